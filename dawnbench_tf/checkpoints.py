@@ -1,0 +1,172 @@
+"""The folder of a run: claimed by one recipe, saved an epoch at a time, resumed after any death.
+
+    run.json         the recipe that owns the folder
+    rows.tsv         rows as they come
+    clock.json       the clock, written at least once a second or an execution: what a crash may lose
+    checkpoint-7/    weights, optimizer, streams of random numbers; rows and step, after 7 epochs
+
+A checkpoint is written under another name and appears by one rename, so there is never half of
+one. Order and augmentation of the data follow from (seed, epoch): they need no saving.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import tensorflow as tf
+
+from dawnbench_tf import files
+from dawnbench_tf.settings import Refusal
+
+
+class Folder:
+    """A claimed output folder. `writer` is false on workers that must not write to it."""
+
+    def __init__(self, path: Path, writer: bool = True):
+        self.path, self.writer = path, writer
+        self.rows = path / "rows.tsv"
+        self.clock = path / "clock.json"
+
+    def checkpoints(self) -> list[tuple[int, Path]]:
+        """Whole checkpoints as (epochs done, folder), oldest first."""
+        found = [(path.name.removeprefix("checkpoint-"), path) for path in self.path.glob("checkpoint-*")]
+        return sorted((int(epochs), path) for epochs, path in found if epochs.isdigit())
+
+
+def claim(path: Path, recipe, writer: bool = True) -> Folder:
+    """Takes a new or empty folder for this recipe, or the one where it was run before.
+
+    Raises Refusal if the folder can't be written, is in use, holds another recipe's run, or
+    holds something else.
+    """
+    folder = Folder(path, writer)
+    if not writer:
+        return folder
+    files.make_folder(path)
+    _lock(path)
+    owner = path / "run.json"
+    mine = json.loads(json.dumps(_identity(recipe)))
+    if owner.exists():
+        _check_owner(path, _read_json(owner), mine)
+    elif {item.name for item in path.iterdir()} - {".lock"}:
+        raise Refusal(f"--output_dir={path}: holds other files and no run; name a new or an empty folder")
+    else:
+        files.write_whole(owner, json.dumps(mine, indent=2) + "\n")
+    return folder
+
+
+def _identity(recipe):
+    return {name: value for name, value in asdict(recipe).items() if name != "evidence"}
+
+
+def _lock(path):
+    """Holds a lock on the folder until the process ends, however it ends."""
+    try:
+        lock = os.open(path / ".lock", os.O_CREAT | os.O_RDWR)
+    except OSError as error:
+        raise files.cannot_write(path, error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise Refusal(f"--output_dir={path}: another process is training in it; name another folder") from None
+
+
+def _check_owner(path, theirs, mine):
+    other = [name for name in mine if theirs.get(name) != mine[name]]
+    if other:
+        name = other[0]
+        raise Refusal(
+            f"--output_dir={path}: holds a run of {theirs.get('name')} with {name}={theirs.get(name)}, "
+            f"not {mine[name]}; name another folder"
+        )
+
+
+def _read_json(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Refusal(f"{path}: can't be read ({error}); restore it or name another --output_dir") from None
+
+
+class Saver(tf.keras.callbacks.Callback):
+    """Saves all of a run at the end of each epoch, and the clock in between.
+
+    Args:
+      folder: the claimed Folder.
+      model: compiled Keras model.
+      timer: TimeToAccuracy, whose rows and clock are saved; it must come before this in `callbacks`.
+    """
+
+    SECONDS_BETWEEN_BEATS = 1.0
+
+    def __init__(self, folder: Folder, model, timer):
+        super().__init__()
+        self.folder, self.timer = folder, timer
+        self._saved = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+        self._optimizer, self._variables = model.optimizer, model.trainable_variables
+        self._beat_at = time.monotonic()
+
+    def restore(self) -> int:
+        """Restores the newest checkpoint, the clock and the rows; returns the epochs done (0: none)."""
+        checkpoints = self.folder.checkpoints()
+        parts = _read_json(self.folder.clock) if self.folder.clock.exists() else {}
+        self.timer.clock.carry_on(parts)
+        if not checkpoints:
+            return 0
+        epochs, path = checkpoints[-1]
+        getattr(self._optimizer, "inner_optimizer", self._optimizer).build(self._variables)
+        try:
+            self._saved.read(str(path / "variables")).assert_consumed()
+        except (AssertionError, ValueError, tf.errors.OpError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise Refusal(f"{path}: damaged or of another model ({reason}); delete it to go on from the one before")
+        self.timer.restore(_read_json(path / "state.json"))
+        return epochs
+
+    def on_train_batch_end(self, batch, logs=None):
+        if time.monotonic() - self._beat_at >= self.SECONDS_BETWEEN_BEATS:
+            self.beat()
+
+    def on_epoch_end(self, epoch, logs=None):
+        with self.timer.clock.part("checkpoint"):
+            try:
+                self._save(epoch + 1)
+            except (OSError, tf.errors.OpError) as error:
+                raise files.cannot_write(self.folder.path, error) from None
+        self.beat()
+
+    def beat(self) -> None:
+        """Writes the clock as it stands, so that no second of a run that dies is forgotten."""
+        self._beat_at = time.monotonic()
+        if self.folder.writer:
+            files.write_whole(self.folder.clock, json.dumps(self.timer.clock.parts()) + "\n")
+
+    def _save(self, epochs):
+        """Writes checkpoint-EPOCHS. Every worker takes part, since values may lie spread over them."""
+        home = self.folder.path if self.folder.writer else None
+        temporary = Path(tempfile.mkdtemp(prefix=".checkpoint-", dir=home))
+        try:
+            self._saved.write(str(temporary / "variables"))
+            if self.folder.writer:
+                files.write_whole(temporary / "state.json", json.dumps(self.timer.state()) + "\n")
+                for path in temporary.iterdir():
+                    _flush(path)
+                os.rename(temporary, self.folder.path / f"checkpoint-{epochs}")
+                _flush(self.folder.path)
+                for _, old in self.folder.checkpoints()[:-2]:  # the one before stays, should this be lost
+                    shutil.rmtree(old)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _flush(path):
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

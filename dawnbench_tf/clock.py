@@ -1,0 +1,63 @@
+"""Wall time as named parts. At any moment exactly one part runs, so the parts sum to the wall.
+
+Which parts count is a set, not a property of the clock: DAWNBENCH is the benchmark's rule
+(loading data and building the model count, entries issue 21; evaluation and checkpoints don't,
+issues 9 and 12). Another rule is another set over the same record.
+"""
+
+import time
+from collections.abc import Mapping
+from contextlib import contextmanager
+
+DAWNBENCH = frozenset({"load", "build", "compile", "train"})
+
+
+class Clock:
+    """A monotonic clock of named parts, in seconds.
+
+    Args:
+      parts: seconds per part to carry on from, as `parts()` gave them in an earlier process.
+      now: the time source.
+
+    >>> seconds = iter([0.0, 2.0, 5.0, 6.0, 9.0, 10.0])
+    >>> clock = Clock(now=lambda: next(seconds))  # 0: "other" begins
+    >>> with clock.part("train"):  # 2: train begins
+    ...     with clock.part("eval"):  # from 5 to 6
+    ...         pass
+    >>> clock.parts()
+    {'other': 3.0, 'train': 6.0, 'eval': 1.0}
+    """
+
+    def __init__(self, parts: Mapping[str, float] = (), now=time.monotonic):
+        self._parts, self._now = dict(parts), now
+        self._current, self._since = "other", now()
+
+    def switch(self, name: str) -> str:
+        """Ends the running part, begins `name`; returns the part that was running."""
+        ended, moment = self._current, self._now()
+        self._parts[ended] = self._parts.get(ended, 0.0) + moment - self._since
+        self._current, self._since = name, moment
+        return ended
+
+    @contextmanager
+    def part(self, name: str):
+        """Runs the body as part `name`, then goes back to the part before."""
+        before = self.switch(name)
+        try:
+            yield
+        finally:
+            self.switch(before)
+
+    def carry_on(self, parts: Mapping[str, float]) -> None:
+        """Adds the seconds of an earlier process to this one's."""
+        for name, seconds in parts.items():
+            self._parts[name] = self._parts.get(name, 0.0) + seconds
+
+    def parts(self) -> dict[str, float]:
+        """Seconds per part so far, the running one included."""
+        self.switch(self._current)
+        return dict(self._parts)
+
+    def hours(self, counted=DAWNBENCH) -> float:
+        """Hours on the clock by the rule that counts these parts."""
+        return sum(seconds for name, seconds in self.parts().items() if name in counted) / 3600

@@ -1,0 +1,113 @@
+"""CIFAR-10 from disk: cifar-10-python or cifar-10-binary (.tar.gz or extracted), or TFDS's folder.
+
+Formats: https://www.cs.toronto.edu/~kriz/cifar.html. Published archives hold five training
+batches and a test batch of 10,000 images each.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from dawnbench_tf.data import Splits, archives
+from dawnbench_tf.settings import Refusal, refuse
+
+_PER_BATCH, _PIXELS = 10_000, 3 * 32 * 32
+_PYTHON = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
+_BINARY = [f"{name}.bin" for name in _PYTHON]
+_PLACES = ("", "cifar-10-batches-py", "cifar-10-batches-bin", "cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
+
+
+def load(data_dir: str, download: bool = False) -> Splits:
+    """CIFAR-10's 50,000 training and 10,000 test images.
+
+    Args:
+      data_dir: an archive, the folder it was extracted to, a folder that holds either, or
+        TensorFlow Datasets' data_dir.
+      download: let TensorFlow Datasets download and prepare the data in `data_dir`.
+
+    Raises:
+      Refusal: nothing is found there, or what is found is not the published data.
+    """
+    if not data_dir:
+        refuse("data_dir", "", "cifar10 needs the folder or archive of the data (or --download, or --synthetic)")
+    root = Path(data_dir).expanduser()
+    if download:
+        return _from_tfds(root, download=True)
+    if not root.exists():
+        refuse("data_dir", data_dir, "does not exist; give the data's folder or archive, or add --download")
+    if (root / "cifar10").is_dir():
+        return _from_tfds(root, download=False)
+    for place in _PLACES:
+        splits = _from_batches(root / place)
+        if splits:
+            return splits
+    refuse(
+        "data_dir",
+        data_dir,
+        "holds no CIFAR-10: should be cifar-10-python.tar.gz, cifar-10-binary.tar.gz, the folder of "
+        "either, or TensorFlow Datasets' folder with cifar10/ in it",
+    )
+
+
+def _from_batches(path: Path) -> Splits | None:
+    if path.is_dir():
+        kinds = [
+            names for names in (_PYTHON, _BINARY) if any((path / name).is_file() for name in (names[0], names[-1]))
+        ]
+    else:
+        kinds = [_BINARY if "bin" in path.name else _PYTHON] if path.is_file() else []
+    if not kinds:
+        return None
+    names = kinds[0]
+    parse = _parse_python if names is _PYTHON else _parse_binary
+    contents = archives.read_members(path, names)
+    batches = [parse(f"{path}/{name}", contents.pop(name)) for name in names]
+    images, labels = zip(*batches, strict=True)
+    return Splits(np.concatenate(images[:5]), np.concatenate(labels[:5]), images[5], labels[5])
+
+
+def _parse_binary(where, content):
+    """Records of one label byte and 3,072 pixel bytes: channel, row, column."""
+    wanted = _PER_BATCH * (1 + _PIXELS)
+    if len(content) != wanted:
+        raise Refusal(f"{where}: {len(content)} bytes, should be {wanted} (10,000 records of 3,073); fetch it again")
+    records = np.frombuffer(content, np.uint8).reshape(_PER_BATCH, 1 + _PIXELS)
+    return _to_nhwc(records[:, 1:]), records[:, 0].astype(np.int64)
+
+
+def _parse_python(where, content):
+    """A pickled dict: data uint8 (10000, 3072), labels a list of 10,000."""
+    batch = archives.unpickle_arrays(where, content)
+    data, labels = batch.get("data"), batch.get("labels")
+    if data is None or labels is None:
+        raise Refusal(f"{where}: should have data and labels, has {', '.join(map(str, batch))}; not CIFAR-10")
+    if getattr(data, "shape", None) != (_PER_BATCH, _PIXELS) or data.dtype != np.uint8 or len(labels) != _PER_BATCH:
+        raise Refusal(f"{where}: data should be uint8 (10000, 3072) with as many labels; damaged or not CIFAR-10")
+    return _to_nhwc(data), np.asarray(labels, np.int64)
+
+
+def _to_nhwc(flat):
+    return np.ascontiguousarray(flat.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+
+
+def _from_tfds(root: Path, download: bool) -> Splits:
+    import tensorflow_datasets as tfds  # takes seconds, and only this path needs it
+
+    try:
+        builder = tfds.builder("cifar10", data_dir=root)
+        if download:
+            builder.download_and_prepare()
+        train, test = (_numpy(builder.as_dataset(split=split)) for split in ("train", "test"))
+    except Exception as error:  # TFDS raises errors of a dozen kinds for damaged or missing files
+        reason = " ".join(str(error).split())[:200]
+        action = "could not download CIFAR-10" if download else "can't read cifar10/ in it"
+        refuse("data_dir", root, f"TensorFlow Datasets {action}: {reason}")
+    return Splits(*train, *test)
+
+
+def _numpy(dataset):
+    batches = list(dataset.batch(1000).as_numpy_iterator())
+    return (
+        np.concatenate([batch["image"] for batch in batches]),
+        np.concatenate([batch["label"] for batch in batches]).astype(np.int64),
+    )

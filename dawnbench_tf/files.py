@@ -1,0 +1,34 @@
+"""Files that appear whole or not at all."""
+
+import os
+from pathlib import Path
+
+from dawnbench_tf.settings import Refusal
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a text file under a temporary name, then renames it. Raises Refusal if the disk won't take it."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise cannot_write(path, error) from None
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and those above it. Raises Refusal if that can't be done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def cannot_write(path, error) -> Refusal:
+    """The Refusal of an output that can't be written: nothing so far is lost by it."""
+    reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+    return Refusal(f"{path}: can't be written ({reason}); mend that, then the same --output_dir continues the run")

@@ -1,0 +1,92 @@
+"""From a recipe to a compiled model, and through Keras's `fit` with the callbacks in their order."""
+
+import tensorflow as tf
+
+from dawnbench_tf import files, losses, models, optimizers, progress
+from dawnbench_tf.data import pipeline
+from dawnbench_tf.settings import Refusal, refuse
+
+
+def build(task, recipe, run, strategy):
+    """Builds and compiles the recipe's model under the strategy, from the recipe's seed."""
+    tf.keras.utils.set_random_seed(recipe.seed)
+    steps = pipeline.steps_per_epoch(task.train_examples, recipe.batch_size)
+    with strategy.scope():
+        model = models.build(
+            recipe.model,
+            num_classes=task.classes,
+            data_format=run.data_format,
+            dtype=recipe.precision,
+            synchronized=_synchronizes(recipe, strategy),
+        )
+        losses.add_weight_decay(model, recipe.weight_decay)
+        model.compile(
+            optimizers.build(recipe, steps),
+            losses.LOSSES[task.loss](),
+            steps_per_execution=min(run.steps_per_execution, steps),
+            jit_compile=False,
+        )
+    model.distribute_reduction_method = "first"  # else tf-keras logs the sum of all workers' mean losses
+    return model
+
+
+def _synchronizes(recipe, strategy):
+    """Whether BN needs to speak across replicas to see the global batch."""
+    several = strategy.num_replicas_in_sync > 1 and recipe.synchronized_batch_norm
+    if several and models.get(recipe.model).args.get("final_survival", 1) < 1:
+        refuse(
+            "synchronized_batch_norm",
+            "true",
+            f"{recipe.model} skips blocks, and BN can't speak across replicas inside a block that may be "
+            "skipped; add --nosynchronized_batch_norm for statistics of each replica's own",
+        )
+    return several
+
+
+def fit(model, splits, recipe, run, strategy, timer, saver) -> None:
+    """Trains from where `saver` finds the run to its threshold or its last epoch. Raises Refusal."""
+    done = saver.restore()
+    _agree(strategy, done)
+    if timer.reached or done >= recipe.epochs:
+        return
+    callbacks = [timer, saver]  # order matters: row, then save, then show
+    if saver.folder.writer:
+        callbacks.append(progress.Line(timer, recipe.epochs))
+    if run.tensorboard or run.profile_steps:
+        logs = str(saver.folder.path / "tensorboard")
+        callbacks.append(tf.keras.callbacks.TensorBoard(logs, profile_batch=run.profile_steps or 0, write_graph=False))
+    try:
+        with timer.clock.part("train"):
+            model.fit(
+                pipeline.train(splits, recipe, strategy, run.data_format, done),
+                initial_epoch=done,
+                epochs=recipe.epochs,
+                steps_per_epoch=pipeline.steps_per_epoch(len(splits.train_labels), recipe.batch_size),
+                verbose=0,
+                callbacks=callbacks,
+            )
+    except tf.errors.ResourceExhaustedError as error:
+        refuse("batch_size", recipe.batch_size, f"does not fit into memory ({_first_line(error)}); lower it")
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        raise Refusal(f"a worker was lost ({_first_line(error)}); the same command on all workers continues") from None
+    except OSError as error:
+        raise files.cannot_write(saver.folder.path, error) from None
+    finally:
+        saver.beat()  # whatever ended it: no second is forgotten
+
+
+def _agree(strategy, done):
+    """Refuses to go on if workers found different checkpoints: they would wait for each other for ever."""
+    if strategy.num_replicas_in_sync == 1:
+        return
+    found = strategy.run(lambda: tf.constant([done]))
+    every = strategy.gather(found, axis=0).numpy()
+    if every.min() != every.max():
+        raise Refusal(
+            f"--output_dir: workers found checkpoints of epochs {sorted(set(every.tolist()))}; "
+            "it should be one folder that all workers see"
+        )
+
+
+def _first_line(error):
+    return str(error).strip().splitlines()[0][:200]

@@ -1,0 +1,77 @@
+"""What this machine is, as an entry states it, and which software ran on it."""
+
+import os
+import platform
+import re
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import tensorflow as tf
+
+
+def describe(strategy) -> str:
+    """The hardware in one line, e.g. "1 NVIDIA H200 / 128 GB / 16 CPU" or "2 CPU AMD EPYC / 24 GB"."""
+    memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB"
+    name, count = _accelerator(strategy)
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if name:
+        machine = f"{count} {name} / {memory} / {cpus} CPU"
+    else:
+        machine = f"{cpus} CPU {_cpu_name()} / {memory}"
+    workers = _workers(strategy)
+    return f"{workers} x ({machine})" if workers > 1 else machine
+
+
+def tag(strategy) -> str:
+    """The hardware as a file name has it, e.g. "1nvidiah200" or "2cpu"."""
+    name, count = _accelerator(strategy)
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    words = f"{count}{name}" if name else f"{cpus}cpu"
+    workers = _workers(strategy)
+    return re.sub(r"[^a-z0-9]", "", words.lower()) + (f"-{workers}workers" if workers > 1 else "")
+
+
+def software() -> dict[str, str]:
+    """Versions of what decides results and speed, and the git revision of this checkout."""
+    found = {"python": platform.python_version()}
+    for package in ("dawnbench_tf", "tensorflow", "tf_keras", "numpy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    build = tf.sysconfig.get_build_info()
+    found |= {name: build[key] for name, key in (("cuda", "cuda_version"), ("cudnn", "cudnn_version")) if key in build}
+    return found | {"gitRevision": _git_revision()}
+
+
+def _accelerator(strategy):
+    """Name and number of a worker's accelerators; ("", 0) where there are none."""
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return f"TPU {strategy.extended.tpu_hardware_feature.embedding_feature.name} core", strategy.num_replicas_in_sync
+    gpus = tf.config.get_visible_devices("GPU")
+    if not gpus:
+        return "", 0
+    used = strategy.num_replicas_in_sync // _workers(strategy)
+    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU"), used
+
+
+def _workers(strategy):
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return 1
+    return len(strategy.cluster_resolver.cluster_spec().as_dict()["worker"])
+
+
+def _cpu_name():
+    info = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def _git_revision():
+    """Revision of the checkout this file lies in, with "-dirty" for changed files; "none" outside one."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return "none"

@@ -1,0 +1,21 @@
+"""What is minimised."""
+
+import tensorflow as tf
+
+
+def softmax_cross_entropy():
+    """Mean cross-entropy of logits (batch, classes) against classes (batch,)."""
+    return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+LOSSES = {"softmax_cross_entropy": softmax_cross_entropy}
+
+
+def add_weight_decay(model, weight_decay: float) -> None:
+    """Adds weight_decay x (sum of squares) / 2 of all kernels to the model's loss.
+
+    As the TensorFlow seeds defined it: convolution and dense kernels, not BN's or biases.
+    """
+    kernels = [weight for weight in model.trainable_variables if weight.shape.rank > 1]
+    if weight_decay:
+        model.add_loss(lambda: weight_decay * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels]))

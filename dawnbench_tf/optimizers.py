@@ -1,0 +1,85 @@
+"""How the loss is minimised: schedules as pure functions of the step, and the optimizers."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+
+def factor(recipe, steps_per_epoch: int) -> Callable:
+    """The recipe's schedule: a function of the step (0 is the first) that returns the factor of its learning rate.
+
+    >>> from types import SimpleNamespace
+    >>> steps = SimpleNamespace(schedule="steps", schedule_epochs=(1, 3), schedule_factors=(0.1, 1, 0.5))
+    >>> [round(float(factor(steps, 10)(step)), 3) for step in (0, 9, 10, 29, 30, 99)]
+    [0.1, 0.1, 1.0, 1.0, 0.5, 0.5]
+    >>> linear = SimpleNamespace(schedule="linear", schedule_epochs=(0, 2, 6), schedule_factors=(0, 1, 0))
+    >>> [round(float(factor(linear, 10)(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
+    [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
+    """
+    edges = [epochs * steps_per_epoch for epochs in recipe.schedule_epochs]
+    kinds = {"constant": _constant, "steps": _steps, "linear": _linear, "cosine": _cosine}
+    last = getattr(recipe, "epochs", 0) * steps_per_epoch
+    return kinds[recipe.schedule](edges, recipe.schedule_factors, last)
+
+
+def _constant(edges, factors, last):
+    return lambda step: 1.0
+
+
+def _steps(edges, factors, last):
+    def at(step):
+        passed = tf.reduce_sum(tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int32))
+        return tf.gather(tf.constant(factors, tf.float32), passed)
+
+    return at
+
+
+def _linear(edges, factors, last):
+    def at(step):
+        step = tf.cast(step, tf.float32)
+        value = tf.constant(factors[0], tf.float32)
+        for left, right, start, end in zip(edges, edges[1:], factors, factors[1:], strict=False):
+            share = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
+            value += share * (end - start)
+        return value
+
+    return at
+
+
+def _cosine(edges, factors, last):
+    warmup = edges[0] if edges else 0.0
+
+    def at(step):
+        step = tf.cast(step, tf.float32)
+        falling = 0.5 * (1 + tf.cos(3.141592653589793 * tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0)))
+        return tf.where(step < warmup, step / max(warmup, 1.0), falling)
+
+    return at
+
+
+class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
+    """Keras's form of `rate x factor(step)`."""
+
+    def __init__(self, rate, factor):
+        self.rate, self.factor = rate, factor
+
+    def __call__(self, step):
+        return self.rate * self.factor(step)
+
+    def get_config(self):
+        raise NotImplementedError("a run's optimizer is rebuilt from its recipe, not from a configuration")
+
+
+def build(recipe, steps_per_epoch: int):
+    """The recipe's optimizer, with float16's loss scaling where that is the precision."""
+    rate = recipe.learning_rate
+    if recipe.scale_learning_rate_from:
+        rate *= recipe.batch_size / recipe.scale_learning_rate_from
+    schedule = Schedule(rate, factor(recipe, steps_per_epoch))
+    if recipe.optimizer == "sgd":
+        optimizer = tf.keras.optimizers.SGD(schedule, momentum=recipe.momentum, nesterov=recipe.nesterov)
+    else:
+        optimizer = tf.keras.optimizers.Adam(schedule)
+    if recipe.precision == "mixed_float16":
+        return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
+    return optimizer

@@ -1,0 +1,75 @@
+"""CIFAR-10 to 94 % top-1: DAWNBench's TensorFlow seeds, He et al.'s family in its PyTorch seeds' terms."""
+
+from dataclasses import replace
+
+from dawnbench_tf.recipes import Published, Recipe
+
+# resnet_main.py: 0.01 for the first epoch, 0.1 to 91, 0.01 to 136, 0.001 to 181. The entries of
+# 2017 ran 181 epochs of 391 steps; L2 over convolutions and the dense kernel.
+RESNET20_TF = Recipe(
+    name="cifar10/resnet20_tf",
+    task="cifar10",
+    model="resnet20_tf",
+    epochs=181,
+    batch_size=128,
+    learning_rate=0.1,
+    schedule="steps",
+    schedule_epochs=(1, 91, 136),
+    schedule_factors=(0.1, 1, 0.1, 0.01),
+    weight_decay=5e-4,
+    pad=2,
+    flip=True,
+    standardize="image",
+)
+RESNET56_TF = replace(RESNET20_TF, name="cifar10/resnet56_tf", model="resnet56_tf")
+RESNET164_NB_TF = replace(
+    RESNET20_TF,
+    name="cifar10/resnet164_nb_tf",
+    model="resnet164_nb_tf",
+    evidence=(
+        Published(
+            entry="CIFAR10/train/dawn_resnet164_nb_1k80-gc_tensorflow.json",
+            hours=10.0457,
+            best=94.31,
+            hardware="1 K80 / 30 GB / 8 CPU (Google Cloud)",
+        ),
+    ),
+)
+RESNET164_B_TF = replace(
+    RESNET20_TF,
+    name="cifar10/resnet164_b_tf",
+    model="resnet164_b_tf",
+    evidence=(
+        Published(
+            entry="CIFAR10/train/dawn_resnet164_b_1k80-gc_tensorflow.json",
+            hours=11.0061,
+            best=94.45,
+            hardware="1 K80 / 30 GB / 8 CPU (Google Cloud)",
+        ),
+    ),
+)
+
+# The README of the PyTorch seeds: 0.01 for 5 epochs, 0.1 for 90, 0.01 for 45, 0.001 for 45.
+RESNET56_PROJ = replace(
+    RESNET20_TF,
+    name="cifar10/resnet56_proj",
+    model="resnet56_v1_proj",
+    epochs=185,
+    schedule_epochs=(5, 95, 140),
+    pad=4,
+    standardize="channel",
+    channel_mean=(0.4914, 0.4822, 0.4465),
+    channel_deviation=(0.2023, 0.1994, 0.2010),  # the seeds' own; over all pixels it is 0.247, 0.243, 0.262
+)
+RESNET110_PROJ = replace(RESNET56_PROJ, name="cifar10/resnet110_proj", model="resnet110_v1_proj")
+RESNET110_STOCHASTIC = replace(RESNET56_PROJ, name="cifar10/resnet110_stochastic", model="resnet110_stochastic")
+
+RECIPES = (
+    RESNET20_TF,
+    RESNET56_TF,
+    RESNET164_NB_TF,
+    RESNET164_B_TF,
+    RESNET56_PROJ,
+    RESNET110_PROJ,
+    RESNET110_STOCHASTIC,
+)

@@ -1,0 +1,50 @@
+"""What is measured: data set, metric, threshold. The benchmark's constants live here, once."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of the benchmark, or one embedded task of ours."""
+
+    name: str
+    folder: str  # of its entries: FOLDER/train/NAME.json
+    metric: str  # TSV column that is held against the threshold
+    threshold: float  # in the metric's unit; reached when metric >= threshold
+    highest: float  # value of a perfect metric: 100 for percent, 1 for a fraction
+    train_examples: int
+    test_examples: int  # every one is scored exactly once
+    classes: int
+    score: str  # function in scores.py
+    loss: str  # function in losses.py
+    benchmark: bool  # one of DAWNBench's own; embedded tasks are ranked apart
+
+
+_CIFAR10 = Task(
+    name="cifar10",
+    folder="CIFAR10",
+    metric="top1Accuracy",
+    threshold=94.0,
+    highest=100.0,
+    train_examples=50_000,
+    test_examples=10_000,
+    classes=10,
+    score="top1",
+    loss="softmax_cross_entropy",
+    benchmark=True,
+)
+_DIGITS = Task(
+    name="digits",
+    folder="digits",
+    metric="top1Accuracy",
+    threshold=98.0,
+    highest=100.0,
+    train_examples=1_297,
+    test_examples=500,
+    classes=10,
+    score="top1",
+    loss="softmax_cross_entropy",
+    benchmark=False,
+)
+
+TASKS = {task.name: task for task in (_CIFAR10, _DIGITS)}

@@ -1,0 +1,88 @@
+"""Train a model until it is good enough; time it; leave a DAWNBench entry.
+
+    python -m dawnbench_tf.train                                    # embedded digits to 98 %, no download
+    python -m dawnbench_tf.train --recipe=cifar10/resnet56_tf --data_dir=DIR --strategy=mirrored
+
+Exit status: 0 the threshold was reached, 3 it was not, 1 bad input or environment.
+"""
+
+import os
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+
+from absl import app, flags, logging
+
+from dawnbench_tf import entries, options, recipes, tasks
+from dawnbench_tf.clock import Clock
+from dawnbench_tf.settings import Refusal
+
+
+def main(_):
+    if flags.FLAGS.list_recipes:
+        print(recipes.table())
+        return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    folder = None
+    try:
+        recipe, run = options.read()
+        folder = Path(run.output_dir or f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}")
+        return train(recipe, run, folder)
+    except Refusal as refusal:
+        options.exit_with(str(refusal))
+    except KeyboardInterrupt:
+        again = [*sys.argv[1:], *([] if run.output_dir else [f"--output_dir={folder}"])]
+        options.exit_with(f"interrupted; to continue: {shlex.join(['python', '-m', 'dawnbench_tf.train', *again])}", 130)
+
+
+def train(recipe, run, output: Path) -> int:
+    """Trains `recipe` the way `run` says, in folder `output`. Returns 0 if the threshold was reached, 3 if not."""
+    clock = Clock()  # from here every second belongs to one named part
+    with clock.part("import"):  # recorded, not counted
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Keras 3's fit fails on several workers and on TPUs
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        from dawnbench_tf import checkpoints, data, evaluation, fitting, hardware, strategies, tta
+
+        logging.set_verbosity(logging.WARNING)  # TensorFlow's import has raised it to INFO
+    task = tasks.TASKS[recipe.task]
+    with clock.part("build"):
+        strategy = strategies.build(run, recipe)  # before anything else touches a device
+    folder = checkpoints.claim(output, recipe, writer=strategies.is_chief(strategy))
+    with clock.part("load"):
+        splits = data.load(task, recipe, run)
+    with clock.part("build"):
+        model = fitting.build(task, recipe, run, strategy)
+
+    timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
+        task.threshold if recipe.threshold is None else recipe.threshold,
+        task.metric,
+        evaluate=evaluation.evaluator(task, recipe, model, splits, strategy, run.data_format),
+        every=recipe.eval_every,
+        clock=clock,
+        log=folder.rows if folder.writer else None,
+        step_examples=recipe.batch_size,
+        step_epochs=recipe.batch_size / task.train_examples,
+        cost_per_hour=run.cost_per_hour,
+    )
+    saver = checkpoints.Saver(folder, model, timer)  # weights, optimizer, rows, clock: one rename
+    fitting.fit(model, splits, recipe, run, strategy, timer, saver)
+    if not folder.writer:
+        return 0 if timer.reached else 3
+
+    described = {
+        "hardware": hardware.describe(strategy),
+        "tag": hardware.tag(strategy),
+        "software": hardware.software(),
+    }
+    entry = entries.training(task, recipe, run, timer, described)
+    path = entries.write(output, entry)  # by the rules we hold others to; temporary file, then rename
+    print(entries.summary(entry, timer.first_hit))
+    print(f"{'entry' if not entry.violations() else 'not an entry (' + '; '.join(entry.violations()) + ')'}: {path}")
+    return 0 if timer.reached else 3
+
+
+if __name__ == "__main__":
+    options.define()
+    app.run(main, flags_parser=options.parse)

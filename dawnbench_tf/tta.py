@@ -1,0 +1,200 @@
+"""TimeToAccuracy: a Keras callback that times training to a threshold, logs it, and stops there.
+
+It works in anybody's `fit`:
+
+    timer = TimeToAccuracy(0.94, metric="val_accuracy", log="tta.tsv")
+    model.fit(x, y, validation_data=(x_test, y_test), epochs=100, callbacks=[timer])
+    timer.reached, timer.rows[-1]["hours"]
+"""
+
+import math
+import os
+
+import tensorflow as tf
+
+from dawnbench_tf.clock import Clock
+from dawnbench_tf.settings import Refusal
+
+
+class TimeToAccuracy(tf.keras.callbacks.Callback):
+    """Stops training when a metric reaches its threshold; logs time-to-accuracy by DAWNBench's rules.
+
+    A row is `{"epoch", "hours", metric, ...}`: hours are those on the clock when that epoch's
+    training ended (evaluation and checkpoints are off it). "compile" lasts from fit's start to
+    the end of the first execution, and so holds the steps of that one.
+
+    Args:
+      threshold: in the metric's own unit; reached when the metric is at least this (at most,
+        with mode="min").
+      metric: name of the metric, in what `evaluate` returns or in Keras's logs.
+      evaluate: `() -> {name: value}`, called off the clock; None: take Keras's logs at the end
+        of each epoch, so that `fit` needs validation_data for a metric named val_...
+      every: epochs between evaluations. A fraction needs `evaluate`, and is then rounded up to
+        the end of an execution (`steps_per_execution`).
+      mode: "max" if more is better, "min" if less is.
+      clock: the Clock to run on, if loading and building should count; else one of its own.
+      log: path of a TSV, written row by row; None writes none.
+      step_examples: examples in a step, for examples per second; None leaves them out.
+      step_epochs: epochs in a step; default 1 / fit's steps per epoch. DAWNBench's seeds had
+        128 / 50,000.
+      cost_per_hour: USD; with it `cost()` is known.
+
+    Raises:
+      ValueError: an argument is none of these, the metric is missing, or (as Refusal, whose
+        message names the step) the loss is not finite.
+    """
+
+    def __init__(
+        self,
+        threshold: float,
+        metric: str = "val_accuracy",
+        *,
+        evaluate=None,
+        every: float = 1,
+        mode: str = "max",
+        clock: Clock | None = None,
+        log: str | os.PathLike | None = None,
+        step_examples: int | None = None,
+        step_epochs: float | None = None,
+        cost_per_hour: float | None = None,
+    ):
+        super().__init__()
+        if mode not in ("max", "min"):
+            raise ValueError(f'`mode` should be "max" or "min". Received: mode={mode!r}')
+        if not every > 0 or (evaluate is None and every != int(every)):
+            raise ValueError(f"`every` should be over 0, and whole without `evaluate`. Received: every={every}")
+        self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
+        self.clock = Clock() if clock is None else clock
+        self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
+        self.rows, self.step = [], 0
+        self.loss = self.examples_per_second = None
+        self._evaluate, self._log, self._step_epochs = evaluate, log, step_epochs
+        self._steps, self._evaluated_at = None, 0
+
+    # What is known so far.
+
+    @property
+    def best(self) -> float | None:
+        """The best value of the metric so far."""
+        values = [row[self.metric] for row in self.rows]
+        return (max if self.mode == "max" else min)(values, default=None)
+
+    @property
+    def first_hit(self) -> dict | None:
+        """The first row at the threshold or past it, or None: DAWNBench's time is its hours."""
+        sign = 1 if self.mode == "max" else -1
+        return next((row for row in self.rows if sign * row[self.metric] >= sign * self.threshold), None)
+
+    @property
+    def reached(self) -> bool:
+        """Whether a row is at the threshold or past it."""
+        return self.first_hit is not None
+
+    @property
+    def epoch(self) -> float:
+        """Epochs trained so far."""
+        per_step = self._step_epochs or (1 / self._steps if self._steps else 0.0)
+        return round(self.step * per_step, 5)
+
+    def cost(self) -> float | None:
+        """USD on the clock so far, if the price is known."""
+        return None if self.cost_per_hour is None else self.cost_per_hour * self.clock.hours()
+
+    def state(self) -> dict:
+        """What another process needs to carry on: plain values."""
+        return {"rows": list(self.rows), "step": self.step}
+
+    def restore(self, state: dict) -> None:
+        """Carries on from `state()`; the log is written again from its rows."""
+        self.rows, self.step = list(state["rows"]), state["step"]
+        self._evaluated_at = self.step
+        self._write_log(only_last=False)
+
+    # What Keras calls.
+
+    def on_train_begin(self, logs=None):
+        self._steps = self.params.get("steps")  # an epoch's; None until fit has counted them
+        if self._steps is None and self._fractional:
+            raise ValueError(f"`every` should be whole where steps_per_epoch is unknown. Received: every={self.every}")
+        self._speed_from = None
+        self._before_training = self.clock.switch("compile")
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._seen_in_epoch = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        first, self.step = self.step + 1, self.step + batch + 1 - self._seen_in_epoch
+        self._seen_in_epoch = batch + 1
+        if self.clock.switch("train") == "compile":  # logs are on the host, so the execution has ended
+            self._speed_from = self.step, self._train_seconds()
+        self._check_loss(logs, first)
+        if self._fractional and self._crossed():
+            self._add_row(self._values(logs))
+
+    def on_test_begin(self, logs=None):
+        self._before_test = self.clock.switch("eval")
+
+    def on_test_end(self, logs=None):
+        self.clock.switch(self._before_test)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._steps = self._steps or self._seen_in_epoch
+        if not self._fractional and (epoch + 1) % self.every == 0:
+            self._add_row(self._values(logs))
+
+    def on_train_end(self, logs=None):
+        if self._evaluate and self.step > self._evaluated_at and not self.reached:
+            self._add_row(self._values(logs))  # the last weights are never left unmeasured
+        self.clock.switch(self._before_training)
+
+    # How.
+
+    @property
+    def _fractional(self):
+        return self.every != int(self.every)
+
+    def _crossed(self):
+        done, now = (int(step / self._steps / self.every + 1e-6) for step in (self._evaluated_at, self.step))
+        return now > done
+
+    def _check_loss(self, logs, first):
+        self.loss = (logs or {}).get("loss", 0.0)
+        if not math.isfinite(self.loss):
+            steps = f"step {self.step}" if first == self.step else f"one of steps {first} to {self.step}"
+            raise Refusal(f"training diverged: the loss is {self.loss} at {steps}; try a lower learning rate")
+
+    def _values(self, logs):
+        if self._evaluate:
+            with self.clock.part("eval"):
+                return self._evaluate()
+        if self.metric not in (logs or {}):
+            known = ", ".join(logs or {})
+            raise ValueError(f"`metric` should be one that fit logs: {known}. Received: metric={self.metric!r}")
+        return {self.metric: float(logs[self.metric])}
+
+    def _add_row(self, values):
+        self._evaluated_at = self.step
+        self._measure_speed()
+        self.rows.append({"epoch": self.epoch, "hours": self.clock.hours(), **values})
+        self._write_log(only_last=len(self.rows) > 1)
+        if self.reached:
+            self.model.stop_training = True
+
+    def _train_seconds(self):
+        return self.clock.parts().get("train", 0.0)
+
+    def _measure_speed(self):
+        if self.step_examples and self._speed_from:
+            step, seconds = self._speed_from
+            spent = self._train_seconds() - seconds
+            if self.step > step and spent > 0:
+                self.examples_per_second = (self.step - step) * self.step_examples / spent
+
+    def _write_log(self, only_last):
+        if self._log is None:
+            return
+        with open(self._log, "a" if only_last else "w", encoding="utf-8") as file:
+            if not only_last and self.rows:
+                file.write("\t".join(self.rows[0]) + "\n")
+            for row in self.rows[-1:] if only_last else self.rows:
+                file.write("\t".join(map(str, row.values())) + "\n")

@@ -1,0 +1,29 @@
+# Sourced by quickstart.sh and test.sh: makes .venv in the project's root and installs into it.
+#   make_venv EXTRAS    EXTRAS: "" or "[test]"
+
+fail() { echo "$(basename "$0"): $*" >&2; exit 1; }
+
+find_python() {
+    local candidate
+    for candidate in python3.11 python3 python; do
+        if "$candidate" -c 'import sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    fail "needs Python 3.11 with venv on PATH; install it (Debian: apt-get install python3.11-venv) and run this again"
+}
+
+make_venv() {
+    local extras=$1 python free stamp
+    python=$(find_python) || exit 1
+    stamp=.venv/.installed-$(cat setup.py constraints.txt <(echo "$extras" "$PWD") | cksum | cut -d' ' -f1)
+    [ -e "$stamp" ] && return
+    free=$(df -Pk . | awk 'NR == 2 {print int($4 / 1048576)}')
+    [ "$free" -ge 5 ] || fail "needs 5 GB of free disk for TensorFlow in $PWD/.venv, found $free GB; free some and run this again"
+    echo "installing into $PWD/.venv (about two minutes, once)"
+    "$python" -m venv .venv || fail "could not make .venv; see the lines above"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+        -c constraints.txt -e ".$extras" || fail "could not install; see the lines above"
+    touch "$stamp"
+}

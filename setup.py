@@ -1,0 +1,35 @@
+"""Packaging. Ranges are here; constraints.txt pins the exact versions that CI runs."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+
+setup(
+    name="dawnbench_tf",
+    version=re.search(r'__version__ = "(.+)"', (HERE / "dawnbench_tf/__init__.py").read_text())[1],
+    description="Time to accuracy for TensorFlow: verified models, the clock, the rules, the recipes",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires="==3.11.*",
+    packages=find_packages(include=["dawnbench_tf", "dawnbench_tf.*"]),  # models/ by its symlink
+    install_requires=[
+        "absl-py>=1.4,<3",
+        "keras>=3.15,<4",  # not ours, but TensorFlow brings it: older ones run code out of model files
+        "numpy>=1.26,<3",
+        "scikit-learn>=1.5,<2",
+        "tensorflow>=2.20,<2.21",
+        "tensorflow-datasets>=4.9.9,<5",
+        "tf-keras>=2.20,<2.21",
+        "tf-models-official>=2.20,<2.21",
+    ],
+    extras_require={
+        "gpu": ["tensorflow[and-cuda]>=2.20,<2.21"],
+        "tpu": ["tensorflow-tpu>=2.20,<2.21"],
+        "test": ["hypothesis>=6,<7", "pytest>=8,<10", "ruff>=0.14,<1"],
+        "bench": ["onnxruntime>=1.20,<2", "torch>=2.9,<3"],
+    },
+)
