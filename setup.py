@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 setup(
     name="dawnbench_tf",
     version=re.search(r'__version__ = "(.+)"', (HERE / "dawnbench_tf/__init__.py").read_text())[1],
-    description="Time to accuracy for TensorFlow: verified models, the clock, the rules, the recipes",
+    description="Time to accuracy for TensorFlow: verified models, clock, rules, recipes",
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
@@ -18,7 +18,7 @@ setup(
     packages=find_packages(include=["dawnbench_tf", "dawnbench_tf.*"]),  # models/ by its symlink
     install_requires=[
         "absl-py>=1.4,<3",
-        "keras>=3.15,<4",  # not ours, but TensorFlow brings it: older ones run code out of model files
+        "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
         "numpy>=1.26,<3",
         "scikit-learn>=1.5,<2",
         "tensorflow>=2.20,<2.21",

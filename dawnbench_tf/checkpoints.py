@@ -2,7 +2,7 @@
 
     run.json         the recipe that owns the folder
     rows.tsv         rows as they come
-    clock.json       the clock, written at least once a second or an execution: what a crash may lose
+    clock.json       the clock, written every second: what a crash may lose
     checkpoint-7/    weights, optimizer, streams of random numbers; rows and step, after 7 epochs
 
 A checkpoint is written under another name and appears by one rename, so there is never half of
@@ -34,7 +34,9 @@ class Folder:
 
     def checkpoints(self) -> list[tuple[int, Path]]:
         """Whole checkpoints as (epochs done, folder), oldest first."""
-        found = [(path.name.removeprefix("checkpoint-"), path) for path in self.path.glob("checkpoint-*")]
+        found = [
+            (path.name.removeprefix("checkpoint-"), path) for path in self.path.glob("checkpoint-*")
+        ]
         return sorted((int(epochs), path) for epochs, path in found if epochs.isdigit())
 
 
@@ -54,7 +56,9 @@ def claim(path: Path, recipe, writer: bool = True) -> Folder:
     if owner.exists():
         _check_owner(path, _read_json(owner), mine)
     elif {item.name for item in path.iterdir()} - {".lock"}:
-        raise Refusal(f"--output_dir={path}: holds other files and no run; name a new or an empty folder")
+        raise Refusal(
+            f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
+        )
     else:
         files.write_whole(owner, json.dumps(mine, indent=2) + "\n")
     return folder
@@ -73,24 +77,26 @@ def _lock(path):
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise Refusal(f"--output_dir={path}: another process is training in it; name another folder") from None
+        raise Refusal(
+            f"--output_dir={path}: another process is training in it; name another folder"
+        ) from None
 
 
 def _check_owner(path, theirs, mine):
     other = [name for name in mine if theirs.get(name) != mine[name]]
     if other:
         name = other[0]
-        raise Refusal(
-            f"--output_dir={path}: holds a run of {theirs.get('name')} with {name}={theirs.get(name)}, "
-            f"not {mine[name]}; name another folder"
-        )
+        held = f"{theirs.get('name')} with {name}={theirs.get(name)}, not {mine[name]}"
+        raise Refusal(f"--output_dir={path}: holds a run of {held}; name another folder")
 
 
 def _read_json(path):
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise Refusal(f"{path}: can't be read ({error}); restore it or name another --output_dir") from None
+        raise Refusal(
+            f"{path}: can't be read ({error}); restore it or name another --output_dir"
+        ) from None
 
 
 class Saver(tf.keras.callbacks.Callback):
@@ -99,7 +105,7 @@ class Saver(tf.keras.callbacks.Callback):
     Args:
       folder: the claimed Folder.
       model: compiled Keras model.
-      timer: TimeToAccuracy, whose rows and clock are saved; it must come before this in `callbacks`.
+      timer: TimeToAccuracy, whose rows and clock are saved; before this one in `callbacks`.
     """
 
     SECONDS_BETWEEN_BEATS = 1.0
@@ -112,7 +118,7 @@ class Saver(tf.keras.callbacks.Callback):
         self._beat_at = time.monotonic()
 
     def restore(self) -> int:
-        """Restores the newest checkpoint, the clock and the rows; returns the epochs done (0: none)."""
+        """Restores the newest checkpoint, clock and rows; returns the epochs done (0: none)."""
         checkpoints = self.folder.checkpoints()
         parts = _read_json(self.folder.clock) if self.folder.clock.exists() else {}
         self.timer.clock.carry_on(parts)
@@ -124,7 +130,10 @@ class Saver(tf.keras.callbacks.Callback):
             self._saved.read(str(path / "variables")).assert_consumed()
         except (AssertionError, ValueError, tf.errors.OpError) as error:
             reason = " ".join(str(error).split())[:200]
-            raise Refusal(f"{path}: damaged or of another model ({reason}); delete it to go on from the one before")
+            raise Refusal(
+                f"{path}: damaged or of another model ({reason}); "
+                "delete it to go on from the one before"
+            ) from None
         self.timer.restore(_read_json(path / "state.json"))
         return epochs
 
@@ -147,7 +156,7 @@ class Saver(tf.keras.callbacks.Callback):
             files.write_whole(self.folder.clock, json.dumps(self.timer.clock.parts()) + "\n")
 
     def _save(self, epochs):
-        """Writes checkpoint-EPOCHS. Every worker takes part, since values may lie spread over them."""
+        """Writes checkpoint-EPOCHS. Every worker takes part: values may be spread over them."""
         home = self.folder.path if self.folder.writer else None
         temporary = Path(tempfile.mkdtemp(prefix=".checkpoint-", dir=home))
         try:
@@ -158,7 +167,9 @@ class Saver(tf.keras.callbacks.Callback):
                     _flush(path)
                 os.rename(temporary, self.folder.path / f"checkpoint-{epochs}")
                 _flush(self.folder.path)
-                for _, old in self.folder.checkpoints()[:-2]:  # the one before stays, should this be lost
+                for _, old in self.folder.checkpoints()[
+                    :-2
+                ]:  # the one before stays, should this be lost
                     shutil.rmtree(old)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

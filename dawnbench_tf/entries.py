@@ -34,12 +34,16 @@ class TrainingEntry:
         if self.fields["misc"]["recipe"]["synthetic"]:
             found.append("trained on synthetic data")
         if self.first_hit() is None:
-            found.append(f"did not converge: {self.task.metric} never reached {self.task.threshold:g}")
+            found.append(
+                f"did not converge: {self.task.metric} never reached {self.task.threshold:g}"
+            )
         return found
 
     def first_hit(self) -> dict | None:
         """The first row at the task's threshold, or past it: its hours are the entry's time."""
-        return next((row for row in self.rows if row[self.task.metric] >= self.task.threshold), None)
+        return next(
+            (row for row in self.rows if row[self.task.metric] >= self.task.threshold), None
+        )
 
 
 def training(task, recipe, run, timer, described: dict) -> TrainingEntry:
@@ -78,7 +82,9 @@ def training(task, recipe, run, timer, described: dict) -> TrainingEntry:
     }
     if run.cost_per_hour is None:
         del fields["costPerHour"]  # the rules: left out, never null
-    name = "_".join(map(_slug, (run.author, recipe.model, run.hardware_tag or described["tag"], framework)))
+    name = "_".join(
+        map(_slug, (run.author, recipe.model, run.hardware_tag or described["tag"], framework))
+    )
     return TrainingEntry(task, name, timer.threshold, fields, timer.rows)
 
 
@@ -90,10 +96,17 @@ def write(folder: Path, entry: TrainingEntry) -> Path:
     """Writes an entry's two files below `folder`; returns the JSON's path."""
     violations = entry.violations()
     home = folder / NOT_RANKED if violations else folder / entry.task.folder / "train"
-    fields = {**entry.fields, "misc": {**entry.fields["misc"], "violations": violations}} if violations else entry.fields
+    fields = (
+        {**entry.fields, "misc": {**entry.fields["misc"], "violations": violations}}
+        if violations
+        else entry.fields
+    )
     files.make_folder(home)
     columns = ("epoch", "hours", entry.task.metric)
-    lines = ["\t".join(columns), *("\t".join(str(row[column]) for column in columns) for row in entry.rows)]
+    lines = [
+        "\t".join(columns),
+        *("\t".join(str(row[column]) for column in columns) for row in entry.rows),
+    ]
     files.write_whole(home / f"{entry.name}.tsv", "\n".join(lines) + "\n")
     path = home / f"{entry.name}.json"
     files.write_whole(path, json.dumps(fields, indent=4) + "\n")
@@ -103,12 +116,15 @@ def write(folder: Path, entry: TrainingEntry) -> Path:
 def summary(entry: TrainingEntry, reached: dict | None) -> str:
     """What came of a run, in one line; `reached` is the row that met the run's own threshold."""
     clock, metric = entry.fields["misc"]["clockSeconds"], entry.task.metric
-    whole = f"{sum(clock.values()):.1f} s in all ({', '.join(f'{name} {part:.1f}' for name, part in clock.items())})"
+    parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in clock.items())
+    whole = f"{sum(clock.values()):.1f} s in all ({parts})"
     if reached is None:
         best = max((row[metric] for row in entry.rows), default=0)
         counted = sum(clock.get(part, 0) for part in DAWNBENCH)
-        return f"did not converge: best {metric} {best:g} of {entry.threshold:g}; {counted:.1f} s on the clock, {whole}"
+        spent = f"{counted:.1f} s on the clock, {whole}"
+        return f"did not converge: best {metric} {best:g} of {entry.threshold:g}; {spent}"
     price = entry.fields.get("costPerHour")
     cost = "" if price is None else f", ${reached['hours'] * price:.4f}"
     seconds = reached["hours"] * 3600
-    return f"reached {metric} {reached[metric]:g} in epoch {reached['epoch']:g}: {seconds:.1f} s on the clock{cost}, {whole}"
+    head = f"reached {metric} {reached[metric]:g} in epoch {reached['epoch']:g}"
+    return f"{head}: {seconds:.1f} s on the clock{cost}, {whole}"

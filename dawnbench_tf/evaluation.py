@@ -14,7 +14,9 @@ BATCH = 500  # examples at a time, all replicas together; rounded up to a multip
 def evaluator(task, recipe, model, splits, strategy, data_format) -> Callable[[], dict[str, float]]:
     """Makes `evaluate() -> {column: value}` over the task's whole test set."""
     replicas = strategy.num_replicas_in_sync
-    batches = pipeline.test(splits, recipe, strategy, data_format, batch_size=-(-BATCH // replicas) * replicas)
+    batches = pipeline.test(
+        splits, recipe, strategy, data_format, batch_size=-(-BATCH // replicas) * replicas
+    )
     score = scores.SCORES[task.score]
 
     @tf.function

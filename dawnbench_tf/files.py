@@ -7,7 +7,7 @@ from dawnbench_tf.settings import Refusal
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a text file under a temporary name, then renames it. Raises Refusal if the disk won't take it."""
+    """Writes a text file under a temporary name, then renames it. Raises Refusal if it can't."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with open(temporary, "w", encoding="utf-8") as file:
@@ -31,4 +31,6 @@ def make_folder(path: Path) -> None:
 def cannot_write(path, error) -> Refusal:
     """The Refusal of an output that can't be written: nothing so far is lost by it."""
     reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
-    return Refusal(f"{path}: can't be written ({reason}); mend that, then the same --output_dir continues the run")
+    return Refusal(
+        f"{path}: can't be written ({reason}); mend that, then the same --output_dir goes on"
+    )

@@ -1,4 +1,4 @@
-"""From a recipe to a compiled model, and through Keras's `fit` with the callbacks in their order."""
+"""From a recipe to a compiled model, and through `fit` with the callbacks in their order."""
 
 import tensorflow as tf
 
@@ -26,7 +26,9 @@ def build(task, recipe, run, strategy):
             steps_per_execution=min(run.steps_per_execution, steps),
             jit_compile=False,
         )
-    model.distribute_reduction_method = "first"  # else tf-keras logs the sum of all workers' mean losses
+    model.distribute_reduction_method = (
+        "first"  # else tf-keras logs the sum of all workers' mean losses
+    )
     return model
 
 
@@ -37,14 +39,14 @@ def _synchronizes(recipe, strategy):
         refuse(
             "synchronized_batch_norm",
             "true",
-            f"{recipe.model} skips blocks, and BN can't speak across replicas inside a block that may be "
-            "skipped; add --nosynchronized_batch_norm for statistics of each replica's own",
+            f"{recipe.model} skips blocks, and BN can't speak across replicas inside one that may "
+            "be skipped; add --nosynchronized_batch_norm for statistics of each replica's own",
         )
     return several
 
 
 def fit(model, splits, recipe, run, strategy, timer, saver) -> None:
-    """Trains from where `saver` finds the run to its threshold or its last epoch. Raises Refusal."""
+    """Trains from where `saver` finds the run to the threshold or the last epoch."""
     done = saver.restore()
     _agree(strategy, done)
     if timer.reached or done >= recipe.epochs:
@@ -54,21 +56,33 @@ def fit(model, splits, recipe, run, strategy, timer, saver) -> None:
         callbacks.append(progress.Line(timer, recipe.epochs))
     if run.tensorboard or run.profile_steps:
         logs = str(saver.folder.path / "tensorboard")
-        callbacks.append(tf.keras.callbacks.TensorBoard(logs, profile_batch=run.profile_steps or 0, write_graph=False))
+        callbacks.append(
+            tf.keras.callbacks.TensorBoard(
+                logs, profile_batch=run.profile_steps or 0, write_graph=False
+            )
+        )
     try:
         with timer.clock.part("train"):
             model.fit(
                 pipeline.train(splits, recipe, strategy, run.data_format, done),
                 initial_epoch=done,
                 epochs=recipe.epochs,
-                steps_per_epoch=pipeline.steps_per_epoch(len(splits.train_labels), recipe.batch_size),
+                steps_per_epoch=pipeline.steps_per_epoch(
+                    len(splits.train_labels), recipe.batch_size
+                ),
                 verbose=0,
                 callbacks=callbacks,
             )
     except tf.errors.ResourceExhaustedError as error:
-        refuse("batch_size", recipe.batch_size, f"does not fit into memory ({_first_line(error)}); lower it")
+        refuse(
+            "batch_size",
+            recipe.batch_size,
+            f"does not fit into memory ({_first_line(error)}); lower it",
+        )
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-        raise Refusal(f"a worker was lost ({_first_line(error)}); the same command on all workers continues") from None
+        raise Refusal(
+            f"a worker was lost ({_first_line(error)}); the same command on all workers continues"
+        ) from None
     except OSError as error:
         raise files.cannot_write(saver.folder.path, error) from None
     finally:
@@ -76,7 +90,7 @@ def fit(model, splits, recipe, run, strategy, timer, saver) -> None:
 
 
 def _agree(strategy, done):
-    """Refuses to go on if workers found different checkpoints: they would wait for each other for ever."""
+    """Refuses if workers found different checkpoints: they would wait for each other for ever."""
     if strategy.num_replicas_in_sync == 1:
         return
     found = strategy.run(lambda: tf.constant([done]))

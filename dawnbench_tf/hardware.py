@@ -11,7 +11,7 @@ import tensorflow as tf
 
 
 def describe(strategy) -> str:
-    """The hardware in one line, e.g. "1 NVIDIA H200 / 128 GB / 16 CPU" or "2 CPU AMD EPYC / 24 GB"."""
+    """The hardware in one line, as "1 NVIDIA H200 / 128 GB / 16 CPU", "2 CPU AMD EPYC / 24 GB"."""
     memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB"
     name, count = _accelerator(strategy)
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -41,14 +41,21 @@ def software() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     build = tf.sysconfig.get_build_info()
-    found |= {name: build[key] for name, key in (("cuda", "cuda_version"), ("cudnn", "cudnn_version")) if key in build}
+    found |= {
+        name: build[key]
+        for name, key in (("cuda", "cuda_version"), ("cudnn", "cudnn_version"))
+        if key in build
+    }
     return found | {"gitRevision": _git_revision()}
 
 
 def _accelerator(strategy):
     """Name and number of a worker's accelerators; ("", 0) where there are none."""
     if isinstance(strategy, tf.distribute.TPUStrategy):
-        return f"TPU {strategy.extended.tpu_hardware_feature.embedding_feature.name} core", strategy.num_replicas_in_sync
+        return (
+            f"TPU {strategy.extended.tpu_hardware_feature.embedding_feature.name} core",
+            strategy.num_replicas_in_sync,
+        )
     gpus = tf.config.get_visible_devices("GPU")
     if not gpus:
         return "", 0
@@ -69,9 +76,19 @@ def _cpu_name():
 
 
 def _git_revision():
-    """Revision of the checkout this file lies in, with "-dirty" for changed files; "none" outside one."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
+    """Revision of the checkout, with "-dirty" for changed files; "none" outside one."""
+    command = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=40",
+    ]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return "none"

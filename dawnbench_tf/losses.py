@@ -18,4 +18,6 @@ def add_weight_decay(model, weight_decay: float) -> None:
     """
     kernels = [weight for weight in model.trainable_variables if weight.shape.rank > 1]
     if weight_decay:
-        model.add_loss(lambda: weight_decay * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels]))
+        model.add_loss(
+            lambda: weight_decay * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
+        )

@@ -6,13 +6,15 @@ import tensorflow as tf
 
 
 def factor(recipe, steps_per_epoch: int) -> Callable:
-    """The recipe's schedule: a function of the step (0 is the first) that returns the factor of its learning rate.
+    """The recipe's schedule: a function of the step (0 is the first) to the rate's factor.
 
     >>> from types import SimpleNamespace
-    >>> steps = SimpleNamespace(schedule="steps", schedule_epochs=(1, 3), schedule_factors=(0.1, 1, 0.5))
+    >>> row = {"schedule_epochs": (1, 3), "schedule_factors": (0.1, 1, 0.5)}
+    >>> steps = SimpleNamespace(schedule="steps", **row)
     >>> [round(float(factor(steps, 10)(step)), 3) for step in (0, 9, 10, 29, 30, 99)]
     [0.1, 0.1, 1.0, 1.0, 0.5, 0.5]
-    >>> linear = SimpleNamespace(schedule="linear", schedule_epochs=(0, 2, 6), schedule_factors=(0, 1, 0))
+    >>> row = {"schedule_epochs": (0, 2, 6), "schedule_factors": (0, 1, 0)}
+    >>> linear = SimpleNamespace(schedule="linear", **row)
     >>> [round(float(factor(linear, 10)(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
     [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
@@ -28,7 +30,9 @@ def _constant(edges, factors, last):
 
 def _steps(edges, factors, last):
     def at(step):
-        passed = tf.reduce_sum(tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int32))
+        passed = tf.reduce_sum(
+            tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int32)
+        )
         return tf.gather(tf.constant(factors, tf.float32), passed)
 
     return at
@@ -51,7 +55,12 @@ def _cosine(edges, factors, last):
 
     def at(step):
         step = tf.cast(step, tf.float32)
-        falling = 0.5 * (1 + tf.cos(3.141592653589793 * tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0)))
+        falling = 0.5 * (
+            1
+            + tf.cos(
+                3.141592653589793 * tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0)
+            )
+        )
         return tf.where(step < warmup, step / max(warmup, 1.0), falling)
 
     return at
@@ -67,7 +76,9 @@ class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
         return self.rate * self.factor(step)
 
     def get_config(self):
-        raise NotImplementedError("a run's optimizer is rebuilt from its recipe, not from a configuration")
+        raise NotImplementedError(
+            "a run's optimizer is rebuilt from its recipe, not from a configuration"
+        )
 
 
 def build(recipe, steps_per_epoch: int):
@@ -77,7 +88,9 @@ def build(recipe, steps_per_epoch: int):
         rate *= recipe.batch_size / recipe.scale_learning_rate_from
     schedule = Schedule(rate, factor(recipe, steps_per_epoch))
     if recipe.optimizer == "sgd":
-        optimizer = tf.keras.optimizers.SGD(schedule, momentum=recipe.momentum, nesterov=recipe.nesterov)
+        optimizer = tf.keras.optimizers.SGD(
+            schedule, momentum=recipe.momentum, nesterov=recipe.nesterov
+        )
     else:
         optimizer = tf.keras.optimizers.Adam(schedule)
     if recipe.precision == "mixed_float16":

@@ -21,32 +21,54 @@ class RunOptions:
     """Where and on what a recipe runs. None of it moves the accuracy curve; resuming ignores it."""
 
     output_dir: str = setting(
-        "", "folder of the run; one that holds an unfinished run of this recipe continues it. Default: runs/NAME-TIME"
+        "",
+        "folder of the run; one with an unfinished run continues it. Default: runs/RECIPE-TIME",
     )
     data_dir: str = setting("", "folder of the data set, or its archive")
     download: bool = setting(False, "let TensorFlow Datasets download the data set into --data_dir")
     strategy: str = setting(
         "off",
         "tf.distribute strategy",
-        choices=("off", "one_device", "mirrored", "multi_worker_mirrored", "parameter_server", "tpu"),
+        choices=(
+            "off",
+            "one_device",
+            "mirrored",
+            "multi_worker_mirrored",
+            "parameter_server",
+            "tpu",
+        ),
     )
     num_gpus: int = setting(-1, "GPUs to use; -1: all there are", low=-1)
-    logical_cpus: int = setting(0, "split the CPU into so many devices, to try mirrored where no GPU is", low=0)
+    logical_cpus: int = setting(
+        0, "split the CPU into so many devices, to try mirrored where no GPU is", low=0
+    )
     tpu: str = setting("local", "TPU to use: local, its name, or grpc://HOST:PORT")
-    worker_hosts: str = setting("", "host:port of all workers, comma-separated; else TF_CONFIG, else SLURM's variables")
+    worker_hosts: str = setting(
+        "", "host:port of all workers, comma-separated; else TF_CONFIG, else SLURM's variables"
+    )
     task_index: int = setting(-1, "which of --worker_hosts this process is, from 0", low=-1)
-    data_format: str = setting("NHWC", "layout of images inside the model", choices=("NHWC", "NCHW"))
+    data_format: str = setting(
+        "NHWC", "layout of images inside the model", choices=("NHWC", "NCHW")
+    )
     steps_per_execution: int = setting(
         10, "steps in one call into TensorFlow; evaluations and Ctrl-C wait for its end", low=1
     )
-    deterministic: bool = setting(False, "ask TensorFlow for deterministic kernels (slower on GPUs)")
+    deterministic: bool = setting(
+        False, "ask TensorFlow for deterministic kernels (slower on GPUs)"
+    )
     tensorboard: bool = setting(False, "write TensorBoard logs to OUTPUT_DIR/tensorboard")
-    profile_steps: tuple[int, ...] = setting((), "FIRST,LAST step to profile, written with TensorBoard's logs", low=1)
-    cost_per_hour: float | None = setting(None, "on-demand price of the hardware, USD per hour", low=0)
+    profile_steps: tuple[int, ...] = setting(
+        (), "FIRST,LAST step to profile, written with TensorBoard's logs", low=1
+    )
+    cost_per_hour: float | None = setting(
+        None, "on-demand price of the hardware, USD per hour", low=0
+    )
     author: str = setting("anonymous", "author of the entry")
     author_email: str = setting("", "author's e-mail address in the entry")
     hardware: str = setting("", "hardware as the entry states it; default: what is found")
-    hardware_tag: str = setting("", "hardware in the entry's file name; default: made from what is found")
+    hardware_tag: str = setting(
+        "", "hardware in the entry's file name; default: made from what is found"
+    )
 
     def __post_init__(self):
         check(self)
@@ -59,7 +81,12 @@ def define() -> None:
     """Defines --recipe, --list_recipes, and a flag for each field of Recipe and RunOptions."""
     here = sys.argv[0]  # the running command's own, so that --help shows them
     flags.DEFINE_string("recipe", recipes.DEFAULT, "what to train, TASK/NAME", module_name=here)
-    flags.DEFINE_bool("list_recipes", False, "list the recipes and what is known of them, then exit", module_name=here)
+    flags.DEFINE_bool(
+        "list_recipes",
+        False,
+        "list the recipes and what is known of them, then exit",
+        module_name=here,
+    )
     for item in _flag_fields(Recipe):
         _define_flag(item, None, f"{item.metadata['help']} (replaces the recipe's)")
     for item in _flag_fields(RunOptions):
@@ -76,7 +103,9 @@ def _define_flag(item, default, help):
         kind = next(part for part in get_args(kind) if part is not types.NoneType)
     common = {"name": item.name, "default": default, "help": help, "module_name": sys.argv[0]}
     if get_origin(kind) is tuple:
-        flags.DEFINE(_NumbersParser(get_args(kind)[0]), serializer=flags.CsvListSerializer(","), **common)
+        flags.DEFINE(
+            _NumbersParser(get_args(kind)[0]), serializer=flags.CsvListSerializer(","), **common
+        )
     elif kind is bool:
         flags.DEFINE_bool(**common)
     elif item.metadata["choices"]:

@@ -43,7 +43,10 @@ def text(timer, epochs: int) -> str:
     """The line itself."""
     parts = [f"epoch {timer.epoch:.2f}/{epochs}", f"loss {timer.loss:.3f}"]
     if timer.rows:
-        parts.append(f"{timer.metric} {timer.rows[-1][timer.metric]:.2f}, best {timer.best:.2f} of {timer.threshold:g}")
+        parts.append(
+            f"{timer.metric} {timer.rows[-1][timer.metric]:.2f}, "
+            f"best {timer.best:.2f} of {timer.threshold:g}"
+        )
     else:
         parts.append(f"{timer.metric} to reach {timer.threshold:g}")
     parts.append(f"{timer.clock.hours():.4f} h on the clock")

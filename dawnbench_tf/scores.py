@@ -20,7 +20,10 @@ def top1(outputs: np.ndarray, references: np.ndarray) -> dict[str, float]:
     {'top1Accuracy': 50.0}
     """
     if len(outputs) != len(references):
-        raise ValueError(f"each of {len(references)} examples should be scored once. Received: {len(outputs)} outputs")
+        raise ValueError(
+            f"each of {len(references)} examples should be scored once. "
+            f"Received: {len(outputs)} outputs"
+        )
     right = int(np.sum(np.argmax(outputs, axis=1) == references))
     return {"top1Accuracy": 100 * right / len(references)}
 

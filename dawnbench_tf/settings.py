@@ -12,7 +12,9 @@ class Refusal(ValueError):
 
 def setting(default, help, *, low=None, high=None, choices=None):
     """A dataclass field with its help (units included), inclusive bounds and choices."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
+    return field(
+        default=default, metadata={"help": help, "low": low, "high": high, "choices": choices}
+    )
 
 
 def check(instance) -> None:

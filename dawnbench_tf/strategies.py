@@ -16,23 +16,33 @@ SECONDS_TO_REACH_A_TPU = 5
 
 
 def build(run, recipe) -> tf.distribute.Strategy:
-    """Makes the strategy that `run` names; before anything else touches a device. Raises Refusal."""
+    """Makes the strategy that `run` names, before anything else touches a device."""
     if run.logical_cpus:
         _split_cpu(run.logical_cpus)
     if run.deterministic:
         tf.config.experimental.enable_op_determinism()
     gpus = tf.config.list_physical_devices("GPU")
     if run.num_gpus > len(gpus):
-        refuse("num_gpus", run.num_gpus, f"this machine has {len(gpus)} GPUs that TensorFlow can use")
+        refuse(
+            "num_gpus", run.num_gpus, f"this machine has {len(gpus)} GPUs that TensorFlow can use"
+        )
     if run.num_gpus >= 0:
         tf.config.set_visible_devices(gpus[: run.num_gpus], "GPU")
     strategy = STRATEGIES[run.strategy](run)
     replicas = strategy.num_replicas_in_sync
     if recipe.batch_size % replicas:
         near = max(recipe.batch_size // replicas, 1) * replicas
-        refuse("batch_size", recipe.batch_size, f"should divide by the {replicas} replicas; {near} would")
+        refuse(
+            "batch_size",
+            recipe.batch_size,
+            f"should divide by the {replicas} replicas; {near} would",
+        )
     if recipe.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
-        refuse("precision", recipe.precision, "float16 needs a GPU; mixed_bfloat16 or float32 would run here")
+        refuse(
+            "precision",
+            recipe.precision,
+            "float16 needs a GPU; mixed_bfloat16 or float32 would run here",
+        )
     if run.data_format == "NCHW" and not _runs_nchw(recipe.precision):
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
     return strategy
@@ -40,11 +50,13 @@ def build(run, recipe) -> tf.distribute.Strategy:
 
 def _split_cpu(count):
     device = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration()] * count)
+    tf.config.set_logical_device_configuration(
+        device, [tf.config.LogicalDeviceConfiguration()] * count
+    )
 
 
 def _runs_nchw(precision):
-    """Tries one convolution with its gradients in NCHW: on a CPU that depends on oneDNN being there."""
+    """Tries a convolution with its gradients in NCHW: on a CPU that depends on oneDNN."""
     images = tf.ones([1, 3, 8, 8], tf.bfloat16 if precision == "mixed_bfloat16" else tf.float32)
 
     @tf.function
@@ -63,7 +75,9 @@ def _off(run):
 
 
 def _one_device(run):
-    return tf.distribute.OneDeviceStrategy("GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0")
+    return tf.distribute.OneDeviceStrategy(
+        "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
+    )
 
 
 def _mirrored(run):
@@ -75,10 +89,19 @@ def _multi_worker_mirrored(run):
     resolver = _cluster(run)
     workers = resolver.cluster_spec().as_dict().get("worker", [])
     if not 0 <= resolver.task_id < len(workers):
-        refuse("task_index", resolver.task_id, f"should be in 0..{len(workers) - 1}, for {len(workers)} workers")
+        refuse(
+            "task_index",
+            resolver.task_id,
+            f"should be in 0..{len(workers) - 1}, for {len(workers)} workers",
+        )
     if not run.output_dir:
-        refuse("output_dir", "", "several workers need the same folder; name one that all of them see")
-    print(f"worker {resolver.task_id} of {len(workers)}; waits until all are there: {', '.join(workers)}", flush=True)
+        refuse(
+            "output_dir", "", "several workers need the same folder; name one that all of them see"
+        )
+    print(
+        f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
+        flush=True,
+    )
     return tf.distribute.MultiWorkerMirroredStrategy(resolver)
 
 
@@ -96,7 +119,11 @@ def _cluster(run):
         return _from_tf_config()
     if "SLURM_STEP_NODELIST" in os.environ:
         return tf.distribute.cluster_resolver.SlurmClusterResolver()
-    refuse("strategy", run.strategy, "give --worker_hosts and --task_index, or set TF_CONFIG, or start it with srun")
+    refuse(
+        "strategy",
+        run.strategy,
+        "give --worker_hosts and --task_index, or set TF_CONFIG, or start it with srun",
+    )
 
 
 def _from_tf_config():
@@ -107,13 +134,20 @@ def _from_tf_config():
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refusal(f"TF_CONFIG: can't be read ({error})") from None
     if not usable:
-        raise Refusal('TF_CONFIG: should be {"cluster": {"worker": [...]}, "task": {"type": "worker", "index": N}}')
+        raise Refusal(
+            'TF_CONFIG: should be {"cluster": {"worker": [...]}, '
+            '"task": {"type": "worker", "index": N}}'
+        )
     return resolver
 
 
 def _parameter_server(run):
     # Its workers run apart: there is no global batch, no step order and no epoch's end to time.
-    refuse("strategy", "parameter_server", "is asynchronous, so has no time to accuracy; use multi_worker_mirrored")
+    refuse(
+        "strategy",
+        "parameter_server",
+        "is asynchronous, so has no time to accuracy; use multi_worker_mirrored",
+    )
 
 
 def _tpu(run):
@@ -122,7 +156,11 @@ def _tpu(run):
     try:
         return distribute_utils.get_distribution_strategy("tpu", tpu_address=run.tpu)
     except tf.errors.NotFoundError:
-        refuse("tpu", run.tpu, "no TPU found there; give a TPU VM's `local`, a name or grpc://HOST:PORT")
+        refuse(
+            "tpu",
+            run.tpu,
+            "no TPU found there; give a TPU VM's `local`, a name or grpc://HOST:PORT",
+        )
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
         refuse("tpu", run.tpu, f"can't be used: {' '.join(str(error).split())[:200]}")
 
@@ -148,4 +186,6 @@ STRATEGIES = {
 def is_chief(strategy) -> bool:
     """Whether this process writes the run's files; one worker of each strategy does."""
     resolver = strategy.cluster_resolver
-    return not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or resolver.task_id == 0
+    return (
+        not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or resolver.task_id == 0
+    )

@@ -1,6 +1,6 @@
 """Train a model until it is good enough; time it; leave a DAWNBench entry.
 
-    python -m dawnbench_tf.train                                    # embedded digits to 98 %, no download
+    python -m dawnbench_tf.train     # embedded digits to 98 %, no download
     python -m dawnbench_tf.train --recipe=cifar10/resnet56_tf --data_dir=DIR --strategy=mirrored
 
 Exit status: 0 the threshold was reached, 3 it was not, 1 bad input or environment.
@@ -28,20 +28,26 @@ def main(_):
     folder = None
     try:
         recipe, run = options.read()
-        folder = Path(run.output_dir or f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}")
+        folder = Path(
+            run.output_dir
+            or f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
+        )
         return train(recipe, run, folder)
     except Refusal as refusal:
         options.exit_with(str(refusal))
     except KeyboardInterrupt:
         again = [*sys.argv[1:], *([] if run.output_dir else [f"--output_dir={folder}"])]
-        options.exit_with(f"interrupted; to continue: {shlex.join(['python', '-m', 'dawnbench_tf.train', *again])}", 130)
+        command = shlex.join(["python", "-m", "dawnbench_tf.train", *again])
+        options.exit_with(f"interrupted; to continue: {command}", 130)
 
 
 def train(recipe, run, output: Path) -> int:
-    """Trains `recipe` the way `run` says, in folder `output`. Returns 0 if the threshold was reached, 3 if not."""
+    """Trains `recipe` the way `run` says, in folder `output`. Returns the exit status."""
     clock = Clock()  # from here every second belongs to one named part
     with clock.part("import"):  # recorded, not counted
-        os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Keras 3's fit fails on several workers and on TPUs
+        os.environ["TF_USE_LEGACY_KERAS"] = (
+            "1"  # Keras 3's fit fails on several workers and on TPUs
+        )
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         from dawnbench_tf import checkpoints, data, evaluation, fitting, hardware, strategies, tta
 
@@ -77,9 +83,12 @@ def train(recipe, run, output: Path) -> int:
         "software": hardware.software(),
     }
     entry = entries.training(task, recipe, run, timer, described)
-    path = entries.write(output, entry)  # by the rules we hold others to; temporary file, then rename
+    path = entries.write(
+        output, entry
+    )  # by the rules we hold others to; temporary file, then rename
     print(entries.summary(entry, timer.first_hit))
-    print(f"{'entry' if not entry.violations() else 'not an entry (' + '; '.join(entry.violations()) + ')'}: {path}")
+    reasons = "; ".join(entry.violations())
+    print(f"not an entry ({reasons}): {path}" if reasons else f"entry: {path}")
     return 0 if timer.reached else 3
 
 

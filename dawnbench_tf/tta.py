@@ -17,7 +17,7 @@ from dawnbench_tf.settings import Refusal
 
 
 class TimeToAccuracy(tf.keras.callbacks.Callback):
-    """Stops training when a metric reaches its threshold; logs time-to-accuracy by DAWNBench's rules.
+    """Stops training when a metric reaches its threshold; logs time by DAWNBench's rules.
 
     A row is `{"epoch", "hours", metric, ...}`: hours are those on the clock when that epoch's
     training ended (evaluation and checkpoints are off it). "compile" lasts from fit's start to
@@ -62,7 +62,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if mode not in ("max", "min"):
             raise ValueError(f'`mode` should be "max" or "min". Received: mode={mode!r}')
         if not every > 0 or (evaluate is None and every != int(every)):
-            raise ValueError(f"`every` should be over 0, and whole without `evaluate`. Received: every={every}")
+            raise ValueError(
+                f"`every` should be over 0, and whole without `evaluate`. Received: every={every}"
+            )
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
         self.clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
@@ -83,7 +85,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def first_hit(self) -> dict | None:
         """The first row at the threshold or past it, or None: DAWNBench's time is its hours."""
         sign = 1 if self.mode == "max" else -1
-        return next((row for row in self.rows if sign * row[self.metric] >= sign * self.threshold), None)
+        return next(
+            (row for row in self.rows if sign * row[self.metric] >= sign * self.threshold), None
+        )
 
     @property
     def reached(self) -> bool:
@@ -115,7 +119,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         self._steps = self.params.get("steps")  # an epoch's; None until fit has counted them
         if self._steps is None and self._fractional:
-            raise ValueError(f"`every` should be whole where steps_per_epoch is unknown. Received: every={self.every}")
+            raise ValueError(
+                f"`every` should be whole where fit is not told its steps. Received: {self.every}"
+            )
         self._speed_from = None
         self._before_training = self.clock.switch("compile")
 
@@ -125,7 +131,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         first, self.step = self.step + 1, self.step + batch + 1 - self._seen_in_epoch
         self._seen_in_epoch = batch + 1
-        if self.clock.switch("train") == "compile":  # logs are on the host, so the execution has ended
+        if (
+            self.clock.switch("train") == "compile"
+        ):  # logs are on the host, so the execution has ended
             self._speed_from = self.step, self._train_seconds()
         self._check_loss(logs, first)
         if self._fractional and self._crossed():
@@ -154,14 +162,22 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return self.every != int(self.every)
 
     def _crossed(self):
-        done, now = (int(step / self._steps / self.every + 1e-6) for step in (self._evaluated_at, self.step))
+        done, now = (
+            int(step / self._steps / self.every + 1e-6) for step in (self._evaluated_at, self.step)
+        )
         return now > done
 
     def _check_loss(self, logs, first):
         self.loss = (logs or {}).get("loss", 0.0)
         if not math.isfinite(self.loss):
-            steps = f"step {self.step}" if first == self.step else f"one of steps {first} to {self.step}"
-            raise Refusal(f"training diverged: the loss is {self.loss} at {steps}; try a lower learning rate")
+            steps = (
+                f"step {self.step}"
+                if first == self.step
+                else f"one of steps {first} to {self.step}"
+            )
+            raise Refusal(
+                f"training diverged: the loss is {self.loss} at {steps}; try a lower learning rate"
+            )
 
     def _values(self, logs):
         if self._evaluate:
@@ -169,7 +185,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
                 return self._evaluate()
         if self.metric not in (logs or {}):
             known = ", ".join(logs or {})
-            raise ValueError(f"`metric` should be one that fit logs: {known}. Received: metric={self.metric!r}")
+            raise ValueError(
+                f"`metric` should be one that fit logs: {known}. Received: metric={self.metric!r}"
+            )
         return {self.metric: float(logs[self.metric])}
 
     def _add_row(self, values):

@@ -18,11 +18,13 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Variant:
-    """The catalogue row of a variant. Raises ValueError, with the nearest name, if there is none."""
+    """The catalogue row of a variant. Raises ValueError, with the nearest name."""
     if name not in VARIANTS:
         near = get_close_matches(name, VARIANTS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(VARIANTS)}"
-        raise ValueError(f"`name` should be a model of the catalogue; {hint} Received: name={name!r}")
+        raise ValueError(
+            f"`name` should be a model of the catalogue; {hint} Received: name={name!r}"
+        )
     return VARIANTS[name]
 
 

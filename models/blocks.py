@@ -32,7 +32,9 @@ class Layers(NamedTuple):
 def layers(*, data_format, dtype, leaky_slope, norm_scale, norm_epsilon, synchronized) -> Layers:
     """Makes the factories: convolutions without bias, initialised as He et al. do."""
     if data_format not in LAYOUTS:
-        raise ValueError(f"`data_format` should be one of {list(LAYOUTS)}. Received: {data_format!r}")
+        raise ValueError(
+            f"`data_format` should be one of {list(LAYOUTS)}. Received: {data_format!r}"
+        )
     keras, layout = tf.keras.layers, LAYOUTS[data_format]
     norm = partial(
         keras.BatchNormalization,
@@ -58,13 +60,19 @@ def layers(*, data_format, dtype, leaky_slope, norm_scale, norm_epsilon, synchro
     )
 
 
-# An initializer of its own for each layer: tf-keras's, when shared, gives every layer the same values.
+# An initializer for each layer: tf-keras's, when shared, gives every layer the same values.
 
 
 def _conv(filters, kernel_size, strides=1, **kwargs):
     initializer = tf.keras.initializers.VarianceScaling(2.0, "fan_out", "untruncated_normal")
     return tf.keras.layers.Conv2D(
-        filters, kernel_size, strides, padding="same", use_bias=False, kernel_initializer=initializer, **kwargs
+        filters,
+        kernel_size,
+        strides,
+        padding="same",
+        use_bias=False,
+        kernel_initializer=initializer,
+        **kwargs,
     )
 
 

@@ -34,12 +34,22 @@ _HUANG = "Huang et al. 2016, arXiv 1603.09382"
 
 
 def _resnet(name, depth, parameters, source, published_top1=None, **args):
-    return Variant(name, "cifar_resnets", {"depth": depth, **args}, parameters, source, published_top1)
+    return Variant(
+        name, "cifar_resnets", {"depth": depth, **args}, parameters, source, published_top1
+    )
 
 
 def _seed(name, depth, parameters, published_top1=None, **args):
-    args = {"preactivation": True, "leaky_slope": 0.1, "norm_scale": False, "norm_epsilon": 1e-3, **args}
-    return _resnet(name, depth, parameters, _SEED_CODE, published_top1, **{"shortcut": "pool_pad", **args})
+    args = {
+        "preactivation": True,
+        "leaky_slope": 0.1,
+        "norm_scale": False,
+        "norm_epsilon": 1e-3,
+        **args,
+    }
+    return _resnet(
+        name, depth, parameters, _SEED_CODE, published_top1, **{"shortcut": "pool_pad", **args}
+    )
 
 
 _ROWS = (
@@ -47,7 +57,13 @@ _ROWS = (
     _seed("resnet56_tf", 56, 850_986),
     _seed("resnet164_nb_tf", 164, 2_596_842, 94.31),
     _seed("resnet164_b_tf", 164, 1_691_146, 94.58, block="bottleneck", shortcut="projection"),
-    _resnet("resnet8_v1_pad", 8, 75_290, "the embedded task's own, He et al.'s rule at n = 1", shortcut="stride_pad"),
+    _resnet(
+        "resnet8_v1_pad",
+        8,
+        75_290,
+        "the embedded task's own, He et al.'s rule at n = 1",
+        shortcut="stride_pad",
+    ),
     _resnet("resnet20_v1_pad", 20, 269_722, _HE, 91.25, shortcut="stride_pad"),
     _resnet("resnet32_v1_pad", 32, 464_154, _HE, 92.49, shortcut="stride_pad"),
     _resnet("resnet44_v1_pad", 44, 658_586, _HE, 92.83, shortcut="stride_pad"),
@@ -57,7 +73,15 @@ _ROWS = (
     _resnet("resnet56_v1_proj", 56, 855_770, _TORCH_SEED),
     _resnet("resnet110_v1_proj", 110, 1_730_714, _TORCH_SEED),
     _resnet("resnet56_stochastic", 56, 853_018, _HUANG, shortcut="pool_pad", final_survival=0.5),
-    _resnet("resnet110_stochastic", 110, 1_727_962, _HUANG, 94.75, shortcut="pool_pad", final_survival=0.5),
+    _resnet(
+        "resnet110_stochastic",
+        110,
+        1_727_962,
+        _HUANG,
+        94.75,
+        shortcut="pool_pad",
+        final_survival=0.5,
+    ),
 )
 
 VARIANTS: Mapping[str, Variant] = MappingProxyType({row.name: row for row in _ROWS})

@@ -77,14 +77,22 @@ def build(
 
 def _units_per_stage(depth, block, shortcut, final_survival):
     if block not in blocks.BRANCHES:
-        raise ValueError(f"`block` should be one of {list(blocks.BRANCHES)}. Received: block={block!r}")
+        raise ValueError(
+            f"`block` should be one of {list(blocks.BRANCHES)}. Received: block={block!r}"
+        )
     if shortcut not in blocks.SHORTCUTS:
-        raise ValueError(f"`shortcut` should be one of {list(blocks.SHORTCUTS)}. Received: shortcut={shortcut!r}")
+        raise ValueError(
+            f"`shortcut` should be one of {list(blocks.SHORTCUTS)}. Received: shortcut={shortcut!r}"
+        )
     if not 0 < final_survival <= 1:
-        raise ValueError(f"`final_survival` should be in (0, 1]. Received: final_survival={final_survival}")
+        raise ValueError(
+            f"`final_survival` should be in (0, 1]. Received: final_survival={final_survival}"
+        )
     step = 6 if block == "basic" else 9
     if depth < step + 2 or (depth - 2) % step:
-        raise ValueError(f"`depth` should be {step}n+2 with {block} blocks. Received: depth={depth}")
+        raise ValueError(
+            f"`depth` should be {step}n+2 with {block} blocks. Received: depth={depth}"
+        )
     return (depth - 2) // step
 
 
@@ -93,7 +101,10 @@ def _checked_shape(input_shape, data_format):
     shape = tuple(input_shape or ((32, 32, 3) if channels_last else (3, 32, 32)))
     if len(shape) != 3 or min(shape[:2] if channels_last else shape[1:]) < 4:
         order = "(height, width, channels)" if channels_last else "(channels, height, width)"
-        raise ValueError(f"`input_shape` should be {order}, 4 pixels a side at least. Received: input_shape={shape}")
+        raise ValueError(
+            f"`input_shape` should be {order}, 4 pixels a side at least. "
+            f"Received: input_shape={shape}"
+        )
     return shape
 
 
@@ -107,7 +118,9 @@ def _stages(x, per_stage, block, preactivation, shortcut, final_survival, make):
         if preactivation and index == 0:
             x = make.act()(make.norm()(x))
         skip = blocks.SHORTCUTS[shortcut](x, filters, strides, make) if filters != width_in else x
-        branch = _branch(x, filters, strides, block, preactivation, preactivation and index > 0, make, survival)
+        branch = _branch(
+            x, filters, strides, block, preactivation, preactivation and index > 0, make, survival
+        )
         x = make.add()([skip, branch])
         if not preactivation:
             x = make.act()(x)

@@ -1,4 +1,4 @@
-"""Data sets: one module each, `load(data_dir, download) -> Splits`, real data in memory as uint8."""
+"""Data sets: one module each, `load(data_dir, download) -> Splits`, in memory as uint8."""
 
 from importlib import import_module
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Splits(NamedTuple):
 
 
 def load(task, recipe, run) -> Splits:
-    """Loads a task's data, or generates the synthetic stand-in. Raises Refusal if it is not all there."""
+    """Loads a task's data, or its synthetic stand-in. Raises Refusal if it is not all there."""
     from dawnbench_tf.data import synthetic
 
     if recipe.synthetic:
@@ -39,6 +39,6 @@ def _check(task, splits):
         if labels.min() < 0 or labels.max() >= task.classes:
             bad = int(np.argmax((labels < 0) | (labels >= task.classes)))
             raise Refusal(
-                f"{task.name} {name}: label {labels[bad]} of example {bad} should be in 0..{task.classes - 1}; "
-                "the file is damaged or of another data set"
+                f"{task.name} {name}: label {labels[bad]} of example {bad} should be in "
+                f"0..{task.classes - 1}; the file is damaged or of another data set"
             )

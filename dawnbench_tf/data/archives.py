@@ -38,8 +38,8 @@ def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
 
 
 def _from_folder(path, names):
-    return {name: _capped(path / name, (path / name).stat().st_size, (path / name).read_bytes) for name in names
-            if (path / name).is_file()}  # fmt: skip
+    files = [path / name for name in names if (path / name).is_file()]
+    return {file.name: _capped(file, file.stat().st_size, file.read_bytes) for file in files}
 
 
 def _from_tar(path, names):
@@ -48,13 +48,17 @@ def _from_tar(path, names):
         for member in archive:
             name = member.name.rsplit("/", 1)[-1]
             if member.isfile() and name in names:
-                found[name] = _capped(f"{path}:{name}", member.size, archive.extractfile(member).read)
+                found[name] = _capped(
+                    f"{path}:{name}", member.size, archive.extractfile(member).read
+                )
     return found
 
 
 def _capped(where, size, read):
     if size > LARGEST_MEMBER:
-        raise Refusal(f"{where}: {size} bytes, should be at most {LARGEST_MEMBER}; not the published file")
+        raise Refusal(
+            f"{where}: {size} bytes, should be at most {LARGEST_MEMBER}; not the published file"
+        )
     return read()
 
 
@@ -82,5 +86,7 @@ def unpickle_arrays(where: str, content: bytes) -> dict:
     except Exception as error:  # whatever garbage makes the unpickler raise, the file is refused
         raise Refusal(f"{where}: not a pickle of plain arrays ({error}); fetch it again") from None
     if not isinstance(loaded, dict):
-        raise Refusal(f"{where}: should be a dict, is a {type(loaded).__name__}; not the published file")
+        raise Refusal(
+            f"{where}: should be a dict, is a {type(loaded).__name__}; not the published file"
+        )
     return {key.decode() if isinstance(key, bytes) else key: value for key, value in loaded.items()}

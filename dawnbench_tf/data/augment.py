@@ -18,7 +18,9 @@ def crop_and_flip(images, offsets, flips, pad: int):
     height, width = images.shape[1:3]
     padded = tf.pad(images, [[0, 0], [pad, pad], [pad, pad], [0, 0]])
     rows = offsets[:, :1] + tf.range(height)  # (b, h)
-    columns = tf.where(flips[:, None], tf.range(width)[::-1], tf.range(width)) + offsets[:, 1:]  # (b, w)
+    columns = (
+        tf.where(flips[:, None], tf.range(width)[::-1], tf.range(width)) + offsets[:, 1:]
+    )  # (b, w)
     cropped = tf.gather(padded, rows, axis=1, batch_dims=1)
     return tf.gather(cropped, columns, axis=2, batch_dims=1)
 
@@ -29,5 +31,5 @@ def standardize_by_image(images):
 
 
 def standardize_by_channel(images, mean, deviation):
-    """Channels to mean 0 and deviation 1 over a data set whose figures, for pixels in 0..1, are given."""
+    """Channels to mean 0, deviation 1 over a data set; its figures are for pixels in 0..1."""
     return (tf.cast(images, tf.float32) / 255 - tf.constant(mean)) / tf.constant(deviation)

@@ -14,7 +14,13 @@ from dawnbench_tf.settings import Refusal, refuse
 _PER_BATCH, _PIXELS = 10_000, 3 * 32 * 32
 _PYTHON = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
 _BINARY = [f"{name}.bin" for name in _PYTHON]
-_PLACES = ("", "cifar-10-batches-py", "cifar-10-batches-bin", "cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
+_PLACES = (
+    "",
+    "cifar-10-batches-py",
+    "cifar-10-batches-bin",
+    "cifar-10-python.tar.gz",
+    "cifar-10-binary.tar.gz",
+)
 
 
 def load(data_dir: str, download: bool = False) -> Splits:
@@ -29,12 +35,20 @@ def load(data_dir: str, download: bool = False) -> Splits:
       Refusal: nothing is found there, or what is found is not the published data.
     """
     if not data_dir:
-        refuse("data_dir", "", "cifar10 needs the folder or archive of the data (or --download, or --synthetic)")
+        refuse(
+            "data_dir",
+            "",
+            "cifar10 needs the folder or archive of the data (or --download, or --synthetic)",
+        )
     root = Path(data_dir).expanduser()
     if download:
         return _from_tfds(root, download=True)
     if not root.exists():
-        refuse("data_dir", data_dir, "does not exist; give the data's folder or archive, or add --download")
+        refuse(
+            "data_dir",
+            data_dir,
+            "does not exist; give the data's folder or archive, or add --download",
+        )
     if (root / "cifar10").is_dir():
         return _from_tfds(root, download=False)
     for place in _PLACES:
@@ -44,15 +58,17 @@ def load(data_dir: str, download: bool = False) -> Splits:
     refuse(
         "data_dir",
         data_dir,
-        "holds no CIFAR-10: should be cifar-10-python.tar.gz, cifar-10-binary.tar.gz, the folder of "
-        "either, or TensorFlow Datasets' folder with cifar10/ in it",
+        "holds no CIFAR-10: should be cifar-10-python.tar.gz, cifar-10-binary.tar.gz, the folder "
+        "of either, or TensorFlow Datasets' folder with cifar10/ in it",
     )
 
 
 def _from_batches(path: Path) -> Splits | None:
     if path.is_dir():
         kinds = [
-            names for names in (_PYTHON, _BINARY) if any((path / name).is_file() for name in (names[0], names[-1]))
+            names
+            for names in (_PYTHON, _BINARY)
+            if any((path / name).is_file() for name in (names[0], names[-1]))
         ]
     else:
         kinds = [_BINARY if "bin" in path.name else _PYTHON] if path.is_file() else []
@@ -70,7 +86,9 @@ def _parse_binary(where, content):
     """Records of one label byte and 3,072 pixel bytes: channel, row, column."""
     wanted = _PER_BATCH * (1 + _PIXELS)
     if len(content) != wanted:
-        raise Refusal(f"{where}: {len(content)} bytes, should be {wanted} (10,000 records of 3,073); fetch it again")
+        raise Refusal(
+            f"{where}: {len(content)} bytes, should be {wanted} (10,000 records); fetch it again"
+        )
     records = np.frombuffer(content, np.uint8).reshape(_PER_BATCH, 1 + _PIXELS)
     return _to_nhwc(records[:, 1:]), records[:, 0].astype(np.int64)
 
@@ -80,9 +98,17 @@ def _parse_python(where, content):
     batch = archives.unpickle_arrays(where, content)
     data, labels = batch.get("data"), batch.get("labels")
     if data is None or labels is None:
-        raise Refusal(f"{where}: should have data and labels, has {', '.join(map(str, batch))}; not CIFAR-10")
-    if getattr(data, "shape", None) != (_PER_BATCH, _PIXELS) or data.dtype != np.uint8 or len(labels) != _PER_BATCH:
-        raise Refusal(f"{where}: data should be uint8 (10000, 3072) with as many labels; damaged or not CIFAR-10")
+        raise Refusal(
+            f"{where}: should have data and labels, has {', '.join(map(str, batch))}; not CIFAR-10"
+        )
+    if (
+        getattr(data, "shape", None) != (_PER_BATCH, _PIXELS)
+        or data.dtype != np.uint8
+        or len(labels) != _PER_BATCH
+    ):
+        raise Refusal(
+            f"{where}: data should be uint8 (10000, 3072), labels as many; damaged or not CIFAR-10"
+        )
     return _to_nhwc(data), np.asarray(labels, np.int64)
 
 

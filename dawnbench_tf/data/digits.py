@@ -17,6 +17,8 @@ def load(data_dir: str = "", download: bool = False) -> Splits:
     grey = np.asarray(bunch.images, np.float32)[..., None] * (255 / 16)  # stored as 0..16
     resized = tf.image.resize(grey, (32, 32)).numpy().round().astype(np.uint8)
     images = np.repeat(resized, 3, axis=3)
-    train, test = train_test_split(np.arange(len(images)), test_size=500, stratify=bunch.target, random_state=0)
+    train, test = train_test_split(
+        np.arange(len(images)), test_size=500, stratify=bunch.target, random_state=0
+    )
     labels = bunch.target.astype(np.int64)
     return Splits(images[train], labels[train], images[test], labels[test])

@@ -1,4 +1,4 @@
-"""tf.data pipelines: batches of a data set in memory, for however many replicas, the same each time.
+"""tf.data pipelines: batches of a data set in memory, the same for however many replicas.
 
 Everything random about an epoch (order, crops, flips) is drawn at its start from (seed, epoch)
 alone, for the global batch, and only then shared out: the same examples make up step i of epoch e
@@ -39,7 +39,9 @@ def train(splits: Splits, recipe, strategy, data_format: str, first_epoch: int =
 
         return (
             tf.data.Dataset.range(first_epoch, recipe.epochs)
-            .flat_map(lambda epoch: _plan(epoch, len(splits.train_labels), recipe, strategy, context))
+            .flat_map(
+                lambda epoch: _plan(epoch, len(splits.train_labels), recipe, strategy, context)
+            )
             .batch(per_replica, drop_remainder=True)
             .map(prepare, num_parallel_calls=2, deterministic=True)
             .prefetch(4)
@@ -50,19 +52,24 @@ def train(splits: Splits, recipe, strategy, data_format: str, first_epoch: int =
 
 
 def _plan(epoch, examples, recipe, strategy, context):
-    """What each step of an epoch sees: indices, crop offsets, flips, in this worker's share of each batch."""
+    """What each step of an epoch sees: indices, crop offsets, flips; this worker's share."""
     steps = steps_per_epoch(examples, recipe.batch_size)
     count = steps * recipe.batch_size
     seed = tf.stack([tf.constant(recipe.seed, tf.int64), epoch])
     order_seed, crop_seed, flip_seed = (
-        tf.random.experimental.stateless_fold_in(seed, purpose) for purpose in (_ORDER, _CROP, _FLIP)
+        tf.random.experimental.stateless_fold_in(seed, purpose)
+        for purpose in (_ORDER, _CROP, _FLIP)
     )
     order = tf.random.experimental.stateless_shuffle(tf.range(examples), order_seed)
     order = tf.gather(order, tf.range(count) % examples)
-    offsets = tf.random.stateless_uniform([count, 2], crop_seed, maxval=2 * recipe.pad + 1, dtype=tf.int32)
+    offsets = tf.random.stateless_uniform(
+        [count, 2], crop_seed, maxval=2 * recipe.pad + 1, dtype=tf.int32
+    )
     flips = tf.random.stateless_uniform([count], flip_seed) < (0.5 if recipe.flip else 0.0)
     share = _share(strategy, context)
-    return tf.data.Dataset.from_tensor_slices(tuple(share(x, steps) for x in (order, offsets, flips)))
+    return tf.data.Dataset.from_tensor_slices(
+        tuple(share(x, steps) for x in (order, offsets, flips))
+    )
 
 
 def _share(strategy, context):
@@ -108,7 +115,9 @@ def _standardizer(recipe, data_format):
     else:
 
         def standardize(images):
-            return augment.standardize_by_channel(images, recipe.channel_mean, recipe.channel_deviation)
+            return augment.standardize_by_channel(
+                images, recipe.channel_mean, recipe.channel_deviation
+            )
 
     if data_format == "NHWC":
         return standardize

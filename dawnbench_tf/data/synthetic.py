@@ -14,7 +14,10 @@ def make(task, seed: int, side: int = 32) -> Splits:
     rng = np.random.default_rng([seed, 2017])
     coarse = rng.uniform(-1, 1, (task.classes, 4, 4, 3))
     patterns = np.kron(coarse, np.ones((1, side // 4, side // 4, 1))).astype(np.float32)
-    return Splits(*_examples(rng, patterns, task.train_examples), *_examples(rng, patterns, task.test_examples))
+    return Splits(
+        *_examples(rng, patterns, task.train_examples),
+        *_examples(rng, patterns, task.test_examples),
+    )
 
 
 def _examples(rng, patterns, count):
