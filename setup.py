@@ -18,6 +18,7 @@ setup(
     packages=find_packages(include=["dawnbench_tf", "dawnbench_tf.*"]),  # models/ by its symlink
     install_requires=[
         "absl-py>=1.4,<3",
+        "importlib-resources>=6",  # tensorflow-datasets uses it and does not say so
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
         "numpy>=1.26,<3",
         "scikit-learn>=1.5,<2",

@@ -93,8 +93,8 @@ def _agree(strategy, done):
     """Refuses if workers found different checkpoints: they would wait for each other for ever."""
     if strategy.num_replicas_in_sync == 1:
         return
-    found = strategy.run(lambda: tf.constant([done]))
-    every = strategy.gather(found, axis=0).numpy()
+    found = tf.function(lambda: strategy.gather(strategy.run(lambda: tf.constant([done])), axis=0))
+    every = found().numpy()
     if every.min() != every.max():
         raise Refusal(
             f"--output_dir: workers found checkpoints of epochs {sorted(set(every.tolist()))}; "

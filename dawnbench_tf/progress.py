@@ -41,7 +41,7 @@ class Line(tf.keras.callbacks.Callback):
 
 def text(timer, epochs: int) -> str:
     """The line itself."""
-    parts = [f"epoch {timer.epoch:.2f}/{epochs}", f"loss {timer.loss:.3f}"]
+    parts = [f"epoch {timer.epoch:.4g}/{epochs}", f"loss {timer.loss:.3f}"]
     if timer.rows:
         parts.append(
             f"{timer.metric} {timer.rows[-1][timer.metric]:.2f}, "

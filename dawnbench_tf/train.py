@@ -69,7 +69,6 @@ def train(recipe, run, output: Path) -> int:
         clock=clock,
         log=folder.rows if folder.writer else None,
         step_examples=recipe.batch_size,
-        step_epochs=recipe.batch_size / task.train_examples,
         cost_per_hour=run.cost_per_hour,
     )
     saver = checkpoints.Saver(folder, model, timer)  # weights, optimizer, rows, clock: one rename

@@ -35,8 +35,6 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
       clock: the Clock to run on, if loading and building should count; else one of its own.
       log: path of a TSV, written row by row; None writes none.
       step_examples: examples in a step, for examples per second; None leaves them out.
-      step_epochs: epochs in a step; default 1 / fit's steps per epoch. DAWNBench's seeds had
-        128 / 50,000.
       cost_per_hour: USD; with it `cost()` is known.
 
     Raises:
@@ -55,7 +53,6 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         clock: Clock | None = None,
         log: str | os.PathLike | None = None,
         step_examples: int | None = None,
-        step_epochs: float | None = None,
         cost_per_hour: float | None = None,
     ):
         super().__init__()
@@ -70,7 +67,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
         self.rows, self.step = [], 0
         self.loss = self.examples_per_second = None
-        self._evaluate, self._log, self._step_epochs = evaluate, log, step_epochs
+        self._evaluate, self._log = evaluate, log
         self._steps, self._evaluated_at = None, 0
 
     # What is known so far.
@@ -96,9 +93,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     @property
     def epoch(self) -> float:
-        """Epochs trained so far."""
-        per_step = self._step_epochs or (1 / self._steps if self._steps else 0.0)
-        return round(self.step * per_step, 5)
+        """Epochs trained so far, whole ones as whole numbers."""
+        epochs = self.step / self._steps if self._steps else 0.0
+        return int(epochs) if epochs.is_integer() else round(epochs, 5)
 
     def cost(self) -> float | None:
         """USD on the clock so far, if the price is known."""
@@ -131,9 +128,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         first, self.step = self.step + 1, self.step + batch + 1 - self._seen_in_epoch
         self._seen_in_epoch = batch + 1
-        if (
-            self.clock.switch("train") == "compile"
-        ):  # logs are on the host, so the execution has ended
+        if self.clock.switch("train") == "compile":  # logs are on the host: the execution has ended
             self._speed_from = self.step, self._train_seconds()
         self._check_loss(logs, first)
         if self._fractional and self._crossed():
@@ -162,22 +157,15 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return self.every != int(self.every)
 
     def _crossed(self):
-        done, now = (
-            int(step / self._steps / self.every + 1e-6) for step in (self._evaluated_at, self.step)
-        )
-        return now > done
+        """Whether a multiple of `every` epochs lies between the last evaluation and now."""
+        steps = self._steps * self.every
+        return int(self.step / steps + 1e-6) > int(self._evaluated_at / steps + 1e-6)
 
     def _check_loss(self, logs, first):
         self.loss = (logs or {}).get("loss", 0.0)
         if not math.isfinite(self.loss):
-            steps = (
-                f"step {self.step}"
-                if first == self.step
-                else f"one of steps {first} to {self.step}"
-            )
-            raise Refusal(
-                f"training diverged: the loss is {self.loss} at {steps}; try a lower learning rate"
-            )
+            steps = f"step {self.step}" if first == self.step else f"steps {first} to {self.step}"
+            raise Refusal(f"training diverged: the loss is {self.loss} at {steps}; lower the rate")
 
     def _values(self, logs):
         if self._evaluate:

@@ -81,7 +81,9 @@ class Recipe:
         low=0,
     )
     precision: str = setting(
-        "float32", "precision of the layers", choices=("float32", "mixed_bfloat16", "mixed_float16")
+        "float32",
+        "precision of the layers; float64 tells rounding from mistakes",
+        choices=("float32", "mixed_bfloat16", "mixed_float16", "float64"),
     )
     synchronized_batch_norm: bool = setting(
         True,

@@ -1,0 +1,54 @@
+"""CIFAR-10 in its exact published formats, with made-up pixels."""
+
+import io
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+
+NAMES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
+
+
+@pytest.fixture(scope="session")
+def batches():
+    """Six batches of 10,000: flat uint8 (10000, 3072) and labels, by file name."""
+    pattern = np.random.default_rng(0).integers(0, 256, (10, 3072), np.uint8)
+    made = {}
+    for index, name in enumerate(NAMES):
+        labels = (np.arange(10_000) + index) % 10
+        data = pattern[labels].copy()
+        data[:, 0] = np.arange(10_000) % 251  # tells examples apart
+        made[name] = data, labels
+    return made
+
+
+def binary(data, labels):
+    return np.concatenate([labels[:, None].astype(np.uint8), data], axis=1).tobytes()
+
+
+def python(data, labels):
+    batch = {b"batch_label": b"x", b"labels": labels.tolist(), b"data": data, b"filenames": []}
+    return pickle.dumps(batch, 2)
+
+
+FORMATS = {
+    "python": ("cifar-10-batches-py", "{}", python),
+    "binary": ("cifar-10-batches-bin", "{}.bin", binary),
+}
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory, batches):
+    """A folder with both formats, as archives and extracted."""
+    root = tmp_path_factory.mktemp("cifar10")
+    for kind, (folder, pattern, encode) in FORMATS.items():
+        (root / kind / folder).mkdir(parents=True)
+        with tarfile.open(root / f"cifar-10-{kind}.tar.gz", "w:gz", compresslevel=1) as archive:
+            for name, batch in batches.items():
+                content = encode(*batch)
+                (root / kind / folder / pattern.format(name)).write_bytes(content)
+                info = tarfile.TarInfo(f"{folder}/{pattern.format(name)}")
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+    return root

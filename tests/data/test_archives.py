@@ -1,0 +1,93 @@
+import io
+import os
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+
+from dawnbench_tf.data import archives
+from dawnbench_tf.settings import Refusal
+
+
+class Hostile:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/should-never-exist",)
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_arrays_come_out_as_they_went_in(protocol):
+    wanted = {b"data": np.arange(6, dtype=np.uint8).reshape(2, 3), b"labels": [1, 2], b"name": b"x"}
+    found = archives.unpickle_arrays("file", pickle.dumps(wanted, protocol))
+    np.testing.assert_array_equal(found["data"], wanted[b"data"])
+    assert found["labels"] == [1, 2] and found["name"] == b"x"
+
+
+def test_a_pickle_of_python_2_and_old_numpy_is_read():
+    old = pickle.dumps({"data": np.zeros(2, np.uint8)}, 2).replace(b"numpy._core", b"numpy.core")
+    assert b"numpy.core.multiarray" in old
+    assert archives.unpickle_arrays("file", old)["data"].shape == (2,)
+
+
+@pytest.mark.parametrize("content", [Hostile(), {"data": Hostile()}, eval, os.path.join])
+def test_a_pickle_that_would_run_code_is_refused(content):
+    with pytest.raises(Refusal, match="batch: not a pickle of plain arrays"):
+        archives.unpickle_arrays("batch", pickle.dumps(content))
+    assert not os.path.exists("/tmp/should-never-exist")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"garbage", pickle.dumps({"a": 1})[:-3], pickle.dumps([1])]
+)
+def test_garbage_is_refused(content):
+    with pytest.raises(Refusal, match="^batch: "):
+        archives.unpickle_arrays("batch", content)
+
+
+def tar(path, members):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_members_are_read_from_an_archive_and_from_a_folder(tmp_path):
+    members = {"folder/a": b"first", "folder/b": b"second", "folder/readme": b"-"}
+    wanted = {"a": b"first", "b": b"second"}
+    assert archives.read_members(tar(tmp_path / "x.tar.gz", members), ["a", "b"]) == wanted
+    for name, content in wanted.items():
+        (tmp_path / name).write_bytes(content)
+    assert archives.read_members(tmp_path, ["a", "b"]) == wanted
+
+
+def test_nothing_is_extracted_however_a_member_is_named(tmp_path):
+    (tmp_path / "in").mkdir()
+    path = tar(tmp_path / "in" / "x.tar.gz", {"../../escaped": b"1", "/tmp/absolute-escaped": b"2"})
+    archives.read_members(path, ["escaped"])
+    assert [p.name for p in tmp_path.rglob("*")] == ["in", "x.tar.gz"]
+
+
+def test_links_in_an_archive_are_not_followed(tmp_path):
+    path = tmp_path / "x.tar"
+    with tarfile.open(path, "w") as archive:
+        info = tarfile.TarInfo("a")
+        info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(info)
+    with pytest.raises(Refusal, match="a is missing"):
+        archives.read_members(path, ["a"])
+
+
+@pytest.mark.parametrize("keep", [0, 10, 200])
+def test_a_truncated_archive_is_refused(tmp_path, keep):
+    path = tar(tmp_path / "x.tar.gz", {"a": np.random.default_rng(0).bytes(10_000)})
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(Refusal, match="damaged or truncated"):
+        archives.read_members(path, ["a"])
+
+
+def test_a_member_too_large_to_be_the_published_file_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "LARGEST_MEMBER", 99)
+    with pytest.raises(Refusal, match="x.tar.gz:a: 100 bytes, should be at most 99"):
+        archives.read_members(tar(tmp_path / "x.tar.gz", {"a": b"0" * 100}), ["a"])

@@ -1,0 +1,161 @@
+import shutil
+
+import numpy as np
+import pytest
+
+from dawnbench_tf import data, tasks
+from dawnbench_tf.data import cifar10
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipes import Recipe
+from dawnbench_tf.settings import Refusal
+
+SMALL = Recipe(task="cifar10", model="resnet20_tf")
+
+
+def check(splits, batches):
+    wanted = np.concatenate([batches[f"data_batch_{i}"][0] for i in range(1, 6)])
+    assert (
+        splits.train_images.shape == (50_000, 32, 32, 3) and splits.train_images.dtype == np.uint8
+    )
+    for index in (0, 9_999, 10_000, 49_999):
+        for row, column, channel in ((0, 0, 0), (3, 7, 1), (31, 31, 2)):  # 1,024 bytes a channel
+            flat = wanted[index, channel * 1024 + row * 32 + column]
+            assert splits.train_images[index, row, column, channel] == flat
+    np.testing.assert_array_equal(splits.test_labels, batches["test_batch"][1])
+    assert splits.test_images.shape == (10_000, 32, 32, 3)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "cifar-10-python.tar.gz",
+        "cifar-10-binary.tar.gz",
+        "python",
+        "binary",
+        "python/cifar-10-batches-py",
+        "binary/cifar-10-batches-bin",
+        "",
+    ],
+)
+def test_every_published_form_is_read(published, batches, place):
+    check(cifar10.load(str(published / place)), batches)
+
+
+def test_a_folder_of_tensorflow_datasets_is_read(tmp_path, batches):
+    import tensorflow as tf
+    import tensorflow_datasets as tfds
+
+    def examples(names):
+        for name in names:
+            flat, labels = batches[name]
+            for index in range(
+                0, 10_000, 1000
+            ):  # 60 of 60,000: reading them all is TFDS's own matter
+                image = flat[index].reshape(3, 32, 32).transpose(1, 2, 0)
+                yield {"id": f"{name}_{index}", "image": image, "label": int(labels[index])}
+
+    features = tfds.features.FeaturesDict(
+        {
+            "id": tfds.features.Text(),
+            "image": tfds.features.Image(shape=(32, 32, 3)),
+            "label": tfds.features.ClassLabel(num_classes=10),
+        }
+    )
+    signature = {"id": tf.string, "image": tf.uint8, "label": tf.int64}
+    splits = {
+        "train": [f"data_batch_{i}" for i in range(1, 6)],
+        "test": ["test_batch"],
+    }
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="cifar10",
+        version="3.0.2",
+        features=features,
+        data_dir=tmp_path,
+        split_datasets={
+            split: tf.data.Dataset.from_generator(
+                lambda names=names: examples(names),
+                output_types=signature,
+                output_shapes={"id": (), "image": (32, 32, 3), "label": ()},
+            )
+            for split, names in splits.items()
+        },
+    )
+    found = cifar10.load(str(tmp_path))
+    assert found.train_images.shape == (50, 32, 32, 3) and found.train_images.dtype == np.uint8
+    wanted = {
+        tuple(row) for row in np.concatenate([batches[n][0][::1000] for n in splits["train"]])
+    }
+    assert {tuple(image.transpose(2, 0, 1).ravel()) for image in found.train_images} == wanted
+    assert found.test_labels.dtype == np.int64 and len(found.test_labels) == 10
+    with pytest.raises(Refusal, match="cifar10 train: should hold 50000 examples, found 50"):
+        data.load(tasks.TASKS["cifar10"], SMALL, RunOptions(data_dir=str(tmp_path)))
+
+
+@pytest.fixture
+def broken(published, tmp_path):
+    """A copy of the extracted binary files, to be damaged."""
+    return shutil.copytree(published / "binary" / "cifar-10-batches-bin", tmp_path / "data")
+
+
+def load(path):
+    return data.load(tasks.TASKS["cifar10"], SMALL, RunOptions(data_dir=str(path)))
+
+
+@pytest.mark.parametrize("keep", [0, 3073, 30_729_999])
+def test_a_truncated_batch_is_refused(broken, keep):
+    path = broken / "data_batch_3.bin"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(Refusal, match=f"data_batch_3.bin: {keep} bytes, should be 30730000"):
+        load(broken)
+
+
+def test_a_missing_batch_is_named(broken):
+    (broken / "data_batch_4.bin").unlink()
+    with pytest.raises(Refusal, match="data_batch_4.bin is missing"):
+        load(broken)
+
+
+def test_a_label_out_of_range_is_named(broken):
+    path = broken / "data_batch_2.bin"
+    content = bytearray(path.read_bytes())
+    content[3073 * 5] = 77
+    path.write_bytes(content)
+    with pytest.raises(
+        Refusal, match=r"cifar10 train: label 77 of example 10005 should be in 0\.\.9"
+    ):
+        load(broken)
+
+
+def test_a_batch_of_cifar_100_is_refused(published, tmp_path):
+    import pickle
+
+    copy = shutil.copytree(published / "python" / "cifar-10-batches-py", tmp_path / "data")
+    batch = {b"fine_labels": [0], b"coarse_labels": [0], b"data": np.zeros((1, 3072), np.uint8)}
+    (copy / "data_batch_1").write_bytes(pickle.dumps(batch))
+    with pytest.raises(
+        Refusal, match="should have data and labels, has fine_labels, coarse_labels"
+    ):
+        load(copy)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (None, "does not exist; give the data's folder or archive"),
+        ("", "holds no CIFAR-10"),
+        ("cifar10/", "can't read cifar10/ in it"),
+        ("cifar-10-python.tar.gz", "damaged or truncated"),
+    ],
+)
+def test_a_place_without_the_data_is_refused_by_its_flag(tmp_path, make, words):
+    root = tmp_path / "somewhere"
+    if make is not None:
+        root.mkdir()
+        (root / make).mkdir() if make.endswith("/") else make and (root / make).touch()
+    with pytest.raises(Refusal, match=words):
+        cifar10.load(str(root))
+
+
+def test_without_data_dir_the_flags_that_help_are_named():
+    with pytest.raises(Refusal, match="--data_dir=: cifar10 needs .*--download, or --synthetic"):
+        cifar10.load("")

@@ -1,0 +1,32 @@
+import numpy as np
+from sklearn.datasets import load_digits
+
+from dawnbench_tf.data import digits
+
+
+def test_the_split_is_fixed_stratified_and_complete():
+    splits = digits.load()
+    assert len(splits.train_labels) == 1297 and len(splits.test_labels) == 500
+    assert splits.test_labels[:10].tolist() == [4, 8, 8, 3, 9, 0, 6, 3, 9, 8]  # the same for ever
+    counts = np.bincount(load_digits().target)
+    shares = np.bincount(splits.test_labels) / counts
+    assert shares.min() > 0.27 and shares.max() < 0.29  # 500 of 1,797 is 0.278
+    together = np.concatenate([splits.train_labels, splits.test_labels])
+    np.testing.assert_array_equal(np.bincount(together), counts)
+
+
+def test_images_are_the_scans_resized():
+    splits = digits.load()
+    images = np.concatenate([splits.train_images, splits.test_images])
+    assert images.shape == (1797, 32, 32, 3) and images.dtype == np.uint8
+    np.testing.assert_array_equal(images[..., 0], images[..., 2])
+    shrunk = images[..., 0].reshape(-1, 8, 4, 8, 4).mean((2, 4))
+    scans = load_digits().images * 255 / 16
+    assert abs(shrunk.mean() - scans.mean()) < 1
+    assert np.corrcoef(np.sort(shrunk.mean((1, 2))), np.sort(scans.mean((1, 2))))[0, 1] > 0.999
+
+
+def test_no_test_image_is_in_training():
+    splits = digits.load()
+    seen = {image.tobytes() for image in splits.train_images}
+    assert not any(image.tobytes() in seen for image in splits.test_images)

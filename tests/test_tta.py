@@ -1,0 +1,210 @@
+"""The callback in fits that are not ours: any Keras metric, any cadence, another Keras."""
+
+import csv
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf.clock import Clock
+from dawnbench_tf.settings import Refusal
+from dawnbench_tf.tta import TimeToAccuracy
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(64, 4)).astype("f")
+Y = (X[:, 0] > 0).astype("f")
+
+
+def model(**compiled):
+    tf.keras.utils.set_random_seed(0)
+    made = tf.keras.Sequential([tf.keras.layers.Dense(1, activation="sigmoid")])
+    made.compile(**{"loss": "binary_crossentropy", "optimizer": "sgd", **compiled})
+    return made
+
+
+def fit(timer, epochs=5, made=None, **kwargs):
+    made = made or model(metrics=["accuracy"])
+    made.fit(X, Y, batch_size=16, epochs=epochs, verbose=0, callbacks=[timer], **kwargs)
+    return timer
+
+
+def sequence(*values):
+    """An `evaluate` that returns these, one a call."""
+    left = iter(values)
+    return lambda: {"top1": next(left)}
+
+
+def test_it_stops_at_the_first_row_at_the_threshold():
+    timer = fit(TimeToAccuracy(70, "top1", evaluate=sequence(50, 70, 60, 90)))
+    assert [row["top1"] for row in timer.rows] == [50, 70]
+    assert timer.reached and timer.first_hit["epoch"] == 2 and timer.best == 70
+
+
+def test_never_reached_is_not_reached():
+    timer = fit(TimeToAccuracy(95, "top1", evaluate=sequence(50, 80, 60, 70, 75)))
+    assert not timer.reached and timer.first_hit is None and timer.best == 80
+    assert [row["epoch"] for row in timer.rows] == [1, 2, 3, 4, 5]
+
+
+def test_keras_s_own_validation_metric_serves():
+    timer = TimeToAccuracy(0.0, "val_accuracy")
+    history = []
+    made = model(metrics=["accuracy"])
+    keep = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: history.append(logs))
+    made.fit(X, Y, validation_data=(X, Y), epochs=3, verbose=0, callbacks=[timer, keep])
+    assert timer.rows == [
+        {
+            "epoch": 1,
+            "hours": timer.rows[0]["hours"],
+            "val_accuracy": pytest.approx(history[0]["val_accuracy"]),
+        }
+    ]
+    assert timer.clock.parts()["eval"] > 0
+
+
+def test_less_can_be_more():
+    timer = fit(TimeToAccuracy(0.5, "loss", mode="min"), epochs=200, made=model(optimizer="adam"))
+    assert timer.reached and timer.rows[-1]["loss"] <= 0.5 < timer.rows[-2]["loss"]
+    assert timer.best == timer.rows[-1]["loss"]
+
+
+@pytest.mark.parametrize(
+    ("every", "steps_per_execution", "epochs"),
+    [
+        (2, 1, [2, 4, 5]),  # the end is measured too
+        (0.5, 1, [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]),
+        (0.25, 2, [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]),  # at the end of an execution
+        (1.5, 1, [1.5, 3, 4.5, 5]),
+        (1, 3, [1, 2, 3, 4, 5]),
+    ],
+)
+def test_rows_come_at_the_cadence(every, steps_per_execution, epochs):
+    made = model(steps_per_execution=steps_per_execution)
+    timer = TimeToAccuracy(2, "top1", evaluate=sequence(*range(-99, 0)), every=every)
+    assert [row["epoch"] for row in fit(timer, made=made).rows] == epochs
+
+
+def test_the_log_grows_row_by_row_and_says_what_the_rows_say(tmp_path):
+    log, seen = tmp_path / "tta.tsv", []
+
+    def evaluate():
+        seen.append(len(log.read_text().splitlines()) if log.exists() else 0)
+        return {"top1": len(seen)}
+
+    timer = fit(TimeToAccuracy(4, "top1", evaluate=evaluate, log=log))
+    assert seen == [0, 2, 3, 4]  # a header and the rows so far, on disk before the next
+    with open(log, encoding="utf-8") as file:
+        rows = [
+            {k: float(v) for k, v in row.items()} for row in csv.DictReader(file, delimiter="\t")
+        ]
+    assert rows == timer.rows
+    assert [row["hours"] for row in rows] == sorted(row["hours"] for row in rows)
+
+
+class Seconds:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_evaluation_is_off_the_clock_and_training_on_it():
+    seconds = Seconds()
+    made = model()
+
+    def evaluate():
+        seconds.now += 1000
+        return {"top1": 0}
+
+    class Slow(tf.keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            seconds.now += 3
+
+    timer = TimeToAccuracy(
+        1, "top1", evaluate=evaluate, clock=Clock(now=seconds), cost_per_hour=7.2
+    )
+    made.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[timer, Slow()])
+    assert timer.clock.parts() == {"other": 0.0, "compile": 3.0, "train": 21.0, "eval": 2000.0}
+    assert [row["hours"] * 3600 for row in timer.rows] == pytest.approx([12, 24])
+    assert timer.cost() == pytest.approx(24 / 3600 * 7.2)
+
+
+def test_speed_is_examples_over_training_seconds():
+    seconds = Seconds()
+
+    class Slow(tf.keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            seconds.now += 100 if not seconds.now else 2  # the first is compilation
+
+    timer = TimeToAccuracy(
+        1, "top1", evaluate=sequence(0, 0), clock=Clock(now=seconds), step_examples=16
+    )
+    model().fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[timer, Slow()])
+    assert timer.examples_per_second == pytest.approx(16 / 2)
+
+
+def test_another_process_carries_on_from_the_state(tmp_path):
+    first = fit(TimeToAccuracy(9, "top1", evaluate=sequence(1, 2)), epochs=2)
+    second = TimeToAccuracy(9, "top1", evaluate=sequence(3, 4), log=tmp_path / "log.tsv")
+    second.restore(first.state())
+    model_, rows = model(), first.rows
+    model_.fit(X, Y, batch_size=16, initial_epoch=2, epochs=4, verbose=0, callbacks=[second])
+    assert [row["top1"] for row in second.rows] == [1, 2, 3, 4]
+    assert [row["epoch"] for row in second.rows] == [1, 2, 3, 4] and second.rows[:2] == rows
+    assert len((tmp_path / "log.tsv").read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize(("steps", "words"), [(1, "at step 3"), (4, "at steps 1 to 4")])
+def test_a_loss_that_is_not_finite_stops_at_its_step(steps, words):
+    bad = X.copy()
+    bad[40] = np.nan  # in the third batch of 16
+    made = model(steps_per_execution=steps)
+    timer = TimeToAccuracy(1, "top1", evaluate=sequence(0, 0))
+    with pytest.raises(Refusal, match=f"training diverged: the loss is nan {words}"):
+        made.fit(bad, Y, batch_size=16, shuffle=False, epochs=2, verbose=0, callbacks=[timer])
+    assert timer.rows == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"mode": "most"}, "`mode` should be"),
+        ({"every": 0}, "`every` should be over 0"),
+        ({"every": 0.5}, "whole without `evaluate`"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        TimeToAccuracy(1, **arguments)
+
+
+def test_a_metric_that_fit_does_not_log_is_named():
+    with pytest.raises(
+        ValueError, match="fit logs: loss, accuracy. Received: metric='val_accuracy'"
+    ):
+        fit(TimeToAccuracy(1))
+
+
+def test_it_works_under_keras_3():
+    program = """
+import numpy as np, tensorflow as tf
+from dawnbench_tf.tta import TimeToAccuracy
+assert tf.keras.__version__.startswith("3.")
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse", metrics=["mae"], steps_per_execution=2)
+timer = TimeToAccuracy(1e9, "val_mae", mode="min")
+x = np.ones((64, 3))
+data = (x, x[:, 0])
+model.fit(*data, validation_data=data, batch_size=16, epochs=3, verbose=0, callbacks=[timer])
+assert [row["epoch"] for row in timer.rows] == [1], timer.rows
+assert set(timer.clock.parts()) == {"other", "compile", "train", "eval"}
+"""
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
