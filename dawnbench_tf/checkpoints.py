@@ -71,7 +71,7 @@ def _identity(recipe):
 def _lock(path):
     """Holds a lock on the folder until the process ends, however it ends."""
     try:
-        lock = os.open(path / ".lock", os.O_CREAT | os.O_RDWR)
+        lock = os.open(path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
     except OSError as error:
         raise files.cannot_write(path, error) from None
     try:
@@ -128,7 +128,7 @@ class Saver(tf.keras.callbacks.Callback):
         getattr(self._optimizer, "inner_optimizer", self._optimizer).build(self._variables)
         try:
             self._saved.read(str(path / "variables")).assert_consumed()
-        except (AssertionError, ValueError, tf.errors.OpError) as error:
+        except (AssertionError, ValueError, IndexError, tf.errors.OpError) as error:
             reason = " ".join(str(error).split())[:200]
             raise Refusal(
                 f"{path}: damaged or of another model ({reason}); "

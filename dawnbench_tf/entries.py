@@ -76,6 +76,7 @@ def training(task, recipe, run, timer, described: dict) -> TrainingEntry:
             "stepsPerExecution": run.steps_per_execution,
             "examplesPerSecond": timer.examples_per_second,
             "testExamples": task.test_examples,
+            "benchmark": task.benchmark,
             "clockSeconds": {name: round(seconds, 3) for name, seconds in parts.items()},
             "clockCounts": sorted(DAWNBENCH),
         },
@@ -89,7 +90,7 @@ def training(task, recipe, run, timer, described: dict) -> TrainingEntry:
 
 
 def _slug(text):
-    return re.sub(r"[^A-Za-z0-9.]+", "-", text.removesuffix(".0")).strip("-").lower()
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower().removesuffix(".0")).strip("-.")
 
 
 def write(folder: Path, entry: TrainingEntry) -> Path:

@@ -30,7 +30,6 @@ def make_folder(path: Path) -> None:
 
 def cannot_write(path, error) -> Refusal:
     """The Refusal of an output that can't be written: nothing so far is lost by it."""
-    reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
-    return Refusal(
-        f"{path}: can't be written ({reason}); mend that, then the same --output_dir goes on"
-    )
+    reason = getattr(error, "strerror", None) or str(error).split(";")[-1]  # TensorFlow: PATH; why
+    reason = " ".join(reason.split())[:100]
+    return Refusal(f"{path}: can't be written ({reason}); mend that, then the same command goes on")

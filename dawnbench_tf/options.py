@@ -12,7 +12,7 @@ from typing import get_args, get_origin
 from absl import app, flags
 
 from dawnbench_tf import models, recipes
-from dawnbench_tf.recipes import Recipe
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.settings import Refusal, check, refuse, setting
 
 

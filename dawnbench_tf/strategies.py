@@ -5,6 +5,7 @@ an equal share of it, gradients are of its mean.
 """
 
 import os
+import shutil
 import socket
 
 import tensorflow as tf
@@ -118,7 +119,7 @@ def _cluster(run):
     if "TF_CONFIG" in os.environ:
         return _from_tf_config()
     if "SLURM_STEP_NODELIST" in os.environ:
-        return tf.distribute.cluster_resolver.SlurmClusterResolver()
+        return _from_slurm()
     refuse(
         "strategy",
         run.strategy,
@@ -139,6 +140,15 @@ def _from_tf_config():
             '"task": {"type": "worker", "index": N}}'
         )
     return resolver
+
+
+def _from_slurm():
+    if shutil.which("nvidia-smi"):
+        return tf.distribute.cluster_resolver.SlurmClusterResolver()
+    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])  # where no GPUs are, it fails to share them out
+    return tf.distribute.cluster_resolver.SlurmClusterResolver(
+        gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False
+    )
 
 
 def _parameter_server(run):

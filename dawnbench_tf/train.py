@@ -24,7 +24,7 @@ def main(_):
     if flags.FLAGS.list_recipes:
         print(recipes.table())
         return 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
     folder = None
     try:
         recipe, run = options.read()
@@ -35,10 +35,16 @@ def main(_):
         return train(recipe, run, folder)
     except Refusal as refusal:
         options.exit_with(str(refusal))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         again = [*sys.argv[1:], *([] if run.output_dir else [f"--output_dir={folder}"])]
         command = shlex.join(["python", "-m", "dawnbench_tf.train", *again])
-        options.exit_with(f"interrupted; to continue: {command}", 130)
+        options.exit_with(
+            f"interrupted; to continue: {command}", 128 + (*interrupt.args, signal.SIGINT)[0]
+        )
+
+
+def _interrupt(number, frame):
+    raise KeyboardInterrupt(number)
 
 
 def train(recipe, run, output: Path) -> int:
@@ -87,7 +93,8 @@ def train(recipe, run, output: Path) -> int:
     )  # by the rules we hold others to; temporary file, then rename
     print(entries.summary(entry, timer.first_hit))
     reasons = "; ".join(entry.violations())
-    print(f"not an entry ({reasons}): {path}" if reasons else f"entry: {path}")
+    kind = "entry" if task.benchmark else "entry of an embedded task, ranked apart"
+    print(f"not an entry ({reasons}): {path}" if reasons else f"{kind}: {path}")
     return 0 if timer.reached else 3
 
 

@@ -81,16 +81,18 @@ def _dense(units, **kwargs):
     return tf.keras.layers.Dense(units, kernel_initializer=initializer, **kwargs)
 
 
-def basic_branch(x, filters, strides, make: Layers, preactivation):
-    """Two 3x3 convolutions; with `preactivation`, `x` has been through BN and activation."""
+def basic_branch(x, filters, strides, make: Layers, preactivation, activate):
+    """Two 3x3 convolutions; `activate`: BN and activation before them, too."""
+    x = make.act()(make.norm()(x)) if activate else x
     x = make.conv(filters, 3, strides)(x)
     x = make.act()(make.norm()(x))
     x = make.conv(filters, 3)(x)
     return x if preactivation else make.norm()(x)
 
 
-def bottleneck_branch(x, filters, strides, make: Layers, preactivation):
+def bottleneck_branch(x, filters, strides, make: Layers, preactivation, activate):
     """1x1 to a quarter of the filters (with the stride), 3x3, 1x1 back."""
+    x = make.act()(make.norm()(x)) if activate else x
     x = make.conv(filters // 4, 1, strides)(x)
     x = make.act()(make.norm()(x))
     x = make.conv(filters // 4, 3)(x)

@@ -4,6 +4,8 @@ He et al. 2015 (arXiv 1512.03385, section 4.2), He et al. 2016 (pre-activation, 
 Huang et al. 2016 (stochastic depth, arXiv 1603.09382), and DAWNBench's TensorFlow seeds.
 """
 
+from functools import partial
+
 import tensorflow as tf
 
 from . import blocks
@@ -114,27 +116,25 @@ def _stages(x, per_stage, block, preactivation, shortcut, final_survival, make):
     for index in range(total):
         stage, unit = divmod(index, per_stage)
         filters, strides = widths[stage], 2 if stage and not unit else 1
-        survival = 1 - (index + 1) / total * (1 - final_survival)
         if preactivation and index == 0:
             x = make.act()(make.norm()(x))
         skip = blocks.SHORTCUTS[shortcut](x, filters, strides, make) if filters != width_in else x
-        branch = _branch(
-            x, filters, strides, block, preactivation, preactivation and index > 0, make, survival
+        branch = partial(
+            blocks.BRANCHES[block],
+            filters=filters,
+            strides=strides,
+            make=make,
+            preactivation=preactivation,
+            activate=preactivation and index > 0,
         )
-        x = make.add()([skip, branch])
+        survival = 1 - (index + 1) / total * (1 - final_survival)
+        x = make.add()([skip, branch(x) if survival == 1 else _survivor(branch, x, survival, make)])
         if not preactivation:
             x = make.act()(x)
         width_in = filters
     return x
 
 
-def _branch(x, filters, strides, block, preactivation, activate, make, survival):
-    def residual(x):
-        if activate:
-            x = make.act()(make.norm()(x))
-        return blocks.BRANCHES[block](x, filters, strides, make, preactivation)
-
-    if survival == 1:
-        return residual(x)
+def _survivor(branch, x, survival, make):
     inner = tf.keras.Input(x.shape[1:], dtype=x.dtype)
-    return make.stochastic(tf.keras.Model(inner, residual(inner)), survival)(x)
+    return make.stochastic(tf.keras.Model(inner, branch(inner)), survival)(x)

@@ -1,7 +1,7 @@
 import pytest
 
 from dawnbench_tf import optimizers, recipes
-from dawnbench_tf.recipes import Recipe
+from dawnbench_tf.recipe import Recipe
 
 
 def seed_rate(step):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dawnbench_tf import recipes, tasks
-from dawnbench_tf.recipes import Published
+from dawnbench_tf.recipe import Published
 from dawnbench_tf.settings import Refusal
 
 PUBLISHED = Path(__file__).parent / "published"

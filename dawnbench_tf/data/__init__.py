@@ -1,26 +1,16 @@
 """Data sets: one module each, `load(data_dir, download) -> Splits`, in memory as uint8."""
 
 from importlib import import_module
-from typing import NamedTuple
 
 import numpy as np
 
+from dawnbench_tf.data import synthetic
+from dawnbench_tf.data.splits import Splits
 from dawnbench_tf.settings import Refusal
-
-
-class Splits(NamedTuple):
-    """A data set: images uint8 (examples, height, width, channels), labels int64 (examples,)."""
-
-    train_images: np.ndarray
-    train_labels: np.ndarray
-    test_images: np.ndarray
-    test_labels: np.ndarray
 
 
 def load(task, recipe, run) -> Splits:
     """Loads a task's data, or its synthetic stand-in. Raises Refusal if it is not all there."""
-    from dawnbench_tf.data import synthetic
-
     if recipe.synthetic:
         splits = synthetic.make(task, recipe.seed)
     else:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf.data import Splits, archives
+from dawnbench_tf.data import archives
+from dawnbench_tf.data.splits import Splits
 from dawnbench_tf.settings import Refusal, refuse
 
 _PER_BATCH, _PIXELS = 10_000, 3 * 32 * 32

@@ -5,7 +5,7 @@ import tensorflow as tf
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from dawnbench_tf.data import Splits
+from dawnbench_tf.data.splits import Splits
 
 
 def load(data_dir: str = "", download: bool = False) -> Splits:

@@ -7,7 +7,8 @@ under every strategy, after every restart.
 
 import tensorflow as tf
 
-from dawnbench_tf.data import Splits, augment
+from dawnbench_tf.data import augment
+from dawnbench_tf.data.splits import Splits
 
 _ORDER, _CROP, _FLIP = range(3)  # purposes of random numbers
 

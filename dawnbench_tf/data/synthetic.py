@@ -6,7 +6,7 @@ For trying hardware and pipelines without the data: a run on it is labelled and 
 
 import numpy as np
 
-from dawnbench_tf.data import Splits
+from dawnbench_tf.data.splits import Splits
 
 
 def make(task, seed: int, side: int = 32) -> Splits:

@@ -1,6 +1,6 @@
 """The embedded task: scikit-learn's real handwritten digits to 98 % top-1, no download."""
 
-from dawnbench_tf.recipes import Recipe
+from dawnbench_tf.recipe import Recipe
 
 RESNET8 = Recipe(
     name="digits/resnet8",

@@ -6,7 +6,7 @@ import pytest
 from dawnbench_tf import data, tasks
 from dawnbench_tf.data import cifar10
 from dawnbench_tf.options import RunOptions
-from dawnbench_tf.recipes import Recipe
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.settings import Refusal
 
 SMALL = Recipe(task="cifar10", model="resnet20_tf")

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.data import Splits, pipeline
-from dawnbench_tf.recipes import Recipe
+from dawnbench_tf.data import pipeline
+from dawnbench_tf.data.splits import Splits
+from dawnbench_tf.recipe import Recipe
 
 SPLITS = Splits(
     np.random.default_rng(0).integers(0, 256, (50, 8, 8, 3), np.uint8),

@@ -1,0 +1,154 @@
+"""Recipe: everything that moves the accuracy curve. Where and on what it runs: RunOptions.
+
+Each field that has a help is a flag of the same name (`options.py`).
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dawnbench_tf import tasks
+from dawnbench_tf.settings import Refusal, check, refuse, setting
+
+
+class Published(NamedTuple):
+    """A published entry that the recipe reproduces."""
+
+    entry: str  # path in the tree of published entries
+    hours: float  # to the threshold
+    best: float  # metric, its best row
+    hardware: str
+
+
+class Measured(NamedTuple):
+    """Our own measurement of the recipe: a distribution, not a lucky run."""
+
+    date: str
+    machine: str
+    runs: int
+    reached: int  # runs that reached the threshold
+    mean: float  # metric of the row that ended the run
+    sd: float
+    seconds: float  # median on the clock
+    command: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is trained, and how. Checked when made: raises Refusal."""
+
+    name: str = ""
+    task: str = ""
+    model: str = setting("", "model to train, a name of the catalogue")
+    threshold: float | None = setting(
+        None, "stop when the metric reaches this; default: the task's own", low=0
+    )
+    epochs: int = setting(1, "most epochs to train for", low=1)
+    batch_size: int = setting(128, "global batch size, in examples, over all replicas", low=1)
+    eval_every: float = setting(1.0, "epochs between evaluations; may be a fraction", low=0.001)
+    seed: int = setting(
+        0,
+        "seed of initial weights, data order, augmentation, dropped blocks",
+        low=0,
+        high=2**31 - 1,
+    )
+    optimizer: str = setting("sgd", "optimizer", choices=("sgd", "adam"))
+    learning_rate: float = setting(0.1, "learning rate that the schedule scales", low=0)
+    scale_learning_rate_from: int = setting(
+        0,
+        "linear scaling: multiply learning_rate by batch_size / this many examples; 0: don't",
+        low=0,
+    )
+    momentum: float = setting(0.9, "momentum of sgd", low=0, high=1)
+    nesterov: bool = setting(False, "Nesterov momentum in sgd")
+    schedule: str = setting(
+        "constant",
+        "how learning_rate is scaled: steps (each of schedule_factors until its epoch in "
+        "schedule_epochs), linear (between points (epoch, factor)), cosine (to 0, after a warmup "
+        "of schedule_epochs[0])",
+        choices=("constant", "steps", "linear", "cosine"),
+    )
+    schedule_epochs: tuple[float, ...] = setting(
+        (), "epochs of the schedule, comma-separated", low=0
+    )
+    schedule_factors: tuple[float, ...] = setting(
+        (), "factors of the schedule, comma-separated", low=0
+    )
+    weight_decay: float = setting(
+        0.0,
+        "L2: adds this x (sum of squares) / 2 of all convolution and dense kernels to the loss",
+        low=0,
+    )
+    precision: str = setting(
+        "float32",
+        "precision of the layers; float64 tells rounding from mistakes",
+        choices=("float32", "mixed_bfloat16", "mixed_float16", "float64"),
+    )
+    synchronized_batch_norm: bool = setting(
+        True,
+        "BN statistics over the global batch, as on one device; if not, over each replica's share",
+    )
+    pad: int = setting(
+        0, "training images: zero-pad by so many pixels a side, then crop at random", low=0, high=31
+    )
+    flip: bool = setting(False, "training images: mirror half of them")
+    standardize: str = setting(
+        "image",
+        "images to mean 0, deviation 1: by each image's own figures, or by channel_mean and "
+        "channel_deviation",
+        choices=("image", "channel"),
+    )
+    channel_mean: tuple[float, ...] = setting(
+        (), "mean of each channel, of pixels in 0..1", low=0, high=1
+    )
+    channel_deviation: tuple[float, ...] = setting(
+        (), "standard deviation of each channel", low=0.001, high=1
+    )
+    synthetic: bool = setting(False, "generated images in place of the data set: never an entry")
+    evidence: tuple[Published | Measured, ...] = field(default=(), compare=False)
+
+    def __post_init__(self):
+        check(self)
+        if self.task:
+            _check_against_task(self, tasks.TASKS[self.task])
+        _check_schedule(self)
+        if (
+            self.standardize == "channel"
+            and not len(self.channel_mean) == len(self.channel_deviation) == 3
+        ):
+            refuse(
+                "standardize",
+                "channel",
+                "takes three figures each in channel_mean and channel_deviation",
+            )
+
+
+def _check_against_task(recipe, task):
+    if recipe.batch_size > task.train_examples:
+        refuse(
+            "batch_size",
+            recipe.batch_size,
+            f"should be at most {task.name}'s {task.train_examples} examples",
+        )
+    if recipe.threshold is not None and not 0 < recipe.threshold <= task.highest:
+        refuse(
+            "threshold",
+            recipe.threshold,
+            f"{task.metric} should be over 0, at most {task.highest:g}",
+        )
+
+
+def _check_schedule(recipe):
+    epochs, factors, kind = recipe.schedule_epochs, recipe.schedule_factors, recipe.schedule
+    if list(epochs) != sorted(set(epochs)):
+        refuse("schedule_epochs", ",".join(map(str, epochs)), "should rise")
+    points = {
+        "constant": (0, 0),
+        "cosine": (min(len(epochs), 1), 0),
+        "linear": (max(len(epochs), 1), len(epochs)),
+    }
+    wanted = points.get(kind, (len(epochs), len(epochs) + 1))
+    if (len(epochs), len(factors)) != wanted:
+        raise Refusal(
+            f"--schedule={kind}: takes {wanted[0]} schedule_epochs and {wanted[1]} "
+            f"schedule_factors, not {len(epochs)} and {len(factors)}"
+        )

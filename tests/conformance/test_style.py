@@ -1,0 +1,90 @@
+"""Shape: small functions, small files, telling names, no setting that nothing reads."""
+
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.tasks import Task
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    *(path for path in ROOT.glob("dawnbench_tf/**/*.py") if "dawnbench_tf/models" not in str(path)),
+    *ROOT.glob("models/*.py"),
+    *ROOT.glob("scripts/*.py"),
+]
+LONG = {"cifar_resnets.build": "half of it is the docstring of its arguments"}
+MANY_ARGUMENTS = {
+    "cifar_resnets.build": "the arguments are the family",
+    "tta.TimeToAccuracy.__init__": "each has a default, and a use in somebody's fit",
+}
+
+
+def functions():
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                for item in node.body:
+                    if isinstance(item, ast.FunctionDef):
+                        item.owner = f"{node.name}."
+            if isinstance(node, ast.FunctionDef):
+                yield f"{path.stem}.{getattr(node, 'owner', '')}{node.name}", node
+
+
+def test_functions_are_under_50_lines_and_8_arguments():
+    long = {name for name, node in functions() if node.end_lineno - node.lineno >= 50}
+    assert long == set(LONG)
+    many = {
+        name
+        for name, node in functions()
+        if len([a for a in node.args.args + node.args.kwonlyargs if a.arg not in ("self", "cls")])
+        > 7
+    }
+    assert many == set(MANY_ARGUMENTS)
+
+
+def test_files_are_under_300_lines_and_named_for_what_they_hold():
+    for path in FILES:
+        assert len(path.read_text().splitlines()) < 300, path
+        assert path.stem not in {"utils", "helpers", "common", "core", "misc", "base"}, path
+
+
+def test_every_module_and_public_function_says_what_it_is():
+    for path in FILES:
+        assert ast.get_docstring(ast.parse(path.read_text())), path
+    protocol = re.compile(r"\.(_|on_|call$|get_config$|from_config$|compute_output_shape$|main$)")
+    undocumented = [
+        n for n, node in functions() if not protocol.search(n) and not ast.get_docstring(node)
+    ]
+    nested = {"optimizers.at", "pipeline.share", "pipeline.of_worker", "pipeline.prepare"}
+    assert set(undocumented) - nested <= {
+        "pipeline.standardize", "evaluation.forward", "evaluation.evaluate", "blocks.keep",
+        "blocks.drop", "cifar_resnets.residual", "strategies.gradient", "options.flag_type",
+        "options._NumbersParser.parse", "options._NumbersParser.flag_type",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", [Recipe, RunOptions, Task], ids=lambda cls: cls.__name__)
+def test_every_setting_is_read_somewhere(cls):
+    code = "\n".join(path.read_text() for path in FILES)
+    unread = [item.name for item in fields(cls) if not re.search(rf"\.{item.name}\b", code)]
+    assert not unread
+
+
+def test_the_benchmark_s_constants_live_in_tasks():
+    for path in FILES:
+        if (
+            path.stem in ("tasks", "catalog")
+            or "recipes" in str(path)
+            or path.parent.name == "scripts"
+        ):
+            continue
+        numbers = {
+            node.value for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+        }  # fmt: skip
+        assert not numbers & {94.0, 98.0, 50_000, 1_297}, path

@@ -1,0 +1,111 @@
+"""Entries in the published form, held against two of the published ones."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from dawnbench_tf import entries, recipes, tasks
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.tta import TimeToAccuracy
+
+PUBLISHED = sorted((Path(__file__).parent / "published").glob("*.json"))
+DESCRIBED = {
+    "hardware": "2 CPU",
+    "tag": "2cpu",
+    "software": {"tensorflow": "2.20.0", "gitRevision": "abc"},
+}
+RECIPE = recipes.get("cifar10/resnet56_tf")
+
+
+def entry(values=(90.0, 94.0, 93.9), recipe=RECIPE, **run):
+    timer = TimeToAccuracy(94, "top1Accuracy")
+    hours = [0.1 + 0.2 * index for index in range(len(values))]
+    timer.rows = [
+        {"epoch": index + 1, "hours": hour, "top1Accuracy": value}
+        for index, (hour, value) in enumerate(zip(hours, values, strict=True))
+    ]
+    run = RunOptions(**{"author": "Ada Lovelace", "author_email": "ada@example.com", **run})
+    return entries.training(tasks.TASKS[recipe.task], recipe, run, timer, DESCRIBED)
+
+
+def test_files_are_named_and_placed_as_published(tmp_path):
+    path = entries.write(tmp_path, entry())
+    assert str(path.relative_to(tmp_path)) == (
+        "CIFAR10/train/ada-lovelace_resnet56-tf_2cpu_tensorflow-2.20.json"
+    )
+    assert path.with_suffix(".tsv").exists()
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("published", PUBLISHED, ids=lambda path: path.stem)
+def test_fields_and_columns_are_those_of_published_entries(tmp_path, published):
+    theirs = json.loads(published.read_text())
+    path = entries.write(tmp_path, entry(cost_per_hour=0.9))
+    ours = json.loads(path.read_text())
+    assert set(theirs) - set(ours) == {"codeURL"}  # optional, and the author's to add
+    assert set(ours) <= set(theirs)
+    assert {key: type(ours[key]) for key in ours} == {key: type(theirs[key]) for key in ours}
+    heads = [
+        file.read_text().splitlines()[0]
+        for file in (path.with_suffix(".tsv"), published.with_suffix(".tsv"))
+    ]
+    assert heads[0] == heads[1]
+
+
+def test_the_original_submission_tests_would_pass(tmp_path):
+    path = entries.write(tmp_path, entry())
+    fields = json.loads(path.read_text())
+    for name in ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp"):
+        assert name in fields
+    assert fields["version"] == "v1.0" and re.fullmatch(r"\d{4}-\d\d-\d\d", fields["timestamp"])
+    with open(path.with_suffix(".tsv"), encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert sorted(rows[0]) == ["epoch", "hours", "top1Accuracy"]
+    assert max(float(row["top1Accuracy"]) for row in rows) >= 94.0
+
+
+def test_a_price_that_is_not_known_is_left_out():
+    assert (
+        "costPerHour" not in entry().fields
+        and entry(cost_per_hour=0.5).fields["costPerHour"] == 0.5
+    )
+
+
+def test_misc_holds_what_reviewers_asked_for():
+    misc = entry().fields["misc"]
+    assert misc["recipe"]["learning_rate"] == 0.1 and misc["recipe"]["weight_decay"] == 5e-4
+    assert misc["gitRevision"] == "abc" and misc["seed"] == 0 and misc["testExamples"] == 10_000
+    assert misc["versions"] == {"tensorflow": "2.20.0"} and "clockSeconds" in misc
+
+
+@pytest.mark.parametrize(
+    ("values", "changes", "reason"),
+    [
+        ((93.99, 93.0), {}, "did not converge: top1Accuracy never reached 94"),
+        ((), {}, "did not converge"),
+        ((95.0,), {"synthetic": True}, "trained on synthetic data"),
+    ],
+)
+def test_what_may_not_be_ranked_is_kept_apart_with_the_reason(tmp_path, values, changes, reason):
+    from dataclasses import replace
+
+    made = entry(values, replace(RECIPE, **changes))
+    path = entries.write(tmp_path, made)
+    assert path.parent == tmp_path / "not_an_entry" and reason in made.violations()[0]
+    assert json.loads(path.read_text())["misc"]["violations"] == made.violations()
+
+
+def test_a_threshold_of_one_s_own_does_not_lower_the_task_s():
+    assert entry((93.0,)).violations() == ["did not converge: top1Accuracy never reached 94"]
+
+
+def test_the_time_is_the_first_row_at_the_threshold():
+    made = entry(cost_per_hour=10)
+    assert made.first_hit() == made.rows[1]
+    line = entries.summary(made, made.first_hit())
+    assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.0000")
+    miss = entry((93.0,))
+    assert entries.summary(miss, None).startswith("did not converge: best top1Accuracy 93 of 94")

@@ -1,0 +1,35 @@
+import io
+import re
+
+from dawnbench_tf import progress
+from dawnbench_tf.tta import TimeToAccuracy
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def timer():
+    made = TimeToAccuracy(98, "top1Accuracy", cost_per_hour=3600)
+    made.loss, made.examples_per_second = 0.5, 1234.5
+    return made
+
+
+def test_the_line_shows_best_threshold_clock_speed_and_cost():
+    made = timer()
+    made.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": value} for value in (97.0, 96.0)]
+    line = progress.text(made, 30)
+    assert "top1Accuracy 96.00, best 97.00 of 98" in line and "1,234 examples/s" in line
+    assert re.search(r"0\.0000 h on the clock", line) and re.search(r"\$\d", line)
+
+
+def test_a_pipe_gets_a_line_a_row_and_a_terminal_one_that_lives():
+    for stream, wanted in ((io.StringIO(), 1), (Terminal(), 2)):
+        made = timer()
+        line = progress.Line(made, 30, stream)
+        line.on_train_batch_end(0)
+        made.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
+        line.on_epoch_end(0)
+        assert stream.getvalue().count("epoch 0/30") == wanted
+        assert stream.getvalue().endswith("\n") and ("\r" in stream.getvalue()) == stream.isatty()

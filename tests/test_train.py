@@ -1,0 +1,238 @@
+"""The command, end to end, as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+QUICK = ("--epochs=2", "--output_dir=out", "--threshold=100")
+
+
+def rows(folder):
+    lines = (folder / "rows.tsv").read_text().splitlines()
+    return [
+        line.split("\t")[::2] for line in lines
+    ]  # epoch and accuracy; hours differ from run to run
+
+
+def test_the_default_reaches_its_threshold_and_leaves_an_entry(command, tmp_path):
+    done = command(
+        "--output_dir=out", "--cost_per_hour=3.6", "--author=Ada L.", "--hardware_tag=here"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "reached top1Accuracy 98" in done.stdout or "reached top1Accuracy 99" in done.stdout
+    home = tmp_path / "out/digits/train"
+    name = "ada-l_resnet8-v1-pad_here_tensorflow-2.20"
+    assert sorted(os.listdir(home)) == [f"{name}.json", f"{name}.tsv"]
+    entry = json.loads((home / f"{name}.json").read_text())
+    assert entry["misc"]["recipe"]["name"] == "digits/resnet8" and entry["costPerHour"] == 3.6
+    clock = entry["misc"]["clockSeconds"]
+    lines = (home / f"{name}.tsv").read_text().splitlines()
+    assert lines[0] == "epoch\thours\ttop1Accuracy"
+    last = [float(value) for value in lines[-1].split("\t")]
+    assert last[2] >= 98 > max(float(line.split("\t")[2]) for line in lines[1:-1])
+    assert last[1] * 3600 <= sum(clock[part] for part in ("load", "build", "compile", "train"))
+    again = command(
+        "--output_dir=out", "--cost_per_hour=3.6", "--author=Ada L.", "--hardware_tag=here"
+    )
+    assert again.returncode == 0 and "epoch 1/" not in again.stderr  # finished: nothing to train
+    assert (home / f"{name}.tsv").read_text().splitlines() == lines
+
+
+def test_not_reached_says_so_and_is_no_entry(command, tmp_path):
+    done = command("--epochs=1", "--output_dir=out")
+    assert done.returncode == 3
+    assert "did not converge: best top1Accuracy" in done.stdout and "not an entry" in done.stdout
+    assert not (tmp_path / "out/digits").exists() and list(
+        (tmp_path / "out/not_an_entry").iterdir()
+    )
+
+
+def test_synthetic_data_never_makes_an_entry(command, tmp_path):
+    done = command("--synthetic", "--output_dir=out", "--threshold=20")
+    assert done.returncode == 0 and "not an entry (trained on synthetic data" in done.stdout
+    assert not (tmp_path / "out/digits").exists()
+    entry = json.loads(next((tmp_path / "out/not_an_entry").glob("*.json")).read_text())
+    assert "trained on synthetic data" in entry["misc"]["violations"]
+
+
+def test_the_same_seed_is_the_same_run(command, tmp_path):
+    found = []
+    for name in ("one", "two"):
+        assert command(*QUICK, f"--output_dir={name}").returncode == 3
+        found.append(rows(tmp_path / name))
+    assert found[0] == found[1]
+
+
+MIRRORED = ("--strategy=mirrored", "--logical_cpus=2")
+WORKERS = ("--strategy=multi_worker_mirrored",)
+CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (CIFAR10, "--data_dir=: cifar10 needs the folder"),
+        ((*CIFAR10, "--data_dir=no"), "--data_dir=no: does not exist"),
+        (
+            (*CIFAR10, "--data_dir=new", "--download"),
+            "--data_dir=new: TensorFlow Datasets c",
+        ),
+        (("--output_dir=/proc/nowhere",), "/proc/nowhere: can't be written"),
+        (
+            (*MIRRORED, "--batch_size=63"),
+            "--batch_size=63: should divide by the 2 replicas; 62",
+        ),
+        (("--strategy=parameter_server",), "--strategy=parameter_server: is asynchronous"),
+        (("--strategy=tpu",), "--tpu=local: no TPU found there"),
+        (
+            ("--strategy=tpu", "--tpu=grpc://localhost:1"),
+            "--tpu=grpc://localhost:1: should be grpc",
+        ),
+        (("--strategy=tpu", "--tpu=mine"), "--tpu=mine: can't be used"),
+        (WORKERS, "--strategy=multi_worker_mirrored: give --worker_hosts"),
+        ((*WORKERS, "--worker_hosts=a"), "--worker_hosts=a: 'a' should be HOST:PORT"),
+        ((*WORKERS, "--worker_hosts=a:1,b:1"), "--task_index=-1: should be in 0..1"),
+        (("--num_gpus=1000",), "--num_gpus=1000: this machine has"),
+        (("--precision=mixed_float16",), "--precision=mixed_float16: float16 needs a GPU"),
+        (("--learning_rate=1e30",), "training diverged: the loss is nan at steps"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_1(command, tmp_path, flags, line):
+    flags = flags if any("output_dir" in flag for flag in flags) else (*flags, "--output_dir=out")
+    done = command(*flags)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"train.py: {line}") and "Traceback" not in done.stderr
+    assert (
+        not list(tmp_path.rglob("*.json"))
+        or "diverged" in line
+        or (tmp_path / "out/run.json").exists()
+    )
+
+
+def test_nchw_where_it_cannot_run_is_refused(command):
+    environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "0"}
+    done = command("--data_format=NCHW", "--output_dir=out", env=environment)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "--data_format=NCHW: this device can't train in this layout" in done.stderr
+
+
+def test_another_recipe_in_the_folder_is_refused_and_nothing_overwritten(command, tmp_path):
+    assert command(*QUICK).returncode == 3
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    done = command(*QUICK, "--batch_size=32")
+    assert done.returncode == 1
+    assert "holds a run of digits/resnet8 with batch_size=64, not 32" in done.stderr
+    after = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert before == after
+
+
+def start(tmp_path, *flags):
+    return subprocess.Popen(
+        [sys.executable, "-m", "dawnbench_tf.train", *flags],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(path, process):
+    while not path.exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
+
+
+LONG = ("--epochs=6", "--threshold=100", "--output_dir=out")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Rows of the run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    process = start(folder, *LONG)
+    process.communicate()
+    assert process.returncode == 3
+    return rows(folder / "out")
+
+
+@pytest.mark.parametrize(
+    ("death", "status", "after"),
+    [
+        (signal.SIGKILL, -signal.SIGKILL, "checkpoint-1"),
+        (signal.SIGKILL, -signal.SIGKILL, "checkpoint-3"),
+        (signal.SIGKILL, -signal.SIGKILL, "run.json"),
+        (signal.SIGINT, 130, "checkpoint-2"),
+        (signal.SIGTERM, 143, "checkpoint-2"),
+    ],
+)
+def test_a_run_that_dies_goes_on_to_the_same_rows(tmp_path, whole, death, status, after):
+    process = start(tmp_path, *LONG)
+    wait_for(tmp_path / "out" / after, process)
+    time.sleep(0.25)  # somewhere into what comes next
+    process.send_signal(death)
+    out, error = process.communicate()
+    assert process.returncode == status, error
+    if death != signal.SIGKILL:
+        last = error.splitlines()[-1]
+        assert last.startswith("train.py: interrupted; to continue: python -m dawnbench_tf.train")
+        assert "--output_dir=out" in last and "Traceback" not in error
+    spent = json.loads((tmp_path / "out/clock.json").read_text()) if after != "run.json" else {}
+    again = start(tmp_path, *LONG)
+    out, error = again.communicate()
+    assert again.returncode == 3, error
+    assert rows(tmp_path / "out") == whole
+    if after != "run.json":
+        assert "epoch 1/6" not in error  # it went on, it did not begin again
+        clock = json.loads((tmp_path / "out/clock.json").read_text())
+        assert clock["train"] > spent["train"] > 0 and clock["load"] > spent["load"] * 1.2
+        lines = (tmp_path / "out/rows.tsv").read_text().splitlines()[1:]
+        hours = [float(line.split("\t")[1]) for line in lines]
+        assert hours == sorted(hours)
+        lost = sum(spent.get(part, 0) for part in ("load", "build", "compile", "train"))
+        assert hours[-1] * 3600 > lost  # what the dead process spent is on the clock
+
+
+def test_two_processes_in_one_folder(tmp_path, command):
+    process = start(tmp_path, *LONG)
+    wait_for(tmp_path / "out/checkpoint-1", process)
+    done = command(*LONG)
+    process.communicate()
+    assert done.returncode == 1 and "another process is training in it" in done.stderr
+    assert process.returncode == 3
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
+    program = """
+import resource, sys
+from absl import app
+from dawnbench_tf import options, train
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # weights and momentum are 600 kB
+sys.argv[0] = "train.py"
+options.define()
+app.run(train.main, flags_parser=options.parse)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *LONG], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1, done.stderr
+    assert (
+        "out: can't be written" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
+    )
+    assert not list((tmp_path / "out").glob("*checkpoint-*"))
+    assert rows(tmp_path / "out")[1][0] == "1"
+    again = start(tmp_path, *LONG)
+    again.communicate()
+    assert again.returncode == 3
+
+
+def test_tensorboard_and_profile_are_written(command, tmp_path):
+    assert command(*QUICK, "--tensorboard", "--profile_steps=2,4").returncode == 3
+    logs = [path.name for path in (tmp_path / "out/tensorboard").rglob("*") if path.is_file()]
+    assert any(name.startswith("events") for name in logs)
+    assert any(name.endswith(".xplane.pb") for name in logs)
