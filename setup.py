@@ -20,6 +20,7 @@ setup(
         "absl-py>=1.4,<3",
         "importlib-resources>=6",  # tensorflow-datasets uses it and does not say so
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
+        "matplotlib>=3.9,<4",
         "numpy>=1.26,<3",
         "scikit-learn>=1.5,<2",
         "tensorflow>=2.20,<2.21",

@@ -34,9 +34,7 @@ class TrainingEntry:
         if self.fields["misc"]["recipe"]["synthetic"]:
             found.append("trained on synthetic data")
         if self.first_hit() is None:
-            found.append(
-                f"did not converge: {self.task.metric} never reached {self.task.threshold:g}"
-            )
+            found.append(f"{self.task.metric} never reached {self.task.threshold:g}")
         return found
 
     def first_hit(self) -> dict | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dawnbench_tf import tasks
-from dawnbench_tf.settings import Refusal, check, refuse, setting
+from dawnbench_tf.settings import check, refuse, setting
 
 
 class Published(NamedTuple):
@@ -138,17 +138,15 @@ def _check_against_task(recipe, task):
 
 
 def _check_schedule(recipe):
-    epochs, factors, kind = recipe.schedule_epochs, recipe.schedule_factors, recipe.schedule
+    epochs, factors = recipe.schedule_epochs, recipe.schedule_factors
     if list(epochs) != sorted(set(epochs)):
         refuse("schedule_epochs", ",".join(map(str, epochs)), "should rise")
-    points = {
-        "constant": (0, 0),
-        "cosine": (min(len(epochs), 1), 0),
-        "linear": (max(len(epochs), 1), len(epochs)),
-    }
-    wanted = points.get(kind, (len(epochs), len(epochs) + 1))
-    if (len(epochs), len(factors)) != wanted:
-        raise Refusal(
-            f"--schedule={kind}: takes {wanted[0]} schedule_epochs and {wanted[1]} "
-            f"schedule_factors, not {len(epochs)} and {len(factors)}"
-        )
+    fits, rule = {
+        "constant": (not epochs and not factors, "takes neither schedule_epochs nor _factors"),
+        "steps": (len(factors) == len(epochs) + 1, "takes one factor more than schedule_epochs"),
+        "linear": (0 < len(factors) == len(epochs), "takes a factor for each of schedule_epochs"),
+        "cosine": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
+    }[recipe.schedule]
+    if not fits:
+        found = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
+        refuse("schedule", recipe.schedule, f"{rule}; found {found}")

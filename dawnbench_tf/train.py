@@ -55,7 +55,8 @@ def train(recipe, run, output: Path) -> int:
             "1"  # Keras 3's fit fails on several workers and on TPUs
         )
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        from dawnbench_tf import checkpoints, data, evaluation, fitting, hardware, strategies, tta
+        from dawnbench_tf import checkpoints, data, evaluation, fitting, hardware, plots
+        from dawnbench_tf import strategies, tta  # isort: skip
 
         logging.set_verbosity(logging.WARNING)  # TensorFlow's import has raised it to INFO
     task = tasks.TASKS[recipe.task]
@@ -91,6 +92,7 @@ def train(recipe, run, output: Path) -> int:
     path = entries.write(
         output, entry
     )  # by the rules we hold others to; temporary file, then rename
+    plots.accuracy_over_time(entry, output / "accuracy.png")
     print(entries.summary(entry, timer.first_hit))
     reasons = "; ".join(entry.violations())
     kind = "entry" if task.benchmark else "entry of an embedded task, ranked apart"

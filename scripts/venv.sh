@@ -16,9 +16,9 @@ find_python() {
 
 make_venv() {
     local extras=$1 python free stamp
-    python=$(find_python) || exit 1
     stamp=.venv/.installed-$(cat setup.py constraints.txt <(echo "$extras" "$PWD") | cksum | cut -d' ' -f1)
     [ -e "$stamp" ] && return
+    python=$(find_python) || exit 1
     free=$(df -Pk . | awk 'NR == 2 {print int($4 / 1048576)}')
     [ "$free" -ge 5 ] || fail "needs 5 GB of free disk for TensorFlow in $PWD/.venv, found $free GB; free some and run this again"
     echo "installing into $PWD/.venv (about two minutes, once)"

@@ -23,7 +23,10 @@ PUBLISHED = Path(__file__).parent / "published"
         ({"threshold": 0}, "--threshold=0: top1Accuracy should be over 0, at most 100"),
         ({"optimizer": "lamb"}, "--optimizer=lamb: should be one of sgd, adam"),
         ({"schedule_epochs": (2, 1, 3)}, "--schedule_epochs=2,1,3: should rise"),
-        ({"schedule_epochs": (1,)}, "--schedule=linear: takes 1 schedule_epochs and 1"),
+        (
+            {"schedule_epochs": (1,)},
+            "--schedule=linear: takes a factor for each of schedule_epochs; found 1",
+        ),
         ({"standardize": "channel"}, "--standardize=channel: takes three figures each"),
     ],
 )

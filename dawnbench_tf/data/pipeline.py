@@ -31,9 +31,10 @@ def train(splits: Splits, recipe, strategy, data_format: str, first_epoch: int =
     per_replica = recipe.batch_size // strategy.num_replicas_in_sync
     standardize = _standardizer(recipe, data_format)
 
-    def of_worker(context):
+    with tf.device("CPU:0"):  # tf.data runs there; a GPU's memory is for the model
         images, labels = tf.constant(splits.train_images), tf.constant(splits.train_labels)
 
+    def of_worker(context):
         def prepare(indices, offsets, flips):
             batch = augment.crop_and_flip(tf.gather(images, indices), offsets, flips, recipe.pad)
             return standardize(batch), tf.gather(labels, indices)
@@ -95,7 +96,8 @@ def test(splits: Splits, recipe, strategy, data_format: str, batch_size: int):
     per_replica = batch_size // strategy.num_replicas_in_sync
     steps = steps_per_epoch(len(splits.test_labels), batch_size)
     padding = steps * batch_size - len(splits.test_labels)
-    images = tf.pad(tf.constant(splits.test_images), [[0, padding], [0, 0], [0, 0], [0, 0]])
+    with tf.device("CPU:0"):
+        images = tf.pad(tf.constant(splits.test_images), [[0, padding], [0, 0], [0, 0], [0, 0]])
 
     def of_worker(context):
         mine = _share(strategy, context)(tf.range(steps * batch_size), steps)

@@ -80,3 +80,10 @@ def test_the_same_seed_drops_the_same_blocks(seed):
         return [float(tf.reduce_sum(model(IMAGES, training=True))) for _ in range(5)]
 
     assert losses() == losses()
+
+
+def test_a_model_with_skipped_blocks_comes_back_from_its_configuration():
+    model = models.build("resnet56_stochastic", depth=8, input_shape=(8, 8, 3))
+    again = tf.keras.Model.from_config(model.get_config())
+    again.set_weights(model.get_weights())
+    np.testing.assert_array_equal(model(IMAGES), again(IMAGES))

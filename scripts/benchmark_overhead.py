@@ -1,0 +1,71 @@
+"""What the harness costs: `fit` with pipeline and callbacks over the bare time of the same steps.
+
+    .venv/bin/python scripts/benchmark_overhead.py [RECIPE [EPOCHS [STEPS]]]
+
+EPOCHS of STEPS of each in turn, in one process, on one model; evaluation, the same for both, is
+left out of both. Bare: the compiled training function on one batch made beforehand.
+"""
+
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100", rounds: int = 7):
+    """Prints the median ratio of wall times, harness over bare, and its range over rounds."""
+    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    from dataclasses import replace
+
+    import tensorflow as tf
+
+    from dawnbench_tf import checkpoints, fitting, progress, recipes, tasks, tta
+    from dawnbench_tf.data import pipeline, synthetic
+    from dawnbench_tf.options import RunOptions
+
+    recipe = replace(
+        recipes.get(name), epochs=1000, schedule="constant", schedule_epochs=(), schedule_factors=()
+    )
+    task, strategy = tasks.TASKS[recipe.task], tf.distribute.get_strategy()
+    epochs, steps = int(epochs), int(steps)
+    splits = synthetic.make(task, 0)
+    model = fitting.build(task, recipe, RunOptions(), strategy)
+    batches = pipeline.train(splits, recipe, strategy, "NHWC")
+    ready = tf.data.Dataset.from_tensors(next(iter(batches))).repeat()
+    ratios = []
+    with tempfile.TemporaryDirectory() as folder:
+        timer = tta.TimeToAccuracy(101, "loss", log=Path(folder) / "rows.tsv")
+        saver = checkpoints.Saver(checkpoints.Folder(Path(folder)), model, timer)
+        callbacks = [timer, saver, progress.Line(timer, 1)]
+
+        def harness():
+            model.fit(batches, epochs=epochs, steps_per_epoch=steps, verbose=0, callbacks=callbacks)
+
+        def bare():
+            step, iterator = model.make_train_function(), iter(ready)
+            for _ in range(epochs * steps // RunOptions().steps_per_execution):
+                step(iterator)["loss"].numpy()
+
+        for round_ in range(rounds + 1):
+            seconds = [_seconds(run) for run in (harness, bare)]
+            for _, old in saver.folder.checkpoints():  # the next round's have these names
+                shutil.rmtree(old)
+            if round_:  # the first round compiles
+                ratios.append(seconds[0] / seconds[1])
+    spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
+    print(
+        f"{name}: harness / bare {statistics.median(ratios):.3f} ({spread}), {epochs} x {steps} steps"
+    )
+
+
+def _seconds(run):
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,118 @@
+"""Training speed of CIFAR ResNet-20 against PyTorch: the same network, batch and machine, in turn.
+
+    .venv/bin/pip install -c constraints.txt -e ".[bench]"
+    .venv/bin/python scripts/benchmark_training.py
+
+Ours is what a user runs: `fit` with every callback, crops and flips in the pipeline. PyTorch's is
+its bare step in channels_last on one batch made beforehand. Each run is a process of its own.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+BATCH, STEPS = 128, 60
+
+
+def ours(precision: str) -> float:
+    """Examples per second of the recipe's `fit` in the steps after the first ones."""
+    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    from dataclasses import replace
+
+    import tensorflow as tf
+
+    from dawnbench_tf import checkpoints, fitting, progress, recipes, tasks, tta
+    from dawnbench_tf.data import pipeline, synthetic
+    from dawnbench_tf.options import RunOptions
+
+    recipe = replace(recipes.get("cifar10/resnet20_tf"), precision=precision)
+    recipe = replace(recipe, model="resnet20_v1_proj")
+    task, strategy = tasks.TASKS["cifar10"], tf.distribute.get_strategy()
+    splits = synthetic.make(task, 0)
+    model = fitting.build(task, recipe, RunOptions(), strategy)
+    timer = tta.TimeToAccuracy(101, "loss", step_examples=BATCH)
+    with tempfile.TemporaryDirectory() as folder:
+        saver = checkpoints.Saver(checkpoints.Folder(Path(folder)), model, timer)
+        batches = pipeline.train(splits, recipe, strategy, "NHWC")
+        callbacks = [timer, saver, progress.Line(timer, 3)]
+        model.fit(batches, epochs=3, steps_per_epoch=STEPS, verbose=0, callbacks=callbacks)
+    return timer.examples_per_second
+
+
+def theirs(precision: str) -> float:
+    """Examples per second of PyTorch's training step, the best of three rounds after a warm-up."""
+    import time
+
+    import torch
+    from torch import nn
+
+    def unit(inputs, filters, stride):
+        def conv(channels, size, step):
+            layer = nn.Conv2d(channels, filters, size, step, size // 2, bias=False)
+            return nn.Sequential(layer, nn.BatchNorm2d(filters))
+
+        branch = nn.Sequential(conv(inputs, 3, stride), nn.ReLU(), conv(filters, 3, 1))
+        return branch, conv(inputs, 1, stride) if stride > 1 else nn.Identity()
+
+    class ResNet20(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16))
+            widths = [(16, 16, 1)] * 3 + [(16, 32, 2)] + [(32, 32, 1)] * 2
+            widths += [(32, 64, 2)] + [(64, 64, 1)] * 2
+            self.units = nn.ModuleList(nn.ModuleList(unit(*width)) for width in widths)
+            self.head = nn.Linear(64, 10)
+
+        def forward(self, x):
+            x = torch.relu(self.stem(x))
+            for branch, shortcut in self.units:
+                x = torch.relu(branch(x) + shortcut(x))
+            return self.head(x.mean((2, 3)))
+
+    model = ResNet20().to(memory_format=torch.channels_last)
+    if sum(p.numel() for p in model.parameters()) != 272_474:
+        raise SystemExit("the two networks are not the same")
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=5e-4)
+    images = torch.randn(BATCH, 3, 32, 32).to(memory_format=torch.channels_last)
+    labels, loss = torch.randint(0, 10, (BATCH,)), nn.CrossEntropyLoss()
+
+    def rate(steps):
+        start = time.perf_counter()
+        for _ in range(steps):
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision != "float32"):
+                value = loss(model(images), labels)
+            value.backward()
+            optimizer.step()
+        return BATCH * steps / (time.perf_counter() - start)
+
+    rate(10)
+    return max(rate(STEPS) for _ in range(3))
+
+
+def main(rounds: int = 5):
+    """Runs both sides in turn and prints medians and the ratio, round by round."""
+    print("precision        ours img/s  PyTorch img/s  ratio: median (min to max)")
+    for precision in ("float32", "mixed_bfloat16"):
+        pairs = [[_run(side, precision) for side in ("ours", "theirs")] for _ in range(rounds)]
+        ratios = [a / b for a, b in pairs]
+        medians = [statistics.median(column) for column in zip(*pairs, strict=True)]
+        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        print(f"{precision:16} {medians[0]:10,.0f} {medians[1]:14,.0f}  {spread}", flush=True)
+
+
+def _run(side, precision):
+    command = [sys.executable, __file__, side, precision]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        print(json.dumps({"ours": ours, "theirs": theirs}[sys.argv[1]](sys.argv[2])))
+    else:
+        main(*map(int, sys.argv[1:2]))

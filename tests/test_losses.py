@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import losses
+
+
+def model():
+    layers = [tf.keras.layers.Dense(3, input_shape=(4,)), tf.keras.layers.BatchNormalization()]
+    made = tf.keras.Sequential(layers)
+    made.compile(tf.keras.optimizers.SGD(0.5), "mse")
+    return made
+
+
+def test_weight_decay_is_over_kernels_alone_and_halved():
+    made = model()
+    losses.add_weight_decay(made, 0.1)
+    kernel = made.layers[0].get_weights()[0]
+    assert float(made.losses[0]) == pytest.approx(0.1 * (kernel**2).sum() / 2, rel=1e-5)
+
+
+def test_weight_decay_pulls_by_rate_times_decay():
+    made = model()
+    losses.add_weight_decay(made, 0.1)
+    kernel = made.layers[0].get_weights()[0]
+    x = np.zeros((2, 4), "f")
+    made.fit(x, made(x, training=True), verbose=0)  # the data pull nowhere
+    np.testing.assert_allclose(made.layers[0].get_weights()[0], kernel * (1 - 0.5 * 0.1), rtol=1e-4)
+
+
+def test_without_weight_decay_the_loss_is_the_data_s():
+    made = model()
+    losses.add_weight_decay(made, 0.0)
+    assert not made.losses
+
+
+def test_cross_entropy_equals_scikit_learn_s():
+    from sklearn.metrics import log_loss
+
+    logits = np.random.default_rng(0).normal(size=(20, 10))
+    classes = np.arange(20) % 10
+    chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    wanted = log_loss(classes, chances, labels=range(10))
+    assert float(losses.softmax_cross_entropy()(classes, logits)) == pytest.approx(wanted)

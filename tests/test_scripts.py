@@ -1,0 +1,65 @@
+"""The two commands, where they can't work."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A folder with the scripts and a PATH that has nothing but the shell's own tools."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "clone/scripts")
+    for name in ("setup.py", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path / "clone" / name)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "cat", "cksum", "cut", "df", "awk", "dirname", "basename"):
+        (tools / name).symlink_to(shutil.which(name))
+    return tmp_path
+
+
+def run(clone, script):
+    return subprocess.run(
+        ["bash", str(clone / "clone/scripts" / script)],
+        cwd="/",
+        env={"PATH": str(clone / "bin"), "HOME": os.environ.get("HOME", "/")},
+        capture_output=True,
+        text=True,
+    )
+
+
+def add(clone, name, text):
+    path = clone / "bin" / name
+    path.unlink(missing_ok=True)
+    path.write_text(f"#!/bin/bash\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("script", ["quickstart.sh", "test.sh"])
+def test_without_python_3_11_the_script_says_so(clone, script):
+    add(clone, "python3", "exit 1")  # another version: the check of it fails
+    done = run(clone, script)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"{script}: needs Python 3.11 with venv on PATH; install it")
+    assert not (clone / "clone/.venv").exists()
+
+
+@pytest.mark.parametrize("script", ["quickstart.sh", "test.sh"])
+def test_on_a_full_disk_the_script_says_so(clone, script):
+    add(clone, "python3.11", "exit 0")
+    add(clone, "df", "echo Filesystem; echo /dev/sda 9 8 1048576 89% /")
+    done = run(clone, script)
+    assert done.returncode == 1
+    assert "needs 5 GB of free disk" in done.stderr and "found 1 GB" in done.stderr
+    assert not (clone / "clone/.venv").exists()
+
+
+def test_scripts_are_executable_and_ci_runs_the_tests():
+    for path in ("scripts/quickstart.sh", "scripts/test.sh", ".ci/run"):
+        assert os.access(ROOT / path, os.X_OK)
+    assert (ROOT / ".ci/run").read_text().endswith("exec bash scripts/test.sh\n")
