@@ -51,6 +51,8 @@ def claim(path: Path, recipe, writer: bool = True) -> Folder:
         return folder
     files.make_folder(path)
     _lock(path)
+    for half in path.glob(".checkpoint-*"):  # of a process that was killed while it saved
+        shutil.rmtree(half)
     owner = path / "run.json"
     mine = json.loads(json.dumps(_identity(recipe)))
     if owner.exists():

@@ -52,10 +52,8 @@ def software() -> dict[str, str]:
 def _accelerator(strategy):
     """Name and number of a worker's accelerators; ("", 0) where there are none."""
     if isinstance(strategy, tf.distribute.TPUStrategy):
-        return (
-            f"TPU {strategy.extended.tpu_hardware_feature.embedding_feature.name} core",
-            strategy.num_replicas_in_sync,
-        )
+        kind = os.environ.get("TPU_ACCELERATOR_TYPE", "")  # TPU VMs set it, as v3-8
+        return f"TPU {kind} core".replace("  ", " "), strategy.num_replicas_in_sync
     gpus = tf.config.get_visible_devices("GPU")
     if not gpus:
         return "", 0

@@ -163,6 +163,7 @@ def read() -> tuple[Recipe, RunOptions]:
 
 
 def exit_with(line: str, status: int = 1):
-    """Prints one line on stderr and exits."""
-    print(f"{sys.argv[0].rsplit('/', 1)[-1]}: {line}", file=sys.stderr)
+    """Prints one line on stderr, in place of the progress line if one is alive there, and exits."""
+    start = "\r\x1b[K" if sys.stderr.isatty() else ""
+    print(f"{start}{sys.argv[0].rsplit('/', 1)[-1]}: {line}", file=sys.stderr)
     raise SystemExit(status)

@@ -25,22 +25,19 @@ def main(_):
         print(recipes.table())
         return 0
     signal.signal(signal.SIGTERM, _interrupt)
-    folder = None
+    command = ["python", "-m", "dawnbench_tf.train", *sys.argv[1:]]
     try:
         recipe, run = options.read()
-        folder = Path(
-            run.output_dir
-            or f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
-        )
-        return train(recipe, run, folder)
+        folder = run.output_dir
+        if not folder:
+            folder = f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
+            command.append(f"--output_dir={folder}")
+        return train(recipe, run, Path(folder))
     except Refusal as refusal:
         options.exit_with(str(refusal))
     except KeyboardInterrupt as interrupt:
-        again = [*sys.argv[1:], *([] if run.output_dir else [f"--output_dir={folder}"])]
-        command = shlex.join(["python", "-m", "dawnbench_tf.train", *again])
-        options.exit_with(
-            f"interrupted; to continue: {command}", 128 + (*interrupt.args, signal.SIGINT)[0]
-        )
+        status = 128 + (*interrupt.args, signal.SIGINT)[0]
+        options.exit_with(f"interrupted; to continue: {shlex.join(command)}", status)
 
 
 def _interrupt(number, frame):
@@ -51,9 +48,8 @@ def train(recipe, run, output: Path) -> int:
     """Trains `recipe` the way `run` says, in folder `output`. Returns the exit status."""
     clock = Clock()  # from here every second belongs to one named part
     with clock.part("import"):  # recorded, not counted
-        os.environ["TF_USE_LEGACY_KERAS"] = (
-            "1"  # Keras 3's fit fails on several workers and on TPUs
-        )
+        # tf-keras: Keras 3's fit fails on several workers and knows no TPU strategy.
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         from dawnbench_tf import checkpoints, data, evaluation, fitting, hardware, plots
         from dawnbench_tf import strategies, tta  # isort: skip

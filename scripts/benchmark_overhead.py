@@ -56,9 +56,8 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
             if round_:  # the first round compiles
                 ratios.append(seconds[0] / seconds[1])
     spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
-    print(
-        f"{name}: harness / bare {statistics.median(ratios):.3f} ({spread}), {epochs} x {steps} steps"
-    )
+    ratio = statistics.median(ratios)
+    print(f"{name}: harness / bare {ratio:.3f} ({spread}), {epochs} x {steps} steps")
 
 
 def _seconds(run):

@@ -44,7 +44,7 @@ def ours(precision: str) -> float:
 
 
 def theirs(precision: str) -> float:
-    """Examples per second of PyTorch's training step, the best of three rounds after a warm-up."""
+    """Examples per second of PyTorch's step, the median of three rounds after a warm-up."""
     import time
 
     import torch
@@ -91,7 +91,7 @@ def theirs(precision: str) -> float:
         return BATCH * steps / (time.perf_counter() - start)
 
     rate(10)
-    return max(rate(STEPS) for _ in range(3))
+    return statistics.median(rate(STEPS) for _ in range(3))
 
 
 def main(rounds: int = 5):
