@@ -25,18 +25,18 @@ def accuracy_over_time(entry: TrainingEntry, path: Path) -> None:
     axes.axhline(entry.task.threshold, color="#8a8a8a", linestyle="--", linewidth=1)
     axes.annotate(
         f"threshold {entry.task.threshold:g}",
-        (1, entry.task.threshold),
-        xycoords=("axes fraction", "data"),
-        xytext=(-4, -12),
+        (0, entry.task.threshold),
+        xytext=(4, -13),
         textcoords="offset points",
-        horizontalalignment="right",
         color="#5a5a5a",
     )
-    title = f"{entry.fields['model']} on {entry.task.folder}, {entry.fields['hardware']}"
+    data = "synthetic data" if entry.fields["misc"]["recipe"]["synthetic"] else entry.task.folder
+    title = f"{entry.fields['model']} on {data}, {entry.fields['hardware']}"
     if hit:
         axes.plot(hit["hours"] * 3600, hit[metric], "o", color="#c8441b", markersize=9)
         title += f"\n{hit[metric]:g} after {hit['hours'] * 3600:.1f} s on the clock"
     axes.set(title=title, xlabel="seconds on the clock", ylabel=metric)
+    axes.set_xlim(0, seconds[-1] * 1.03)
     axes.set_ylim(0, entry.task.highest * 1.03)
     axes.grid(alpha=0.25)
     try:
