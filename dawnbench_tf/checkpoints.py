@@ -118,12 +118,14 @@ class Saver(tf.keras.callbacks.Callback):
         self._saved = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
         self._optimizer, self._variables = model.optimizer, model.trainable_variables
         self._beat_at = time.monotonic()
+        self.recorded = {}  # seconds per part of earlier processes
 
     def restore(self) -> int:
         """Restores the newest checkpoint, clock and rows; returns the epochs done (0: none)."""
         checkpoints = self.folder.checkpoints()
-        parts = _read_json(self.folder.clock) if self.folder.clock.exists() else {}
-        self.timer.clock.carry_on(parts)
+        if self.folder.clock.exists():
+            self.recorded = _read_json(self.folder.clock)
+            self.timer.clock.carry_on(self.recorded)
         if not checkpoints:
             return 0
         epochs, path = checkpoints[-1]

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from dawnbench_tf import files, losses, models, optimizers, progress
+from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import pipeline
 from dawnbench_tf.settings import Refusal, refuse
 
@@ -50,6 +51,7 @@ def fit(model, splits, recipe, run, strategy, timer, saver) -> None:
     done = saver.restore()
     _agree(strategy, done)
     if timer.reached or done >= recipe.epochs:
+        timer.clock = Clock(saver.recorded)  # nothing is left: this process is no part of the run
         return
     callbacks = [timer, saver]  # order matters: row, then save, then show
     if saver.folder.writer:

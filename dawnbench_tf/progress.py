@@ -19,7 +19,10 @@ class Line(tf.keras.callbacks.Callback):
     def __init__(self, timer, epochs: int, stream=sys.stderr):
         super().__init__()
         self.timer, self.epochs, self.stream = timer, epochs, stream
-        self._rows, self._shown_at = 0, 0.0
+        self._shown_at = 0.0
+
+    def on_train_begin(self, logs=None):
+        self._rows = len(self.timer.rows)  # those of an earlier process have been shown
 
     def on_train_batch_end(self, batch, logs=None):
         now = time.monotonic()

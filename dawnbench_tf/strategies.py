@@ -58,7 +58,7 @@ def _split_cpu(count):
 
 def _runs_nchw(precision):
     """Tries a convolution with its gradients in NCHW: on a CPU that depends on oneDNN."""
-    images = tf.ones([1, 3, 8, 8], tf.bfloat16 if precision == "mixed_bfloat16" else tf.float32)
+    images = tf.ones([1, 3, 8, 8], tf.keras.mixed_precision.Policy(precision).compute_dtype)
 
     @tf.function
     def gradient(kernel):

@@ -28,8 +28,18 @@ def test_a_pipe_gets_a_line_a_row_and_a_terminal_one_that_lives():
     for stream, wanted in ((io.StringIO(), 1), (Terminal(), 2)):
         made = timer()
         line = progress.Line(made, 30, stream)
+        line.on_train_begin()
         line.on_train_batch_end(0)
         made.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
         line.on_epoch_end(0)
         assert stream.getvalue().count("epoch 0/30") == wanted
         assert stream.getvalue().endswith("\n") and ("\r" in stream.getvalue()) == stream.isatty()
+
+
+def test_rows_of_an_earlier_process_are_not_shown_again():
+    made, stream = timer(), io.StringIO()
+    made.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
+    line = progress.Line(made, 30, stream)
+    line.on_train_begin()
+    line.on_train_batch_end(0)
+    assert stream.getvalue() == ""

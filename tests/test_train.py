@@ -41,6 +41,8 @@ def test_the_default_reaches_its_threshold_and_leaves_an_entry(command, tmp_path
     )
     assert again.returncode == 0 and "epoch 1/" not in again.stderr  # finished: nothing to train
     assert (home / f"{name}.tsv").read_text().splitlines() == lines
+    once_more = json.loads((home / f"{name}.json").read_text())["misc"]["clockSeconds"]
+    assert once_more["load"] == clock["load"] and once_more["import"] == clock["import"]
 
 
 def test_not_reached_says_so_and_is_no_entry(command, tmp_path):
