@@ -22,6 +22,7 @@ setup(
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
         "matplotlib>=3.9,<4",
         "numpy>=1.26,<3",
+        "requests>=2.31,<3",
         "scikit-learn>=1.5,<2",
         "tensorflow>=2.20,<2.21",
         "tensorflow-datasets>=4.9.9,<5",

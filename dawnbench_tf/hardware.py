@@ -4,17 +4,20 @@ import os
 import platform
 import re
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
+
+import dawnbench_tf
 
 
 def describe(strategy) -> str:
     """The hardware in one line, as "1 NVIDIA H200 / 128 GB / 16 CPU", "2 CPU AMD EPYC / 24 GB"."""
     memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB"
     name, count = _accelerator(strategy)
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cpus = len(os.sched_getaffinity(0))  # those this process may use
     if name:
         machine = f"{count} {name} / {memory} / {cpus} CPU"
     else:
@@ -26,7 +29,7 @@ def describe(strategy) -> str:
 def tag(strategy) -> str:
     """The hardware as a file name has it, e.g. "1nvidiah200" or "2cpu"."""
     name, count = _accelerator(strategy)
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cpus = len(os.sched_getaffinity(0))  # those this process may use
     words = f"{count}{name}" if name else f"{cpus}cpu"
     workers = _workers(strategy)
     return re.sub(r"[^a-z0-9]", "", words.lower()) + (f"-{workers}workers" if workers > 1 else "")
@@ -34,12 +37,9 @@ def tag(strategy) -> str:
 
 def software() -> dict[str, str]:
     """Versions of what decides results and speed, and the git revision of this checkout."""
-    found = {"python": platform.python_version()}
-    for package in ("dawnbench_tf", "tensorflow", "tf_keras", "numpy"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
+    found = {"python": platform.python_version(), "dawnbench_tf": dawnbench_tf.__version__}
+    found |= {"tensorflow": tf.__version__, "tf_keras": version("tf_keras")}
+    found |= {"numpy": np.__version__}
     build = tf.sysconfig.get_build_info()
     found |= {
         name: build[key]
@@ -75,18 +75,12 @@ def _cpu_name():
 
 def _git_revision():
     """Revision of the checkout, with "-dirty" for changed files; "none" outside one."""
-    command = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=40",
-    ]
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():  # installed, perhaps inside somebody else's checkout
+        return "none"
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=10
-        ).stdout.strip()
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return "none"
+    return done.stdout.strip()

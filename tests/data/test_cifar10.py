@@ -159,3 +159,19 @@ def test_a_place_without_the_data_is_refused_by_its_flag(tmp_path, make, words):
 def test_without_data_dir_the_flags_that_help_are_named():
     with pytest.raises(Refusal, match="--data_dir=: cifar10 needs .*--download, or --synthetic"):
         cifar10.load("")
+
+
+def test_download_without_a_network_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(cifar10, "HOME", "http://localhost:1/")
+    with pytest.raises(Refusal, match="--download=true: http://localhost:1/ can't be reached"):
+        cifar10.load(str(tmp_path / "new"), download=True)
+    assert not (tmp_path / "new").exists()
+
+
+def test_download_asks_tensorflow_datasets_to_prepare_the_folder(tmp_path, monkeypatch):
+    import tensorflow_datasets as tfds
+
+    monkeypatch.setattr(cifar10, "_reach_home", lambda: None)
+    with tfds.testing.mock_data(num_examples=3):
+        splits = cifar10.load(str(tmp_path), download=True)
+    assert splits.train_images.shape == (3, 32, 32, 3) and splits.test_labels.shape == (3,)
