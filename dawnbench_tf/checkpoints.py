@@ -141,6 +141,9 @@ class Saver(tf.keras.callbacks.Callback):
         self.timer.restore(_read_json(path / "state.json"))
         return epochs
 
+    def on_train_begin(self, logs=None):
+        self.beat()
+
     def on_train_batch_end(self, batch, logs=None):
         if time.monotonic() - self._beat_at >= self.SECONDS_BETWEEN_BEATS:
             self.beat()
@@ -171,9 +174,8 @@ class Saver(tf.keras.callbacks.Callback):
                     _flush(path)
                 os.rename(temporary, self.folder.path / f"checkpoint-{epochs}")
                 _flush(self.folder.path)
-                for _, old in self.folder.checkpoints()[
-                    :-2
-                ]:  # the one before stays, should this be lost
+                # The one before stays, should this one be lost.
+                for _, old in self.folder.checkpoints()[:-2]:
                     shutil.rmtree(old)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

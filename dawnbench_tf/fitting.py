@@ -27,9 +27,8 @@ def build(task, recipe, run, strategy):
             steps_per_execution=min(run.steps_per_execution, steps),
             jit_compile=False,
         )
-    model.distribute_reduction_method = (
-        "first"  # else tf-keras logs the sum of all workers' mean losses
-    )
+    # Else tf-keras logs the sum of all workers' mean losses.
+    model.distribute_reduction_method = "first"
     return model
 
 

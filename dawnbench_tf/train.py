@@ -85,9 +85,7 @@ def train(recipe, run, output: Path) -> int:
         "software": hardware.software(),
     }
     entry = entries.training(task, recipe, run, timer, described)
-    path = entries.write(
-        output, entry
-    )  # by the rules we hold others to; temporary file, then rename
+    path = entries.write(output, entry)
     plots.accuracy_over_time(entry, output / "accuracy.png")
     print(entries.summary(entry, timer.first_hit))
     reasons = "; ".join(entry.violations())

@@ -142,12 +142,14 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self._steps = self._steps or self._seen_in_epoch
-        if not self._fractional and (epoch + 1) % self.every == 0:
+        due = not self._fractional and (epoch + 1) % self.every == 0
+        last = epoch + 1 == self.params["epochs"] and self.step > self._evaluated_at
+        if due or last:  # the last weights are never left unmeasured
             self._add_row(self._values(logs))
+        if self._evaluated_at == self.step and logs is not None:  # for TensorBoard and History
+            logs.setdefault(self.metric, self.rows[-1][self.metric])
 
     def on_train_end(self, logs=None):
-        if self._evaluate and self.step > self._evaluated_at and not self.reached:
-            self._add_row(self._values(logs))  # the last weights are never left unmeasured
         self.clock.switch(self._before_training)
 
     # How.

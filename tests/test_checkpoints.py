@@ -45,6 +45,15 @@ def test_a_restored_run_ends_with_the_very_weights(tmp_path, optimizer):
     assert [row["epoch"] for row in resumed[1].timer.rows] == [1, 2, 3, 4]
 
 
+def test_the_last_row_is_saved_though_its_epoch_was_not_due(tmp_path):
+    made = saver(tmp_path)
+    made[1].timer.every = 2
+    fit(made, 0, 3)
+    again = saver(tmp_path)[1]
+    again.restore()
+    assert [row["epoch"] for row in again.timer.rows] == [2, 3]
+
+
 def test_half_a_checkpoint_does_not_count(tmp_path):
     fit(saver(tmp_path), 0, 2)
     (tmp_path / "checkpoint-2").rename(tmp_path / ".checkpoint-xyz")  # killed before the rename

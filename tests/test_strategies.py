@@ -65,6 +65,16 @@ def test_one_device_gives_the_curve(tmp_path, alone):
     same_curve(finish(start(tmp_path, *FLAGS, "--strategy=one_device")), alone)
 
 
+def test_nchw_gives_the_curve_of_nhwc(tmp_path):
+    flags = ("--epochs=1", "--steps_per_execution=1", "--learning_rate=0.001")
+    last, first = (
+        finish(start(tmp_path / layout, *flags, f"--data_format={layout}"))["losses"]
+        for layout in ("NHWC", "NCHW")
+    )
+    assert first[:5] == pytest.approx(last[:5], abs=1e-4)  # then rounding parts float32 curves
+    assert first == pytest.approx(last, abs=1e-2)
+
+
 def test_two_devices_give_the_single_device_s_curve(tmp_path, alone):
     same_curve(finish(start(tmp_path, *FLAGS, "--strategy=mirrored", "--logical_cpus=2")), alone)
 

@@ -62,11 +62,12 @@ def test_synthetic_data_never_makes_an_entry(command, tmp_path):
     assert "trained on synthetic data" in entry["misc"]["violations"]
 
 
-def test_the_same_seed_is_the_same_run(command, tmp_path):
+def test_the_same_seed_is_the_same_run_however_many_steps_go_in_one_call(command, tmp_path):
     found = []
-    for name in ("one", "two"):
-        assert command(*QUICK, f"--output_dir={name}").returncode == 3
-        found.append(rows(tmp_path / name))
+    for steps in (1, 10):
+        flags = (f"--steps_per_execution={steps}", f"--output_dir={steps}")
+        assert command(*QUICK, *flags).returncode == 3
+        found.append(rows(tmp_path / str(steps)))
     assert found[0] == found[1]
 
 

@@ -43,6 +43,12 @@ def test_it_stops_at_the_first_row_at_the_threshold():
     assert timer.reached and timer.first_hit["epoch"] == 2 and timer.best == 70
 
 
+def test_the_metric_joins_keras_s_own_logs():
+    timer = TimeToAccuracy(95, "top1", evaluate=sequence(50, 80))
+    history = model().fit(X, Y, epochs=2, verbose=0, callbacks=[timer])
+    assert history.history["top1"] == [50, 80]
+
+
 def test_never_reached_is_not_reached():
     timer = fit(TimeToAccuracy(95, "top1", evaluate=sequence(50, 80, 60, 70, 75)))
     assert not timer.reached and timer.first_hit is None and timer.best == 80
