@@ -81,10 +81,6 @@ CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
     [
         (CIFAR10, "--data_dir=: cifar10 needs the folder"),
         ((*CIFAR10, "--data_dir=no"), "--data_dir=no: does not exist"),
-        (
-            (*CIFAR10, "--data_dir=new", "--download"),
-            "--data_dir=new: TensorFlow Datasets c",
-        ),
         (("--output_dir=/proc/nowhere",), "/proc/nowhere: can't be written"),
         (
             (*MIRRORED, "--batch_size=63"),

@@ -1,6 +1,6 @@
 """The embedded task: scikit-learn's real handwritten digits to 98 % top-1, no download."""
 
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Measured, Recipe
 
 RESNET8 = Recipe(
     name="digits/resnet8",
@@ -15,6 +15,18 @@ RESNET8 = Recipe(
     weight_decay=5e-4,
     pad=2,
     standardize="image",
+    evidence=(
+        Measured(
+            date="2026-11-21",
+            machine="2 cores of an AMD EPYC with AVX512, TensorFlow 2.20",
+            runs=10,
+            reached=10,
+            mean=98.52,
+            sd=0.46,
+            seconds=6.25,
+            command="python -m dawnbench_tf.train --seed=N, for N from 0 to 9",
+        ),
+    ),
 )
 
 RECIPES = (RESNET8,)
