@@ -74,16 +74,10 @@ def fit(model, splits, recipe, run, strategy, timer, saver) -> None:
                 verbose=0,
                 callbacks=callbacks,
             )
-    except tf.errors.ResourceExhaustedError as error:
-        refuse(
-            "batch_size",
-            recipe.batch_size,
-            f"does not fit into memory ({_first_line(error)}); lower it",
-        )
-    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-        raise Refusal(
-            f"a worker was lost ({_first_line(error)}); the same command on all workers continues"
-        ) from None
+    except tf.errors.ResourceExhaustedError:
+        refuse("batch_size", recipe.batch_size, "does not fit into the device's memory; lower it")
+    except (tf.errors.UnavailableError, tf.errors.AbortedError):
+        raise Refusal("a worker was lost; the same command on all workers continues") from None
     except OSError as error:
         raise files.cannot_write(saver.folder.path, error) from None
     finally:
@@ -101,7 +95,3 @@ def _agree(strategy, done):
             f"--output_dir: workers found checkpoints of epochs {sorted(set(every.tolist()))}; "
             "it should be one folder that all workers see"
         )
-
-
-def _first_line(error):
-    return str(error).strip().splitlines()[0][:200]

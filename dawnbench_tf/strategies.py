@@ -6,7 +6,9 @@ an equal share of it, gradients are of its mean.
 
 import os
 import shutil
+import signal
 import socket
+from contextlib import contextmanager
 
 import tensorflow as tf
 from official.common import distribute_utils
@@ -103,7 +105,20 @@ def _multi_worker_mirrored(run):
         f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
         flush=True,
     )
-    return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    with _mortal():
+        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+
+
+@contextmanager
+def _mortal():
+    """Lets signals kill: TensorFlow hears no Python handler while it waits."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_DFL) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _cluster(run):

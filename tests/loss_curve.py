@@ -25,9 +25,8 @@ def main(_):
         def on_train_batch_end(self, batch, logs=None):
             super().on_train_batch_end(batch, logs)
             before = sum(self.losses[len(self.losses) - batch :]) if batch else 0.0
-            self.losses.append(
-                self.loss * (batch + 1) - before
-            )  # Keras logs the mean of the epoch so far
+            # Keras logs the mean of the epoch so far.
+            self.losses.append(self.loss * (batch + 1) - before)
 
     task = tasks.TASKS[recipe.task]
     strategy = strategies.build(run, recipe)

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,31 @@ def test_two_workers_go_on_from_their_common_folder(tmp_path, alone):
     for found in two_workers(tmp_path, *FLAGS):
         assert found["losses"] == pytest.approx(alone["losses"][21:], abs=1e-4)
         assert found["accuracies"] == alone["accuracies"]
+
+
+def test_a_worker_that_waits_for_another_can_be_interrupted(tmp_path):
+    hosts = ",".join(f"localhost:{port}" for port in free_ports(2))
+    cluster = ("--strategy=multi_worker_mirrored", f"--worker_hosts={hosts}", "--task_index=0")
+    process = start(tmp_path, *cluster)
+    assert "worker 0 of 2; waits for all of" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+
+
+def test_a_lost_worker_ends_the_others_in_one_line(tmp_path):
+    hosts = ",".join(f"localhost:{port}" for port in free_ports(2))
+    cluster = ("--strategy=multi_worker_mirrored", f"--worker_hosts={hosts}", "--epochs=100")
+    chief, other = (start(tmp_path, *cluster, f"--task_index={index}") for index in range(2))
+    while not (tmp_path / "out/checkpoint-1").exists():
+        assert chief.poll() is None, chief.stderr.read()
+        time.sleep(0.1)
+    other.kill()
+    other.communicate()
+    error = chief.communicate(timeout=120)[1]
+    assert error.splitlines()[-1].endswith(
+        "a worker was lost; the same command on all workers continues"
+    )
 
 
 def test_without_synchronized_batch_norm_two_devices_differ(tmp_path, alone):
