@@ -15,13 +15,12 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import tensorflow as tf
 
 from dawnbench_tf import files
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.settings import Refusal, one_line
 
 
 class Folder:
@@ -54,7 +53,7 @@ def claim(path: Path, recipe, writer: bool = True) -> Folder:
     for half in path.glob(".checkpoint-*"):  # of a process that was killed while it saved
         shutil.rmtree(half)
     owner = path / "run.json"
-    mine = json.loads(json.dumps(_identity(recipe)))
+    mine = json.loads(json.dumps(recipe.values()))
     if owner.exists():
         _check_owner(path, _read_json(owner), mine)
     elif {item.name for item in path.iterdir()} - {".lock"}:
@@ -64,10 +63,6 @@ def claim(path: Path, recipe, writer: bool = True) -> Folder:
     else:
         files.write_whole(owner, json.dumps(mine, indent=2) + "\n")
     return folder
-
-
-def _identity(recipe):
-    return {name: value for name, value in asdict(recipe).items() if name != "evidence"}
 
 
 def _lock(path):
@@ -133,9 +128,8 @@ class Saver(tf.keras.callbacks.Callback):
         try:
             self._saved.read(str(path / "variables")).assert_consumed()
         except (AssertionError, ValueError, IndexError, tf.errors.OpError) as error:
-            reason = " ".join(str(error).split())[:200]
             raise Refusal(
-                f"{path}: damaged or of another model ({reason}); "
+                f"{path}: damaged or of another model ({one_line(error)}); "
                 "delete it to go on from the one before"
             ) from None
         self.timer.restore(_read_json(path / "state.json"))

@@ -8,7 +8,7 @@ result too.
 import datetime
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from dawnbench_tf import files
@@ -68,7 +68,7 @@ def training(task, recipe, run, timer, described: dict) -> TrainingEntry:
             "gitRevision": software.pop("gitRevision"),
             "versions": software,
             "seed": recipe.seed,
-            "recipe": {name: value for name, value in asdict(recipe).items() if name != "evidence"},
+            "recipe": recipe.values(),
             "strategy": run.strategy,
             "dataFormat": run.data_format,
             "stepsPerExecution": run.steps_per_execution,

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.settings import Refusal, one_line
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -31,5 +31,5 @@ def make_folder(path: Path) -> None:
 def cannot_write(path, error) -> Refusal:
     """The Refusal of an output that can't be written: nothing so far is lost by it."""
     reason = getattr(error, "strerror", None) or str(error).split(";")[-1]  # TensorFlow: PATH; why
-    reason = " ".join(reason.split())[:100]
-    return Refusal(f"{path}: can't be written ({reason}); mend that, then the same command goes on")
+    why = one_line(reason, 100)
+    return Refusal(f"{path}: can't be written ({why}); mend that, then the same command goes on")

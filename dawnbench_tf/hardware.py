@@ -17,7 +17,7 @@ def describe(strategy) -> str:
     """The hardware in one line, as "1 NVIDIA H200 / 128 GB / 16 CPU", "2 CPU AMD EPYC / 24 GB"."""
     memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB"
     name, count = _accelerator(strategy)
-    cpus = len(os.sched_getaffinity(0))  # those this process may use
+    cpus = _cpus()
     if name:
         machine = f"{count} {name} / {memory} / {cpus} CPU"
     else:
@@ -29,7 +29,7 @@ def describe(strategy) -> str:
 def tag(strategy) -> str:
     """The hardware as a file name has it, e.g. "1nvidiah200" or "2cpu"."""
     name, count = _accelerator(strategy)
-    cpus = len(os.sched_getaffinity(0))  # those this process may use
+    cpus = _cpus()
     words = f"{count}{name}" if name else f"{cpus}cpu"
     workers = _workers(strategy)
     return re.sub(r"[^a-z0-9]", "", words.lower()) + (f"-{workers}workers" if workers > 1 else "")
@@ -65,6 +65,11 @@ def _workers(strategy):
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return 1
     return len(strategy.cluster_resolver.cluster_spec().as_dict()["worker"])
+
+
+def _cpus():
+    """Those this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def _cpu_name():

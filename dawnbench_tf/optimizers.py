@@ -1,5 +1,6 @@
 """How the loss is minimised: schedules as pure functions of the step, and the optimizers."""
 
+import math
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -8,19 +9,19 @@ import tensorflow as tf
 def factor(recipe, steps_per_epoch: int) -> Callable:
     """The recipe's schedule: a function of the step (0 is the first) to the rate's factor.
 
-    >>> from types import SimpleNamespace
+    >>> from dawnbench_tf.recipe import Recipe
     >>> row = {"schedule_epochs": (1, 3), "schedule_factors": (0.1, 1, 0.5)}
-    >>> steps = SimpleNamespace(schedule="steps", **row)
+    >>> steps = Recipe(schedule="steps", **row)
     >>> [round(float(factor(steps, 10)(step)), 3) for step in (0, 9, 10, 29, 30, 99)]
     [0.1, 0.1, 1.0, 1.0, 0.5, 0.5]
     >>> row = {"schedule_epochs": (0, 2, 6), "schedule_factors": (0, 1, 0)}
-    >>> linear = SimpleNamespace(schedule="linear", **row)
+    >>> linear = Recipe(schedule="linear", **row)
     >>> [round(float(factor(linear, 10)(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
     [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
     edges = [epochs * steps_per_epoch for epochs in recipe.schedule_epochs]
     kinds = {"constant": _constant, "steps": _steps, "linear": _linear, "cosine": _cosine}
-    last = getattr(recipe, "epochs", 0) * steps_per_epoch
+    last = recipe.epochs * steps_per_epoch
     return kinds[recipe.schedule](edges, recipe.schedule_factors, last)
 
 
@@ -56,10 +57,7 @@ def _cosine(edges, factors, last):
     def at(step):
         step = tf.cast(step, tf.float32)
         falling = 0.5 * (
-            1
-            + tf.cos(
-                3.141592653589793 * tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0)
-            )
+            1 + tf.cos(math.pi * tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0))
         )
         return tf.where(step < warmup, step / max(warmup, 1.0), falling)
 

@@ -3,7 +3,7 @@
 Each field that has a help is a flag of the same name (`options.py`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from dawnbench_tf import tasks
@@ -120,6 +120,10 @@ class Recipe:
                 "channel",
                 "takes three figures each in channel_mean and channel_deviation",
             )
+
+    def values(self) -> dict:
+        """All that moves the curve, as plain values: what a run's folder and its entry record."""
+        return {name: value for name, value in asdict(self).items() if name != "evidence"}
 
 
 def _check_against_task(recipe, task):

@@ -34,3 +34,8 @@ def check(instance) -> None:
 def refuse(name: str, value, right: str):
     """Raises the Refusal of one setting, in the form that names its flag."""
     raise Refusal(f"--{name}={value}: {right}")
+
+
+def one_line(error: Exception | str, most: int = 200) -> str:
+    """What an error says, on one line of `most` characters at most."""
+    return " ".join(str(error).split())[:most]

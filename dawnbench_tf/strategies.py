@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import tensorflow as tf
 from official.common import distribute_utils
 
-from dawnbench_tf.settings import Refusal, refuse
+from dawnbench_tf.settings import Refusal, one_line, refuse
 
 SECONDS_TO_REACH_A_TPU = 5
 
@@ -187,7 +187,7 @@ def _tpu(run):
             "no TPU found there; give a TPU VM's `local`, a name or grpc://HOST:PORT",
         )
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
-        refuse("tpu", run.tpu, f"can't be used: {' '.join(str(error).split())[:200]}")
+        refuse("tpu", run.tpu, f"can't be used: {one_line(error)}")
 
 
 def _reach(address):

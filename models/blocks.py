@@ -81,27 +81,30 @@ def _dense(units, **kwargs):
     return tf.keras.layers.Dense(units, kernel_initializer=initializer, **kwargs)
 
 
-def basic_branch(x, filters, strides, make: Layers, preactivation, activate):
-    """Two 3x3 convolutions; `activate`: BN and activation before them, too."""
-    x = make.act()(make.norm()(x)) if activate else x
+def _basic(x, filters, strides, make):
+    """Two 3x3 convolutions."""
     x = make.conv(filters, 3, strides)(x)
     x = make.act()(make.norm()(x))
-    x = make.conv(filters, 3)(x)
-    return x if preactivation else make.norm()(x)
+    return make.conv(filters, 3)(x)
 
 
-def bottleneck_branch(x, filters, strides, make: Layers, preactivation, activate):
+def _bottleneck(x, filters, strides, make):
     """1x1 to a quarter of the filters (with the stride), 3x3, 1x1 back."""
-    x = make.act()(make.norm()(x)) if activate else x
     x = make.conv(filters // 4, 1, strides)(x)
     x = make.act()(make.norm()(x))
     x = make.conv(filters // 4, 3)(x)
     x = make.act()(make.norm()(x))
-    x = make.conv(filters, 1)(x)
+    return make.conv(filters, 1)(x)
+
+
+UNITS = {"basic": _basic, "bottleneck": _bottleneck}
+
+
+def residual(x, unit, filters, strides, make: Layers, preactivation, activate):
+    """A unit's residual branch; `activate`: BN and activation before it, too."""
+    x = make.act()(make.norm()(x)) if activate else x
+    x = UNITS[unit](x, filters, strides, make)
     return x if preactivation else make.norm()(x)
-
-
-BRANCHES = {"basic": basic_branch, "bottleneck": bottleneck_branch}
 
 
 def _projection(x, filters, strides, make):

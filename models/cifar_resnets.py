@@ -78,9 +78,9 @@ def build(
 
 
 def _units_per_stage(depth, block, shortcut, final_survival):
-    if block not in blocks.BRANCHES:
+    if block not in blocks.UNITS:
         raise ValueError(
-            f"`block` should be one of {list(blocks.BRANCHES)}. Received: block={block!r}"
+            f"`block` should be one of {list(blocks.UNITS)}. Received: block={block!r}"
         )
     if shortcut not in blocks.SHORTCUTS:
         raise ValueError(
@@ -120,7 +120,8 @@ def _stages(x, per_stage, block, preactivation, shortcut, final_survival, make):
             x = make.act()(make.norm()(x))
         skip = blocks.SHORTCUTS[shortcut](x, filters, strides, make) if filters != width_in else x
         branch = partial(
-            blocks.BRANCHES[block],
+            blocks.residual,
+            unit=block,
             filters=filters,
             strides=strides,
             make=make,

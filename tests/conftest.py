@@ -3,14 +3,11 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -26,5 +23,18 @@ def command(tmp_path):
             timeout=300,
             **kwargs,
         )
+
+    return run
+
+
+@pytest.fixture
+def under_keras_3():
+    """Runs a program in a process where `tf.keras` is Keras 3, and holds it to end well."""
+
+    def run(program):
+        environment = {**os.environ, "TF_USE_LEGACY_KERAS": "0"}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
 
     return run

@@ -44,11 +44,18 @@ def free_ports(count):
     return ports
 
 
-def two_workers(folder, *flags):
+def cluster():
     hosts = ",".join(f"localhost:{port}" for port in free_ports(2))
-    cluster = ("--strategy=multi_worker_mirrored", f"--worker_hosts={hosts}")
-    workers = [start(folder, *cluster, f"--task_index={index}", *flags) for index in range(2)]
-    return [finish(worker) for worker in workers]
+    return "--strategy=multi_worker_mirrored", f"--worker_hosts={hosts}"
+
+
+def start_two_workers(folder, *flags):
+    flags = (*cluster(), *flags)
+    return [start(folder, *flags, f"--task_index={index}") for index in range(2)]
+
+
+def two_workers(folder, *flags):
+    return [finish(worker) for worker in start_two_workers(folder, *flags)]
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +104,7 @@ def test_two_workers_go_on_from_their_common_folder(tmp_path, alone):
 
 
 def test_a_worker_that_waits_for_another_can_be_interrupted(tmp_path):
-    hosts = ",".join(f"localhost:{port}" for port in free_ports(2))
-    cluster = ("--strategy=multi_worker_mirrored", f"--worker_hosts={hosts}", "--task_index=0")
-    process = start(tmp_path, *cluster)
+    process = start(tmp_path, *cluster(), "--task_index=0")
     assert "worker 0 of 2; waits for all of" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -107,9 +112,7 @@ def test_a_worker_that_waits_for_another_can_be_interrupted(tmp_path):
 
 
 def test_a_lost_worker_ends_the_others_in_one_line(tmp_path):
-    hosts = ",".join(f"localhost:{port}" for port in free_ports(2))
-    cluster = ("--strategy=multi_worker_mirrored", f"--worker_hosts={hosts}", "--epochs=100")
-    chief, other = (start(tmp_path, *cluster, f"--task_index={index}") for index in range(2))
+    chief, other = start_two_workers(tmp_path, "--epochs=100")
     while not (tmp_path / "out/checkpoint-1").exists():
         assert chief.poll() is None, chief.stderr.read()
         time.sleep(0.1)

@@ -1,9 +1,6 @@
 """The callback in fits that are not ours: any Keras metric, any cadence, another Keras."""
 
 import csv
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -195,7 +192,7 @@ def test_a_metric_that_fit_does_not_log_is_named():
         fit(TimeToAccuracy(1))
 
 
-def test_it_works_under_keras_3():
+def test_it_works_under_keras_3(under_keras_3):
     program = """
 import numpy as np, tensorflow as tf
 from dawnbench_tf.tta import TimeToAccuracy
@@ -209,8 +206,4 @@ model.fit(*data, validation_data=data, batch_size=16, epochs=3, verbose=0, callb
 assert [row["epoch"] for row in timer.rows] == [1], timer.rows
 assert set(timer.clock.parts()) == {"other", "compile", "train", "eval"}
 """
-    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "0"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    under_keras_3(program)

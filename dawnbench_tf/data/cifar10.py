@@ -1,7 +1,7 @@
 """CIFAR-10 from disk: cifar-10-python or cifar-10-binary (.tar.gz or extracted), or TFDS's folder.
 
-Formats: see HOME. Published archives hold five training
-batches and a test batch of 10,000 images each.
+Formats: see HOME. Published archives hold five training batches and a test batch of 10,000 images
+each.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ import requests
 
 from dawnbench_tf.data import archives
 from dawnbench_tf.data.splits import Splits
-from dawnbench_tf.settings import Refusal, refuse
+from dawnbench_tf.settings import Refusal, one_line, refuse
 
 HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
 _PER_BATCH, _PIXELS = 10_000, 3 * 32 * 32
@@ -137,9 +137,8 @@ def _from_tfds(root: Path, download: bool) -> Splits:
             builder.download_and_prepare()
         train, test = (_numpy(builder.as_dataset(split=split)) for split in ("train", "test"))
     except Exception as error:  # TFDS raises errors of a dozen kinds for damaged or missing files
-        reason = " ".join(str(error).split())[:200]
         action = "could not download CIFAR-10" if download else "can't read cifar10/ in it"
-        refuse("data_dir", root, f"TensorFlow Datasets {action}: {reason}")
+        refuse("data_dir", root, f"TensorFlow Datasets {action}: {one_line(error)}")
     return Splits(*train, *test)
 
 

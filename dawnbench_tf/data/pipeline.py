@@ -90,7 +90,7 @@ def _share(strategy, context):
 def test(splits: Splits, recipe, strategy, data_format: str, batch_size: int):
     """Test images in order, float32, shared out over replicas; the last batch is padded with zeros.
 
-    `evaluation.predictor` cuts the padding off again.
+    `evaluation.evaluator` cuts the padding off again.
     """
     standardize = _standardizer(recipe, data_format)
     per_replica = batch_size // strategy.num_replicas_in_sync

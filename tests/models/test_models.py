@@ -1,7 +1,3 @@
-import os
-import subprocess
-import sys
-
 import pytest
 
 from dawnbench_tf import models
@@ -20,7 +16,7 @@ def test_a_variant_is_importable_by_its_name():
         models.resnet9  # noqa: B018
 
 
-def test_under_keras_3_the_same_library_builds_and_trains():
+def test_under_keras_3_the_same_library_builds_and_trains(under_keras_3):
     program = """
 import math
 import tensorflow as tf
@@ -33,11 +29,4 @@ model = models.build("resnet56_stochastic", depth=8, input_shape=(8, 8, 3))
 model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 model.fit(tf.random.normal((8, 8, 8, 3)), tf.range(8), verbose=0)
 """
-    environment = {"TF_USE_LEGACY_KERAS": "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    under_keras_3(program)
