@@ -197,6 +197,25 @@ def test_a_run_that_dies_goes_on_to_the_same_rows(tmp_path, whole, death, status
         assert hours[-1] * 3600 > lost  # what the dead process spent is on the clock
 
 
+def test_an_interrupt_that_a_destructor_swallows_comes_again(command):
+    program = """
+import os, signal, time
+from dawnbench_tf import train
+train.SECONDS_TO_UNWIND = 0.2
+signal.signal(signal.SIGINT, train._interrupt)
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+except BaseException:
+    swallowed = True
+try:
+    time.sleep(5)
+except KeyboardInterrupt as interrupt:
+    raise SystemExit(40 + swallowed + interrupt.args[0])
+"""
+    assert command(program=("-c", program)).returncode == 43
+
+
 def test_two_processes_in_one_folder(tmp_path, command):
     process = start(tmp_path, *LONG)
     wait_for(tmp_path / "out/checkpoint-1", process)
