@@ -18,8 +18,10 @@ FILES = [
     *ROOT.glob("scripts/*.py"),
 ]
 LONG = {"cifar_resnets.build": "half of it is the docstring of its arguments"}
+FAMILIES = {path.stem for path in ROOT.glob("models/*nets.py")}
 MANY_ARGUMENTS = {
-    "cifar_resnets.build": "the arguments are the family",
+    **{f"{family}.build": "the arguments are the family" for family in FAMILIES},
+    "blocks.bottleneck": "four of them are what networks differ in, by keyword",
     "tta.TimeToAccuracy.__init__": "each has a default, and a use in somebody's fit",
 }
 

@@ -1,0 +1,113 @@
+"""Layer factories, with layout, precision, padding, normalisation and activation chosen once.
+
+Blocks and networks only say `make.conv(filters, 3, strides)`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from .layers import PadChannels, StochasticDepth
+
+LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
+relu = partial(tf.keras.layers.Activation, "relu")
+
+
+class Layers(NamedTuple):
+    """Layer factories of one network."""
+
+    conv: Callable  # (filters, kernel_size, strides=1, groups=1, use_bias=False)
+    norm: Callable  # ()
+    act: Callable  # (name=None)
+    add: Callable  # ()
+    concatenate: Callable  # ()
+    max_pool: Callable  # (pool_size, strides): at the borders, over zeros as well
+    average_pool: Callable  # (pool_size, strides): at the borders, over what is there
+    pad_channels: Callable  # (channels)
+    global_average: Callable  # (name=None)
+    global_max: Callable  # (name=None)
+    dense: Callable  # (units)
+    to_float32: Callable  # (scale=1.0, name=None)
+    stochastic: Callable  # (branch, survival)
+    axis: int  # of the channels
+
+
+def layers(
+    *,
+    data_format,
+    dtype,
+    synchronized,
+    padding="symmetric",
+    norm_epsilon=1e-5,
+    norm=tf.keras.layers.BatchNormalization,
+    act=relu,
+) -> Layers:
+    """Makes the factories: convolutions without bias, initialised as He et al. do.
+
+    Args:
+      data_format, dtype, synchronized: as in every family's `build`.
+      padding: of convolutions and max pools that stride: "symmetric", as in Caffe, Torch and
+        PyTorch, or "same", TensorFlow's, which at even sizes pads behind more than before.
+      norm_epsilon, norm: of the normalisation; `norm` takes `epsilon`, `momentum`, `axis`.
+      act: makes activations.
+    """
+    if data_format not in LAYOUTS:
+        raise ValueError(
+            f"`data_format` should be one of {list(LAYOUTS)}. Received: data_format={data_format!r}"
+        )
+    if padding not in ("symmetric", "same"):
+        raise ValueError(
+            f'`padding` should be "symmetric" or "same". Received: padding={padding!r}'
+        )
+    keras, axis = tf.keras.layers, -1 if data_format == "NHWC" else 1
+    layout = {"data_format": LAYOUTS[data_format], "dtype": dtype}
+    norm = partial(norm, axis=axis, momentum=0.9, epsilon=norm_epsilon, dtype=dtype)
+    return Layers(
+        conv=partial(_conv, padding=padding, layout=layout),
+        norm=partial(norm, synchronized=True) if synchronized else norm,
+        act=partial(act, dtype=dtype),
+        add=partial(keras.Add, dtype=dtype),
+        concatenate=partial(keras.Concatenate, axis=axis, dtype=dtype),
+        max_pool=partial(_padded, partial(keras.MaxPooling2D, **layout), padding, layout),
+        average_pool=partial(keras.AveragePooling2D, padding="same", **layout),
+        pad_channels=partial(PadChannels, axis=axis, dtype=dtype),
+        global_average=partial(keras.GlobalAveragePooling2D, **layout),
+        global_max=partial(keras.GlobalMaxPooling2D, **layout),
+        dense=partial(_dense, dtype=dtype),
+        to_float32=partial(keras.Rescaling, dtype="float32"),
+        stochastic=partial(StochasticDepth, dtype=dtype),
+        axis=axis,
+    )
+
+
+# An initializer for each layer: tf-keras's, when shared, gives every layer the same values.
+
+
+def _conv(filters, kernel_size, strides=1, groups=1, use_bias=False, *, padding, layout):
+    layer = partial(
+        tf.keras.layers.Conv2D,
+        filters,
+        groups=groups,
+        use_bias=use_bias,
+        kernel_initializer=tf.keras.initializers.VarianceScaling(
+            2.0, "fan_out", "untruncated_normal"
+        ),
+        **layout,
+    )
+    return _padded(layer, padding, layout, kernel_size, strides)
+
+
+def _padded(layer, padding, layout, size, strides):
+    """A layer whose windows of `size` are padded; padding differs only where it strides."""
+    if padding == "same" or strides == 1 or size <= strides:
+        return layer(size, strides=strides, padding="same")
+    pad = tf.keras.layers.ZeroPadding2D(size // 2, **layout)
+    inner = layer(size, strides=strides, padding="valid")
+    return lambda x: inner(pad(x))
+
+
+def _dense(units, use_bias=True, **kwargs):
+    initializer = tf.keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
+    return tf.keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=initializer, **kwargs)

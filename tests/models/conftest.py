@@ -1,0 +1,86 @@
+"""A NumPy network kit, for inference: what the models are held against."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+KERAS = tf.keras.layers
+
+
+class Plain:
+    """Layers in NumPy, NHWC, that take a Keras model's weights in the order they were made in."""
+
+    def __init__(self, model, padding="symmetric"):
+        def of(kind):
+            found = [layer for layer in _all(model) if isinstance(layer, kind)]
+            return iter(sorted(found, key=lambda it: int((re.findall(r"\d+$", it.name) or [0])[0])))
+
+        self.convs, self.norms = of(KERAS.Conv2D), of(KERAS.BatchNormalization)
+        self.denses, self.padding = of(KERAS.Dense), padding
+
+    def conv(self, x, stride=1, groups=1):
+        kernel, *bias = next(self.convs).get_weights()  # (k, k, in / groups, out)
+        k, size = kernel.shape[0], -(-x.shape[1] // stride)
+        total = max((size - 1) * stride + k - x.shape[1], 0)
+        pad = (total // 2, total - total // 2) if self.padding == "same" else (k // 2, k // 2)
+        windows = _windows(np.pad(x, [(0, 0), pad, pad, (0, 0)]), k, stride)
+        parts = zip(np.split(windows, groups, 3), np.split(kernel, groups, 3), strict=True)
+        outputs = [np.einsum("bhwcij,ijco->bhwo", one, part, optimize=True) for one, part in parts]
+        return np.concatenate(outputs, 3) + sum(bias)
+
+    def norm(self, x):
+        layer = next(self.norms)
+        *gamma, beta, mean, variance = layer.get_weights()
+        return (x - mean) / np.sqrt(variance + layer.epsilon) * (gamma[0] if gamma else 1) + beta
+
+    def dense(self, x):
+        kernel, *bias = next(self.denses).get_weights()
+        return x @ kernel + sum(bias)
+
+    @staticmethod
+    def max_pool(x, size, stride, pad=0):
+        return _windows(np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)]), size, stride).max(
+            (4, 5)
+        )
+
+    @staticmethod
+    def average_pool(x, stride):
+        return _windows(x, stride, stride).mean((4, 5))
+
+    @staticmethod
+    def relu(x):
+        return np.maximum(x, 0)
+
+
+def _windows(x, size, stride):
+    windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (1, 2))
+    return windows[:, ::stride, ::stride]  # (batch, height, width, channels, size, size)
+
+
+def _all(model):
+    for layer in model.layers:
+        yield from _all(layer.branch) if hasattr(layer, "branch") else [layer]
+
+
+@pytest.fixture
+def plain():
+    """Makes the NumPy kit for a model whose weights it has randomized, and images with it."""
+
+    def make(model, padding="symmetric"):
+        rng = np.random.default_rng(0)
+        weights = [_randomized(w, rng) for w in model.get_weights()]
+        model.set_weights(weights)
+        images = rng.normal(size=(4, *model.input_shape[1:])).astype("f")
+        return Plain(model, padding), images
+
+    return make
+
+
+def _randomized(weight, rng):
+    if weight.dtype.kind != "f":
+        return weight
+    return weight * rng.uniform(0.5, 1.5, weight.shape).astype("f") + rng.uniform(
+        0, 0.1, weight.shape
+    ).astype("f") * (weight.ndim == 1)

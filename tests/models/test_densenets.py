@@ -1,0 +1,60 @@
+import re
+
+import numpy as np
+import pytest
+
+from dawnbench_tf import models
+
+
+def densenet(net, x):
+    """DenseNet-BC with two layers a block, from the paper's section 3 and table 1's form."""
+    x = net.conv(x)
+    for block in range(3):
+        if block:
+            x = net.average_pool(net.conv(x), 2)
+        for _ in range(2):
+            y = net.conv(net.relu(net.norm(x)))
+            x = np.concatenate([x, net.conv(net.relu(net.norm(y)))], 3)
+        x = net.relu(net.norm(x))  # of the transition, or of the head
+    return net.dense(x.mean((1, 2)))
+
+
+def test_logits_equal_a_plain_numpy_network(plain):
+    model = models.build("densenet_bc_100_12", depth=16, growth=4, input_shape=(8, 8, 3))
+    net, images = plain(model)
+    np.testing.assert_allclose(model(images), densenet(net, images), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"), [("100_12", 0.8), ("250_24", 15.3), ("190_40", 25.6)]
+)
+def test_parameters_are_the_papers_table_2(name, millions):
+    found = models.get(f"densenet_bc_{name}").parameters / 1e6
+    assert found == pytest.approx(millions, abs=0.05)
+
+
+def test_parameters_counted_by_hand():
+    growth, per_block = 12, 16
+    channels, total = 2 * growth, 3 * 9 * 2 * growth
+    for block in range(3):
+        for _ in range(per_block):
+            total += 2 * channels + channels * 4 * growth + 2 * 4 * growth + 9 * 4 * growth * growth
+            channels += growth
+        total += 2 * channels
+        if block < 2:
+            total += channels * (channels // 2)
+            channels //= 2
+    assert models.get("densenet_bc_100_12").parameters == total + channels * 10 + 10
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"depth": 101}, "`depth` should be 6n+4 in DenseNets-BC, n >= 1. Received: depth=101"),
+        ({"growth": 0}, "`growth` should be at least 1. Received: growth=0"),
+        ({"compression": 0}, "`compression` should be in (0, 1]. Received: compression=0"),
+    ],
+)
+def test_impossible_arguments_are_refused(args, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        models.build("densenet_bc_100_12", **args)

@@ -1,0 +1,41 @@
+import re
+
+import numpy as np
+import pytest
+
+from dawnbench_tf import models
+
+
+def wrn(net, x, widths):
+    """WRN with one unit a stage, from the paper's figure 1 and table 1."""
+    x = net.conv(x)
+    for stage, _ in enumerate(widths):
+        active = net.relu(net.norm(x))
+        shortcut = net.conv(active, 2 if stage else 1)
+        y = net.conv(active, 2 if stage else 1)
+        x = shortcut + net.conv(net.relu(net.norm(y)))
+    return net.dense(net.relu(net.norm(x)).mean((1, 2)))
+
+
+def test_logits_equal_a_plain_numpy_network(plain):
+    model = models.build("wrn_16_8", depth=10, widen=2, input_shape=(8, 8, 3))
+    net, images = plain(model)
+    np.testing.assert_allclose(model(images), wrn(net, images, (32, 64, 128)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "millions"), [("16_8", 11.0), ("28_10", 36.5), ("40_4", 8.9)])
+def test_parameters_are_the_papers_table_5(name, millions):
+    assert models.get(f"wrn_{name}").parameters / 1e6 == pytest.approx(millions, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"depth": 20, "widen": 2}, "`depth` should be 6n+4 in wide ResNets, n >= 1. Received: de"),
+        ({"depth": 4, "widen": 2}, "Received: depth=4"),
+        ({"depth": 10, "widen": 0}, "`widen` should be at least 1. Received: widen=0"),
+    ],
+)
+def test_impossible_arguments_are_refused(args, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        models.build("wrn_16_8", **args)
