@@ -5,17 +5,20 @@ import tensorflow as tf
 from dawnbench_tf import files, losses, models, optimizers, progress
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import pipeline
+from dawnbench_tf.models import layers
 from dawnbench_tf.settings import Refusal, refuse
 
 
-def build(task, recipe, run, strategy):
-    """Builds and compiles the recipe's model under the strategy, from the recipe's seed."""
+def build(task, recipe, run, strategy, splits):
+    """Builds and compiles the recipe's model for the data's images, from the recipe's seed."""
     tf.keras.utils.set_random_seed(recipe.seed)
+    images = pipeline.sample(splits, recipe, run.data_format)
     steps = pipeline.steps_per_epoch(task.train_examples, recipe.batch_size)
     with strategy.scope():
         model = models.build(
             recipe.model,
             num_classes=task.classes,
+            input_shape=images.shape[1:],
             data_format=run.data_format,
             dtype=recipe.precision,
             synchronized=_synchronizes(recipe, strategy),
@@ -27,6 +30,9 @@ def build(task, recipe, run, strategy):
             steps_per_execution=min(run.steps_per_execution, steps),
             jit_compile=False,
         )
+    for layer in model.layers:
+        if isinstance(layer, layers.Whitening):
+            layer.adapt(images)
     # Else tf-keras logs the sum of all workers' mean losses.
     model.distribute_reduction_method = "first"
     return model

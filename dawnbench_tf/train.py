@@ -70,7 +70,7 @@ def train(recipe, run, output: Path) -> int:
     with clock.part("load"):
         splits = data.load(task, recipe, run)
     with clock.part("build"):
-        model = fitting.build(task, recipe, run, strategy)
+        model = fitting.build(task, recipe, run, strategy, splits)
 
     timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
         task.threshold if recipe.threshold is None else recipe.threshold,

@@ -32,7 +32,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     task, strategy = tasks.TASKS[recipe.task], tf.distribute.get_strategy()
     epochs, steps = int(epochs), int(steps)
     splits = synthetic.make(task, 0)
-    model = fitting.build(task, recipe, RunOptions(), strategy)
+    model = fitting.build(task, recipe, RunOptions(), strategy, splits)
     batches = pipeline.train(splits, recipe, strategy, "NHWC")
     ready = tf.data.Dataset.from_tensors(next(iter(batches))).repeat()
     ratios = []

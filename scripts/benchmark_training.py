@@ -33,7 +33,7 @@ def ours(precision: str) -> float:
     recipe = replace(recipe, model="resnet20_v1_proj")
     task, strategy = tasks.TASKS["cifar10"], tf.distribute.get_strategy()
     splits = synthetic.make(task, 0)
-    model = fitting.build(task, recipe, RunOptions(), strategy)
+    model = fitting.build(task, recipe, RunOptions(), strategy, splits)
     timer = tta.TimeToAccuracy(101, "loss", step_examples=BATCH)
     with tempfile.TemporaryDirectory() as folder:
         saver = checkpoints.Saver(checkpoints.Folder(Path(folder)), model, timer)

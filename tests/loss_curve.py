@@ -31,7 +31,7 @@ def main(_):
     task = tasks.TASKS[recipe.task]
     strategy = strategies.build(run, recipe)
     splits = data.load(task, recipe, run)
-    model = fitting.build(task, recipe, run, strategy)
+    model = fitting.build(task, recipe, run, strategy, splits)
     evaluate = evaluation.evaluator(task, recipe, model, splits, strategy, run.data_format)
     timer = Recorder(101, task.metric, evaluate=evaluate)
     writer = strategies.is_chief(strategy)

@@ -112,6 +112,11 @@ def test(splits: Splits, recipe, strategy, data_format: str, batch_size: int):
     return strategy.distribute_datasets_from_function(of_worker)
 
 
+def sample(splits: Splits, recipe, data_format: str, examples: int = 1000):
+    """The first training images as a model gets them, but for augmentation: float32."""
+    return _standardizer(recipe, data_format)(tf.constant(splits.train_images[:examples]))
+
+
 def _standardizer(recipe, data_format):
     if recipe.standardize == "image":
         standardize = augment.standardize_by_image

@@ -3,11 +3,12 @@
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import evaluation, fitting, losses, models, optimizers, recipes, scores, tasks
-from dawnbench_tf.data import pipeline
+from dawnbench_tf import fitting, losses, models, optimizers, recipes, scores, tasks
+from dawnbench_tf.data import pipeline, synthetic
 from dawnbench_tf.options import RunOptions
 
 NAMES = sorted(recipes.rows())
+SPLITS = synthetic.make(tasks.TASKS["digits"], seed=0)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -17,7 +18,6 @@ def test_a_recipe_names_a_task_a_model_a_score_and_a_loss_there_are(name):
     assert recipe.name == name == f"{recipe.task}/{name.partition('/')[2]}"
     assert recipe.model in models.names()
     assert task.score in scores.SCORES and task.loss in losses.LOSSES
-    assert evaluation.BATCH > 0
     assert recipe.schedule_epochs == () or recipe.schedule_epochs[-1] <= recipe.epochs
 
 
@@ -26,7 +26,7 @@ def test_the_train_step_compiles_with_xla_at_static_shapes(name):
     """What a TPU needs: lowered whole, gradients and update included; no size left open."""
     recipe = recipes.get(name)
     task = tasks.TASKS[recipe.task]
-    model = fitting.build(task, recipe, RunOptions(), tf.distribute.get_strategy())
+    model = fitting.build(task, recipe, RunOptions(), tf.distribute.get_strategy(), SPLITS)
     optimizer = optimizers.build(
         recipe, pipeline.steps_per_epoch(task.train_examples, recipe.batch_size)
     )
@@ -51,7 +51,7 @@ def test_the_train_step_compiles_with_xla_at_static_shapes(name):
 def test_the_smallest_compiles_and_runs_under_xla(name):
     recipe = recipes.get(name)
     task = tasks.TASKS[recipe.task]
-    model = fitting.build(task, recipe, RunOptions(), tf.distribute.get_strategy())
+    model = fitting.build(task, recipe, RunOptions(), tf.distribute.get_strategy(), SPLITS)
     model.compile("sgd", losses.LOSSES[task.loss](), jit_compile=True)
     images = tf.random.normal([recipe.batch_size, 32, 32, 3])
     history = model.fit(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dawnbench_tf import models
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.tasks import Task
@@ -18,7 +19,7 @@ FILES = [
     *ROOT.glob("scripts/*.py"),
 ]
 LONG = {"cifar_resnets.build": "half of it is the docstring of its arguments"}
-FAMILIES = {path.stem for path in ROOT.glob("models/*nets.py")}
+FAMILIES = {models.get(name).family for name in models.names()}
 MANY_ARGUMENTS = {
     **{f"{family}.build": "the arguments are the family" for family in FAMILIES},
     "blocks.bottleneck": "four of them are what networks differ in, by keyword",

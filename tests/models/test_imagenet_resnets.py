@@ -1,0 +1,176 @@
+"""The four-stage ResNets against keras.applications, the model garden, NumPy, published counts."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+
+KERAS = tf.keras.layers
+
+
+def made(layer):
+    """When a layer of our models was made: the number at the end of its name."""
+    return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
+
+
+def place(layer):
+    """Stage, block and place of a layer of keras.applications; shortcuts are 0, so the first."""
+    return (
+        [9] if layer.name.startswith("post") else [int(n) for n in re.findall("[0-9]+", layer.name)]
+    )
+
+
+def of_kind(kind, model, key=made):
+    return sorted((it for it in model._flatten_layers() if isinstance(it, kind)), key=key)
+
+
+def randomize(model):
+    """Weights that no two layers share, statistics and biases included."""
+    rng = np.random.default_rng(0)
+    for weight in model.weights:
+        if len(weight.shape) > 1:
+            weight.assign(rng.normal(0, np.prod(weight.shape[:-1]) ** -0.5, weight.shape))
+        else:
+            weight.assign(tf.identity(weight) + rng.uniform(-0.2, 0.2, weight.shape))
+
+
+def copy(theirs, ours, key):
+    for kind in (KERAS.Conv2D, KERAS.BatchNormalization, KERAS.Dense):
+        pairs = zip(of_kind(kind, theirs, key), of_kind(kind, ours), strict=True)
+        for source, target in pairs:
+            target.set_weights(source.get_weights()[: len(target.weights)])
+
+
+def move_biases(theirs, ours):
+    """A convolution's bias is the same as that much less in the mean of the BN behind it."""
+    convs = of_kind(KERAS.Conv2D, theirs, place)
+    for conv, norm in zip(convs, of_kind(KERAS.BatchNormalization, ours), strict=True):
+        norm.moving_mean.assign_sub(conv.get_weights()[1])
+
+
+def same(model, other, side):
+    images = np.random.default_rng(1).normal(size=(2, side, side, 3)).astype("f")
+    wanted, found = model(images, training=False), other(images, training=False)
+    if isinstance(wanted, dict):  # the model garden's stages
+        wanted = wanted["5"]
+    assert wanted.shape == found.shape and np.abs(wanted).max() > 0.1
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("depth", [50, 101, 152])
+@pytest.mark.parametrize(("version", "row"), [("", "v1"), ("V2", "v2_keras")])
+def test_outputs_equal_keras_applications(version, row, depth):
+    given = {"input_shape": (64, 64, 3), "weights": None, "classes": 7}
+    build = getattr(tf.keras.applications, f"ResNet{depth}{version}")
+    theirs = build(**given, classifier_activation=None)
+    # Theirs has another BN epsilon, and in v1 biases in front of BN, which do nothing.
+    ours = models.build(
+        f"resnet{depth}_{row}", input_shape=(64, 64, 3), num_classes=7, norm_epsilon=1.001e-5
+    )
+    randomize(theirs)
+    copy(theirs, ours, place)
+    if row == "v1":
+        move_biases(theirs, ours)
+    same(theirs, ours, 64)
+
+
+@pytest.mark.skipif(
+    not KERAS.Layer.__module__.startswith("tf_keras"), reason="the model garden is of tf-keras"
+)
+@pytest.mark.parametrize("depth", [50, 101, 152])  # its 18 and 34 have a shortcut more
+def test_features_equal_the_model_garden_s(depth):
+    from official.vision.modeling import backbones
+
+    # Its padding ("same") is symmetric at odd sizes only; its blocks stride in the 3x3.
+    theirs = backbones.ResNet(
+        depth, tf.keras.layers.InputSpec(shape=[None, 65, 65, 3]), norm_epsilon=1e-3
+    )
+    ours = models.build(f"resnet{depth}_v1_5", input_shape=(65, 65, 3), norm_epsilon=1e-3)
+    randomize(theirs)
+    backbone = tf.keras.Model(ours.input, ours.get_layer("stage4").output)
+    copy(theirs, backbone, lambda _: 0)  # they come in this order
+    same(theirs, backbone, 65)
+
+
+def tweaked_stem(net, x):  # ResNet-D
+    for stride in (2, 1, 1):
+        x = net.relu(net.norm(net.conv(x, stride)))
+    return net.max_pool(x, 3, 2, 1)
+
+
+def tweaked(net, x):
+    """ResNet-26d from the Bag of Tricks paper's figures 1 and 2."""
+    x = tweaked_stem(net, x)
+    for stage in range(4):
+        for unit in range(2):
+            stride = 2 if stage and not unit else 1
+            skip = net.average_pool(x, stride) if stride == 2 else x
+            skip = skip if unit else net.norm(net.conv(skip))
+            y = net.relu(net.norm(net.conv(x)))
+            y = net.relu(net.norm(net.conv(y, stride)))
+            x = net.relu(skip + net.norm(net.conv(y)))
+    return net.dense(x.mean((1, 2)))
+
+
+def preactivated(net, x):
+    """ResNet-18 v2: He et al. 2016, the first unit's activation being the stem's."""
+    x = net.max_pool(net.relu(net.norm(net.conv(x, 2))), 3, 2, 1)
+    for stage in range(4):
+        for unit in range(2):
+            stride = 2 if stage and not unit else 1
+            y = x if stage == unit == 0 else net.relu(net.norm(x))
+            skip = net.conv(y, stride) if stride == 2 else x
+            y = net.conv(y, stride)
+            x = skip + net.conv(net.relu(net.norm(y)))
+    return net.dense(net.relu(net.norm(x)).mean((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("name", "network"), [("resnet26d", tweaked), ("resnet18_v2", preactivated)]
+)
+def test_logits_equal_a_plain_numpy_network(name, network, plain):
+    model = models.build(name, input_shape=(64, 64, 3), num_classes=7)
+    net, images = plain(model)
+    wanted = network(net, images)
+    np.testing.assert_allclose(model(images), wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(
+    ("name", "millions", "billions"),  # as published by torchvision and timm
+    [
+        ("resnet18_v1", 11.69, 1.81),
+        ("resnet34_v1", 21.80, 3.66),
+        ("resnet50_v1", 25.56, 3.86),
+        ("resnet50_v1_5", 25.56, 4.09),
+        ("resnet101_v1_5", 44.55, 7.80),
+        ("resnet152_v1_5", 60.19, 11.51),
+        ("resnet26_v1_5", 16.00, 2.34),
+        ("resnet26d", 16.01, 2.58),
+    ],
+)
+def test_parameters_and_multiply_adds_are_the_published(name, millions, billions):
+    row = models.get(name)
+    assert round(row.parameters / 1e6, 2) == millions
+    assert round(row.multiply_adds / 1e9, 2) == billions
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"depth": 51}, "`depth` should be one of [18, 26, 34, 50, 101, 152]. Received: depth=51"),
+        ({"depth": 50, "version": "v3"}, "`version` should be one of ['v1', 'v1.5', 'v1.5d', 'v2'"),
+        ({"depth": 50, "stem": "none"}, "`stem` should be one of ['imagenet', 'cifar']"),
+        ({"depth": 50, "input_shape": (31, 31, 3)}, "sides of 32 pixels at least. Received: input"),
+        (
+            {"depth": 18, "stem": "cifar", "input_shape": (7, 7, 3)},
+            "sides of 8 pixels at least. Received: input_shape=(7, 7, 3)",
+        ),
+    ],
+)
+def test_impossible_arguments_are_refused_in_one_line(args, words):
+    with pytest.raises(ValueError, match=re.escape(words)) as error:
+        models.imagenet_resnets.build(**args)
+    assert "\n" not in str(error.value)
