@@ -32,7 +32,7 @@ setup(
     extras_require={
         "gpu": ["tensorflow[and-cuda]>=2.20,<2.21"],
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],
-        "test": ["hypothesis>=6,<7", "pytest>=8,<10", "ruff>=0.14,<1"],
-        "bench": ["onnxruntime>=1.20,<2", "torch>=2.9,<3"],
+        "test": ["hypothesis>=6,<7", "pytest>=8,<10", "pytest-xdist>=3,<4", "ruff>=0.14,<1"],
+        "bench": ["onnxruntime>=1.20,<2", "timm>=1,<2", "torch>=2.9,<3", "torchvision>=0.24,<1"],
     },
 )

@@ -1,11 +1,14 @@
 """The two commands, where they can't work."""
 
 import os
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from dawnbench_tf import models
 
 ROOT = Path(__file__).parent.parent
 
@@ -63,3 +66,14 @@ def test_scripts_are_executable_and_ci_runs_the_tests():
     for path in ("scripts/quickstart.sh", "scripts/test.sh", ".ci/run"):
         assert os.access(ROOT / path, os.X_OK)
     assert (ROOT / ".ci/run").read_text().endswith("exec bash scripts/test.sh\n")
+
+
+def test_the_table_of_models_is_the_catalogue_s():
+    page = runpy.run_path(str(ROOT / "scripts/models_table.py"))["page"]()
+    found = (ROOT / "docs/MODELS.md").read_text(encoding="utf-8")
+    assert found == page, "run scripts/models_table.py"
+    assert found.count("\n| `") == len(models.names())
+    assert (
+        "| `resnet50_v1_5` | Gross & Wilber 2016, fb.resnet.torch | bottleneck, stride in the"
+        in found
+    )

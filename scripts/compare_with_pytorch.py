@@ -1,0 +1,104 @@
+"""Logits of our ImageNet ResNets against torchvision's and timm's, after copying weights.
+
+    .venv/bin/pip install -c constraints.txt -e ".[bench]"
+    .venv/bin/python scripts/compare_with_pytorch.py
+
+Weights are random, statistics of BN included; the largest difference is printed as a share of the
+largest logit. Exit status 1 if one is over 1e-4.
+"""
+
+import os
+import re
+import sys
+
+import numpy as np
+
+PAIRS = {  # ours: theirs
+    "resnet18_v1": "torchvision.resnet18",
+    "resnet34_v1": "torchvision.resnet34",
+    "resnet50_v1_5": "torchvision.resnet50",
+    "resnet101_v1_5": "torchvision.resnet101",
+    "resnet152_v1_5": "torchvision.resnet152",
+    "resnet26_v1_5": "timm.resnet26",
+    "resnet26d": "timm.resnet26d",
+    "resnet50d": "timm.resnet50d",
+}
+
+
+def reference(library_and_name):
+    """The PyTorch model, with random statistics."""
+    import timm
+    import torch
+    import torchvision
+
+    torch.manual_seed(0)
+    library, name = library_and_name.split(".")
+    if library == "timm":
+        model = timm.create_model(name, pretrained=False)
+    else:
+        model = getattr(torchvision.models, name)(weights=None)
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            for values in (module.weight, module.bias, module.running_mean, module.running_var):
+                values.data.add_(torch.rand_like(values) / 5)
+    return model.eval()
+
+
+def place(name):
+    """Where our model makes the layer: by stage and block, and in it the shortcut first."""
+    stage, block = (re.findall(r"layer(\d)\.(\d+)", name) or [(0, 0)])[0]
+    return int(stage), int(block), "downsample" not in name
+
+
+def copy(theirs, ours):
+    """Weights from a PyTorch model to the Keras model of the same layers."""
+    import tensorflow as tf
+    import torch
+
+    def made(layer):
+        return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
+
+    modules = sorted(theirs.named_modules(), key=lambda item: place(item[0]))
+    for kind, torch_kind in (
+        (tf.keras.layers.Conv2D, torch.nn.Conv2d),
+        (tf.keras.layers.BatchNormalization, torch.nn.BatchNorm2d),
+        (tf.keras.layers.Dense, torch.nn.Linear),
+    ):
+        targets = sorted((layer for layer in ours.layers if isinstance(layer, kind)), key=made)
+        sources = [module for _, module in modules if isinstance(module, torch_kind)]
+        for source, target in zip(sources, targets, strict=True):
+            values = [value.detach().numpy() for value in source.parameters()]
+            if torch_kind is torch.nn.BatchNorm2d:
+                values += [source.running_mean.numpy(), source.running_var.numpy()]
+            axes = {4: (2, 3, 1, 0), 2: (1, 0), 1: (0,)}
+            target.set_weights([value.transpose(axes[value.ndim]) for value in values])
+
+
+def difference(ours, theirs) -> float:
+    """The largest difference of two logits, as a share of the largest logit."""
+    import torch
+
+    from dawnbench_tf import models
+
+    model, other = models.build(ours), reference(theirs)
+    copy(other, model)
+    images = np.random.default_rng(0).normal(size=(2, 224, 224, 3)).astype("f")
+    with torch.no_grad():
+        wanted = other(torch.tensor(images.transpose(0, 3, 1, 2))).numpy()
+    found = model(images, training=False).numpy()
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
+
+
+def main() -> int:
+    """Prints a line for each pair."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    worst = 0.0
+    for ours, theirs in PAIRS.items():
+        found = difference(ours, theirs)
+        print(f"{ours:16} {theirs:24} {found:.1e}", flush=True)
+        worst = max(worst, found)
+    return int(not worst < 1e-4)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
