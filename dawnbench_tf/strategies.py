@@ -101,11 +101,11 @@ def _multi_worker_mirrored(run):
         refuse(
             "output_dir", "", "several workers need the same folder; name one that all of them see"
         )
-    print(
-        f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
-        flush=True,
-    )
     with _mortal():
+        print(
+            f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
+            flush=True,
+        )
         return tf.distribute.MultiWorkerMirroredStrategy(resolver)
 
 
