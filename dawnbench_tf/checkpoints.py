@@ -20,6 +20,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from dawnbench_tf import files
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.settings import Refusal, one_line
 
 
@@ -65,6 +66,31 @@ def claim(path: Path, recipe, writer: bool = True) -> Folder:
     return folder
 
 
+def load_weights(path: Path, model) -> None:
+    """Gives a compiled model the newest checkpoint's weights: their averages, if it has those.
+
+    Raises Refusal if the folder holds no checkpoint, or one of another model.
+    """
+    checkpoints = Folder(path).checkpoints()
+    if not checkpoints:
+        raise Refusal(f"{path}: holds no checkpoint; train with --output_dir={path} first")
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    optimizer.build(model.trainable_variables)
+    _read(tf.train.Checkpoint(model=model, optimizer=model.optimizer), checkpoints[-1][1])
+    if optimizer.use_ema:
+        optimizer.finalize_variable_values(model.trainable_variables)
+
+
+def _read(saved, path):
+    try:
+        saved.read(str(path / "variables")).assert_consumed()
+    except (AssertionError, ValueError, IndexError, tf.errors.OpError) as error:
+        raise Refusal(
+            f"{path}: damaged or of another model ({one_line(error)}); "
+            "delete it to go on from the one before"
+        ) from None
+
+
 def _lock(path):
     """Holds a lock on the folder until the process ends, however it ends."""
     try:
@@ -77,6 +103,18 @@ def _lock(path):
         raise Refusal(
             f"--output_dir={path}: another process is training in it; name another folder"
         ) from None
+
+
+def recipe_of(path: Path) -> Recipe:
+    """The recipe that a run's folder belongs to. Raises Refusal if it is no run's folder."""
+    owner = path / "run.json"
+    if not owner.is_file():
+        raise Refusal(f"{path}: holds no run.json; should be the --output_dir of a training run")
+    try:
+        values = _read_json(owner)
+        return Recipe(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    except (TypeError, AttributeError, KeyError) as error:
+        raise Refusal(f"{owner}: is no recipe of this version ({one_line(error)})") from None
 
 
 def _check_owner(path, theirs, mine):
@@ -125,13 +163,7 @@ class Saver(tf.keras.callbacks.Callback):
             return 0
         epochs, path = checkpoints[-1]
         getattr(self._optimizer, "inner_optimizer", self._optimizer).build(self._variables)
-        try:
-            self._saved.read(str(path / "variables")).assert_consumed()
-        except (AssertionError, ValueError, IndexError, tf.errors.OpError) as error:
-            raise Refusal(
-                f"{path}: damaged or of another model ({one_line(error)}); "
-                "delete it to go on from the one before"
-            ) from None
+        _read(self._saved, path)
         self.timer.restore(_read_json(path / "state.json"))
         return epochs
 

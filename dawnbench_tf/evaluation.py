@@ -1,31 +1,76 @@
 """How good the model is now: every test example through it exactly once, under any strategy."""
 
-from collections.abc import Callable
+import json
+from contextlib import contextmanager
+from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import scores
-from dawnbench_tf.data import pipeline
+from dawnbench_tf import data, files, scores, spans
 
 BATCH = 500  # examples at a time, all replicas together; rounded up to a multiple of them
 
 
-def evaluator(task, recipe, model, splits, strategy, data_format) -> Callable[[], dict[str, float]]:
-    """Makes `evaluate() -> {column: value}` over the task's whole test set."""
-    replicas = strategy.num_replicas_in_sync
-    batches = pipeline.test(
-        splits, recipe, strategy, data_format, batch_size=-(-BATCH // replicas) * replicas
-    )
-    score = scores.SCORES[task.score]
+class Evaluator:
+    """Call it for `{column: value}` over the task's whole test set; `outputs` are what was scored.
+
+    With a moving average of the weights (`recipe.average`), that is what is evaluated.
+    """
+
+    def __init__(self, task, recipe, model, splits, strategy, data_format):
+        replicas = strategy.num_replicas_in_sync
+        self._batch = -(-BATCH // replicas) * replicas
+        self._pipeline, self._score = data.pipeline(task), scores.SCORES[task.score]
+        self._batches = self._pipeline.test(splits, recipe, strategy, data_format, self._batch)
+        self._model, self._splits, self._strategy = model, splits, strategy
+        self.outputs = self._swap = None
+
+        @tf.function(reduce_retracing=True)
+        def forward(inputs):
+            outputs = strategy.run(lambda inputs: model(inputs, training=False), args=(inputs,))
+            return strategy.gather(outputs, axis=0)
+
+        self._forward = forward
+
+    def __call__(self) -> dict[str, float]:
+        with self._averaged():
+            outputs = [self._forward(inputs).numpy() for inputs in self._batches]
+        collect = self._pipeline.collect
+        self.outputs = collect(outputs, self._splits, self._strategy, self._batch)
+        return self._score(self.outputs, self._pipeline.references(self._splits))
+
+    def save(self, folder: Path) -> None:
+        """Writes the last answers to questions, in the official evaluator's form."""
+        if isinstance(self.outputs, spans.Answers):
+            found = scores.predictions(self.outputs, self._splits)
+            text = json.dumps(found, ensure_ascii=False) + "\n"
+            files.write_whole(folder / "predictions.json", text)
+
+    @contextmanager
+    def _averaged(self):
+        """Inside, the model has its weights' moving averages, if its optimizer keeps them."""
+        optimizer = getattr(self._model.optimizer, "inner_optimizer", self._model.optimizer)
+        if not getattr(optimizer, "use_ema", False):
+            yield
+            return
+        self._swap = self._swap or _swapper(optimizer, self._model.trainable_variables)
+        self._strategy.run(self._swap)
+        try:
+            yield
+        finally:
+            self._strategy.run(self._swap)
+
+
+def _swapper(optimizer, weights):
+    """A graph that exchanges weights and their moving averages."""
+    optimizer.build(weights)
+    pairs = list(zip(weights, optimizer._model_variables_moving_average, strict=True))
 
     @tf.function
-    def forward(images):
-        outputs = strategy.run(lambda images: model(images, training=False), args=(images,))
-        return strategy.gather(outputs, axis=0)
+    def swap():
+        for weight, average in pairs:
+            value = tf.identity(weight)
+            weight.assign(average)
+            average.assign(value)
 
-    def evaluate():
-        outputs = np.concatenate([forward(images).numpy() for images in batches])
-        return score(outputs[: len(splits.test_labels)], splits.test_labels)  # the rest is padding
-
-    return evaluate
+    return swap

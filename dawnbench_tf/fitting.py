@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from dawnbench_tf import files, losses, models, optimizers, progress
+from dawnbench_tf import data, files, losses, models, optimizers, progress, reader, tasks
 from dawnbench_tf.clock import Clock
-from dawnbench_tf.data import pipeline
+from dawnbench_tf.data import image_pipeline
 from dawnbench_tf.models import layers
 from dawnbench_tf.settings import Refusal, refuse
 
@@ -12,17 +12,9 @@ from dawnbench_tf.settings import Refusal, refuse
 def build(task, recipe, run, strategy, splits):
     """Builds and compiles the recipe's model for the data's images, from the recipe's seed."""
     tf.keras.utils.set_random_seed(recipe.seed)
-    images = pipeline.sample(splits, recipe, run.data_format)
-    steps = pipeline.steps_per_epoch(task.train_examples, recipe.batch_size)
+    steps = data.pipeline(task).steps(splits, recipe)
     with strategy.scope():
-        model = models.build(
-            recipe.model,
-            num_classes=task.classes,
-            input_shape=images.shape[1:],
-            data_format=run.data_format,
-            dtype=recipe.precision,
-            synchronized=_synchronizes(recipe, strategy),
-        )
+        model = MODELS[task.kind](task, recipe, run, strategy, splits)
         losses.add_weight_decay(model, recipe.weight_decay)
         model.compile(
             optimizers.build(recipe, steps),
@@ -30,12 +22,34 @@ def build(task, recipe, run, strategy, splits):
             steps_per_execution=min(run.steps_per_execution, steps),
             jit_compile=False,
         )
-    for layer in model.layers:
-        if isinstance(layer, layers.Whitening):
-            layer.adapt(images)
     # Else tf-keras logs the sum of all workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
+
+
+def _classifier(task, recipe, run, strategy, splits):
+    images = image_pipeline.sample(splits, recipe, run.data_format)
+    model = models.build(
+        recipe.model,
+        num_classes=task.classes,
+        input_shape=images.shape[1:],
+        data_format=run.data_format,
+        dtype=recipe.precision,
+        synchronized=_synchronizes(recipe, strategy),
+    )
+    for layer in model.layers:
+        if isinstance(layer, layers.Whitening):
+            layer.adapt(images)
+    return model
+
+
+def _reader(task, recipe, run, strategy, splits):
+    model = reader.build(recipe, splits.vocabulary)
+    model.get_layer("words").set_fixed(splits.vectors)
+    return model
+
+
+MODELS = {"images": _classifier, "questions": _reader}
 
 
 def _synchronizes(recipe, strategy):
@@ -53,6 +67,7 @@ def _synchronizes(recipe, strategy):
 
 def fit(model, splits, recipe, run, strategy, timer, saver) -> None:
     """Trains from where `saver` finds the run to the threshold or the last epoch."""
+    pipeline = data.pipeline(tasks.TASKS[recipe.task])
     done = saver.restore()
     _agree(strategy, done)
     if timer.reached or done >= recipe.epochs:
@@ -74,9 +89,7 @@ def fit(model, splits, recipe, run, strategy, timer, saver) -> None:
                 pipeline.train(splits, recipe, strategy, run.data_format, done),
                 initial_epoch=done,
                 epochs=recipe.epochs,
-                steps_per_epoch=pipeline.steps_per_epoch(
-                    len(splits.train_labels), recipe.batch_size
-                ),
+                steps_per_epoch=pipeline.steps(splits, recipe),
                 verbose=0,
                 callbacks=callbacks,
             )

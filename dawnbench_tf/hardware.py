@@ -13,6 +13,11 @@ import tensorflow as tf
 import dawnbench_tf
 
 
+def described(strategy) -> dict:
+    """All that an entry says of the machine: "hardware", "tag" and "software"."""
+    return {"hardware": describe(strategy), "tag": tag(strategy), "software": software()}
+
+
 def describe(strategy) -> str:
     """The hardware in one line, as "1 NVIDIA H200 / 128 GB / 16 CPU", "2 CPU AMD EPYC / 24 GB"."""
     memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB"

@@ -8,7 +8,18 @@ def softmax_cross_entropy():
     return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
-LOSSES = {"softmax_cross_entropy": softmax_cross_entropy}
+class SpanCrossEntropy(tf.keras.losses.Loss):
+    """Mean of both ends' summed cross-entropy: logits (batch, 2, words), ends (batch, 2)."""
+
+    def call(self, y_true, y_pred):
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.cast(y_true, tf.int32), y_pred)
+        return tf.reduce_sum(losses, -1)
+
+
+LOSSES = {
+    "softmax_cross_entropy": softmax_cross_entropy,
+    "span_cross_entropy": SpanCrossEntropy,
+}
 
 
 def add_weight_decay(model, weight_decay: float) -> None:

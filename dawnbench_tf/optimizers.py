@@ -85,12 +85,15 @@ def build(recipe, steps_per_epoch: int):
     if recipe.scale_learning_rate_from:
         rate *= recipe.batch_size / recipe.scale_learning_rate_from
     schedule = Schedule(rate, factor(recipe, steps_per_epoch))
+    average = {"use_ema": bool(recipe.average), "ema_momentum": recipe.average or 0.99}
     if recipe.optimizer == "sgd":
         optimizer = tf.keras.optimizers.SGD(
-            schedule, momentum=recipe.momentum, nesterov=recipe.nesterov
+            schedule, momentum=recipe.momentum, nesterov=recipe.nesterov, **average
         )
+    elif recipe.optimizer == "adadelta":  # as Zeiler 2012 has it, and TensorFlow 1 had
+        optimizer = tf.keras.optimizers.Adadelta(schedule, rho=0.95, epsilon=1e-6, **average)
     else:
-        optimizer = tf.keras.optimizers.Adam(schedule)
+        optimizer = tf.keras.optimizers.Adam(schedule, **average)
     if recipe.precision == "mixed_float16":
         return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
     return optimizer

@@ -51,7 +51,7 @@ class Recipe:
         low=0,
         high=2**31 - 1,
     )
-    optimizer: str = setting("sgd", "optimizer", choices=("sgd", "adam"))
+    optimizer: str = setting("sgd", "optimizer", choices=("sgd", "adam", "adadelta"))
     learning_rate: float = setting(0.1, "learning rate that the schedule scales", low=0)
     scale_learning_rate_from: int = setting(
         0,
@@ -78,6 +78,13 @@ class Recipe:
         "L2: adds this x (sum of squares) / 2 of all convolution and dense kernels to the loss",
         low=0,
     )
+    average: float = setting(
+        0.0,
+        "evaluate a moving average of the weights that keeps this share at each step; 0: the "
+        "weights as they are",
+        low=0,
+        high=0.99999,
+    )
     precision: str = setting(
         "float32",
         "precision of the layers; float64 tells rounding from mistakes",
@@ -103,6 +110,12 @@ class Recipe:
     channel_deviation: tuple[float, ...] = setting(
         (), "standard deviation of each channel", low=0.001, high=1
     )
+    bucket_boundaries: tuple[int, ...] = setting(
+        (),
+        "questions come in batches with passages of like length, filled up to these numbers of "
+        "words, comma-separated; longer ones than the last are left out of training",
+        low=1,
+    )
     synthetic: bool = setting(False, "generated images in place of the data set: never an entry")
     evidence: tuple[Published | Measured, ...] = field(default=(), compare=False)
 
@@ -111,6 +124,8 @@ class Recipe:
         if self.task:
             _check_against_task(self, tasks.TASKS[self.task])
         _check_schedule(self)
+        if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):
+            refuse("bucket_boundaries", ",".join(map(str, self.bucket_boundaries)), "should rise")
         if (
             self.standardize == "channel"
             and not len(self.channel_mean) == len(self.channel_deviation) == 3
@@ -127,6 +142,8 @@ class Recipe:
 
 
 def _check_against_task(recipe, task):
+    if task.kind == "questions" and not recipe.bucket_boundaries:
+        refuse("bucket_boundaries", "", f"{task.name} needs them, e.g. 100,200,400")
     if recipe.batch_size > task.train_examples:
         refuse(
             "batch_size",

@@ -31,6 +31,10 @@ def build(run, recipe) -> tf.distribute.Strategy:
         )
     if run.num_gpus >= 0:
         tf.config.set_visible_devices(gpus[: run.num_gpus], "GPU")
+    if run.strategy == "tpu" and len(recipe.bucket_boundaries) > 1:
+        written = ",".join(map(str, recipe.bucket_boundaries))
+        last = recipe.bucket_boundaries[-1]
+        refuse("bucket_boundaries", written, f"a TPU takes one length; {last} alone would run")
     strategy = STRATEGIES[run.strategy](run)
     replicas = strategy.num_replicas_in_sync
     if recipe.batch_size % replicas:

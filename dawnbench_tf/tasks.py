@@ -1,6 +1,6 @@
 """What is measured: data set, metric, threshold. The benchmark's constants live here, once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class Task:
     highest: float  # value of a perfect metric: 100 for percent, 1 for a fraction
     train_examples: int
     test_examples: int  # every one is scored exactly once
-    classes: int
+    kind: str  # "images" to classes, or "questions" on passages
+    classes: int  # 0 for questions
     score: str  # function in scores.py
     loss: str  # function in losses.py
     benchmark: bool  # one of DAWNBench's own; embedded tasks are ranked apart
@@ -28,6 +29,7 @@ _CIFAR10 = Task(
     highest=100.0,
     train_examples=50_000,
     test_examples=10_000,
+    kind="images",
     classes=10,
     score="top1",
     loss="softmax_cross_entropy",
@@ -41,10 +43,33 @@ _DIGITS = Task(
     highest=100.0,
     train_examples=1_297,
     test_examples=500,
+    kind="images",
     classes=10,
     score="top1",
     loss="softmax_cross_entropy",
     benchmark=False,
 )
+_SQUAD = Task(
+    name="squad",
+    folder="SQuAD",
+    metric="f1Score",
+    threshold=0.75,
+    highest=1.0,
+    train_examples=87_599,
+    test_examples=10_570,
+    kind="questions",
+    classes=0,
+    score="squad",
+    loss="span_cross_entropy",
+    benchmark=True,
+)
+_QA_MINI = replace(
+    _SQUAD,
+    name="qa_mini",
+    folder="qa_mini",
+    train_examples=4_200,
+    test_examples=600,
+    benchmark=False,
+)
 
-TASKS = {task.name: task for task in (_CIFAR10, _DIGITS)}
+TASKS = {task.name: task for task in (_CIFAR10, _SQUAD, _DIGITS, _QA_MINI)}

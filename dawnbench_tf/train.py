@@ -61,6 +61,7 @@ def train(recipe, run, output: Path) -> int:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         from dawnbench_tf import checkpoints, data, evaluation, fitting, hardware, plots
         from dawnbench_tf import strategies, tta  # isort: skip
+        from dawnbench_tf.data import vocabulary
 
         logging.set_verbosity(logging.WARNING)  # TensorFlow's import has raised it to INFO
     task = tasks.TASKS[recipe.task]
@@ -69,13 +70,16 @@ def train(recipe, run, output: Path) -> int:
     folder = checkpoints.claim(output, recipe, writer=strategies.is_chief(strategy))
     with clock.part("load"):
         splits = data.load(task, recipe, run)
+    if folder.writer and task.kind == "questions":
+        vocabulary.save(splits.vocabulary, output)  # what `dawnbench_tf.answer` needs
     with clock.part("build"):
         model = fitting.build(task, recipe, run, strategy, splits)
 
+    evaluate = evaluation.Evaluator(task, recipe, model, splits, strategy, run.data_format)
     timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
         task.threshold if recipe.threshold is None else recipe.threshold,
         task.metric,
-        evaluate=evaluation.evaluator(task, recipe, model, splits, strategy, run.data_format),
+        evaluate=evaluate,
         every=recipe.eval_every,
         clock=clock,
         log=folder.rows if folder.writer else None,
@@ -87,13 +91,9 @@ def train(recipe, run, output: Path) -> int:
     if not folder.writer:
         return 0 if timer.reached else 3
 
-    described = {
-        "hardware": hardware.describe(strategy),
-        "tag": hardware.tag(strategy),
-        "software": hardware.software(),
-    }
-    entry = entries.training(task, recipe, run, timer, described)
+    entry = entries.training(task, recipe, run, timer, hardware.described(strategy))
     path = entries.write(output, entry)
+    evaluate.save(output)
     plots.accuracy_over_time(entry, output / "accuracy.png")
     print(entries.summary(entry, timer.first_hit))
     reasons = "; ".join(entry.violations())

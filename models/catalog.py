@@ -12,6 +12,7 @@ Names decode by family; two that train differently never share one.
     wrn_{depth}_{widen}      wide ResNets
     resnext{depth}_{c}x{d}d  ResNeXts of c groups of d filters
     densenet_bc_{L}_{k}      DenseNets-BC of depth L and growth rate k
+    bidaf, bidaf_{hidden}    the reader of the SQuAD entries; narrower, for qa_mini
     resnet9, _whitened       David Page's of the 24 epochs, and of the 10 epochs
     resnet{depth}_cifar      v1.5 of four stages behind a 3x3 stem (with basic blocks: v1)
     resnet{depth}_v1         four stages, ImageNet: the stride in a bottleneck's first 1x1
@@ -34,7 +35,7 @@ class Variant:
     family: str  # module in this package whose `build` takes `args`
     args: Mapping[str, object] = field(hash=False)
     parameters: int  # trainable, at the native input and number of classes
-    multiply_adds: int  # of convolutions and dense layers, for one image of the native size
+    multiply_adds: int | None  # of convolutions and dense layers, for one image of the native size
     source: str
     top1: float | None = None  # percent, published
     top1_source: str = ""
@@ -59,6 +60,7 @@ _WIDE = "Zagoruyko & Komodakis 2016, arXiv 1605.07146"
 _XIE = "Xie et al. 2016, arXiv 1611.05431"
 _DENSE = "Huang et al. 2017, arXiv 1608.06993"
 _PAGE = "Page 2018-2019, How to train your ResNet"
+_SEO = "Seo et al. 2016, arXiv 1611.01603"
 _GROSS = "Gross & Wilber 2016, fb.resnet.torch"
 _BAG = "He et al. 2018, arXiv 1812.01187"
 
@@ -190,6 +192,14 @@ _ROWS = (
         (
             ("resnet9", {}, 6_573_120, 379_261_952),
             ("resnet9_whitened", {"whitened": True}, 6_570_880, 380_008_448),
+        ),
+    ),
+    *_rows(
+        "readers",
+        _SEO,
+        (
+            ("bidaf", {}, 2_570_919, None),
+            ("bidaf_50", {"hidden": 50, "character_filters": 50}, 715_769, None),
         ),
     ),
     *_rows(

@@ -23,7 +23,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     import tensorflow as tf
 
     from dawnbench_tf import checkpoints, fitting, progress, recipes, tasks, tta
-    from dawnbench_tf.data import pipeline, synthetic
+    from dawnbench_tf.data import image_pipeline, synthetic
     from dawnbench_tf.options import RunOptions
 
     recipe = replace(
@@ -33,7 +33,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     epochs, steps = int(epochs), int(steps)
     splits = synthetic.make(task, 0)
     model = fitting.build(task, recipe, RunOptions(), strategy, splits)
-    batches = pipeline.train(splits, recipe, strategy, "NHWC")
+    batches = image_pipeline.train(splits, recipe, strategy, "NHWC")
     ready = tf.data.Dataset.from_tensors(next(iter(batches))).repeat()
     ratios = []
     with tempfile.TemporaryDirectory() as folder:

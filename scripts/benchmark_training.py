@@ -26,7 +26,7 @@ def ours(precision: str) -> float:
     import tensorflow as tf
 
     from dawnbench_tf import checkpoints, fitting, progress, recipes, tasks, tta
-    from dawnbench_tf.data import pipeline, synthetic
+    from dawnbench_tf.data import image_pipeline, synthetic
     from dawnbench_tf.options import RunOptions
 
     recipe = replace(recipes.get("cifar10/resnet20_tf"), precision=precision)
@@ -37,7 +37,7 @@ def ours(precision: str) -> float:
     timer = tta.TimeToAccuracy(101, "loss", step_examples=BATCH)
     with tempfile.TemporaryDirectory() as folder:
         saver = checkpoints.Saver(checkpoints.Folder(Path(folder)), model, timer)
-        batches = pipeline.train(splits, recipe, strategy, "NHWC")
+        batches = image_pipeline.train(splits, recipe, strategy, "NHWC")
         callbacks = [timer, saver, progress.Line(timer, 3)]
         model.fit(batches, epochs=3, steps_per_epoch=STEPS, verbose=0, callbacks=callbacks)
     return timer.examples_per_second

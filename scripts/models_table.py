@@ -54,7 +54,7 @@ def _row(variant):
         variant.source,
         *_shape(variant),
         f"{variant.parameters:,}",
-        f"{variant.multiply_adds:,}",
+        f"{variant.multiply_adds:,}" if variant.multiply_adds else "",
         published,
         ", ".join(f"`{name}`" for name in used),
     )
@@ -63,6 +63,8 @@ def _row(variant):
 def _shape(variant):
     """Block, shortcut and activation of a row, in words."""
     args = variant.args
+    if variant.family == "readers":
+        return f"LSTMs both ways, {args.get('hidden', 100)} wide", "highway", "ReLU, tanh"
     if variant.family in FIXED:
         return FIXED[variant.family]
     if variant.family == "fast_resnets":
@@ -89,8 +91,9 @@ def _shape(variant):
 INTRODUCTION = """# The models
 
 Made by `scripts/models_table.py` from `models/catalog.py`; edit those. Parameters are the trainable
-ones. Multiply-adds are those of convolutions and dense layers for one image, 32x32 with 10 classes
-or, from `resnet18_v1` on, 224x224 with 1000. "before": the activation comes before the convolutions
+ones; of readers, with two words and two characters (100 and 8 for each further one). Multiply-adds
+are those of convolutions and dense layers for one image, 32x32 with 10 classes or, from
+`resnet18_v1` on, 224x224 with 1000. "before": the activation comes before the convolutions
 (pre-activation). A published top-1 is somebody else's, on CIFAR-10's test or ImageNet's validation
 set; a table or section is of the source.
 

@@ -32,7 +32,7 @@ def main(_):
     strategy = strategies.build(run, recipe)
     splits = data.load(task, recipe, run)
     model = fitting.build(task, recipe, run, strategy, splits)
-    evaluate = evaluation.evaluator(task, recipe, model, splits, strategy, run.data_format)
+    evaluate = evaluation.Evaluator(task, recipe, model, splits, strategy, run.data_format)
     timer = Recorder(101, task.metric, evaluate=evaluate)
     writer = strategies.is_chief(strategy)
     folder = checkpoints.claim(Path(run.output_dir), recipe, writer)

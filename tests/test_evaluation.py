@@ -19,7 +19,7 @@ def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
     ]
     labels = np.where(np.arange(26) % 2, one_by_one, -1)  # right for every other one
     splits = Splits(images, labels, images, labels)
-    evaluate = evaluation.evaluator(
+    evaluate = evaluation.Evaluator(
         tasks.TASKS["digits"],
         recipes.get("digits/resnet8"),
         model,

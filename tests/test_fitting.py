@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import fitting, recipes, tasks
-from dawnbench_tf.data import pipeline, synthetic
+from dawnbench_tf.data import image_pipeline, synthetic
 from dawnbench_tf.options import RunOptions
 
 
@@ -17,7 +17,7 @@ def build(model, data_format):
     splits = synthetic.make(task, seed=0)
     strategy = tf.distribute.get_strategy()
     model = fitting.build(task, recipe, run, strategy, splits)
-    return model, pipeline.sample(splits, recipe, data_format)
+    return model, image_pipeline.sample(splits, recipe, data_format)
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])

@@ -43,7 +43,7 @@ def test_an_unknown_recipe_is_answered_with_the_nearest():
 def test_evidence_is_what_the_published_files_say():
     items = [(row, item) for row in recipes.rows().values() for item in row.evidence]
     published = [(row, item) for row, item in items if isinstance(item, Published)]
-    assert len(published) == 2
+    assert len(published) == 3
     for recipe, item in published:
         path = PUBLISHED / Path(item.entry).name
         task = tasks.TASKS[recipe.task]
@@ -54,9 +54,10 @@ def test_evidence_is_what_the_published_files_say():
             ]
         first = next(row for row in rows if row[task.metric] >= task.threshold)
         assert item.hours == round(first["hours"], 4)
-        assert item.best == max(row[task.metric] for row in rows)
+        assert item.best == round(max(row[task.metric] for row in rows), 4)
         assert item.hardware == json.loads(path.read_text())["hardware"]
-        assert recipe.epochs == len(rows)
+        if task.kind == "images":  # the reader's "epochs" are of 1,000 steps
+            assert recipe.epochs == len(rows)
 
 
 def test_the_list_names_every_recipe_and_its_evidence():

@@ -1,10 +1,11 @@
-"""tf.data pipelines: batches of a data set in memory, the same for however many replicas.
+"""Batches of images in memory, the same for however many replicas.
 
 Everything random about an epoch (order, crops, flips) is drawn at its start from (seed, epoch)
 alone, for the global batch, and only then shared out: the same examples make up step i of epoch e
 under every strategy, after every restart.
 """
 
+import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data import augment
@@ -20,6 +21,11 @@ def steps_per_epoch(examples: int, batch_size: int) -> int:
     391
     """
     return -(-examples // batch_size)
+
+
+def steps(splits: Splits, recipe) -> int:
+    """Steps of an epoch of the recipe."""
+    return steps_per_epoch(len(splits.train_labels), recipe.batch_size)
 
 
 def train(splits: Splits, recipe, strategy, data_format: str, first_epoch: int = 0):
@@ -90,7 +96,7 @@ def _share(strategy, context):
 def test(splits: Splits, recipe, strategy, data_format: str, batch_size: int):
     """Test images in order, float32, shared out over replicas; the last batch is padded with zeros.
 
-    `evaluation.evaluator` cuts the padding off again.
+    `collect` cuts the padding off again.
     """
     standardize = _standardizer(recipe, data_format)
     per_replica = batch_size // strategy.num_replicas_in_sync
@@ -110,6 +116,16 @@ def test(splits: Splits, recipe, strategy, data_format: str, batch_size: int):
         )
 
     return strategy.distribute_datasets_from_function(of_worker)
+
+
+def collect(outputs, splits: Splits, strategy, batch_size: int) -> np.ndarray:
+    """The test's outputs, one for each image, from those of `test`'s batches."""
+    return np.concatenate(outputs)[: len(splits.test_labels)]  # the rest is padding
+
+
+def references(splits: Splits) -> np.ndarray:
+    """What the test's outputs are held against."""
+    return splits.test_labels
 
 
 def sample(splits: Splits, recipe, data_format: str, examples: int = 1000):

@@ -1,15 +1,25 @@
-"""Images made up in the shape and number of a task's real ones: learnable, the same for a seed.
+"""Data made up in the shape and number of a task's real ones: learnable, the same for a seed.
 
-Each class is one smooth pattern; an example is its class's pattern, dimmed at random, in noise.
-For trying hardware and pipelines without the data: a run on it is labelled and never an entry.
+Of images, each class is one smooth pattern; an example is its class's pattern, dimmed at random,
+in noise. Questions are the generated ones of `qa_mini`. For trying hardware and pipelines without
+the data: a run on it is labelled and never an entry.
 """
 
 import numpy as np
 
+from dawnbench_tf.data import qa_mini, reading
 from dawnbench_tf.data.splits import Splits
 
 
-def make(task, seed: int, side: int = 32) -> Splits:
+def make(task, seed: int) -> Splits | reading.Reading:
+    """A stand-in of the task's size and kind."""
+    if task.kind == "images":
+        return images(task, seed)
+    counts = (-(-n // qa_mini.QUESTIONS) for n in (task.train_examples, task.test_examples))
+    return qa_mini.make(*counts, seed, most=(task.train_examples, task.test_examples))
+
+
+def images(task, seed: int, side: int = 32) -> Splits:
     """Synthetic Splits with the task's counts of examples and classes, side x side x 3."""
     rng = np.random.default_rng([seed, 2017])
     coarse = rng.uniform(-1, 1, (task.classes, 4, 4, 3))

@@ -4,7 +4,7 @@ from difflib import get_close_matches
 
 from dawnbench_tf import tasks
 from dawnbench_tf.recipe import Published, Recipe
-from dawnbench_tf.recipes import cifar10, digits
+from dawnbench_tf.recipes import cifar10, digits, qa_mini, squad
 from dawnbench_tf.settings import refuse
 
 DEFAULT = "digits/resnet8"
@@ -12,7 +12,10 @@ DEFAULT = "digits/resnet8"
 
 def rows() -> dict[str, Recipe]:
     """All recipes by name."""
-    return {recipe.name: recipe for recipe in (*digits.RECIPES, *cifar10.RECIPES)}
+    return {
+        recipe.name: recipe
+        for recipe in (*digits.RECIPES, *qa_mini.RECIPES, *cifar10.RECIPES, *squad.RECIPES)
+    }
 
 
 def get(name: str) -> Recipe:

@@ -1,4 +1,4 @@
-"""Properties of every model in the catalogue.
+"""Properties of every image model in the catalogue; readers: tests/models/test_readers.py.
 
 The cheap ones hold for every row. The others hold for every *kind* of row, rows that differ in
 size alone being one kind, in the smallest size that the kind has.
@@ -44,11 +44,12 @@ def smallest(variant):
     return {**variant.args, **sizes}
 
 
+IMAGES = [name for name in models.names() if models.get(name).family != "readers"]
 KINDS = {}  # the arguments that make the kind -> its first row's name
-for _name in reversed(models.names()):
+for _name in reversed(IMAGES):
     _args = smallest(models.get(_name))
     KINDS[(models.get(_name).family, *sorted(map(repr, _args.items())))] = _name
-every_kind = pytest.mark.parametrize("name", sorted(KINDS.values(), key=models.names().index))
+every_kind = pytest.mark.parametrize("name", sorted(KINDS.values(), key=IMAGES.index))
 
 
 def small(name, data_format="NHWC", **overrides):
@@ -80,7 +81,7 @@ def multiply_adds(layer):
     return math.prod(kernel.shape) * places
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", IMAGES)
 def test_a_model_is_what_its_row_says(name):
     model, variant = models.build(name), models.get(name)
     assert sum(math.prod(w.shape) for w in model.trainable_weights) == variant.parameters

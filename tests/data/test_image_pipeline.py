@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.data import pipeline
+from dawnbench_tf.data import image_pipeline
 from dawnbench_tf.data.splits import Splits
 from dawnbench_tf.recipe import Recipe
 
@@ -36,7 +36,7 @@ def batches(dataset):
 
 
 def train(shared=None, first_epoch=0, recipe=RECIPE):
-    return batches(pipeline.train(SPLITS, recipe, shared or Shared(), "NHWC", first_epoch))
+    return batches(image_pipeline.train(SPLITS, recipe, shared or Shared(), "NHWC", first_epoch))
 
 
 def test_each_epoch_shows_every_example_in_full_batches_of_another_order():
@@ -77,7 +77,7 @@ def test_crops_and_flips_are_even():
     image[:, 4, 2] = 255
     splits = Splits(image, np.arange(50), image, np.arange(50))
     spots = Counter()
-    for images, _ in pipeline.train(splits, recipe, Shared(), "NHWC"):
+    for images, _ in image_pipeline.train(splits, recipe, Shared(), "NHWC"):
         where = np.argwhere(images.numpy()[..., 0] > 1)
         spots.update(map(tuple, where[:, 1:].tolist()))
     assert set(spots) == {(y, x) for y in (3, 4, 5) for x in (1, 2, 3, 4, 5, 6)}
@@ -90,7 +90,9 @@ def test_crops_and_flips_are_even():
 def test_every_test_example_comes_once_and_in_order(batch_size, replicas, pipelines):
     batch_size *= replicas
     workers = [
-        list(pipeline.test(SPLITS, RECIPE, Shared(replicas, pipelines, i), "NHWC", batch_size))
+        list(
+            image_pipeline.test(SPLITS, RECIPE, Shared(replicas, pipelines, i), "NHWC", batch_size)
+        )
         for i in range(pipelines)
     ]
     local = replicas // pipelines
@@ -106,5 +108,5 @@ def test_every_test_example_comes_once_and_in_order(batch_size, replicas, pipeli
 
 def test_nchw_is_nhwc_transposed():
     last = train()[0][0]
-    first = next(iter(pipeline.train(SPLITS, RECIPE, Shared(), "NCHW")))[0].numpy()
+    first = next(iter(image_pipeline.train(SPLITS, RECIPE, Shared(), "NCHW")))[0].numpy()
     np.testing.assert_array_equal(first, last.transpose(0, 3, 1, 2))

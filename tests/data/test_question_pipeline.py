@@ -1,0 +1,126 @@
+"""Batches of questions: every one is seen, in its bucket, the same however they are shared out."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from official.nlp.tools import squad_evaluate_v1_1
+
+from dawnbench_tf import recipes, scores
+from dawnbench_tf.data import passages, qa_mini, question_pipeline
+from dawnbench_tf.settings import Refusal
+from tests.data.test_image_pipeline import Shared
+
+DATA = qa_mini.make(12, 5, seed=1)
+RECIPE = replace(recipes.get("qa_mini/bidaf"), batch_size=8, epochs=2, bucket_boundaries=(55, 90))
+
+
+def train(shared=None, **kwargs):
+    shared = shared or Shared()
+    return [
+        [np.asarray(x) for x in tf.nest.flatten(batch)]
+        for batch in question_pipeline.train(DATA, RECIPE, shared, "NHWC", **kwargs)
+    ]
+
+
+def key(words, ends):
+    return [(*row, *span) for row, span in zip(words.tolist(), ends.tolist(), strict=True)]
+
+
+def test_an_epoch_shows_every_question_and_pads_to_its_bucket():
+    batches = train(first_epoch=1)
+    assert len(batches) == question_pipeline.steps(DATA, RECIPE)
+    assert {batch[0].shape[1] for batch in batches} == {55, 90}
+    shown = Counter()
+    for words, letters, asked, _, ends in batches:
+        assert letters.shape == (*words.shape, 16) and len(words) == 8
+        assert not letters[words == 0].any()
+        length = (words > 0).sum(1)
+        assert length.max() <= words.shape[1] and np.all(ends[:, 1] < length)
+        shown.update(
+            (*a[a > 0], -1, *b[b > 0], *c) for a, b, c in zip(words, asked, ends, strict=True)
+        )
+    assert len(shown) >= 70  # of 72, should two be alike
+
+
+@pytest.mark.parametrize(("replicas", "pipelines"), [(2, 1), (2, 2), (4, 2)])
+def test_the_global_batch_is_the_same_however_it_is_shared(replicas, pipelines):
+    whole = train()
+    workers = [train(Shared(replicas, pipelines, index)) for index in range(pipelines)]
+    local = replicas // pipelines
+    for step, batch in enumerate(whole):
+        parts = [w[step * local + i] for w in workers for i in range(local)]
+        for place, value in enumerate(batch):
+            np.testing.assert_array_equal(np.concatenate([part[place] for part in parts]), value)
+
+
+def test_epochs_differ_and_follow_from_the_seed():
+    once, again = train(), train()
+    steps = len(once) // 2
+    assert all(np.array_equal(a[0], b[0]) for a, b in zip(once, again, strict=True))
+    assert not all(
+        np.array_equal(a[0], b[0]) for a, b in zip(once[:steps], once[steps:], strict=True)
+    )
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_every_test_answer_finds_its_question(replicas):
+    shared = Shared(replicas)
+    inputs = list(question_pipeline.test(DATA, RECIPE, shared, "NHWC", 8))
+    batches = [inputs[i : i + replicas] for i in range(0, len(inputs), replicas)]
+    order = iter(question_pipeline._test_batches(DATA.test, shared, 8))
+    outputs = []
+    for parts in batches:
+        rows, length, _ = next(order)
+        assert sum(len(part[0]) for part in parts) == len(rows)
+        logits = np.zeros((len(rows), 2, length), np.float32)
+        gold = DATA.test.spans.values[rows]  # one answer each
+        logits[np.arange(len(rows)), 0, gold[:, 0]] = 1
+        logits[np.arange(len(rows)), 1, gold[:, 1]] = 1
+        outputs.append(logits)
+    found = question_pipeline.collect(outputs, DATA, shared, 8)
+    perfect = {"f1Score": 1.0, "exactMatch": 1.0, "seedF1": 1.0}
+    assert scores.squad(found, question_pipeline.references(DATA)) == perfect
+    predicted = scores.predictions(found, DATA)
+    assert predicted[DATA.test_passages.questions[3].id] == found.texts[3]
+
+
+def test_a_long_passage_is_cut_nowhere_in_the_test():
+    sizes = [
+        (len(rows), length)
+        for rows, length, _ in question_pipeline._test_batches(LONG, Shared(), 500)
+    ]
+    assert max(length for _, length in sizes) == 50_000
+    assert all(rows == 1 or rows * length <= 24_000 for rows, length in sizes)
+
+
+class LONG:
+    contexts = DATA.test.contexts._replace(bounds=np.array([0, 100, 500, 20_000, 70_000]))
+    questions = DATA.test.questions._replace(bounds=np.arange(201) * 5)
+    passages = np.repeat([0, 1, 2, 3], 50)
+
+
+def test_no_passage_in_any_bucket_is_refused():
+    with pytest.raises(Refusal, match="--bucket_boundaries=5: no passage fits; they have"):
+        question_pipeline.steps(DATA, replace(RECIPE, bucket_boundaries=(5,)))
+
+
+def test_generated_questions_need_to_be_read():
+    """Even one who knows the best single answer to all of a passage's questions stays far below."""
+    parsed = passages.parse("generated", qa_mini.generate(200, 7, "blind"))
+    by_passage = {}
+    for question in parsed.questions:
+        by_passage.setdefault(question.passage, []).append(question.answers[0][0])
+    best = [
+        max(np.mean([squad_evaluate_v1_1._f1_score(guess, x) for x in gold]) for guess in gold)
+        for gold in by_passage.values()
+    ]
+    assert np.mean(best) < 0.3
+    counts = Counter(q.text.split()[0] for q in parsed.questions)
+    assert len(counts) >= 5  # kinds of question
+
+
+def test_generated_answers_are_where_they_are_said_to_be():
+    assert len(DATA.train.passages) == 12 * qa_mini.QUESTIONS and not DATA.train.found.any()

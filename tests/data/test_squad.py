@@ -1,0 +1,170 @@
+"""SQuAD from small files in the published form: words, answers, GloVe, the cache."""
+
+import json
+import re
+import zipfile
+
+import numpy as np
+import pytest
+
+from dawnbench_tf.data import passages, reading, squad, vocabulary
+from dawnbench_tf.settings import Refusal
+
+TEXT = "Ada Lovelace (1815-1852) wrote notes. Ada didn't know Lima."
+
+
+def question(name, text, start, asked="Who wrote notes?"):
+    return {"id": name, "question": asked, "answers": [{"text": text, "answer_start": start}]}
+
+
+def write(path, *qas, context=TEXT):
+    data = [{"title": "t", "paragraphs": [{"context": context, "qas": list(qas)}]}]
+    path.write_text(json.dumps({"version": "1.1", "data": data}))
+
+
+def glove(path, words, size=100):
+    lines = [
+        " ".join([word, *(f"{i}.{j % 10}" for j in range(size))]) for i, word in enumerate(words)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    home = tmp_path / "squad data é"
+    home.mkdir()
+    write(home / squad.TRAIN, question("a", "Ada Lovelace", 0), question("b", "1852", 19))
+    write(home / squad.TEST, question("c", "Lima", 54, "What did Ada not know?"))
+    glove(home / vocabulary.GLOVE, ["ada", "notes", "zebra", "lima"])
+    return home
+
+
+def words_of(data, split, row):
+    return data.contexts.values[data.spans.values[row, 0] : data.spans.values[row, 1] + 1]
+
+
+def test_answers_come_back_from_their_words(folder):
+    data = squad.load(str(folder))
+    for split, right in ((data.train, ["Ada Lovelace", "1852"]), (data.test, ["Lima"])):
+        for (first, last), text in zip(split.spans.values, right, strict=True):
+            begin, end = split.places.values[first, 0], split.places.values[last, 1]
+            assert TEXT[begin:end] == text
+        assert not split.found.any()
+    assert data.vocabulary.fixed == ["ada", "lima", "notes"]
+    assert data.vectors.shape == (3, 100) and data.vectors[1, 4] == pytest.approx(3.4)
+
+
+def test_a_word_s_vector_is_found_whatever_its_case(folder):
+    data = squad.load(str(folder))
+    number = data.word_numbers[data.train.contexts.values[0]]  # Ada
+    assert data.vocabulary.fixed[number - 2 - len(data.vocabulary.trained)] == "ada"
+
+
+def test_answers_that_are_off_are_counted_and_none_is_dropped(folder, capsys):
+    write(
+        folder / squad.TRAIN,
+        question("a", "Ada Lovelace", 3),  # moved
+        question("b", "185", 19),  # ends inside a word
+        question("c", "Turing", 0),  # nowhere
+    )
+    data = squad.load(str(folder))
+    assert list(data.train.found) == [reading.MOVED, reading.CUT, reading.NOWHERE]
+    said = capsys.readouterr().err
+    assert "squad train: 3 answers; 1 end inside a word, 1 were moved" in said
+    assert "1 are nowhere in the passage (not trained on)" in said
+    assert tuple(data.train.spans.values[2]) == (-1, -1) and len(data.train.passages) == 3
+
+
+def test_the_cache_gives_the_same_and_is_rebuilt_when_damaged_or_stale(folder, monkeypatch, capsys):
+    first = squad.load(str(folder))
+    (cache,) = (folder.parent / "cache/dawnbench_tf").iterdir()
+    monkeypatch.setattr(squad, "_encode", lambda *_: pytest.fail("made again"))
+    same(squad.load(str(folder)), first)
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
+    cache.write_bytes(cache.read_bytes()[:-500])  # half of it
+    same(squad.load(str(folder)), first)
+    write(folder / squad.TRAIN, question("z", "notes", 31))
+    assert len(squad.load(str(folder)).train.passages) == 1  # other content, other key
+    assert len(list(cache.parent.iterdir())) == 2
+
+
+def same(found, wanted):
+    for name in ("train", "test"):
+        for a, b in zip(getattr(found, name), getattr(wanted, name), strict=True):
+            for x, y in zip(a, b, strict=True):
+                np.testing.assert_array_equal(x, y)
+    assert found.vocabulary == wanted.vocabulary
+    np.testing.assert_array_equal(found.vectors, wanted.vectors)
+
+
+def test_glove_may_be_in_its_zip(folder):
+    plain = squad.load(str(folder))
+    with zipfile.ZipFile(folder / "glove.6B.zip", "w") as archive:
+        archive.write(folder / vocabulary.GLOVE, vocabulary.GLOVE)
+    (folder / vocabulary.GLOVE).unlink()
+    np.testing.assert_array_equal(squad.load(str(folder)).vectors, plain.vectors)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("ada 1 2 3\n", ":1: should be a word and 100 finite numbers, found 3"),
+        ("ada " + "x " * 100 + "\n", ":1: holds what is no number"),
+        ("ada" + " 1" * 100 + "\nlima 1\n", ":2: should be a word and 100 finite numbers, found 1"),
+        ("zebra" + " 1" * 100 + "\n", "has none of the data's words"),
+        ("ada" + " 1" * 300 + "\n", "found 300; glove.6B.100d.txt is what the model takes"),
+        ("ada" + " nan" * 100 + "\n", "finite numbers"),
+        ("", "has none of the data's words"),
+    ],
+)
+def test_damaged_vectors_are_refused_in_one_line(folder, lines, words):
+    (folder / vocabulary.GLOVE).write_text(lines)
+    with pytest.raises(Refusal, match=re.escape(words)) as error:
+        squad.load(str(folder))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        (squad.TRAIN, "train-v1.1.json: can't be read"),
+        (squad.TEST, "dev-v1.1.json: can't be read"),
+        (vocabulary.GLOVE, "holds no glove.6B.100d.txt or glove.6B.zip"),
+    ],
+)
+def test_what_is_missing_is_named(folder, missing, words):
+    (folder / missing).unlink()
+    with pytest.raises(Refusal, match=re.escape(words)):
+        squad.load(str(folder))
+
+
+@pytest.mark.parametrize("place", ["", "nowhere"])
+def test_no_folder_is_refused(place):
+    with pytest.raises(Refusal, match="--data_dir"):
+        squad.load(place)
+
+
+def test_a_passage_of_100_000_characters_is_read(folder):
+    write(folder / squad.TEST, question("c", "Lima", 54), context=TEXT + " word" * 20_000)
+    assert squad.load(str(folder)).test.contexts.lengths()[0] > 20_000
+
+
+def test_tfds_s_form_gives_the_same(folder):
+    parsed = passages.parse("f", (folder / squad.TRAIN).read_bytes())
+
+    class Dataset:
+        def as_numpy_iterator(self):
+            for q in parsed.questions:
+                yield {
+                    "context": parsed.contexts[q.passage].encode(),
+                    "question": q.text.encode(),
+                    "id": q.id.encode(),
+                    "answers": {
+                        "text": np.array([text.encode() for text, _ in q.answers], object),
+                        "answer_start": np.array([start for _, start in q.answers]),
+                    },
+                }
+
+    assert squad._of_tfds(Dataset()) == parsed

@@ -1,0 +1,179 @@
+"""BiDAF against plain NumPy, its paper's size, and the rule that padding changes nothing."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dawnbench_tf import models
+from dawnbench_tf.models import attention
+
+RNG = np.random.default_rng(0)
+SMALL = {"trained_words": 20, "fixed_words": 30, "characters": 9, "hidden": 5}
+
+
+def reader(**overrides):
+    tf.keras.utils.set_random_seed(0)
+    model = models.build("bidaf", **{**SMALL, "character_filters": 7, **overrides})
+    model.get_layer("words").set_fixed(np.random.default_rng(1).normal(size=(30, 100)))
+    return model
+
+
+def answers(model):
+    """The model as one graph, whatever the length: eagerly, tf-keras traces each LSTM anew."""
+    return tf.function(lambda inputs: model(inputs, training=False), reduce_retracing=True)
+
+
+def batch(context=11, question=4, examples=3):
+    def words(length):
+        numbers = RNG.integers(1, 50, (examples, length)).astype(np.int32)
+        return numbers, RNG.integers(0, 9, (examples, length, 16)).astype(np.int32)
+
+    return [*words(context), *words(question)]
+
+
+def padded(inputs, context, question):
+    """The same with so many more words of padding on each side."""
+    sizes = (context, context, question, question)
+    return [
+        np.pad(x, [(0, 0), (0, n)] + [(0, 0)] * (x.ndim - 2))
+        for x, n in zip(inputs, sizes, strict=True)
+    ]
+
+
+def test_parameters_are_the_paper_s_2_6_million():
+    """Beside 8 for each character and 100 for each trained word, here two each."""
+    width, hidden = 200, 100
+
+    def bilstm(inputs):
+        return 2 * 4 * ((inputs + hidden) * hidden + hidden)
+
+    convolution, highways = 5 * 8 * 100 + 100, 2 * 2 * (width * width + width)
+    attends, ends = 3 * width + 1, 2 * (5 * width + 1)
+    lstms = bilstm(width) + bilstm(4 * width) + bilstm(width) + bilstm(7 * width)
+    counted = convolution + highways + attends + ends + lstms
+    assert counted == 2_570_703
+    assert models.get("bidaf").parameters == counted + 2 * 8 + 2 * 100
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 9), st.integers(0, 5))
+def test_padding_never_changes_an_answer(context, question):
+    if not MODELS:
+        MODELS["padding"] = answers(reader()), batch()
+    model, inputs = MODELS["padding"]
+    wanted = model([tf.constant(x) for x in inputs]).numpy()
+    found = model([tf.constant(x) for x in padded(inputs, context, question)]).numpy()
+    np.testing.assert_allclose(found[:, :, :11], wanted, atol=1e-5)
+    assert np.all(found[:, :, 11:] <= attention.NEVER)
+
+
+MODELS = {}
+
+
+@pytest.mark.parametrize("name", ["bidaf", "bidaf_50"])
+def test_parameters_are_the_row_s(name):
+    found = sum(int(np.prod(weight.shape)) for weight in models.build(name).trainable_weights)
+    assert found == models.get(name).parameters
+
+
+def softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+def test_attention_equals_plain_numpy_with_the_whole_tensor():
+    layer = attention.BidirectionalAttention()
+    h, u = RNG.normal(size=(2, 6, 8)).astype("f"), RNG.normal(size=(2, 4, 8)).astype("f")
+    h_mask, u_mask = np.arange(6) < [[6], [3]], np.arange(4) < [[2], [4]]
+    layer([h, u, h_mask, u_mask])
+    layer.bias.assign(0.7)
+    found = layer([h, u, h_mask, u_mask])
+    w = np.concatenate(np.asarray(tf.identity(layer.parts)))
+    for i, (words, asked) in enumerate([(6, 2), (3, 4)]):
+        hh, uu = h[i, :words], u[i, :asked]
+        both = np.broadcast_arrays(hh[:, None], uu[None])
+        s = np.concatenate([*both, both[0] * both[1]], -1) @ w + 0.7  # (words, asked)
+        attended, told = softmax(s) @ uu, softmax(s.max(1)) @ hh
+        wanted = np.concatenate([hh, attended, hh * attended, hh * told], -1)
+        np.testing.assert_allclose(found[i, :words], wanted, atol=1e-5)
+
+
+def test_highway_equals_plain_numpy():
+    layer, x = attention.Highway(), RNG.normal(size=(2, 3, 6)).astype("f")
+    layer(x)
+    (a, b), (c, d) = ([RNG.normal(size=w.shape) for w in pair] for pair in layer_pairs(layer))
+    for weight, value in zip([*layer.transform, *layer.gate], (a, b, c, d), strict=True):
+        weight.assign(value)
+    gate = 1 / (1 + np.exp(-(x @ c + d)))
+    wanted = gate * np.maximum(x @ a + b, 0) + (1 - gate) * x
+    np.testing.assert_allclose(layer(x), wanted, atol=1e-5)
+
+
+def layer_pairs(layer):
+    return layer.transform, layer.gate
+
+
+def test_gradients_reach_every_weight_and_fixed_vectors_stay():
+    model, inputs = reader(dropout=0.0), batch(examples=40)
+
+    @tf.function
+    def gradients(inputs):
+        with tf.GradientTape() as tape:
+            logits = model(inputs, training=True)
+            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.ones((40, 2), "int32"), logits)
+        return tape.gradient(loss, model.trainable_weights)
+
+    found = gradients([tf.constant(x) for x in inputs])
+    for weight, gradient in zip(model.trainable_weights, found, strict=True):
+        assert np.any(tf.convert_to_tensor(gradient)), weight.name
+    assert {tuple(w.shape) for w in model.non_trainable_weights if len(w.shape) == 2} == {(30, 100)}
+
+
+def test_dropout_is_on_in_training_only():
+    model, inputs = reader(dropout=0.5), batch()
+    forward = tf.function(model)
+    inputs = [tf.constant(x) for x in inputs]
+    np.testing.assert_array_equal(*(forward(inputs, training=False) for _ in range(2)))
+    assert not np.allclose(*(forward(inputs, training=True) for _ in range(2)))
+
+
+def test_it_runs_in_mixed_bfloat16():
+    inputs, exact, mixed = batch(), reader(), reader(dtype="mixed_bfloat16")
+    mixed.set_weights(exact.get_weights())
+    wanted, found = exact(inputs), mixed(inputs)
+    assert found.dtype == tf.float32
+    np.testing.assert_allclose(softmax(np.asarray(found)), softmax(np.asarray(wanted)), atol=0.03)
+
+
+def test_it_comes_back_from_files(tmp_path):
+    model, inputs = reader(), batch()
+    model.save(tmp_path / "model.keras")
+    again = tf.keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
+    np.testing.assert_array_equal(again(inputs), model(inputs))
+    model.save_weights(tmp_path / "model.weights.h5")
+    rebuilt = reader()
+    rebuilt.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(rebuilt(inputs), model(inputs))
+
+
+def test_it_compiles_under_xla():
+    model, inputs = reader(), [tf.constant(x) for x in batch()]
+    compiled = tf.function(model, jit_compile=True)(inputs, training=False)
+    np.testing.assert_allclose(compiled, model(inputs), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"trained_words": 1}, "`trained_words` should be at least 2. Received: 1"),
+        ({"hidden": 0}, "`hidden` should be at least 1. Received: 0"),
+        ({"dropout": 1}, "`dropout` should be in [0, 1). Received: dropout=1"),
+    ],
+)
+def test_impossible_arguments_are_refused_in_one_line(args, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        models.build("bidaf", **args)

@@ -1,0 +1,103 @@
+"""A reading task end to end: trained a little, its entry, and questions to what was trained."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dawnbench_tf.data import qa_mini
+
+PASSAGE = "Ada has lived in Oslo since 1961. Hugo keeps a goose called Echo."
+
+
+def run(*command, cwd, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, command)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        **kwargs,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder of a run that ends after its first evaluation, and what it printed."""
+    home = tmp_path_factory.mktemp("reader")
+    flags = ("--recipe=qa_mini/bidaf", "--epochs=1", "--threshold=0.01", "--output_dir=run")
+    done = run("dawnbench_tf.train", *flags, cwd=home, timeout=500)
+    assert done.returncode == 0, done.stderr
+    (home / "passage.txt").write_text(PASSAGE)
+    return home, done
+
+
+def ask(home, *flags, model="run", question="Where does Ada live now?", **kwargs):
+    given = (f"--model={model}", "--context_file=passage.txt", f"--question={question}", *flags)
+    return run("dawnbench_tf.answer", *given, cwd=home, timeout=300, **kwargs)
+
+
+def test_a_run_leaves_rows_predictions_and_what_is_no_entry_yet(trained):
+    home, done = trained
+    assert "reached f1Score" in done.stdout and "Traceback" not in done.stderr
+    assert "PredictCost" not in done.stderr and "retracing" not in done.stderr
+    found = json.loads((home / "run/predictions.json").read_text())
+    questions = qa_mini.load().test_passages.questions
+    assert list(found) == [q.id for q in questions]
+    (row,) = (home / "run/rows.tsv").read_text().splitlines()[1:]
+    exact = np.mean([found[q.id].lower() == q.answers[0][0].lower() for q in questions])
+    assert float(row.split("\t")[3]) == pytest.approx(exact, abs=0.03)  # rules are laxer a little
+    (entry,) = (home / "run/not_an_entry").glob("*.json")
+    assert "f1Score never reached 0.75" in entry.read_text()
+
+
+def test_the_reader_answers_out_of_the_passage(trained):
+    done = ask(trained[0])
+    assert done.returncode == 0, done.stderr
+    answer, likely, _, marked = done.stdout.splitlines()
+    assert answer and answer in PASSAGE and 0 < float(likely.split()[1]) <= 1
+    assert marked.replace(">>>", "").replace("<<<", "") == PASSAGE
+    assert f">>>{answer}<<<" in marked
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"model": "elsewhere"}, "--model=elsewhere: is no folder; should be the --output_dir"),
+        ({"model": "."}, "holds no run.json; should be the --output_dir of a training run"),
+        ({"question": " "}, "--question=: is needed"),
+    ],
+)
+def test_bad_input_is_one_line(trained, flags, words):
+    done = ask(trained[0], **flags)
+    assert done.returncode == 1 and words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "--context_file=passage.txt: can't be read (No such file or directory)"),
+        (b"\xff\xfe\xfa", "--context_file=passage.txt: is not UTF-8 text"),
+        (b" \n", "the passage is empty; should hold text"),
+    ],
+)
+def test_a_bad_passage_is_one_line(trained, tmp_path, content, words):
+    shutil.copytree(trained[0] / "run", tmp_path / "run")
+    if content is not None:
+        (tmp_path / "passage.txt").write_bytes(content)
+    done = ask(tmp_path)
+    assert done.returncode == 1 and done.stderr.strip().splitlines()[-1].endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [("vocabulary.json", "vocabulary.json: can't be read"), ("run.json", "holds no run.json")],
+)
+def test_a_damaged_run_is_one_line(trained, tmp_path, file, words):
+    shutil.copytree(trained[0], tmp_path / "home")
+    (tmp_path / "home/run" / file).unlink()
+    done = ask(tmp_path / "home")
+    assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
