@@ -79,13 +79,16 @@ def _encoded(train, test, glove):
 def _encode(train, test, glove):
     words = {}
     done = [reading.encode(split, words, _progress) for split in (train, test)]
-    print(f"\rreading {glove.name}" + " " * 20, file=sys.stderr)
+    if sys.stderr.isatty():
+        print(f"\r\x1b[Kreading {glove.name}", end="\r", file=sys.stderr, flush=True)
     vectors = vocabulary.read_glove(glove, {vocabulary.plain(word) for word in words})
     return *done, list(words), vectors
 
 
 def _progress(done, of):
-    print(f"\rcutting words: {done:,} of {of:,} passages", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        line = f"\rcutting words: {done:,} of {of:,} passages"
+        print(line, end="", file=sys.stderr, flush=True)
 
 
 def _report(train, test):

@@ -1,0 +1,154 @@
+"""Training step of BiDAF against PyTorch: the same network, batch and machine, in turn.
+
+    .venv/bin/pip install -c constraints.txt -e ".[bench]"
+    .venv/bin/python scripts/benchmark_reader.py
+
+60 questions of 30 words on passages of 400, hidden 100, Adam. Nothing is padding, so PyTorch's
+LSTMs get whole batches: packed ones, which padding would call for, are three times slower.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+BATCH, CONTEXT, QUESTION, WORDS, CHARACTERS, STEPS = 60, 400, 30, 5000, 100, 3
+
+
+def batch():
+    """Numbers of words and of their characters, of passages and of questions, and answers' ends."""
+    rng = np.random.default_rng(0)
+    inputs = []
+    for length in (CONTEXT, QUESTION):
+        inputs += [rng.integers(2, WORDS, (BATCH, length), np.int32)]
+        inputs += [rng.integers(2, CHARACTERS, (BATCH, length, 16), np.int32)]
+    return inputs, rng.integers(0, CONTEXT, (BATCH, 2), np.int32)
+
+
+def seconds(step) -> float:
+    """Median seconds of a step, after two."""
+    times = []
+    for _ in range(2 + STEPS):
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[2:])
+
+
+def ours(precision: str) -> float:
+    """Seconds of a step of our model."""
+    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    import tensorflow as tf
+
+    from dawnbench_tf import losses, models
+
+    model = models.build("bidaf", trained_words=WORDS, characters=CHARACTERS, dtype=precision)
+    optimizer, loss_of = tf.keras.optimizers.Adam(0.001), losses.SpanCrossEntropy()
+    inputs, ends = (tf.nest.map_structure(tf.constant, part) for part in batch())
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = loss_of(ends, model(inputs, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    return seconds(lambda: step().numpy())
+
+
+def theirs(precision: str) -> float:
+    """Seconds of a step of the same in PyTorch."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as f
+
+    class Highway(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.transform, self.gate = nn.Linear(width, width), nn.Linear(width, width)
+
+        def forward(self, x):
+            gate = torch.sigmoid(self.gate(x))
+            return gate * torch.relu(self.transform(x)) + (1 - gate) * x
+
+    class Bidaf(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.letters, self.words = nn.Embedding(CHARACTERS, 8), nn.Embedding(WORDS, 100)
+            self.spelling = nn.Conv1d(8, 100, 5)
+            self.highways = nn.Sequential(Highway(200), Highway(200))
+            lstms = (nn.LSTM(n, 100, batch_first=True, bidirectional=True) for n in WIDTHS)
+            self.phrase, self.first, self.second, self.last = lstms
+            self.w, self.b = nn.Parameter(torch.randn(3, 200) / 14), nn.Parameter(torch.zeros(()))
+            self.starts, self.ends = nn.Linear(1000, 1), nn.Linear(1000, 1)
+            self.drop = nn.Dropout(0.2)
+
+        def embed(self, words, letters):
+            batch, length, size = letters.shape
+            x = self.drop(self.letters(letters)).view(-1, size, 8).transpose(1, 2)
+            x = torch.relu(self.spelling(x)).amax(2).view(batch, length, 100)
+            return self.highways(torch.cat([x, self.words(words)], 2))
+
+        def forward(self, words, letters, asked, asked_letters):
+            h, _ = self.phrase(self.embed(words, letters))
+            u, _ = self.phrase(self.drop(self.embed(asked, asked_letters)))
+            s = (h * self.w[2]) @ u.transpose(1, 2) + self.b
+            s = s + (h @ self.w[0])[:, :, None] + (u @ self.w[1])[:, None]
+            attended = f.softmax(s, 2) @ u
+            told = f.softmax(s.amax(2), 1)[:, None] @ h
+            g = torch.cat([h, attended, h * attended, h * told], 2)
+            m, _ = self.first(self.drop(g))
+            m, _ = self.second(self.drop(m))
+            start = self.starts(self.drop(torch.cat([m, g], 2)))[..., 0]
+            a = (f.softmax(start, 1)[:, None] @ m).expand_as(m)
+            m, _ = self.last(self.drop(torch.cat([g, m, a, m * a], 2)))
+            return start, self.ends(self.drop(torch.cat([m, g], 2)))[..., 0]
+
+    WIDTHS = (200, 800, 200, 1400)
+    model = Bidaf()
+    # PyTorch's LSTMs have two biases where one is enough: 400 numbers more for each direction.
+    count = sum(p.numel() for p in model.parameters()) - 4 * 2 * 400
+    if count != 2_570_703 + 100 * WORDS + 8 * CHARACTERS:
+        raise SystemExit("the two networks are not the same")
+    optimizer = torch.optim.Adam(model.parameters(), 0.001)
+    inputs, ends = batch()
+    inputs, ends = [torch.tensor(x) for x in inputs], torch.tensor(ends).long()
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision != "float32"):
+            start, end = model(*inputs)
+        loss = f.cross_entropy(start.float(), ends[:, 0]) + f.cross_entropy(end.float(), ends[:, 1])
+        loss.backward()
+        optimizer.step()
+
+    return seconds(step)
+
+
+def main(rounds: int = 5):
+    """Runs both sides in turn and prints medians and the ratio, round by round."""
+    print("precision        ours s/step  PyTorch s/step  PyTorch / ours: median (min to max)")
+    for precision in ("float32", "mixed_bfloat16"):
+        pairs = [[_run(side, precision) for side in ("ours", "theirs")] for _ in range(rounds)]
+        ratios = [b / a for a, b in pairs]
+        medians = [statistics.median(column) for column in zip(*pairs, strict=True)]
+        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        print(f"{precision:16} {medians[0]:11.2f} {medians[1]:15.2f}  {spread}", flush=True)
+
+
+def _run(side, precision):
+    command = [sys.executable, __file__, side, precision]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        print(json.dumps({"ours": ours, "theirs": theirs}[sys.argv[1]](sys.argv[2])))
+    else:
+        main(*map(int, sys.argv[1:2]))
