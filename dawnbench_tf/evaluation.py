@@ -23,7 +23,7 @@ class Evaluator:
         self._pipeline, self._score = data.pipeline(task), scores.SCORES[task.score]
         self._batches = self._pipeline.test(splits, recipe, strategy, data_format, self._batch)
         self._model, self._splits, self._strategy = model, splits, strategy
-        self.outputs = self._swap = None
+        self.outputs = None
 
         @tf.function(reduce_retracing=True)
         def forward(inputs):
@@ -50,27 +50,20 @@ class Evaluator:
     def _averaged(self):
         """Inside, the model has its weights' moving averages, if its optimizer keeps them."""
         optimizer = getattr(self._model.optimizer, "inner_optimizer", self._model.optimizer)
-        if not getattr(optimizer, "use_ema", False):
-            yield
-            return
-        self._swap = self._swap or _swapper(optimizer, self._model.trainable_variables)
-        self._strategy.run(self._swap)
+        averaged = getattr(optimizer, "use_ema", False)
+        if averaged:
+            self._swap(optimizer)
         try:
             yield
         finally:
-            self._strategy.run(self._swap)
+            if averaged:
+                self._swap(optimizer)
 
-
-def _swapper(optimizer, weights):
-    """A graph that exchanges weights and their moving averages."""
-    optimizer.build(weights)
-    pairs = list(zip(weights, optimizer._model_variables_moving_average, strict=True))
-
-    @tf.function
-    def swap():
-        for weight, average in pairs:
-            value = tf.identity(weight)
-            weight.assign(average)
-            average.assign(value)
-
-    return swap
+    def _swap(self, optimizer):
+        """Exchanges weights and their moving averages, on all replicas alike."""
+        weights = self._model.trainable_variables
+        with self._strategy.scope():
+            for pair in zip(weights, optimizer._model_variables_moving_average, strict=True):
+                weight, average = (tf.identity(variable) for variable in pair)
+                pair[0].assign(average)
+                pair[1].assign(weight)

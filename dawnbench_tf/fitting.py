@@ -22,6 +22,9 @@ def build(task, recipe, run, strategy, splits):
             steps_per_execution=min(run.steps_per_execution, steps),
             jit_compile=False,
         )
+        # Now, so that moving averages start from the weights before the first step.
+        optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+        optimizer.build(model.trainable_variables)
     # Else tf-keras logs the sum of all workers' mean losses.
     model.distribute_reduction_method = "first"
     return model

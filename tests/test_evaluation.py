@@ -1,11 +1,15 @@
 """Every test example is scored once, whatever the batch; strategies: test_strategies.py."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import evaluation, models, recipes, tasks
+from dawnbench_tf import evaluation, fitting, models, recipes, tasks
+from dawnbench_tf.data import synthetic
 from dawnbench_tf.data.splits import Splits
+from dawnbench_tf.options import RunOptions
 
 
 @pytest.mark.parametrize("batch", [1, 7, 13, 26, 500])
@@ -29,3 +33,21 @@ def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
     )
     assert evaluate() == {"top1Accuracy": 50.0}
     assert evaluate() == {"top1Accuracy": 50.0}
+
+
+def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
+    recipe = replace(recipes.get("digits/resnet8"), average=0.5)
+    task, strategy = tasks.TASKS["digits"], tf.distribute.get_strategy()
+    splits = synthetic.make(task, seed=0)
+    model = fitting.build(task, recipe, RunOptions(), strategy, splits)
+    seen = []
+    evaluate = evaluation.Evaluator(task, recipe, model, splits, strategy, "NHWC")
+    evaluate._score = lambda *_: seen.append([w.numpy() for w in model.trainable_variables])
+    before = [w.numpy() for w in model.trainable_variables]
+    model.train_on_batch(tf.random.normal([64, 32, 32, 3]), tf.zeros([64]))
+    after = [w.numpy() for w in model.trainable_variables]
+    evaluate()
+    for old, new, mean, kept in zip(before, after, seen[0], model.trainable_variables, strict=True):
+        np.testing.assert_allclose(mean, (old + new) / 2, atol=1e-6)
+        np.testing.assert_array_equal(kept, new)
+    assert not all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
