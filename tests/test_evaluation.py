@@ -39,7 +39,7 @@ def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
     recipe = replace(recipes.get("digits/resnet8"), average=0.5)
     task, strategy = tasks.TASKS["digits"], tf.distribute.get_strategy()
     splits = synthetic.make(task, seed=0)
-    model = fitting.build(task, recipe, RunOptions(), strategy, splits)
+    model = fitting.build(task, recipe, RunOptions(steps_per_execution=1), strategy, splits)
     seen = []
     evaluate = evaluation.Evaluator(task, recipe, model, splits, strategy, "NHWC")
     evaluate._score = lambda *_: seen.append([w.numpy() for w in model.trainable_variables])
