@@ -42,10 +42,16 @@ def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
     model = fitting.build(task, recipe, RunOptions(steps_per_execution=1), strategy, splits)
     seen = []
     evaluate = evaluation.Evaluator(task, recipe, model, splits, strategy, "NHWC")
-    evaluate._score = lambda *_: seen.append([w.numpy() for w in model.trainable_variables])
-    before = [w.numpy() for w in model.trainable_variables]
+    forward = evaluate._forward
+
+    def spy(inputs):
+        seen.append([w.numpy().copy() for w in model.trainable_variables])
+        return forward(inputs)
+
+    evaluate._forward = spy
+    before = [w.numpy().copy() for w in model.trainable_variables]
     model.train_on_batch(tf.random.normal([64, 32, 32, 3]), tf.zeros([64]))
-    after = [w.numpy() for w in model.trainable_variables]
+    after = [w.numpy().copy() for w in model.trainable_variables]
     evaluate()
     for old, new, mean, kept in zip(before, after, seen[0], model.trainable_variables, strict=True):
         np.testing.assert_allclose(mean, (old + new) / 2, atol=1e-6)
