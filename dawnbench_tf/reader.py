@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
+import tensorflow as tf
 
 from dawnbench_tf import checkpoints, models, optimizers, spans, tasks
 from dawnbench_tf.data import tokens, vocabulary
@@ -49,6 +49,10 @@ class Reader:
         self.model = build(recipe, known)
         self.model.compile(optimizers.build(recipe, steps_per_epoch=1))
         checkpoints.load_weights(folder, self.model)
+        # Eagerly, each LSTM would step through the text in Python.
+        self._forward = tf.function(
+            lambda inputs: self.model(inputs, training=False), reduce_retracing=True
+        )
 
     def __call__(self, passage: str, question: str, most_words: int | None = None) -> Answer:
         """The answer, of `most_words` at most. Raises Refusal if a text holds no word."""
@@ -60,7 +64,7 @@ class Reader:
         for text, found in zip((passage, question), places, strict=True):
             words, letters = self._known.numbers([text[a:b] for a, b in found])
             inputs += [words[None], letters[None]]
-        logits = np.asarray(self.model(inputs, training=False))
+        logits = self._forward([tf.constant(values) for values in inputs]).numpy()
         ends = spans.best(logits, most_words)
         begin, end = places[0][ends[0, 0]][0], places[0][ends[0, 1]][1]
         likely = float(spans.probability(logits, ends)[0])
