@@ -7,10 +7,10 @@ BIDAF = Recipe(
     task="qa_mini",
     model="bidaf_50",
     epochs=40,
-    batch_size=60,
+    batch_size=30,
     optimizer="adam",
-    learning_rate=0.003,
-    average=0.98,
+    learning_rate=0.002,
+    average=0.99,
     bucket_boundaries=(60, 80),
 )
 
