@@ -79,12 +79,11 @@ def fit(model, splits, recipe, run, strategy, timer, saver) -> None:
     callbacks = [timer, saver]  # order matters: row, then save, then show
     if saver.folder.writer:
         callbacks.append(progress.Line(timer, recipe.epochs))
-    if run.tensorboard or run.profile_steps:
+    if saver.folder.writer and (run.tensorboard or run.profile_steps):
         logs = str(saver.folder.path / "tensorboard")
+        profiled = run.profile_steps or 0
         callbacks.append(
-            tf.keras.callbacks.TensorBoard(
-                logs, profile_batch=run.profile_steps or 0, write_graph=False
-            )
+            tf.keras.callbacks.TensorBoard(logs, profile_batch=profiled, write_graph=False)
         )
     try:
         with timer.clock.part("train"):
@@ -110,7 +109,12 @@ def _agree(strategy, done):
     """Refuses if workers found different checkpoints: they would wait for each other for ever."""
     if strategy.num_replicas_in_sync == 1:
         return
-    found = tf.function(lambda: strategy.gather(strategy.run(lambda: tf.constant([done])), axis=0))
+
+    @tf.function
+    def found():
+        own = strategy.run(lambda: tf.constant([done]))
+        return strategy.gather(own, axis=0)
+
     every = found().numpy()
     if every.min() != every.max():
         raise Refusal(

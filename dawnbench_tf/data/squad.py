@@ -129,12 +129,13 @@ def _to_cache(path, train, test, words, vectors):
                 arrays[f"{name}.{field}.{part}"] = array
     for name, text in texts.items():
         arrays[name] = np.frombuffer(json.dumps(text).encode(), np.uint8)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
         np.savez(temporary, **arrays)
         os.replace(temporary, path)
     except OSError as error:  # a full disk costs the next run a minute, no more
+        temporary.unlink(missing_ok=True)
         print(f"{path}: can't be written ({error.strerror}); going on without", file=sys.stderr)
 
 
