@@ -15,6 +15,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires="==3.11.*",
+    package_data={"dawnbench_tf": ["published.tsv"]},
     packages=find_packages(include=["dawnbench_tf", "dawnbench_tf.*"]),  # models/ by its symlink
     install_requires=[
         "absl-py>=1.4,<3",

@@ -137,12 +137,15 @@ class _NumbersParser(flags.ArgumentParser):
         return f"comma-separated {self.number.__name__}s"
 
 
-def parse(argv: list[str]) -> list[str]:
-    """absl's flags parser for `app.run`: a wrong flag is one line on stderr, exit status 1."""
+def parse(argv: list[str], files: bool = False) -> list[str]:
+    """absl's flags parser for `app.run`: a wrong flag is one line on stderr, exit status 1.
+
+    What is no flag is wrong too, unless the command takes `files`.
+    """
     app.define_help_flags()
     try:
         rest = flags.FLAGS(argv)
-        if rest[1:]:
+        if rest[1:] and not files:
             raise flags.Error(f"{rest[1]}: not a flag; flags are written --name=value")
     except flags.Error as error:
         exit_with(" ".join(str(error).split()))

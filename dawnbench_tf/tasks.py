@@ -73,3 +73,11 @@ _QA_MINI = replace(
 )
 
 TASKS = {task.name: task for task in (_CIFAR10, _SQUAD, _DIGITS, _QA_MINI)}
+
+RANKED = {  # folder of entries: metric, threshold; embedded tasks last, apart from the benchmark's
+    "ImageNet": ("top5Accuracy", 93.0),  # ranked, not trained here yet
+    **{
+        task.folder: (task.metric, task.threshold)
+        for task in sorted(TASKS.values(), key=lambda task: not task.benchmark)
+    },
+}

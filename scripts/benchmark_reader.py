@@ -61,11 +61,10 @@ def ours(precision: str) -> float:
     return seconds(lambda: step().numpy())
 
 
-def theirs(precision: str) -> float:
-    """Seconds of a step of the same in PyTorch."""
+def _highway(width):
+    """A highway layer in PyTorch."""
     import torch
     from torch import nn
-    from torch.nn import functional as f
 
     class Highway(nn.Module):
         def __init__(self, width):
@@ -76,13 +75,24 @@ def theirs(precision: str) -> float:
             gate = torch.sigmoid(self.gate(x))
             return gate * torch.relu(self.transform(x)) + (1 - gate) * x
 
+    return Highway(width)
+
+
+def _bidaf():
+    """The network in PyTorch."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as f
+
     class Bidaf(nn.Module):
         def __init__(self):
             super().__init__()
             self.letters, self.words = nn.Embedding(CHARACTERS, 8), nn.Embedding(WORDS, 100)
             self.spelling = nn.Conv1d(8, 100, 5)
-            self.highways = nn.Sequential(Highway(200), Highway(200))
-            lstms = (nn.LSTM(n, 100, batch_first=True, bidirectional=True) for n in WIDTHS)
+            self.highways = nn.Sequential(_highway(200), _highway(200))
+            lstms = (
+                nn.LSTM(n, 100, batch_first=True, bidirectional=True) for n in (200, 800, 200, 1400)
+            )
             self.phrase, self.first, self.second, self.last = lstms
             self.w, self.b = nn.Parameter(torch.randn(3, 200) / 14), nn.Parameter(torch.zeros(()))
             self.starts, self.ends = nn.Linear(1000, 1), nn.Linear(1000, 1)
@@ -109,8 +119,15 @@ def theirs(precision: str) -> float:
             m, _ = self.last(self.drop(torch.cat([g, m, a, m * a], 2)))
             return start, self.ends(self.drop(torch.cat([m, g], 2)))[..., 0]
 
-    WIDTHS = (200, 800, 200, 1400)
-    model = Bidaf()
+    return Bidaf()
+
+
+def theirs(precision: str) -> float:
+    """Seconds of a step of the same in PyTorch."""
+    import torch
+    from torch.nn import functional as f
+
+    model = _bidaf()
     # PyTorch's LSTMs have two biases where one is enough: 400 numbers more for each direction.
     count = sum(p.numel() for p in model.parameters()) - 4 * 2 * 400
     if count != 2_570_703 + 100 * WORDS + 8 * CHARACTERS:

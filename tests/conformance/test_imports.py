@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = {"dawnbench_tf.train", "dawnbench_tf.answer"}
+COMMANDS = {"dawnbench_tf.leaderboard", "dawnbench_tf.train", "dawnbench_tf.answer"}
 RULES = {
     f"dawnbench_tf.{name}"
     for name in (
         "clock entries files options recipe recipes recipes.cifar10 recipes.digits recipes.qa_mini "
-        "recipes.squad scores settings spans tasks"
+        "recipes.squad results scores settings spans tasks"
     ).split()
 }
 SQUAD_RULES = "official.nlp.tools"  # the evaluator's package, which imports no TensorFlow

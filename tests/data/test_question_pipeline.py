@@ -102,6 +102,18 @@ class LONG:
     passages = np.repeat([0, 1, 2, 3], 50)
 
 
+def test_what_has_no_place_or_is_too_long_is_not_trained_on():
+    spans, asked = DATA.train.spans, DATA.train.questions
+    values = spans.values.copy()
+    values[:10] = -1  # ten answers are nowhere
+    changed = DATA._replace(train=DATA.train._replace(spans=spans._replace(values=values)))
+    rows = np.concatenate(question_pipeline._buckets(changed, RECIPE))
+    assert sorted(rows) == list(range(10, 72))
+    long = asked._replace(bounds=asked.bounds + 31 * (np.arange(73) > 71))  # the last one
+    changed = DATA._replace(train=DATA.train._replace(questions=long))
+    assert 71 not in np.concatenate(question_pipeline._buckets(changed, RECIPE))
+
+
 def test_no_passage_in_any_bucket_is_refused():
     with pytest.raises(Refusal, match="--bucket_boundaries=5: no passage fits; they have"):
         question_pipeline.steps(DATA, replace(RECIPE, bucket_boundaries=(5,)))

@@ -88,6 +88,8 @@ def test_the_cache_gives_the_same_and_is_rebuilt_when_damaged_or_stale(folder, m
     write(folder / squad.TRAIN, question("z", "notes", 31))
     assert len(squad.load(str(folder)).train.passages) == 1  # other content, other key
     assert len(list(cache.parent.iterdir())) == 2
+    glove(folder / vocabulary.GLOVE, ["notes"])  # other vectors, other key
+    assert squad.load(str(folder)).vocabulary.fixed == ["notes"]
 
 
 def same(found, wanted):

@@ -1,0 +1,118 @@
+"""Entries as others wrote them: everything published is read; what is none is one line."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dawnbench_tf import results, tasks
+from dawnbench_tf.settings import Refusal
+
+GOOD = {
+    "version": "v1.0",
+    "author": "A",
+    "model": "M",
+    "framework": "F",
+    "hardware": "H",
+    "timestamp": "2019-7-2",
+    "codeURL": " https://example.org ",
+    "costPerHour": 0.5,
+}
+
+
+def write(root, tsv="epoch\thours\ttop1Accuracy\n1\t1\t93\n2\t2\t94\n3\t3\t93\n", **changes):
+    home = root / "CIFAR10" / "train"
+    home.mkdir(parents=True, exist_ok=True)
+    fields = {k: v for k, v in {**GOOD, **changes}.items() if v != "absent"}
+    (home / "a b é.json").write_bytes(json.dumps(fields).encode())
+    (home / "a b é.tsv").write_bytes(tsv if isinstance(tsv, bytes) else tsv.encode())
+
+
+def read(root):
+    found, problems = results.read_tree(root)
+    assert not problems, problems
+    return found[0]
+
+
+def test_the_first_row_at_the_threshold_counts(tmp_path):
+    write(tmp_path)
+    found = read(tmp_path)
+    assert (found.hours, found.metric, found.usd) == (2, 94, 1)
+    assert (found.date, found.url, found.name) == ("2019-07-02", "https://example.org", "a b é")
+    assert results.read_tree(tmp_path, {"CIFAR10": 93.0})[0][0].hours == 1
+    assert results.read_tree(tmp_path, {"CIFAR10": 99.0})[0][0].hours is None
+
+
+@pytest.mark.parametrize(
+    "tsv",
+    [
+        "\ufeffepoch\thours\ttop1Accuracy\r\n1\t2\t94\r\n",
+        "hours\ttop1Accuracy\tepoch\n2\t94\t1\n",
+        "epoch\thours\ttop1Accuracy\n\n1\t 2 \t 94 \n\n\n",
+        "epoch\thours\ttop1Accuracy\textra\n1\t2e0\t94.0\tx\n",
+    ],
+)
+def test_published_oddities_are_read(tmp_path, tsv):
+    write(tmp_path, tsv, costPerHour=None)
+    assert (read(tmp_path).hours, read(tmp_path).metric, read(tmp_path).usd) == (2, 94, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tsv": ""}, ".tsv:1: should have columns hours and top1Accuracy"),
+        (
+            {"tsv": "hours\ttop1Accuracy\n1\tx\n"},
+            ".tsv:2: hours and top1Accuracy should be numbers",
+        ),
+        ({"tsv": "hours\ttop1Accuracy\n1\n"}, ".tsv:2: hours and top1Accuracy should be numbers"),
+        ({"tsv": b"\xff"}, ".tsv: can't be read"),
+        ({"timestamp": "yesterday"}, "timestamp 'yesterday' should be YYYY-MM-DD"),
+        ({"timestamp": "absent"}, "timestamp 'None' should be YYYY-MM-DD"),
+        ({"costPerHour": "1"}, "costPerHour should be a number, is '1'"),
+        ({"costPerHour": True}, "costPerHour should be a number, is True"),
+    ],
+)
+def test_what_is_no_entry_is_one_line(tmp_path, changes, words):
+    write(tmp_path, **changes)
+    found, (problem,) = results.read_tree(tmp_path)
+    assert not found and words in problem and "\n" not in problem
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(), st.binary())
+def test_any_bytes_are_a_result_or_one_line(tmp_path_factory, entry, rows):
+    root = tmp_path_factory.mktemp("fuzz")
+    write(root, rows)
+    found, problems = results.read_tree(root)
+    assert len(found) + len(problems) == 1
+    (root / "CIFAR10/train/a b é.json").write_bytes(entry)
+    found, problems = results.read_tree(root)
+    assert len(found) + len(problems) == 1 and not any("\n" in line for line in problems)
+
+
+def test_no_folder_is_refused(tmp_path):
+    with pytest.raises(Refusal, match=re.escape("is no folder; should be an entry tree")):
+        results.read_tree(tmp_path / "none")
+
+
+def test_all_118_published_results_ship_with_the_package():
+    found = results.published()
+    counts = {(r.dataset, r.kind): 0 for r in found}
+    for result in found:
+        counts[result.dataset, result.kind] += 1
+    assert counts == {
+        ("ImageNet", "train"): 27,
+        ("ImageNet", "inference"): 22,
+        ("CIFAR10", "train"): 31,
+        ("CIFAR10", "inference"): 21,
+        ("SQuAD", "train"): 11,
+        ("SQuAD", "inference"): 6,
+    }
+    for result in found:
+        _, threshold = tasks.RANKED[result.dataset]
+        assert result.metric >= threshold and "@" not in result.author.replace(
+            "clint@KakaoBrain", ""
+        )
