@@ -7,6 +7,7 @@ Exit status: 0, or 1 for bad input.
 """
 
 import csv
+import datetime
 import json
 import math
 import sys
@@ -115,11 +116,11 @@ def define() -> None:
 def main(argv):
     values = flags.FLAGS
     try:
+        until = _date(values.until)
         found = _collect([Path(name) for name in argv[1:]], values.dataset, values.threshold)
     except Refusal as refusal:
         options.exit_with(str(refusal))
-    if values.until:
-        found = [it for it in found if it.date <= values.until]
+    found = [it for it in found if it.date <= until]
     made = [it for it in tables(found) if values.dataset in (None, it.dataset)]
     if values.json:
         print(json.dumps(_plain(made), indent=1, ensure_ascii=False))
@@ -127,6 +128,14 @@ def main(argv):
         _write_csv(made)
     else:
         print("\n\n".join(text(table, values.top) for table in made))
+
+
+def _date(text):
+    """A date as entries have it; the last there is if none is given."""
+    try:
+        return datetime.date.fromisoformat(text or "9999-12-31").isoformat()
+    except ValueError:
+        refuse("until", text, "should be a date, YYYY-MM-DD")
 
 
 def _collect(folders, dataset, threshold):

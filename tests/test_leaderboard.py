@@ -100,6 +100,7 @@ def test_until_threshold_and_csv(tmp_path):
         (["."], ".: holds no entry; should hold DATASET/train/NAME.json or such"),
         (["--threshold=93"], "--threshold=93.0: needs --dataset"),
         (["--top=0"], "flag --top=0"),
+        (["--until=2018"], "--until=2018: should be a date, YYYY-MM-DD"),
         (["--dataset=cifar"], "flag --dataset=cifar"),
     ],
 )
