@@ -1,4 +1,4 @@
-"""Entries in the published form, held against two of the published ones."""
+"""Entries in the published form, held against three of the published ones."""
 
 import csv
 import json
@@ -21,14 +21,15 @@ RECIPE = recipes.get("cifar10/resnet56_tf")
 
 
 def entry(values=(90.0, 94.0, 93.9), recipe=RECIPE, **run):
-    timer = TimeToAccuracy(94, "top1Accuracy")
+    task = tasks.TASKS[recipe.task]
+    timer = TimeToAccuracy(task.threshold, task.metric)
     hours = [0.1 + 0.2 * index for index in range(len(values))]
     timer.rows = [
-        {"epoch": index + 1, "hours": hour, "top1Accuracy": value}
+        {"epoch": index + 1, "hours": hour, task.metric: value}
         for index, (hour, value) in enumerate(zip(hours, values, strict=True))
     ]
     run = RunOptions(**{"author": "Ada Lovelace", "author_email": "ada@example.com", **run})
-    return entries.training(tasks.TASKS[recipe.task], recipe, run, timer, DESCRIBED)
+    return entries.training(task, recipe, run, timer, DESCRIBED)
 
 
 def test_files_are_named_and_placed_as_published(tmp_path):
@@ -43,7 +44,11 @@ def test_files_are_named_and_placed_as_published(tmp_path):
 @pytest.mark.parametrize("published", PUBLISHED, ids=lambda path: path.stem)
 def test_fields_and_columns_are_those_of_published_entries(tmp_path, published):
     theirs = json.loads(published.read_text())
-    path = entries.write(tmp_path, entry(cost_per_hour=0.9))
+    if "bidaf" in published.stem:
+        ours = entry((0.5, 0.76), recipes.get("squad/bidaf_tf"), cost_per_hour=0.9)
+    else:
+        ours = entry(cost_per_hour=0.9)
+    path = entries.write(tmp_path, ours)
     ours = json.loads(path.read_text())
     assert set(theirs) - set(ours) == {"codeURL"}  # optional, and the author's to add
     assert set(ours) <= set(theirs)
