@@ -15,11 +15,12 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires="==3.11.*",
-    package_data={"dawnbench_tf": ["published.tsv"]},
+    package_data={"dawnbench_tf": ["*.tsv", "pages/*.css", "pages/*.js", "pages/templates/*.html"]},
     packages=find_packages(include=["dawnbench_tf", "dawnbench_tf.*"]),  # models/ by its symlink
     install_requires=[
         "absl-py>=1.4,<3",
         "importlib-resources>=6",  # tensorflow-datasets uses it and does not say so
+        "jinja2>=3.1.6,<4",
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
         "matplotlib>=3.9,<4",
         "numpy>=1.26,<3",

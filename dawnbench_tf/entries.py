@@ -1,129 +1,157 @@
-"""Entries: the JSON and TSV pair that DAWNBench ranks, in the published form and naming.
+"""Checks entries against the benchmark's rules; makes a run's entry ready for a pull request.
 
-`Dataset/train/AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK.json`, and its .tsv with a row per evaluation.
-What may not be ranked is written all the same, with the reasons, to `not_an_entry/`: a miss is a
-result too.
+    python -m dawnbench_tf.entries validate PATH... [--lenient] [--format=json]
+    python -m dawnbench_tf.entries package RUN_DIR --author=NAME --author_email=ADDRESS
+
+Exit status: 0, or 1 if anything is wrong.
 """
 
 import datetime
 import json
 import re
-from dataclasses import dataclass
+import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from dawnbench_tf import files
-from dawnbench_tf.clock import DAWNBENCH
-from dawnbench_tf.tasks import Task
+from absl import app, flags
 
-NOT_RANKED = "not_an_entry"
+from dawnbench_tf import entry as entry_files
+from dawnbench_tf import entry_rules, entry_source, options, run_entry, tasks
+from dawnbench_tf.entry_rules import Grade
+from dawnbench_tf.entry_source import Unreadable, Violation, shown
+from dawnbench_tf.settings import Refusal, refuse
+
+USAGE = "should be: validate PATH..., or package RUN_DIR"
 
 
-@dataclass(frozen=True)
-class TrainingEntry:
-    """A training run as published: the JSON's fields, and the TSV's rows."""
+def violations(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Violation]]:
+    """How many entries are at or below a path, and all that is wrong with them.
 
-    task: Task
-    name: str  # of both files, without suffix
-    threshold: float
-    fields: dict
-    rows: list[dict]
-
-    def violations(self) -> list[str]:
-        """Why this may not be ranked; empty if it may."""
+    Raises Refusal if there is no such path.
+    """
+    if path.is_dir():
         found = []
-        if self.fields["misc"]["recipe"]["synthetic"]:
-            found.append("trained on synthetic data")
-        if self.first_hit() is None:
-            found.append(f"{self.task.metric} never reached {self.task.threshold:g}")
-        return found
+        files = list(entry_source.find(path, found))
+        if not files and not found:
+            found.append(Violation(path, 1, "folder", "holds no entry: no DATASET/train/NAME.json"))
+    elif path.exists() or path.is_symlink():
+        files, found = [path], []
+    else:
+        raise Refusal(f"{path}: is not there; should be an entry, or a tree of entries")
+    entries = [file for file in files if file.suffix != ".tsv" or len(files) == 1]
+    stems = {file.with_suffix("") for file in files if file.suffix == ".json"}
+    for file in files:
+        if file.suffix == ".tsv" and file.with_suffix("") not in stems:
+            if not file.with_suffix(".json").is_file():
+                text = f"has no {shown(file.stem)}.json beside it"
+                found.append(Violation(file, 1, "pair", text))
+                entries = [it for it in entries if it != file]
+    for file in entries:
+        found += _of_one(file.with_suffix(".json") if file.suffix == ".tsv" else file, grade)
+    return len(entries), found
 
-    def first_hit(self) -> dict | None:
-        """The first row at the task's threshold, or past it: its hours are the entry's time."""
-        return next(
-            (row for row in self.rows if row[self.task.metric] >= self.task.threshold), None
-        )
+
+def _of_one(path, grade):
+    try:
+        return entry_rules.violations(entry_source.load(path), grade)
+    except Unreadable as error:
+        return [error.violation]
 
 
-def training(task, recipe, run, timer, described: dict) -> TrainingEntry:
-    """Makes the entry of a run.
+def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
+    """Prints what is wrong with entries; returns the exit status."""
+    checked = [violations(path, grade) for path in paths]
+    found = [violation for _, some in checked for violation in some]
+    if as_json:
+        rows = [{**v._asdict(), "path": v.place()} for v in found]
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    else:
+        for violation in found:
+            print(f"{violation} [{violation.rule}]")
+        entries = sum(count for count, _ in checked)
+        print(f"{entries} entries, {len(found)} violations", file=sys.stderr)
+    return 1 if found else 0
+
+
+def package(folder: Path, changes: dict, output: Path) -> list[Path]:
+    """Writes the entries of a run's folder, completed, in the published layout below `output`.
 
     Args:
-      task, recipe, run: what was trained, how, where.
-      timer: its TimeToAccuracy.
-      described: "hardware", "tag" and "software", as `hardware.py` finds them.
+      folder: of the run.
+      changes: fields of an Entry to set; "hardware_tag" for the file's name.
+      output: what the benchmark's tree of entries is, or shall be.
+
+    Raises Refusal, and writes nothing, if an entry is not ready.
     """
-    software = dict(described["software"])
-    framework = f"TensorFlow {software['tensorflow']}"
-    parts = timer.clock.parts()
-    fields = {
-        "version": "v1.0",
-        "author": run.author,
-        "authorEmail": run.author_email,
-        "framework": framework,
-        "model": recipe.model,
-        "hardware": run.hardware or described["hardware"],
-        "costPerHour": run.cost_per_hour,
-        "timestamp": datetime.date.today().isoformat(),
-        "misc": {
-            "gitRevision": software.pop("gitRevision"),
-            "versions": software,
-            "seed": recipe.seed,
-            "recipe": recipe.values(),
-            "strategy": run.strategy,
-            "dataFormat": run.data_format,
-            "stepsPerExecution": run.steps_per_execution,
-            "examplesPerSecond": timer.examples_per_second,
-            "testExamples": task.test_examples,
-            "benchmark": task.benchmark,
-            "clockSeconds": {name: round(seconds, 3) for name, seconds in parts.items()},
-            "clockCounts": sorted(DAWNBENCH),
-        },
-    }
-    if run.cost_per_hour is None:
-        del fields["costPerHour"]  # the rules: left out, never null
-    name = "_".join(
-        map(_slug, (run.author, recipe.model, run.hardware_tag or described["tag"], framework))
-    )
-    return TrainingEntry(task, name, timer.threshold, fields, timer.rows)
+    if not folder.is_dir():
+        raise Refusal(f"{folder}: is no folder; should be the folder of a run")
+    files = [path for path in entry_source.find(folder, []) if path.suffix == ".json"]
+    if not files:
+        why = "holds no entry; what may not be ranked is in not_an_entry/, with the reasons"
+        raise Refusal(f"{folder}: {why}")
+    made = [_completed(path, dict(changes)) for path in files]
+    for entry in made:
+        if wrong := entry_files.violations(entry):
+            raise Refusal(f"{wrong[0]}")
+        for remark in entry_files.violations(entry, Grade.REVIEW):
+            print(f"reviewers will ask: {remark.text}", file=sys.stderr)
+    return [entry_files.write(output, entry) for entry in made]
 
 
-def _slug(text):
-    return re.sub(r"[^a-z0-9.]+", "-", text.lower().removesuffix(".0")).strip("-.")
+def _completed(path, changes):
+    tag = changes.pop("hardware_tag")
+    try:
+        entry = replace(entry_files.read(path), **changes)
+    except Unreadable as error:
+        raise Refusal(str(error)) from None
+    if not tasks.RANKED[entry.dataset].benchmark:
+        raise Refusal(f"{shown(path)}: is of an embedded task; DAWNBench ranks none of these")
+    tag = tag or entry.name.rsplit("_", 2)[-2]
+    name = run_entry.name(entry.author, entry.model, tag, entry.framework)
+    return replace(entry, name=name, timestamp=datetime.date.today())  # reviewers: the day of it
 
 
-def write(folder: Path, entry: TrainingEntry) -> Path:
-    """Writes an entry's two files below `folder`; returns the JSON's path."""
-    violations = entry.violations()
-    home = folder / NOT_RANKED if violations else folder / entry.task.folder / "train"
-    fields = (
-        {**entry.fields, "misc": {**entry.fields["misc"], "violations": violations}}
-        if violations
-        else entry.fields
-    )
-    files.make_folder(home)
-    columns = ("epoch", "hours", entry.task.metric)
-    lines = [
-        "\t".join(columns),
-        *("\t".join(str(row[column]) for column in columns) for row in entry.rows),
-    ]
-    files.write_whole(home / f"{entry.name}.tsv", "\n".join(lines) + "\n")
-    path = home / f"{entry.name}.json"
-    files.write_whole(path, json.dumps(fields, indent=4) + "\n")
-    return path
+def define() -> None:
+    """Defines the command's flags."""
+    here = {"module_name": sys.argv[0]}
+    flags.DEFINE_bool("lenient", False, "ask only what DAWNBench's own tests asked", **here)
+    flags.DEFINE_enum("format", "text", ["text", "json"], "how violations are printed", **here)
+    flags.DEFINE_string("author", "", "package: the author", **here)
+    flags.DEFINE_string("author_email", "", "package: an address to reach the author at", **here)
+    flags.DEFINE_string("hardware", "", "package: hardware with its machine type", **here)
+    flags.DEFINE_string("hardware_tag", "", "package: hardware in the file's name", **here)
+    flags.DEFINE_string("code_url", "", "package: where the code is", **here)
+    flags.DEFINE_float("cost_per_hour", None, "package: on-demand price, USD per hour", **here)
+    flags.DEFINE_string("output_dir", "submission", "package: tree of entries to write to", **here)
 
 
-def summary(entry: TrainingEntry, reached: dict | None) -> str:
-    """What came of a run, in one line; `reached` is the row that met the run's own threshold."""
-    clock, metric = entry.fields["misc"]["clockSeconds"], entry.task.metric
-    parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in clock.items())
-    whole = f"{sum(clock.values()):.1f} s in all ({parts})"
-    if reached is None:
-        best = max((row[metric] for row in entry.rows), default=0)
-        counted = sum(clock.get(part, 0) for part in DAWNBENCH)
-        spent = f"{counted:.1f} s on the clock, {whole}"
-        return f"did not converge: best {metric} {best:g} of {entry.threshold:g}; {spent}"
-    price = entry.fields.get("costPerHour")
-    cost = "" if price is None else f", ${reached['hours'] * price:.4f}"
-    seconds = reached["hours"] * 3600
-    head = f"reached {metric} {reached[metric]:g} in epoch {reached['epoch']:g}"
-    return f"{head}: {seconds:.1f} s on the clock{cost}, {whole}"
+def main(argv):
+    action, paths = "".join(argv[1:2]), [Path(name) for name in argv[2:]]
+    try:
+        if action == "validate" and paths:
+            grade = Grade.CHECKED if flags.FLAGS.lenient else Grade.REVIEW
+            return validate(paths, grade, flags.FLAGS.format == "json")
+        if action == "package" and len(paths) == 1:
+            _package(paths[0])
+            return 0
+        raise Refusal(f"{shown(' '.join(argv[1:])) or 'nothing'}: {USAGE}")
+    except Refusal as refusal:
+        options.exit_with(str(refusal))
+
+
+def _package(folder):
+    values = flags.FLAGS
+    if not values.author:
+        refuse("author", "", "should name who submits the entry")
+    if not re.fullmatch(r"\S+@\S+", values.author_email):
+        refuse("author_email", values.author_email, "should be an address to reach the author at")
+    given = ("author", "author_email", "hardware", "hardware_tag", "code_url", "cost_per_hour")
+    changes = {name: values[name].value for name in given if values[name].value}
+    for path in package(folder, {"hardware_tag": "", **changes}, Path(values.output_dir)):
+        print(path)
+
+
+if __name__ == "__main__":
+    define()
+    app.run(main, flags_parser=partial(options.parse, files=True))

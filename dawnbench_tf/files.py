@@ -6,14 +6,19 @@ from pathlib import Path
 from dawnbench_tf.settings import Refusal, one_line
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes a text file under a temporary name, then renames it. Raises Refusal if it can't."""
+def write_whole(path: Path, text: str, durable: bool = True) -> None:
+    """Writes a text file under a temporary name, then renames it. Raises Refusal if it can't.
+
+    What is not `durable` may be lost with the machine's power: thousands of files that a command
+    makes anew take seconds instead of minutes.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with open(temporary, "w", encoding="utf-8") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)

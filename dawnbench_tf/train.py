@@ -15,7 +15,7 @@ from pathlib import Path
 
 from absl import app, flags, logging
 
-from dawnbench_tf import entries, options, recipes, tasks
+from dawnbench_tf import options, recipes, run_entry, tasks
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.settings import Refusal
 
@@ -91,14 +91,13 @@ def train(recipe, run, output: Path) -> int:
     if not folder.writer:
         return 0 if timer.reached else 3
 
-    entry = entries.training(task, recipe, run, timer, hardware.described(strategy))
-    path = entries.write(output, entry)
+    entry = run_entry.training(task, recipe, run, timer, hardware.described(strategy))
+    path, reasons = run_entry.write(output, entry)
     evaluate.save(output)
     plots.accuracy_over_time(entry, output / "accuracy.png")
-    print(entries.summary(entry, timer.first_hit))
-    reasons = "; ".join(entry.violations())
+    print(run_entry.summary(entry, timer))
     kind = "entry" if task.benchmark else "entry of an embedded task, ranked apart"
-    print(f"not an entry ({reasons}): {path}" if reasons else f"{kind}: {path}")
+    print(f"not an entry ({'; '.join(reasons)}): {path}" if reasons else f"{kind}: {path}")
     return 0 if timer.reached else 3
 
 

@@ -1,4 +1,4 @@
-"""Writes dawnbench_tf/published.tsv from the tree of published entries.
+"""Writes dawnbench_tf/published.tsv and published_curves.tsv from the tree of published entries.
 
 .venv/bin/python scripts/published_results.py ENTRY_TREE
 """
@@ -16,14 +16,20 @@ def main(tree: str) -> int:
     if problems or not found:
         print("\n".join(problems) or f"{tree}: holds no entry", file=sys.stderr)
         return 1
-    with open(results.PUBLISHED, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(results.columns())
-        for row in found:
-            values = (getattr(row, name) for name in results.columns())
-            writer.writerow("" if value is None else value for value in values)
-    print(f"{len(found)} results in {results.PUBLISHED}")
+    rows = ([getattr(row, name) for name in results.columns()] for row in found)
+    write(results.PUBLISHED, results.columns(), rows)
+    points = ((row.dataset, row.name, *point) for row in found for point in row.curve)
+    write(results.CURVES, results.CURVE_COLUMNS, points)
+    print(f"{len(found)} results, {sum(len(row.curve) for row in found)} evaluations")
     return 0
+
+
+def write(path: Path, columns, rows) -> None:
+    """Writes a table; a figure that is not there is an empty cell."""
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(["" if value is None else value for value in row] for row in rows)
 
 
 if __name__ == "__main__":

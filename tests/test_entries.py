@@ -1,116 +1,280 @@
-"""Entries in the published form, held against three of the published ones."""
+"""The command: what is wrong with entries, by file and line; a run made ready for submission."""
 
-import csv
 import json
-import re
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dawnbench_tf import entries, recipes, tasks
-from dawnbench_tf.options import RunOptions
-from dawnbench_tf.tta import TimeToAccuracy
+from dawnbench_tf import entries
+from dawnbench_tf import entry as entry_files
+from dawnbench_tf.entry_rules import RULES, Grade
+from tests.test_entry import NAME, ODD, made
 
-PUBLISHED = sorted((Path(__file__).parent / "published").glob("*.json"))
-DESCRIBED = {
-    "hardware": "2 CPU",
-    "tag": "2cpu",
-    "software": {"tensorflow": "2.20.0", "gitRevision": "abc"},
+GOOD = {
+    "version": "v1.0",
+    "author": "A",
+    "authorEmail": "a@b.c",
+    "framework": "F",
+    "model": "M",
+    "hardware": "p3.2xlarge",
+    "costPerHour": 3.06,
+    "timestamp": "2019-07-02",
+    "misc": {"batchSize": 128, "learningRate": 0.1, "optimizer": "SGD"},
 }
-RECIPE = recipes.get("cifar10/resnet56_tf")
+ROWS = "epoch\thours\ttop1Accuracy\n1\t1\t93\n2\t2\t94\n"
+FIGURES = {"latency": 1.5, "top1Accuracy": 94.5, "costPerHour": ...}
 
 
-def entry(values=(90.0, 94.0, 93.9), recipe=RECIPE, **run):
-    task = tasks.TASKS[recipe.task]
-    timer = TimeToAccuracy(task.threshold, task.metric)
-    hours = [0.1 + 0.2 * index for index in range(len(values))]
-    timer.rows = [
-        {"epoch": index + 1, "hours": hour, task.metric: value}
-        for index, (hour, value) in enumerate(zip(hours, values, strict=True))
+def run(*flags, cwd=None):
+    command = [sys.executable, "-m", "dawnbench_tf.entries", *map(str, flags)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
+
+
+def put(root, tsv=ROWS, kind="train", dataset="CIFAR10", name=NAME, **changes):
+    """An entry with some fields changed; `...` takes a field away."""
+    home = root / dataset / kind
+    home.mkdir(parents=True, exist_ok=True)
+    fields = {**GOOD, **(FIGURES if kind == "inference" else {}), **changes}
+    fields = {key: value for key, value in fields.items() if value is not ...}
+    (home / f"{name}.json").write_text(json.dumps(fields, indent=1))
+    if tsv is not None and kind == "train":
+        (home / f"{name}.tsv").write_text(tsv)
+
+
+def found(root, grade=Grade.REVIEW):
+    return [
+        (it.rule, it.path.suffix, it.line, it.text) for it in entries.violations(root, grade)[1]
     ]
-    run = RunOptions(**{"author": "Ada Lovelace", "author_email": "ada@example.com", **run})
-    return entries.training(task, recipe, run, timer, DESCRIBED)
 
 
-def test_files_are_named_and_placed_as_published(tmp_path):
-    path = entries.write(tmp_path, entry())
-    assert str(path.relative_to(tmp_path)) == (
-        "CIFAR10/train/ada-lovelace_resnet56-tf_2cpu_tensorflow-2.20.json"
-    )
-    assert path.with_suffix(".tsv").exists()
-    assert not list(tmp_path.rglob("*.tmp"))
+@pytest.mark.parametrize("kind", ["train", "inference"])
+def test_a_good_entry_breaks_no_rule(tmp_path, kind):
+    put(tmp_path, kind=kind)
+    assert entries.violations(tmp_path) == (1, [])
 
 
-@pytest.mark.parametrize("published", PUBLISHED, ids=lambda path: path.stem)
-def test_fields_and_columns_are_those_of_published_entries(tmp_path, published):
-    theirs = json.loads(published.read_text())
-    if "bidaf" in published.stem:
-        ours = entry((0.5, 0.76), recipes.get("squad/bidaf_tf"), cost_per_hour=0.9)
-    else:
-        ours = entry(cost_per_hour=0.9)
-    path = entries.write(tmp_path, ours)
-    ours = json.loads(path.read_text())
-    assert set(theirs) - set(ours) == {"codeURL"}  # optional, and the author's to add
-    assert set(ours) <= set(theirs)
-    assert {key: type(ours[key]) for key in ours} == {key: type(theirs[key]) for key in ours}
-    heads = [
-        file.read_text().splitlines()[0]
-        for file in (path.with_suffix(".tsv"), published.with_suffix(".tsv"))
+HEAD = "epoch\thours\ttop1Accuracy\n"
+TRAINING = [  # rule, line, words; what is changed
+    ("required", 1, "author is not given", {"author": ...}),
+    ("version", 2, "version is 'v2'; should be v1.0", {"version": "v2"}),
+    ("timestamp", 9, "timestamp is '2 July'; should be YYYY-MM-DD", {"timestamp": "2 July"}),
+    ("figures", 8, "costPerHour is '3'; should be a number", {"costPerHour": "3"}),
+    ("pair", 1, "a training entry has its rows in it", {"tsv": None}),
+    ("columns", 1, "has 'top1' and lacks top1Acc", {"tsv": "epoch\thours\ttop1\n1\t1\t95\n"}),
+    ("cells", 2, "has 2 cells; should have 3", {"tsv": HEAD + "1\t95\n2\t2\t95\n"}),
+    ("cells", 2, "'95%' should be a number", {"tsv": HEAD + "1\t1\t95%\n2\t2\t95\n"}),
+    ("cells", 3, "has 4 cells", {"tsv": HEAD + "1\t1\t95\n2\t\t2\t95\n"}),
+    ("cells", 1, "has no row", {"tsv": HEAD}),
+    ("threshold", 3, "never reached 94; its best is 93.9", {"tsv": HEAD + "1\t1\t93\n2\t2\t93.9"}),
+    ("texts", 3, "author is 7; should be text", {"author": 7}),
+    ("written date", 9, "two digits for month and day: 2019-07-02", {"timestamp": "2019-7-2"}),
+    ("written date", 9, "is in the future", {"timestamp": "2999-07-02"}),
+    ("links", 15, "should be an http or https URL", {"codeURL": "javascript:alert(1)"}),
+    ("prices", 8, "costPerHour is null; leave it out", {"costPerHour": None}),
+    ("misc", 10, "misc should be a JSON object", {"misc": "batch 128"}),
+    ("file name", 1, "should be named AUTHOR_MODEL", {"name": "mine"}),
+    ("column order", 1, "should be epoch hours", {"tsv": "hours\tepoch\ttop1Accuracy\n1\t1\t95"}),
+    ("increasing", 3, "epoch is 1 after 2; should go up", {"tsv": HEAD + "2\t1\t93\n1\t2\t95"}),
+    ("increasing", 3, "hours is 1 after 1; should go up", {"tsv": HEAD + "1\t1\t93\n2\t1\t95"}),
+    ("increasing", 2, "hours is -1; should be 0 or more", {"tsv": HEAD + "1\t-1\t93\n2\t1\t95"}),
+    ("range", 3, "940 should be percent, 0 to 100", {"tsv": HEAD + "1\t1\t93\n2\t2\t940"}),
+    (
+        "embedded",
+        10,
+        "should be in digits",
+        {"misc": {**GOOD["misc"], "recipe": {"task": "digits"}}},
+    ),
+    ("author", 4, "is no address", {"authorEmail": "me"}),
+    ("machine type", 7, "machine type", {"hardware": "8 V100"}),
+    ("cluster price", 8, "is one p3.2xlarge's; 4 of them cost 12.24", {"hardware": "4 p3.2xlarge"}),
+    ("hyper-parameters", 10, "does not give the optimizer", {"misc": {"batch": 1, "schedule": []}}),
+]
+
+
+@pytest.mark.parametrize(("rule", "line", "words", "changes"), TRAINING)
+def test_each_rule_names_file_line_and_what_is_right(tmp_path, rule, line, words, changes):
+    put(tmp_path, **changes)
+    rows = next(it.of_rows for it in RULES if it.name == rule)
+    hits = found(tmp_path)
+    assert hits and hits[0][:3] == (rule, ".tsv" if rows else ".json", line) and words in hits[0][3]
+
+
+OTHERS = [
+    ("accuracy", "top1Accuracy is 93.9; should be at least 94", {"top1Accuracy": 93.9}),
+    ("required", "latency is not given", {"latency": ...}),
+    ("figures", "latency is -1 ms; should be above 0", {"latency": -1}),
+    ("inference range", "top1Accuracy 945 should be percent", {"top1Accuracy": 945}),
+    ("prices", "cost is 0; should be above 0", {"cost": 0}),
+]
+
+
+@pytest.mark.parametrize(("rule", "words", "changes"), OTHERS)
+def test_inference_entries_have_rules_too(tmp_path, rule, words, changes):
+    put(tmp_path, kind="inference", **changes)
+    ((name, _, _, text),) = found(tmp_path)
+    assert name == rule and words in text
+
+
+def test_a_fraction_where_percent_is_due_and_the_other_way_round(tmp_path):
+    put(tmp_path, HEAD + "1\t1\t0.95\n")
+    assert [hit[0] for hit in found(tmp_path)] == ["threshold", "percent"]
+    shutil.rmtree(tmp_path / "CIFAR10")
+    put(tmp_path, "epoch\thours\tf1Score\n1\t1\t82.5\n", dataset="SQuAD")
+    assert [hit[:3] for hit in found(tmp_path)] == [("fraction", ".tsv", 2)]
+
+
+def test_files_that_lack_the_other_or_are_in_no_data_set_s_folder(tmp_path):
+    put(tmp_path, kind="inference")
+    home = tmp_path / "CIFAR10/inference"
+    (home / f"{NAME}.tsv").write_text(ROWS)
+    (home / "alone.tsv").write_text(ROWS)
+    put(tmp_path, dataset="cifar-10")
+    assert [(rule, text[-25:]) for rule, _, _, text in found(tmp_path)] == [
+        ("pair", "s no alone.json beside it"),
+        ("no table", "ference entry has no rows"),
+        ("folder", "ni; did you mean CIFAR10?"),
     ]
-    assert heads[0] == heads[1]
 
 
-def test_the_original_submission_tests_would_pass(tmp_path):
-    path = entries.write(tmp_path, entry())
-    fields = json.loads(path.read_text())
-    for name in ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp"):
-        assert name in fields
-    assert fields["version"] == "v1.0" and re.fullmatch(r"\d{4}-\d\d-\d\d", fields["timestamp"])
-    with open(path.with_suffix(".tsv"), encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    assert sorted(rows[0]) == ["epoch", "hours", "top1Accuracy"]
-    assert max(float(row["top1Accuracy"]) for row in rows) >= 94.0
+def test_a_key_given_twice_is_told_by_its_line(tmp_path):
+    put(tmp_path)
+    path = tmp_path / f"CIFAR10/train/{NAME}.json"
+    path.write_text('{\n"model": "a",' + path.read_text()[1:])
+    assert found(tmp_path) == [("repeated key", ".json", 2, "'model' is given twice")]
 
 
-def test_a_price_that_is_not_known_is_left_out():
-    assert (
-        "costPerHour" not in entry().fields
-        and entry(cost_per_hour=0.5).fields["costPerHour"] == 0.5
-    )
+def test_every_rule_is_broken_by_some_test():
+    broken = {row[0] for row in [*TRAINING, *OTHERS]} | {"fraction", "percent"}
+    assert {rule.name for rule in RULES} - broken == {"repeated key", "no table"}
 
 
-def test_misc_holds_what_reviewers_asked_for():
-    misc = entry().fields["misc"]
-    assert misc["recipe"]["learning_rate"] == 0.1 and misc["recipe"]["weight_decay"] == 5e-4
-    assert misc["gitRevision"] == "abc" and misc["seed"] == 0 and misc["testExamples"] == 10_000
-    assert misc["versions"] == {"tensorflow": "2.20.0"} and "clockSeconds" in misc
+def test_the_odd_published_entries_keep_what_was_checked_and_break_the_form():
+    assert entries.violations(ODD, Grade.CHECKED) == (6, [])
+    counts = Counter(rule for rule, *_ in found(ODD, Grade.FORM))
+    assert counts == {
+        "file name": 3,
+        "column order": 2,
+        "prices": 1,
+        "inference range": 1,
+        "misc": 1,
+        "texts": 1,
+        "written date": 1,
+    }
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary() | st.text().map(str.encode), st.binary() | st.text().map(str.encode))
+def test_any_bytes_are_violations_and_no_traceback(tmp_path_factory, head, rows):
+    root = tmp_path_factory.mktemp("fuzz")
+    put(root)
+    table = root / f"CIFAR10/train/{NAME}.tsv"
+    table.write_bytes(rows)
+    some = entries.violations(root)[1]
+    table.with_suffix(".json").write_bytes(head)
+    some += entries.violations(root)[1]
+    assert some and all(str(it).isprintable() for it in some)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.dictionaries(st.sampled_from([*GOOD, *FIGURES, "codeURL", "cost"]), values))
+def test_any_json_values_are_violations_and_no_traceback(tmp_path_factory, changes):
+    root = tmp_path_factory.mktemp("fuzz")
+    for kind in ("train", "inference"):
+        put(root, kind=kind, **changes)
+    assert all(str(it).isprintable() for it in entries.violations(root)[1])
+
+
+def test_trees_with_loops_pipes_and_what_cannot_be_read(tmp_path):
+    put(tmp_path / "with space é", name="a_b_c_\u4e2d")
+    home = tmp_path / "with space é" / "CIFAR10" / "train"
+    (home / "loop.json").symlink_to(home / "loop.json")
+    (home / "circle").symlink_to(home, target_is_directory=True)
+    os.mkfifo(home / "pipe.json")
+    (home / "folder.json").mkdir()
+    (home / "large.json").write_bytes(b" " * (16 * 2**20 + 1))
+    (home / b"line\nbreak\xff.json".decode("utf-8", "surrogateescape")).write_text("{}")
+    done = run("validate", tmp_path)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 + 8 + 1 and all(".json:1: " in line for line in lines)
+    assert sum("is no regular file" in line for line in lines) == 2
+    assert sum("is larger than 16 MiB" in line for line in lines) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_what_may_not_be_read_is_a_violation(tmp_path):
+    put(tmp_path)
+    (tmp_path / f"CIFAR10/train/{NAME}.json").chmod(0)
+    assert "can't be read (Permission denied)" in found(tmp_path)[0][3]
+
+
+def test_output_for_people_and_for_machines(tmp_path):
+    put(tmp_path)
+    done = run("validate", ".", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    put(tmp_path, version="v2")
+    done = run("validate", f"CIFAR10/train/{NAME}.json", cwd=tmp_path)
+    line = f"CIFAR10/train/{NAME}.json:2: version is 'v2'; should be v1.0 [version]\n"
+    assert (done.returncode, done.stdout) == (1, line)
+    (row,) = json.loads(run("validate", "--format=json", ".", cwd=tmp_path).stdout)
+    assert row["line"] == 2 and row["rule"] == "version" and row["path"].endswith(f"{NAME}.json")
 
 
 @pytest.mark.parametrize(
-    ("values", "changes", "reason"),
+    ("flags", "words"),
     [
-        ((93.99, 93.0), {}, "top1Accuracy never reached 94"),
-        ((), {}, "top1Accuracy never reached 94"),
-        ((95.0,), {"synthetic": True}, "trained on synthetic data"),
+        ([], "nothing: should be: validate PATH..., or package RUN_DIR"),
+        (["validat", "x"], "validat x: should be: validate PATH"),
+        (["validate"], "validate: should be: validate PATH"),
+        (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
+        (["package", "nowhere"], "--author=: should name who submits"),
+        (["package", ".", "--author=A", "--author_email=a"], "--author_email=a: should be an addr"),
+        (["package", ".", "--author=A", "--author_email=a@b"], ".: holds no entry; what may not"),
+        (["package", "no", "--author=A", "--author_email=a@b"], "no: is no folder"),
+        (["validate", ".", "--lenint"], "lenint"),
     ],
 )
-def test_what_may_not_be_ranked_is_kept_apart_with_the_reason(tmp_path, values, changes, reason):
-    from dataclasses import replace
-
-    made = entry(values, replace(RECIPE, **changes))
-    path = entries.write(tmp_path, made)
-    assert path.parent == tmp_path / "not_an_entry" and reason in made.violations()[0]
-    assert json.loads(path.read_text())["misc"]["violations"] == made.violations()
+def test_bad_input_is_one_line(tmp_path, flags, words):
+    done = run(*flags, cwd=tmp_path)
+    assert done.returncode == 1 and words in done.stderr, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_threshold_of_one_s_own_does_not_lower_the_task_s():
-    assert entry((93.0,)).violations() == ["top1Accuracy never reached 94"]
+def test_a_run_is_packaged_for_a_pull_request(tmp_path):
+    put(tmp_path / "run", author="anonymous", authorEmail="", hardware="8 V100")
+    who = ["--author=Ada Lovelace", "--author_email=ada@example.org", "--hardware_tag=1V100"]
+    done = run("package", "run", *who, "--hardware=p3.2xlarge", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "submission/CIFAR10/train/ada-lovelace_m_1v100_f.json"
+    assert done.stdout.strip() == str(path.relative_to(tmp_path)) and not done.stderr
+    entry = entry_files.read(path)
+    assert (entry.author, entry.hardware) == ("Ada Lovelace", "p3.2xlarge")
+    assert entries.violations(tmp_path / "submission") == (1, [])
 
 
-def test_the_time_is_the_first_row_at_the_threshold():
-    made = entry(cost_per_hour=10)
-    assert made.first_hit() == made.rows[1]
-    line = entries.summary(made, made.first_hit())
-    assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.0000")
-    miss = entry((93.0,))
-    assert entries.summary(miss, None).startswith("did not converge: best top1Accuracy 93 of 94")
+def test_what_is_not_ready_is_not_packaged(tmp_path):
+    who = ["--author=Ada", "--author_email=ada@example.org"]
+    entry_files.write(tmp_path / "embedded", made("digits"))
+    done = run("package", "embedded", *who, cwd=tmp_path)
+    assert done.returncode == 1 and "is of an embedded task" in done.stderr
+    put(tmp_path / "low", HEAD + "1\t1\t93\n")
+    done = run("package", "low", *who, cwd=tmp_path)
+    assert done.returncode == 1 and "never reached 94" in done.stderr
+    put(tmp_path / "vague", hardware="8 V100", misc={})
+    done = run("package", "vague", *who, cwd=tmp_path)
+    assert done.returncode == 0 and done.stderr.count("reviewers will ask: ") == 4
+    assert not Path(tmp_path / "submission/digits").exists()

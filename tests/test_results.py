@@ -22,11 +22,14 @@ GOOD = {
 }
 
 
-def write(root, tsv="epoch\thours\ttop1Accuracy\n1\t1\t93\n2\t2\t94\n3\t3\t93\n", **changes):
+HEAD = "epoch\thours\ttop1Accuracy\n"
+
+
+def write(root, tsv=f"{HEAD}1\t1\t93\n2\t2\t94\n3\t3\t93\n", **changes):
     home = root / "CIFAR10" / "train"
     home.mkdir(parents=True, exist_ok=True)
     fields = {k: v for k, v in {**GOOD, **changes}.items() if v != "absent"}
-    (home / "a b é.json").write_bytes(json.dumps(fields).encode())
+    (home / "a b é.json").write_bytes(json.dumps(fields, indent=0).encode())
     (home / "a b é.tsv").write_bytes(tsv if isinstance(tsv, bytes) else tsv.encode())
 
 
@@ -41,8 +44,9 @@ def test_the_first_row_at_the_threshold_counts(tmp_path):
     found = read(tmp_path)
     assert (found.hours, found.metric, found.usd) == (2, 94, 1)
     assert (found.date, found.url, found.name) == ("2019-07-02", "https://example.org", "a b é")
-    assert results.read_tree(tmp_path, {"CIFAR10": 93.0})[0][0].hours == 1
-    assert results.read_tree(tmp_path, {"CIFAR10": 99.0})[0][0].hours is None
+    lower, higher = results.at(found, 93.0), results.at(found, 99.0)
+    assert (lower.hours, lower.usd, lower.metric) == (1, 0.5, 93)
+    assert (higher.hours, higher.usd, higher.metric) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +55,7 @@ def test_the_first_row_at_the_threshold_counts(tmp_path):
         "\ufeffepoch\thours\ttop1Accuracy\r\n1\t2\t94\r\n",
         "hours\ttop1Accuracy\tepoch\n2\t94\t1\n",
         "epoch\thours\ttop1Accuracy\n\n1\t 2 \t 94 \n\n\n",
-        "epoch\thours\ttop1Accuracy\textra\n1\t2e0\t94.0\tx\n",
+        "extra\tepoch\thours\ttop1Accuracy\nx\t1\t2e0\t94.0\n",
     ],
 )
 def test_published_oddities_are_read(tmp_path, tsv):
@@ -62,17 +66,15 @@ def test_published_oddities_are_read(tmp_path, tsv):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"tsv": ""}, ".tsv:1: should have columns hours and top1Accuracy"),
-        (
-            {"tsv": "hours\ttop1Accuracy\n1\tx\n"},
-            ".tsv:2: hours and top1Accuracy should be numbers",
-        ),
-        ({"tsv": "hours\ttop1Accuracy\n1\n"}, ".tsv:2: hours and top1Accuracy should be numbers"),
-        ({"tsv": b"\xff"}, ".tsv: can't be read"),
+        ({"tsv": ""}, ".tsv:1: should have columns epoch hours top1Accuracy"),
+        ({"tsv": HEAD + "1\t1\tx\n"}, ".tsv:2: epoch hours top1Accuracy should be numbers"),
+        ({"tsv": HEAD + "1\t1\n"}, ".tsv:2: epoch hours top1Accuracy should be numbers"),
+        ({"tsv": HEAD + "1\tnan\t95\n"}, ".tsv:2: epoch hours top1Accuracy should be numbers"),
+        ({"tsv": b"\xff"}, ".tsv:1: should be text in UTF-8"),
         ({"timestamp": "yesterday"}, "timestamp 'yesterday' should be YYYY-MM-DD"),
-        ({"timestamp": "absent"}, "timestamp 'None' should be YYYY-MM-DD"),
-        ({"costPerHour": "1"}, "costPerHour should be a number, is '1'"),
-        ({"costPerHour": True}, "costPerHour should be a number, is True"),
+        ({"timestamp": "absent"}, "timestamp None should be YYYY-MM-DD"),
+        ({"costPerHour": "1"}, ".json:9: costPerHour is '1'; should be a number"),
+        ({"costPerHour": True}, ".json:9: costPerHour is True; should be a number"),
     ],
 )
 def test_what_is_no_entry_is_one_line(tmp_path, changes, words):
@@ -112,7 +114,27 @@ def test_all_118_published_results_ship_with_the_package():
         ("SQuAD", "inference"): 6,
     }
     for result in found:
-        _, threshold = tasks.RANKED[result.dataset]
+        threshold = tasks.RANKED[result.dataset].threshold
+        assert results.at(result, threshold).hours == result.hours  # of its own curve
         assert result.metric >= threshold and "@" not in result.author.replace(
             "clint@KakaoBrain", ""
         )
+
+
+def test_percent_where_a_fraction_is_due_is_read_as_such():
+    (found,) = (
+        it for it in results.published() if it.name == "dawn_fastfusionnet-1080ti" and it.latency
+    )
+    assert found.metric == 0.8252085997573373
+
+
+def test_a_folder_of_runs_is_read_too_and_what_may_not_be_ranked_is_not(tmp_path):
+    write(tmp_path / "runs" / "one")
+    write(tmp_path / "runs" / "two")
+    (tmp_path / "runs/two/CIFAR10/train").rename(tmp_path / "runs/two/not_an_entry")
+    assert [it.name for it in results.read_tree(tmp_path / "runs")[0]] == ["a b é"]
+
+
+def test_only_links_that_a_browser_may_follow_are_kept(tmp_path):
+    write(tmp_path, codeURL="javascript:alert(1)")
+    assert read(tmp_path).url == ""

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = {"dawnbench_tf.leaderboard", "dawnbench_tf.train", "dawnbench_tf.answer"}
+COMMANDS = {f"dawnbench_tf.{name}" for name in ("answer", "entries", "leaderboard", "train")}
 RULES = {
     f"dawnbench_tf.{name}"
     for name in (
-        "clock entries files options recipe recipes recipes.cifar10 recipes.digits recipes.qa_mini "
-        "recipes.squad results scores settings spans tasks"
+        "clock costs entry entry_rules entry_source field_rules files options rankings recipe "
+        "recipes recipes.cifar10 recipes.digits recipes.qa_mini recipes.squad results review_rules "
+        "row_rules run_entry scores settings spans tasks"
     ).split()
 }
 SQUAD_RULES = "official.nlp.tools"  # the evaluator's package, which imports no TensorFlow
@@ -61,7 +62,7 @@ def targets(path):
     """The targets of a BUILD file: name -> (file, labels)."""
     found = {}
 
-    def target(name, srcs, deps=()):
+    def target(name, srcs, deps=(), data=()):
         found[name] = srcs[0], set(deps)
 
     rules = {"py_library": target, "py_binary": target, "package": lambda **_: None}
@@ -78,7 +79,8 @@ def label(name, package):
 
 
 @pytest.mark.parametrize(
-    "folder", ["models", "dawnbench_tf", "dawnbench_tf/data", "dawnbench_tf/recipes"]
+    "folder",
+    ["models", "dawnbench_tf", "dawnbench_tf/data", "dawnbench_tf/pages", "dawnbench_tf/recipes"],
 )
 def test_build_files_have_a_target_per_file_with_its_true_dependencies(folder):
     package = "dawnbench_tf/models" if folder == "models" else folder

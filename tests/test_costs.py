@@ -1,0 +1,60 @@
+"""Prices are those that published entries paid."""
+
+import datetime
+
+import pytest
+
+from dawnbench_tf import costs, results
+
+
+def implied():
+    """Price per hour of each published entry that has one."""
+    for it in results.published():
+        if it.usd is not None:
+            yield it, it.usd_per_hour or it.usd / it.latency * 3_600_000
+
+
+def test_instances_are_dated_and_have_a_price_and_a_source():
+    for name, row in costs.instances().items():
+        assert name == row.name and row.usd_per_hour > 0 and row.source and row.provider
+        datetime.date.fromisoformat(row.date)
+
+
+def test_the_price_of_an_instance_is_that_of_the_entry_it_is_from():
+    prices = {it.name: price for it, price in implied()}
+    checked = 0
+    for row in costs.instances().values():
+        if row.source.split(";")[0] in prices:
+            price = prices[row.source.split(";")[0]]
+            assert price == pytest.approx(row.usd_per_hour, rel=0.002), row
+            checked += 1
+    assert checked == len(costs.instances()) - 2  # two are corrected, and say so
+
+
+def test_a_priced_entry_on_machines_we_know_paid_for_all_of_them():
+    known, odd = 0, set()
+    for it, price in implied():
+        if machine := costs.named_in(it.hardware):
+            known += 1
+            due = costs.machines_in(it.hardware) * machine.usd_per_hour
+            if price != pytest.approx(due, rel=0.05):
+                odd.add(it.name)
+    swapped = {"dawn_resnet152_b_4M60_ec2_tensorflow", "dawn_resnet152_b_8k80_ec2_mxnet"}
+    assert known > 30 and odd == swapped
+
+
+@pytest.mark.parametrize(
+    ("hardware", "name", "machines"),
+    [
+        ("128 nodes with Xeon / 36 Cores (Amazon EC2 [c5.18xlarge])", None, 128),
+        ("p3.16xlarge", "p3.16xlarge", 1),
+        ("4 x p3.2xlarge", "p3.2xlarge", 4),
+        ("np3.2xlarge", None, 1),
+        ("1 ecs.gn6e-c12g1.24xlarge (AlibabaCloud)", "ecs.gn6e-c12g1.24xlarge", 1),
+        ("", None, 1),
+        ("0 machines", None, 1),
+    ],
+)
+def test_hardware_is_read_for_its_machines(hardware, name, machines):
+    found = costs.named_in(hardware)
+    assert (found and found.name) == name and costs.machines_in(hardware) == machines
