@@ -122,4 +122,6 @@ def _comparable(found, links):
             "curve": [(round(h, 6), round(v, 4)) for h, v in result.curve[::step]],
         }
     text = json.dumps(rows, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704 - nothing to escape is left
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 - nothing to escape is left

@@ -104,14 +104,18 @@ def _ticks(axis):
 def progress(table: Table) -> Chart:
     """How a table's record fell over the years: all entries as dots, the record as a line."""
     figure, best = table.figure, records(table)
-    shown = [row for row in table.rows if figure.of(row) > 0]
-    days = [_day(row.date) for row in shown] or [_day("2020-01-01")]
-    logs = [math.log10(_seconds(figure, row)) for row in shown] or [0.0]
+    shown = [  # on a logarithmic axis
+        (row, _day(row.date), math.log10(_seconds(figure, row)))
+        for row in table.rows
+        if figure.of(row) > 0
+    ]
+    days = [day for _, day, _ in shown] or [_day("2020-01-01")]
+    logs = [log for _, _, log in shown] or [0.0]
     x = _x(min(days) - 30, max(days) + 30)
     y = _y(min(logs) - 0.2, max(logs) + 0.2)
     dots = [
         (x.at(day), y.at(log), "record" if row in best else "entry", _label(figure, row))
-        for row, day, log in zip(shown, days, logs, strict=True)
+        for row, day, log in shown
     ]
     steps = []
     for row in (row for row in best if figure.of(row) > 0):
