@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from json.decoder import scanstring
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,6 @@ from dawnbench_tf.settings import one_line
 KINDS = ("train", "inference")
 LARGEST = 16 * 2**20  # bytes of a file; the largest published one has 20,000
 
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _NEXT_KEY = re.compile(r'[\s,]*"')
 _VALUE = re.compile(r"\s*:\s*")
 
@@ -64,8 +64,12 @@ def quoted(value) -> str:
 
 def number(cell: str) -> float | None:
     """The finite number that a cell holds, if it does."""
-    value = float(cell) if _NUMBER.fullmatch(cell) else math.inf
-    return value if math.isfinite(value) else None
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    plain = cell.isascii() and "_" not in cell  # Python's own spellings are no numbers in a TSV
+    return value if plain and math.isfinite(value) else None
 
 
 def is_number(value) -> bool:
@@ -110,11 +114,15 @@ class Source:
 
     def column(self, name: str) -> list[tuple[int, float]]:
         """Line and value of each cell of a column, as far as it is there and holds numbers."""
-        if name not in (self.header or ()):
-            return []
-        place = self.header.index(name)
-        cells = ((line, number(row[place])) for line, row in self.rows if place < len(row))
-        return [(line, value) for line, value in cells if value is not None]
+        return self._columns.get(name, [])
+
+    @cached_property
+    def _columns(self):
+        found = {}
+        for place, name in enumerate(self.header or ()):
+            cells = ((line, number(row[place])) for line, row in self.rows if place < len(row))
+            found.setdefault(name, [(line, value) for line, value in cells if value is not None])
+        return found
 
 
 def load(path: Path) -> Source:

@@ -1,0 +1,78 @@
+"""Times validating, ranking and showing thousands of generated entries, and their memory.
+
+.venv/bin/python scripts/benchmark_leaderboard.py [ENTRIES]
+"""
+
+import datetime
+import random
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from dawnbench_tf import entries, entry, pages, rankings, results, tasks
+from dawnbench_tf.entry import Entry
+from dawnbench_tf.entry_rules import Grade
+
+ROWS = 87  # of a training entry, and one at the threshold; published ones have 88 on average
+
+
+def generate(folder: Path, count: int) -> None:
+    """Writes entries of all data sets, seven of ten for training."""
+    draw = random.Random(0)
+    for number in range(count):
+        dataset = draw.choice(list(tasks.RANKED))
+        ranking = tasks.RANKED[dataset]
+        hours, rows = draw.expovariate(1) + 1e-3, []
+        for epoch in range(1, ROWS + 1):
+            share = 1 - (1 - ranking.threshold / ranking.highest) * (ROWS / epoch) ** 0.5
+            scores = [max(0.0, share) * ranking.highest] * (len(ranking.columns) - 2)
+            rows.append((float(epoch), hours * epoch, *scores))
+        training = number % 10 < 7
+        price = draw.choice((None, 3.06))
+        figures = {
+            "rows": (*rows, (ROWS + 1.0, hours * (ROWS + 1), *[ranking.highest] * len(scores)))
+        }
+        if training:
+            figures["cost_per_hour"] = price
+        else:
+            figures = {"latency": hours, "cost": price, "metric": ranking.highest}
+        made = Entry(
+            dataset=dataset,
+            kind="train" if training else "inference",
+            name=f"author{number % 97}_model{number}_hardware_framework",
+            author=f"author {number % 97}",
+            author_email="a@example.org",
+            framework="framework",
+            model=f"model {number}",
+            hardware="1 V100 (p3.2xlarge)",
+            timestamp=datetime.date(2017, 10, 1) + datetime.timedelta(days=draw.randrange(3000)),
+            misc={"batchSize": 128, "learningRate": 0.1, "optimizer": "SGD"},
+            **figures,
+        )
+        entry.put(folder / dataset / made.kind, made)
+
+
+def main(count: int = 10_000) -> None:
+    """Prints seconds of each part, and the peak of memory."""
+    with tempfile.TemporaryDirectory() as name:
+        tree = Path(name)
+        generate(tree, count)
+        start = time.monotonic()
+        checked, wrong = entries.violations(tree, Grade.REVIEW)
+        validated = time.monotonic()
+        found, problems = results.read_tree(tree)
+        made = rankings.tables(found)
+        ranked = time.monotonic()
+        pages.write(tree / "site", made, found)
+        shown = time.monotonic()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    tables = f"{len(made)} tables"
+    print(f"{checked:,} entries, {len(wrong)} violations, {len(problems)} problems, {tables}")
+    print(f"validate {validated - start:.1f} s, rank {ranked - validated:.1f} s, ", end="")
+    print(f"pages {shown - ranked:.1f} s, peak {memory:.2f} GiB")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
