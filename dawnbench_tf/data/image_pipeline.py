@@ -123,6 +123,22 @@ def collect(outputs, splits: Splits, strategy, batch_size: int) -> np.ndarray:
     return np.concatenate(outputs)[: len(splits.test_labels)]  # the rest is padding
 
 
+def one_by_one(splits: Splits, recipe) -> list[tuple[np.ndarray, ...]]:
+    """The model's input for each test image alone, NHWC, in their order."""
+    standardize = _standardizer(recipe, "NHWC")
+    with tf.device("CPU:0"):
+        images = [
+            standardize(tf.constant(some)).numpy()
+            for some in np.array_split(splits.test_images, -(-len(splits.test_images) // 500))
+        ]
+    return [(image[None],) for some in images for image in some]
+
+
+def together(outputs: list[np.ndarray], splits: Splits) -> np.ndarray:
+    """The test's outputs from those of each image alone."""
+    return np.concatenate(outputs)
+
+
 def references(splits: Splits) -> np.ndarray:
     """What the test's outputs are held against."""
     return splits.test_labels

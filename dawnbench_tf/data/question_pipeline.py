@@ -144,20 +144,39 @@ def _test_batches(split, strategy, batch_size):
 
 def collect(outputs, splits: Reading, strategy, batch_size: int) -> spans.Answers:
     """The test's answers in the questions' own order, from logits batch by batch."""
-    split = splits.test
-    ends = np.zeros((len(split.passages), 2), np.int32)
+    ends = np.zeros((len(splits.test.passages), 2), np.int32)
     for (rows, _, _), logits in zip(
-        _test_batches(split, strategy, batch_size), outputs, strict=True
+        _test_batches(splits.test, strategy, batch_size), outputs, strict=True
     ):
         ends[rows] = spans.best(logits)
-    passages, places = splits.test_passages, split.places
-    first = split.places.bounds[split.passages]
+    return _answers(splits, ends)
+
+
+def _answers(splits, ends):
+    """The text from the first to the last word of each test question's answer."""
+    split, passages = splits.test, splits.test_passages
+    places, first = split.places, split.places.bounds[split.passages]
     begins, finals = places.values[first + ends[:, 0], 0], places.values[first + ends[:, 1], 1]
     texts = [
         passages.contexts[question.passage][begin:end]
         for question, begin, end in zip(passages.questions, begins, finals, strict=True)
     ]
     return spans.Answers(texts, ends)
+
+
+def one_by_one(splits: Reading, recipe) -> list[tuple[np.ndarray, ...]]:
+    """The model's inputs for each test question alone, in their order, nothing filled up."""
+    split = splits.test
+    lengths, asked = split.contexts.lengths()[split.passages], split.questions.lengths()
+    return [
+        _inputs(splits, split, np.array([row]), int(lengths[row]), int(asked[row]))
+        for row in range(len(split.passages))
+    ]
+
+
+def together(outputs: list[np.ndarray], splits: Reading) -> spans.Answers:
+    """The test's answers from the logits of each question alone."""
+    return _answers(splits, np.concatenate([spans.best(logits) for logits in outputs]))
 
 
 def references(splits: Reading) -> Reading:
