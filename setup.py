@@ -7,6 +7,8 @@ from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
 
+RUNTIMES = ["onnx>=1.18,<2", "onnxruntime>=1.20,<2", "openvino>=2025,<2027", "tf2onnx>=1.17,<2"]
+
 setup(
     name="dawnbench_tf",
     version=re.search(r'__version__ = "(.+)"', (HERE / "dawnbench_tf/__init__.py").read_text())[1],
@@ -20,6 +22,7 @@ setup(
     install_requires=[
         "absl-py>=1.4,<3",
         "importlib-resources>=6",  # tensorflow-datasets uses it and does not say so
+        "ai-edge-litert>=2,<3",
         "jinja2>=3.1.6,<4",
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
         "matplotlib>=3.9,<4",
@@ -32,9 +35,16 @@ setup(
         "tf-models-official>=2.20,<2.21",
     ],
     extras_require={
+        "runtimes": RUNTIMES,
         "gpu": ["tensorflow[and-cuda]>=2.20,<2.21"],
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],
-        "test": ["hypothesis>=6,<7", "pytest>=8,<10", "pytest-xdist>=3,<4", "ruff>=0.14,<1"],
-        "bench": ["onnxruntime>=1.20,<2", "timm>=1,<2", "torch>=2.9,<3", "torchvision>=0.24,<1"],
+        "test": [
+            "hypothesis>=6,<7",
+            "pytest>=8,<10",
+            "pytest-xdist>=3,<4",
+            "ruff>=0.14,<1",
+            *RUNTIMES,
+        ],
+        "bench": [*RUNTIMES, "timm>=1,<2", "torch>=2.9,<3", "torchvision>=0.24,<1"],
     },
 )

@@ -39,6 +39,16 @@ def _instance(vcpus, memory_gb, usd_per_hour, **texts):
     return Instance(**texts, **numbers, usd_per_hour=float(usd_per_hour))
 
 
+def table() -> str:
+    """All instances, for people."""
+    lines = [f"{'instance':24} USD/hour  vCPU    GB  accelerator     date        source"]
+    for row in instances().values():
+        size = f"{row.vcpus or '':4}  {row.memory_gb or '':4}"
+        price = f"{row.usd_per_hour:8.4g}  {size}  {row.accelerator:14}"
+        lines.append(f"{row.name:24} {price}  {row.date}  {row.source}")
+    return "\n".join(lines)
+
+
 def named_in(hardware: str) -> Instance | None:
     """The instance whose machine type a description of hardware gives, if it is one of ours."""
     found = [

@@ -77,6 +77,12 @@ def _cpus():
     return len(os.sched_getaffinity(0))
 
 
+def has_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 itself."""
+    info = Path("/proc/cpuinfo")
+    return info.exists() and bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", info.read_text()))
+
+
 def _cpu_name():
     info = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None

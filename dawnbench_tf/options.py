@@ -89,8 +89,19 @@ def define() -> None:
     )
     for item in _flag_fields(Recipe):
         _define_flag(item, None, f"{item.metadata['help']} (replaces the recipe's)")
-    for item in _flag_fields(RunOptions):
+    define_for(RunOptions)
+
+
+def define_for(cls) -> None:
+    """Defines a flag for each field of a command's own dataclass."""
+    for item in _flag_fields(cls):
         _define_flag(item, item.default, item.metadata["help"])
+
+
+def read_as(cls):
+    """The instance of such a dataclass that the flags name. Raises Refusal."""
+    values = flags.FLAGS.flag_values_dict()
+    return cls(**{item.name: values[item.name] for item in _flag_fields(cls)})
 
 
 def _flag_fields(cls):
@@ -162,7 +173,7 @@ def read() -> tuple[Recipe, RunOptions]:
         models.get(recipe.model)
     except ValueError as error:
         raise Refusal(f"--model={recipe.model}: {error}") from None
-    return recipe, RunOptions(**{item.name: values[item.name] for item in _flag_fields(RunOptions)})
+    return recipe, read_as(RunOptions)
 
 
 def exit_with(line: str, status: int = 1):

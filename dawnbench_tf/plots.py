@@ -49,6 +49,28 @@ def accuracy_over_time(entry: Entry, path: Path) -> None:
     _save(figure, path)
 
 
+def batch_sizes(rows: list[tuple[int, float, float]], title: str, path: Path) -> None:
+    """Draws milliseconds of a batch, and examples a second, against the size of batches.
+
+    Raises Refusal if it can't be written.
+    """
+    sizes, milliseconds, throughput = zip(*rows, strict=True)
+    figure = Figure(figsize=(9, 4), dpi=120, layout="constrained")
+    for axes, values, label in zip(
+        figure.subplots(1, 2),
+        (milliseconds, throughput),
+        ("ms for a batch", "examples/s"),
+        strict=True,
+    ):
+        axes.plot(sizes, values, "o-", color="#0b6fa4", markersize=4)
+        axes.set(xscale="log", yscale="log", xlabel="batch size", ylabel=label)
+        axes.set_xticks(sizes, [f"{size}" for size in sizes])
+        axes.minorticks_off()
+        axes.grid(alpha=0.25)
+    figure.suptitle(title)
+    _save(figure, path)
+
+
 def results(found: list[Result], path: Path) -> None:
     """Draws training results of each data set: cost over time, and accuracy over time.
 

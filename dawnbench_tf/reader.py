@@ -10,14 +10,14 @@ from dawnbench_tf.data import tokens, vocabulary
 from dawnbench_tf.settings import Refusal
 
 
-def build(recipe, known: vocabulary.Vocabulary):
-    """The recipe's model for a vocabulary, its weights not trained yet."""
+def build(recipe, known: vocabulary.Vocabulary, precision: str = ""):
+    """The recipe's model for a vocabulary, its weights not trained yet; by default as trained."""
     return models.build(
         recipe.model,
         trained_words=2 + len(known.trained),
         fixed_words=len(known.fixed),
         characters=2 + len(known.characters),
-        dtype=recipe.precision,
+        dtype=precision or recipe.precision,
     )
 
 

@@ -15,6 +15,7 @@ from dawnbench_tf.clock import DAWNBENCH
 from dawnbench_tf.entry import Entry
 
 NOT_RANKED = "not_an_entry"
+MS_PER_HOUR = 3_600_000
 
 
 def training(task, recipe, run, timer, described: dict) -> Entry:
@@ -60,6 +61,54 @@ def training(task, recipe, run, timer, described: dict) -> Entry:
     )
 
 
+def inference(task, recipe, run, found, score: dict, described: dict, misc: dict) -> Entry:
+    """Makes the entry of a run's latency.
+
+    Args:
+      task, recipe: of the run.
+      run: author, author_email, hardware, hardware_tag, cost_per_hour, of an `infer.Options`.
+      found: `latency.Latencies` of the whole test.
+      score: of the outputs that were timed.
+      described: "hardware", "tag" and "software", as `hardware.py` finds them.
+      misc: how it was run: runtime, threads and the like.
+    """
+    software = dict(described["software"])
+    framework = f"TensorFlow {software['tensorflow']}"
+    price, tag = run.cost_per_hour, run.hardware_tag or described["tag"]
+    milliseconds = found.mean * 1e3
+    figures = {f"p{p}Ms": round(found.percentile(p) * 1e3, 6) for p in (50, 90, 99)}
+    return Entry(
+        dataset=task.folder,
+        kind="inference",
+        name=name(
+            run.author, recipe.model, tag, f"{framework.removesuffix('.0')} {misc['runtime']}"
+        ),
+        author=run.author,
+        author_email=run.author_email,
+        framework=f"{framework}, {misc['runtime']} {misc['numerics']}",
+        model=recipe.model,
+        hardware=run.hardware or described["hardware"],
+        timestamp=datetime.date.today(),
+        latency=milliseconds,
+        cost=None if price is None else price * milliseconds / MS_PER_HOUR,
+        metric=score[task.metric],
+        misc={
+            "gitRevision": software.pop("gitRevision"),
+            "versions": software,
+            "recipe": recipe.values(),
+            "benchmark": task.benchmark,
+            "testExamples": task.test_examples,
+            "batchSize": 1,
+            "passes": len(found.seconds),
+            "warmUpCalls": found.warm_up,
+            "confidenceMs": round(found.interval() * 1e3, 6),
+            "loopOverheadMs": round(found.overhead * 1e3, 6),
+            **figures,
+            **misc,
+        },
+    )
+
+
 def name(author: str, model: str, hardware_tag: str, framework: str) -> str:
     """Name of an entry's files, without suffix.
 
@@ -73,12 +122,14 @@ def _slug(text):
     return re.sub(r"[^a-z0-9.]+", "-", text.lower().removesuffix(".0")).strip("-.")
 
 
-def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
-    """Writes a run's entry below `folder`: the JSON's path, and why it may not be ranked, if so."""
-    try:
+def write(folder: Path, entry: Entry, reasons: tuple[str, ...] = ()) -> tuple[Path, list[str]]:
+    """Writes a run's entry below `folder`: the JSON's path, and why it may not be ranked, if so.
+
+    `reasons` are such as the entry itself does not show.
+    """
+    reasons = [*reasons, *(violation.text for violation in entries.violations(entry))]
+    if not reasons:
         return entries.write(folder, entry), []
-    except entries.Invalid as invalid:
-        reasons = [violation.text for violation in invalid.violations]
     kept = replace(entry, misc={**entry.misc, "violations": reasons})
     return entries.put(folder / NOT_RANKED, kept), reasons
 

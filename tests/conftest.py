@@ -1,5 +1,6 @@
 """Tests run under tf-keras, as the commands do; tests/models also runs itself under Keras 3."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -38,3 +39,33 @@ def under_keras_3():
         assert done.returncode == 0, done.stderr[-2000:]
 
     return run
+
+
+def _trained(factory, name, *flags):
+    """A folder with "run", of a training, and what it printed; made once for all workers."""
+    shared = factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    home = shared / name
+    with open(shared / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not home.exists():
+            home.mkdir()
+            command = [sys.executable, "-m", "dawnbench_tf.train", "--output_dir=run", *flags]
+            done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=600)
+            assert done.returncode == 0, done.stderr
+            (home / "stdout").write_text(done.stdout)
+            (home / "stderr").write_text(done.stderr)
+    return home
+
+
+@pytest.fixture(scope="session")
+def trained_reader(tmp_path_factory):
+    """A run on qa_mini that ended after its first evaluation. Tests must leave it as it is."""
+    flags = ("--recipe=qa_mini/bidaf", "--epochs=1", "--threshold=0.01")
+    return _trained(tmp_path_factory, "reader", *flags)
+
+
+@pytest.fixture(scope="session")
+def trained_digits(tmp_path_factory):
+    """A run on the digits that reached 98 %. Tests must leave it as it is."""
+    return _trained(tmp_path_factory, "digits", "--recipe=digits/resnet8")

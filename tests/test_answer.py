@@ -23,15 +23,10 @@ def run(*command, cwd, **kwargs):
     )
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """A folder of a run that ends after its first evaluation, and what it printed."""
-    home = tmp_path_factory.mktemp("reader")
-    flags = ("--recipe=qa_mini/bidaf", "--epochs=1", "--threshold=0.01", "--output_dir=run")
-    done = run("dawnbench_tf.train", *flags, cwd=home, timeout=500)
-    assert done.returncode == 0, done.stderr
-    (home / "passage.txt").write_text(PASSAGE)
-    return home, done
+@pytest.fixture
+def trained(trained_reader):
+    (trained_reader / "passage.txt").write_text(PASSAGE)
+    return trained_reader
 
 
 def ask(home, *flags, model="run", question="Where does Ada live now?", **kwargs):
@@ -40,21 +35,21 @@ def ask(home, *flags, model="run", question="Where does Ada live now?", **kwargs
 
 
 def test_a_run_leaves_rows_predictions_and_what_is_no_entry_yet(trained):
-    home, done = trained
-    assert "reached f1Score" in done.stdout and "Traceback" not in done.stderr
-    assert "PredictCost" not in done.stderr and "retracing" not in done.stderr
-    found = json.loads((home / "run/predictions.json").read_text())
+    said = (trained / "stderr").read_text()
+    assert "reached f1Score" in (trained / "stdout").read_text() and "Traceback" not in said
+    assert "PredictCost" not in said and "retracing" not in said
+    found = json.loads((trained / "run/predictions.json").read_text())
     questions = qa_mini.load().test_passages.questions
     assert list(found) == [q.id for q in questions]
-    (row,) = (home / "run/rows.tsv").read_text().splitlines()[1:]
+    (row,) = (trained / "run/rows.tsv").read_text().splitlines()[1:]
     exact = np.mean([found[q.id].lower() == q.answers[0][0].lower() for q in questions])
     assert float(row.split("\t")[3]) == pytest.approx(exact, abs=0.03)  # rules are laxer a little
-    (entry,) = (home / "run/not_an_entry").glob("*.json")
+    (entry,) = (trained / "run/not_an_entry").glob("*.json")
     assert "f1Score never reached 0.75" in entry.read_text()
 
 
 def test_the_reader_answers_out_of_the_passage(trained):
-    done = ask(trained[0])
+    done = ask(trained)
     assert done.returncode == 0, done.stderr
     answer, likely, _, marked = done.stdout.splitlines()
     assert answer and answer in PASSAGE and 0 < float(likely.split()[1]) <= 1
@@ -71,7 +66,7 @@ def test_the_reader_answers_out_of_the_passage(trained):
     ],
 )
 def test_bad_input_is_one_line(trained, flags, words):
-    done = ask(trained[0], **flags)
+    done = ask(trained, **flags)
     assert done.returncode == 1 and words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
@@ -85,7 +80,7 @@ def test_bad_input_is_one_line(trained, flags, words):
     ],
 )
 def test_a_bad_passage_is_one_line(trained, tmp_path, content, words):
-    shutil.copytree(trained[0] / "run", tmp_path / "run")
+    shutil.copytree(trained / "run", tmp_path / "run")
     if content is not None:
         (tmp_path / "passage.txt").write_bytes(content)
     done = ask(tmp_path)
@@ -97,7 +92,7 @@ def test_a_bad_passage_is_one_line(trained, tmp_path, content, words):
     [("vocabulary.json", "vocabulary.json: can't be read"), ("run.json", "holds no run.json")],
 )
 def test_a_damaged_run_is_one_line(trained, tmp_path, file, words):
-    shutil.copytree(trained[0], tmp_path / "home")
+    shutil.copytree(trained, tmp_path / "home")
     (tmp_path / "home/run" / file).unlink()
     done = ask(tmp_path / "home")
     assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr

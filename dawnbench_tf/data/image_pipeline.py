@@ -139,6 +139,13 @@ def together(outputs: list[np.ndarray], splits: Splits) -> np.ndarray:
     return np.concatenate(outputs)
 
 
+def first(splits: Splits, count: int) -> Splits:
+    """The data set with its first test images only."""
+    return splits._replace(
+        test_images=splits.test_images[:count], test_labels=splits.test_labels[:count]
+    )
+
+
 def references(splits: Splits) -> np.ndarray:
     """What the test's outputs are held against."""
     return splits.test_labels

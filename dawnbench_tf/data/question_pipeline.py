@@ -179,6 +179,18 @@ def together(outputs: list[np.ndarray], splits: Reading) -> spans.Answers:
     return _answers(splits, np.concatenate([spans.best(logits) for logits in outputs]))
 
 
+def first(splits: Reading, count: int) -> Reading:
+    """The data set with its first test questions only."""
+    test, passages = splits.test, splits.test_passages
+    test = test._replace(
+        questions=test.questions._replace(bounds=test.questions.bounds[: count + 1]),
+        spans=test.spans._replace(bounds=test.spans.bounds[: count + 1]),
+        passages=test.passages[:count],
+    )
+    passages = passages._replace(questions=passages.questions[:count])
+    return splits._replace(test=test, test_passages=passages)
+
+
 def references(splits: Reading) -> Reading:
     """What the test's answers are held against."""
     return splits

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = {f"dawnbench_tf.{name}" for name in ("answer", "entries", "leaderboard", "train")}
+COMMANDS = {
+    f"dawnbench_tf.{name}" for name in ("answer", "entries", "infer", "leaderboard", "train")
+}
 RULES = {
     f"dawnbench_tf.{name}"
     for name in (
-        "clock costs entry entry_rules entry_source field_rules files options rankings recipe "
-        "recipes recipes.cifar10 recipes.digits recipes.qa_mini recipes.squad results review_rules "
-        "row_rules run_entry scores settings spans tasks"
+        "clock costs entry entry_rules entry_source field_rules files latency options rankings "
+        "recipe recipes recipes.cifar10 recipes.digits recipes.qa_mini recipes.squad results "
+        "review_rules row_rules run_entry scores settings spans tasks"
     ).split()
 }
 SQUAD_RULES = "official.nlp.tools"  # the evaluator's package, which imports no TensorFlow

@@ -1,0 +1,229 @@
+"""The command: a run timed in one runtime or all, its entry, and what it refuses."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from dawnbench_tf import entries, runtimes, scores, serving, trials
+from dawnbench_tf import entry as entry_files
+from dawnbench_tf.trials import Trial
+
+
+def infer(home, *flags, model="run", **kwargs):
+    command = [sys.executable, "-m", "dawnbench_tf.infer", f"--model={model}", *map(str, flags)]
+    return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=500, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def timed(trained_digits, tmp_path_factory):
+    """What --runtime=auto prints, and its folder."""
+    home = tmp_path_factory.mktemp("timed")
+    price = ("--instance=c5.2xlarge", "--passes=2", "--batch_sizes=1,4", f"--output_dir={home}")
+    done = infer(trained_digits, *price, "--threads=1")
+    assert done.returncode == 0, done.stderr[-2000:]
+    return home, done
+
+
+def test_auto_tries_all_and_takes_the_fastest_that_keeps_the_accuracy(timed):
+    _, done = timed
+    lines = [
+        line for line in done.stdout.splitlines() if line[:1] in "* " and "Accuracy" not in line
+    ]
+    tried = [line[2:].split()[:2] for line in lines if line[2:].split()[0] in runtimes.RUNTIMES]
+    kinds = runtimes.RUNTIMES.items()
+    wanted = [[name, precision] for name, kind in kinds for precision in kind.numerics]
+    have = {tuple(row) for row in tried}
+    assert {(name, it) for name, it in wanted if it != "bfloat16" and name != "keras"} <= have
+    (chosen,) = (line for line in lines if line.startswith("* "))
+    assert done.stdout.count("not tried") == 0
+    assert f"{chosen[2:].split()[0]}, {chosen[2:].split()[1]}, 1 threads: " in done.stdout
+
+
+def test_the_entry_is_valid_and_says_how_it_was_timed(timed):
+    home, done = timed
+    (path,) = (home / "digits/inference").glob("*.json")
+    assert str(path) in done.stdout and "entry of an embedded task, ranked apart" in done.stdout
+    entry = entry_files.read(path)
+    assert entry.metric >= 98 and 0 < entry.latency < 100 and entry.misc["threads"] == 1
+    assert entry.cost == pytest.approx(0.34 * entry.latency / 3_600_000)
+    assert entry.misc["p50Ms"] <= entry.misc["p90Ms"] <= entry.misc["p99Ms"]
+    assert entry.misc["loopOverheadMs"] < 0.01 and len(entry.misc["cpus"]) == 1
+    assert [it.rule for it in entries.violations(home)[1]] == ["author", "machine type"]
+    assert "c5.2xlarge: $0.34 per hour on 2018-04-20 (Intel_resnet50" in done.stdout
+
+
+def test_batch_sizes_are_swept_into_a_table_and_a_picture(timed):
+    home, done = timed
+    head, *rows = (home / "batch_sizes.tsv").read_text().splitlines()
+    assert head == "batch_size\tlatency_ms\texamples_per_second" and len(rows) == 2
+    for row in rows:
+        size, milliseconds, throughput = map(float, row.split("\t"))
+        assert throughput == pytest.approx(size / milliseconds * 1e3, rel=1e-4)
+    assert (home / "batch_sizes.png").stat().st_size > 5_000 and "examples/s" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def digits(trained_digits):
+    return serving.load(trained_digits / "run")
+
+
+def logits(found, name, numerics):
+    runtime = runtimes.build(name, found.served, numerics, 2)
+    return [runtime.call(example) for example in found.served.examples]
+
+
+@pytest.fixture(scope="module")
+def of_keras(digits):
+    model = digits.served.build("float32")
+    images = np.concatenate([image for (image,) in digits.served.examples])
+    return np.split(model.predict(images, verbose=0), len(images))
+
+
+@pytest.mark.parametrize("name", ["function", "xla", "litert", "onnx", "openvino"])
+def test_each_runtime_answers_as_keras_example_by_example(digits, of_keras, name):
+    outputs = logits(digits, name, "float32")
+    assert trials._same(outputs, of_keras) == 1.0
+    keras, found = (digits.score(it)["top1Accuracy"] for it in (of_keras, outputs))
+    assert abs(found - keras) <= 0.2 and keras >= 98
+    largest = np.abs(of_keras).max()
+    assert np.abs(np.concatenate(outputs) - np.concatenate(of_keras)).max() <= 1e-5 * largest
+
+
+@pytest.mark.parametrize("name", ["litert", "onnx"])
+def test_int8_keeps_the_accuracy_within_a_point(digits, of_keras, name):
+    keras, found = (
+        digits.score(it)["top1Accuracy"] for it in (of_keras, logits(digits, name, "int8"))
+    )
+    assert abs(found - keras) <= 1.0
+
+
+def test_the_score_is_that_of_the_run_s_last_row(trained_digits, of_keras, digits):
+    last = (trained_digits / "run/rows.tsv").read_text().splitlines()[-1].split("\t")
+    assert digits.score(of_keras)["top1Accuracy"] == pytest.approx(float(last[2]))
+
+
+@pytest.fixture(scope="module")
+def questions(trained_reader):
+    return serving.load(trained_reader / "run")
+
+
+@pytest.mark.parametrize("name", ["function", "onnx", "openvino"])
+def test_a_reader_s_answers_one_at_a_time_are_those_of_training(trained_reader, questions, name):
+    few = questions.served._replace(examples=questions.served.examples[:60])
+    runtime = runtimes.build(name, few, "float32", 2)
+    outputs = [runtime.call(example) for example in few.examples]
+    written = json.loads((trained_reader / "run/predictions.json").read_text())
+    splits = questions.splits
+    from dawnbench_tf.data import question_pipeline
+
+    first = question_pipeline.first(splits, 60)
+    found = scores.predictions(question_pipeline.together(outputs, first), first)
+    assert found == {key: written[key] for key in found} and len(found) == 60
+    assert 0 <= questions.score(outputs, 60)["f1Score"] <= 1
+
+
+def test_a_reader_is_timed_by_the_same_command(trained_reader, tmp_path):
+    flags = ("--runtime=function", "--examples=20", "--passes=1", f"--output_dir={tmp_path}")
+    done = infer(trained_reader, *flags)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "not an entry (only 20 of 600 examples were timed; f1Score is" in done.stdout
+    assert (tmp_path / "not_an_entry").is_dir()
+
+
+def test_the_accuracy_decides_before_the_speed():
+    class Task:
+        highest = 100.0
+
+    made = runtimes.Runtime(None, 1)
+    kept = Trial("onnx", "float32", made, p50=2.0, metric=94.0)
+    rows = [
+        Trial("litert", "int8", made, p50=1.0, metric=93.7),
+        kept,
+        Trial("keras", "float32", made, p50=50.0, metric=94.1),
+        Trial("xla", "float32", None, "not here"),
+    ]
+    assert trials.best(rows, Task) is kept
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--model=nowhere"], "--model=nowhere: is no folder; should be the --output_dir"),
+        (["--model=."], ".: holds no run.json; should be the --output_dir of a training run"),
+        (["--model="], "--model=: should be the --output_dir of a training run"),
+        (["--task=squad"], "--task=squad: run holds a run of digits"),
+        (["--task=cifar"], "flag --task=cifar"),
+        (["--threads=4096"], "--threads=4096: should be at most the "),
+        (["--runtime=lite"], "flag --runtime=lite"),
+        (["--runtime=litert", "--numerics=bfloat16"], "--numerics=bfloat16: litert has only float"),
+        (["--instance=p9.huge"], "--instance=p9.huge: is not known; --instance=? lists those"),
+        (["--instance=p3.2xlarge", "--cost_per_hour=1"], "and --cost_per_hour both give a price"),
+        (["--cost_per_hour=-1"], "--cost_per_hour=-1.0: should be at least 0"),
+        (["--batch_sizes=0"], "--batch_sizes=0: should be at least 1"),
+    ],
+)
+def test_bad_input_is_one_line(trained_digits, flags, words):
+    done = infer(trained_digits, *flags)
+    last = [line for line in done.stderr.strip().splitlines() if not line.startswith("loading")]
+    assert done.returncode == 1 and len(last) <= 2 and words in last[-1], done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["model.keras", "model.h5", "model.pkl", "saved_model.pb"])
+def test_a_model_file_is_refused_and_not_opened(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\x80\x04cposix\nsystem\n(S'touch owned'\ntR.")
+    done = infer(tmp_path, model=name)
+    words = f"--model={name}: is a file; models are not opened from files, which may hold code"
+    assert done.returncode == 1 and words in done.stderr and not (tmp_path / "owned").exists()
+
+
+def spoil(run, what):
+    """Damages a run's weights."""
+    checkpoints = sorted(run.glob("checkpoint-*"))
+    if what == "missing":
+        for path in checkpoints:
+            shutil.rmtree(path)
+        return
+    for file in checkpoints[-1].glob("variables.data*"):
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 2])
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("missing", "holds no checkpoint"), ("truncated", "damaged or of another model")],
+)
+def test_weights_that_are_not_all_there_are_refused(trained_digits, tmp_path, what, words):
+    shutil.copytree(trained_digits / "run", tmp_path / "run")
+    spoil(tmp_path / "run", what)
+    done = infer(tmp_path, "--runtime=function")
+    assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_weights_of_another_model_are_refused(trained_digits, tmp_path):
+    shutil.copytree(trained_digits / "run", tmp_path / "run")
+    path = tmp_path / "run/run.json"
+    recipe = json.loads(path.read_text())
+    path.write_text(json.dumps({**recipe, "model": "resnet20_v1_pad"}))
+    done = infer(tmp_path, "--runtime=function")
+    assert done.returncode == 1 and "damaged or of another model" in done.stderr
+
+
+def test_an_interrupt_is_one_line_and_writes_nothing(trained_digits, tmp_path):
+    shutil.copytree(trained_digits / "run", tmp_path / "run")
+    command = [sys.executable, "-m", "dawnbench_tf.infer", "--model=run", "--runtime=keras"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if "pass 1 of 3" in line:
+            time.sleep(1)
+            process.send_signal(signal.SIGINT)
+            break
+    rest = process.communicate(timeout=60)[0] or ""
+    assert process.returncode == 130
+    assert not (tmp_path / "run/digits/inference").exists() and "Traceback" not in rest
