@@ -127,6 +127,7 @@ def define() -> None:
 
 
 def main(argv):
+    options.end_quietly()
     action, paths = "".join(argv[1:2]), [Path(name) for name in argv[2:]]
     try:
         if action == "validate" and paths:

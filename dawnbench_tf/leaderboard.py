@@ -91,6 +91,7 @@ def define() -> None:
 
 
 def main(argv):
+    options.end_quietly()
     values = flags.FLAGS
     try:
         until = _date(values.until)

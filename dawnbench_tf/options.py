@@ -4,6 +4,7 @@ The only module besides the commands that knows about flags. No TensorFlow: a wr
 answered before it is imported.
 """
 
+import signal
 import sys
 import types
 from dataclasses import dataclass, fields, replace
@@ -174,6 +175,12 @@ def read() -> tuple[Recipe, RunOptions]:
     except ValueError as error:
         raise Refusal(f"--model={recipe.model}: {error}") from None
     return recipe, read_as(RunOptions)
+
+
+def end_quietly() -> None:
+    """Lets Ctrl-C, and a reader that has seen enough, end a command without a traceback."""
+    for number in (signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def exit_with(line: str, status: int = 1):

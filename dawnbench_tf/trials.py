@@ -45,8 +45,8 @@ def run(serving, numerics: str, threads: int, sample: int, progress=print) -> li
     times = {number: [] for number, trial in enumerate(trials) if trial.made}
     outputs = {}
     for turn in range(ROUNDS):
+        progress(f"round {turn + 1} of {ROUNDS}: {len(examples)} examples through each runtime")
         for number in times:
-            progress(f"round {turn + 1} of {ROUNDS}: {trials[number].runtime}")
             found = latency.measure(trials[number].made.call, examples, passes=1)
             times[number].append(found.seconds)
             outputs[number] = found.outputs

@@ -8,6 +8,6 @@ make_venv "[test]"
 .venv/bin/ruff format --check --quiet . || fail "some files are not formatted; run .venv/bin/ruff format"
 .venv/bin/ruff check --quiet .
 if [ $# -eq 0 ]; then
-    TF_USE_LEGACY_KERAS=0 .venv/bin/python -m pytest -q -n 2 tests/models tests/conformance/test_catalog.py
+    TF_USE_LEGACY_KERAS=0 .venv/bin/python -m pytest -q -n 2 --dist worksteal tests/models tests/conformance/test_catalog.py
 fi
-exec .venv/bin/python -m pytest -q -n 2 "$@"
+exec .venv/bin/python -m pytest -q -n 2 --dist worksteal "$@"

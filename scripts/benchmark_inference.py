@@ -1,0 +1,211 @@
+"""Latency at batch 1: `infer --runtime=auto` against ONNX Runtime and PyTorch, in turn.
+
+    .venv/bin/pip install -c constraints.txt -e ".[bench]"
+    .venv/bin/python scripts/benchmark_inference.py [THREADS ...]
+
+Each network is trained for an epoch on the digits; PyTorch's has the same layers and weights, and
+its logits are checked. All sides time the same images, one at a time, round after round, in one
+process. Prints a table; writes docs/inference.png.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+NETWORKS = ("resnet56_tf", "resnet164_nb_tf", "resnet164_b_tf", "resnet9")
+SIDES = ("ours, auto", "ours, float32", "ONNX Runtime", "PyTorch traced", "PyTorch eager")
+ROUNDS, IMAGES = 5, 100
+
+
+def in_pytorch(model):
+    """A PyTorch module that does what a Keras classifier's layers do, one after the other."""
+    import torch
+    from torch import nn
+    from torch.nn import functional
+
+    def conv(layer):
+        kernel, stride = layer.kernel_size[0], layer.strides[0]
+        made = nn.Conv2d(layer.input_shape[-1], layer.filters, kernel, stride, bias=layer.use_bias)
+        weights = layer.get_weights()
+        made.weight.data = torch.tensor(weights[0].transpose(3, 2, 0, 1))
+        if layer.use_bias:
+            made.bias.data = torch.tensor(weights[1])
+        size = layer.input_shape[1]
+        missing = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+        if layer.padding == "valid" or not missing:
+            return made
+        if missing % 2 == 0:
+            made.padding = (missing // 2, missing // 2)
+            return made
+        return nn.Sequential(nn.ZeroPad2d((missing // 2, -(-missing // 2)) * 2), made)
+
+    def norm(layer):
+        made = nn.BatchNorm2d(layer.input_shape[-1], eps=layer.epsilon)
+        names = ("weight", "bias", "running_mean", "running_var")
+        for name, value in zip(names, layer.get_weights(), strict=True):
+            getattr(made, name).data = torch.tensor(value)
+        return made
+
+    def dense(layer):
+        made = nn.Linear(layer.input_shape[-1], layer.units, bias=layer.use_bias)
+        for name, value in zip(("weight", "bias"), layer.get_weights(), strict=False):
+            getattr(made, name).data = torch.tensor(value.T)
+        return made
+
+    class Call(nn.Module):
+        def __init__(self, function):
+            super().__init__()
+            self.function = function
+
+        def forward(self, *inputs):
+            return self.function(*inputs)
+
+    def channels(layer):
+        missing = layer.channels - layer.input_shape[-1]
+        sides = (0, 0, 0, 0, missing // 2, missing - missing // 2)
+        return Call(lambda x: functional.pad(x, sides))
+
+    kinds = {
+        "InputLayer": lambda layer: nn.Identity(),
+        "Conv2D": conv,
+        "BatchNormalization": norm,
+        "Dense": dense,
+        "LeakyReLU": lambda layer: nn.LeakyReLU(float(layer.alpha)),
+        "Activation": lambda layer: nn.ReLU(),
+        "Add": lambda layer: Call(lambda a, b: a + b),
+        "AveragePooling2D": lambda layer: nn.AvgPool2d(layer.pool_size[0]),
+        "MaxPooling2D": lambda layer: nn.MaxPool2d(layer.pool_size[0]),
+        "GlobalAveragePooling2D": lambda layer: Call(lambda x: x.mean((2, 3))),
+        "GlobalMaxPooling2D": lambda layer: Call(lambda x: x.amax((2, 3))),
+        "Rescaling": lambda layer: Call(lambda x: x * layer.scale + layer.offset),
+        "PadChannels": channels,
+    }
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.made = nn.ModuleList(kinds[type(layer).__name__](layer) for layer in model.layers)
+            places = {layer.name: place for place, layer in enumerate(model.layers)}
+            self.sources = [
+                [places[t._keras_history.layer.name] for t in _inputs(layer)]
+                for layer in model.layers
+            ]
+
+        def forward(self, x):
+            values = []
+            for module, sources in zip(self.made, self.sources, strict=True):
+                values.append(module(*[values[place] for place in sources] if sources else [x]))
+            return values[-1]
+
+    return Network().eval()
+
+
+def _inputs(layer):
+    if type(layer).__name__ == "InputLayer":
+        return []
+    return layer.input if isinstance(layer.input, list) else [layer.input]
+
+
+def sides(found, threads):
+    """What is timed: name -> call; and which runtime `auto` took."""
+    import torch
+
+    from dawnbench_tf import runtimes, trials
+
+    tried = trials.run(found, "", threads, 100, lambda text: None)
+    best = trials.best(tried, found.task)
+    float32 = [it for it in tried if it.made and it.numerics == "float32"]
+    torch.set_num_threads(threads)
+    network = in_pytorch(found.served.build("float32"))
+    (image,) = found.served.examples[0]
+    example = torch.tensor(image.transpose(0, 3, 1, 2)).contiguous(
+        memory_format=torch.channels_last
+    )
+    with torch.inference_mode():
+        theirs = network(example).numpy()
+        traced = torch.jit.optimize_for_inference(torch.jit.trace(network, example))
+    ours = runtimes.build("function", found.served, "float32", threads).call((image,))
+    if np.abs(theirs - ours).max() > 1e-4 * np.abs(ours).max():
+        raise SystemExit("the two networks are not the same")
+
+    def of(module):
+        def call(example):
+            with torch.inference_mode():
+                return module(torch.from_numpy(example[0]).permute(0, 3, 1, 2))
+
+        return call
+
+    onnx = next(it for it in float32 if it.runtime == "onnx")
+    fastest = min(float32, key=lambda it: it.p50)
+    calls = (best.made.call, fastest.made.call, onnx.made.call, of(traced), of(network))
+    return dict(zip(SIDES, calls, strict=True)), best, fastest
+
+
+def main(thread_counts=(1, 2)):
+    """Trains, times, prints, draws."""
+    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    print(f"{'network':16} threads  " + "  ".join(f"{side:>14}" for side in SIDES) + "  ms, p50")
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for network in NETWORKS:
+            run = Path(folder, network)
+            command = [sys.executable, "-m", "dawnbench_tf.train", f"--model={network}"]
+            flags = ("--recipe=digits/resnet8", "--epochs=1", f"--output_dir={run}")
+            subprocess.run([*command, *flags], capture_output=True)
+            for threads in thread_counts:
+                command = [sys.executable, __file__, str(run), str(threads)]
+                done = subprocess.run(command, capture_output=True, text=True)
+                if done.returncode:
+                    raise SystemExit(done.stderr[-2000:])
+                *medians, note = done.stdout.splitlines()[-1].split("\t")
+                rows.append((f"{network}\n{threads} threads", [float(it) for it in medians]))
+                cells = "  ".join(f"{float(it):14.3f}" for it in medians)
+                print(f"{network:16} {threads:7}  {cells}  {note}", flush=True)
+    draw(rows)
+
+
+def one(run, threads):
+    """One network at one number of threads, in a process of its own that stays on its CPUs."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    from dawnbench_tf import latency, serving
+
+    found = serving.load(Path(run))
+    calls, best, fastest = sides(found, threads)
+    times = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            timed = latency.measure(call, found.served.examples[:IMAGES], 1)
+            times[name].append(timed.percentile(50) * 1e3)
+    medians = "\t".join(f"{np.median(times[name]):.6g}" for name in SIDES)
+    note = f"auto: {best.runtime} {best.numerics}; float32: {fastest.runtime}"
+    print(f"{medians}\t{note}")
+
+
+def draw(rows) -> None:
+    """The table as a picture, docs/inference.png."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.5), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    width = 0.8 / len(SIDES)
+    for number, side in enumerate(SIDES):
+        places = np.arange(len(rows)) + width * (number - (len(SIDES) - 1) / 2)
+        axes.bar(places, [medians[number] for _, medians in rows], width, label=side)
+    axes.set_xticks(range(len(rows)), [name for name, _ in rows], fontsize=7)
+    axes.set(yscale="log", ylabel="ms for one image (median)")
+    axes.legend(ncols=len(SIDES), fontsize=8, loc="upper center")
+    axes.set_ylim(top=axes.get_ylim()[1] * 2)
+    axes.grid(axis="y", alpha=0.3)
+    figure.savefig(Path(__file__).parents[1] / "docs" / "inference.png")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and Path(sys.argv[1]).is_dir():
+        one(sys.argv[1], int(sys.argv[2]))
+    else:
+        main(*([tuple(map(int, sys.argv[1:]))] if sys.argv[1:] else []))
