@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from dawnbench_tf import entry as entries
+from dawnbench_tf import entry as entry_files
 from dawnbench_tf import entry_source, tasks
 from dawnbench_tf.entry import Entry
 from dawnbench_tf.entry_source import Unreadable, shown
@@ -94,7 +94,7 @@ def read_tree(root: Path) -> tuple[list[Result], list[str]]:
     for path in entry_source.find(root, problems):
         if path.suffix == ".json" and path.parent.parent.name in tasks.RANKED:
             try:
-                found.append(of(entries.read(path)))
+                found.append(of(entry_files.read(path)))
             except Unreadable as error:
                 problems.append(error.violation)
     return found, [str(problem) for problem in problems]

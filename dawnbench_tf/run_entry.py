@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from dawnbench_tf import entry as entries
+from dawnbench_tf import entry as entry_files
 from dawnbench_tf import tasks
 from dawnbench_tf.clock import DAWNBENCH
 from dawnbench_tf.entry import Entry
@@ -127,11 +127,11 @@ def write(folder: Path, entry: Entry, reasons: tuple[str, ...] = ()) -> tuple[Pa
 
     `reasons` are such as the entry itself does not show.
     """
-    reasons = [*reasons, *(violation.text for violation in entries.violations(entry))]
+    reasons = [*reasons, *(violation.text for violation in entry_files.violations(entry))]
     if not reasons:
-        return entries.write(folder, entry), []
+        return entry_files.write(folder, entry), []
     kept = replace(entry, misc={**entry.misc, "violations": reasons})
-    return entries.put(folder / NOT_RANKED, kept), reasons
+    return entry_files.put(folder / NOT_RANKED, kept), reasons
 
 
 def summary(entry: Entry, timer) -> str:

@@ -60,6 +60,11 @@ def test_a_good_entry_breaks_no_rule(tmp_path, kind):
     assert entries.violations(tmp_path) == (1, [])
 
 
+def test_inference_just_at_the_threshold_is_good_enough(tmp_path):
+    put(tmp_path, kind="inference", top1Accuracy=94.0)
+    assert not found(tmp_path)
+
+
 HEAD = "epoch\thours\ttop1Accuracy\n"
 TRAINING = [  # rule, line, words; what is changed
     ("required", 1, "author is not given", {"author": ...}),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dawnbench_tf import entry as entries
+from dawnbench_tf import entry as entry_files
 from dawnbench_tf import entry_source, tasks
 from dawnbench_tf.entry import Entry
 
@@ -36,7 +36,7 @@ def made(dataset="CIFAR10", kind="train", **changes):
 
 def test_published_oddities_are_read():
     read = {
-        path.stem: entries.read(path)
+        path.stem: entry_files.read(path)
         for path in entry_source.find(ODD, [])
         if path.suffix == ".json"
     }
@@ -55,13 +55,13 @@ def test_published_oddities_are_read():
 
 @pytest.mark.parametrize("path", sorted(ODD.rglob("*.json")), ids=lambda path: path.stem)
 def test_a_published_entry_is_written_in_the_form_and_reads_the_same(tmp_path, path):
-    read = replace(entries.read(path), name=NAME)  # three of them have names of their own kind
+    read = replace(entry_files.read(path), name=NAME)  # three of them have names of their own kind
     if read.metric == 82.52085997573373:
-        with pytest.raises(entries.Invalid, match="should be a fraction, 0 to 1"):
-            entries.write(tmp_path, read)
+        with pytest.raises(entry_files.Invalid, match="should be a fraction, 0 to 1"):
+            entry_files.write(tmp_path, read)
         assert not list(tmp_path.iterdir())
         return
-    assert entries.read(entries.write(tmp_path, read)) == read
+    assert entry_files.read(entry_files.write(tmp_path, read)) == read
 
 
 numbers = st.floats(0.001, 1e6)
@@ -86,14 +86,14 @@ def test_what_is_written_reads_the_same(tmp_path_factory, dataset, kind, text, p
     if kind == "inference":
         figures = {"latency": hours, "cost": price, "metric": ranking.highest}
     entry = made(dataset, kind, author=text, model=text, misc=misc, **figures)
-    assert entries.read(entries.write(tmp_path_factory.mktemp("tree"), entry)) == entry
+    assert entry_files.read(entry_files.write(tmp_path_factory.mktemp("tree"), entry)) == entry
 
 
 def test_unknown_keys_are_kept(tmp_path):
     entry = made(other={"usedBlacklist": True, "commitHash": "abc"})
-    path = entries.write(tmp_path, entry)
+    path = entry_files.write(tmp_path, entry)
     assert json.loads(path.read_text())["usedBlacklist"] is True
-    assert entries.read(path).other == entry.other
+    assert entry_files.read(path).other == entry.other
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,6 @@ def test_unknown_keys_are_kept(tmp_path):
     ],
 )
 def test_what_breaks_the_form_is_not_written(tmp_path, changes, words):
-    with pytest.raises(entries.Invalid, match=words.replace("(", r"\(")):
-        entries.write(tmp_path, made(**changes))
+    with pytest.raises(entry_files.Invalid, match=words.replace("(", r"\(")):
+        entry_files.write(tmp_path, made(**changes))
     assert not list(tmp_path.iterdir())

@@ -45,6 +45,8 @@ def test_one_s_own_is_ranked_among_the_published_at_another_threshold(tmp_path):
 def test_until_threshold_and_csv(tmp_path):
     early = json.loads(run("--until=2017-12-31", "--json").stdout)
     assert all(row["date"] <= "2017-12-31" for t in early for row in t["rows"]) and early
+    (day,) = {row["date"] for t in early for row in t["rows"] if row["date"] > "2017-12-01"}
+    assert json.loads(run(f"--until={day}", "--json").stdout) == early  # the day itself counts
     write(tmp_path, model="=1+1")
     done = run(tmp_path, "--dataset=CIFAR10", "--threshold=93", "--csv")
     header, first, *_ = done.stdout.splitlines()

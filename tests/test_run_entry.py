@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dawnbench_tf import entry as entries
+from dawnbench_tf import entry as entry_files
 from dawnbench_tf import recipes, run_entry, tasks
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.tta import TimeToAccuracy
@@ -80,8 +80,8 @@ def test_the_original_submission_tests_would_pass(tmp_path):
 
 
 def test_a_price_that_is_not_known_is_left_out():
-    assert "costPerHour" not in entries.texts(entry())[0]
-    assert '"costPerHour": 0.5' in entries.texts(entry(cost_per_hour=0.5))[0]
+    assert "costPerHour" not in entry_files.texts(entry())[0]
+    assert '"costPerHour": 0.5' in entry_files.texts(entry(cost_per_hour=0.5))[0]
 
 
 def test_misc_holds_what_reviewers_asked_for():
@@ -89,7 +89,7 @@ def test_misc_holds_what_reviewers_asked_for():
     assert misc["recipe"]["learning_rate"] == 0.1 and misc["recipe"]["weight_decay"] == 5e-4
     assert misc["gitRevision"] == "abc" and misc["seed"] == 0 and misc["testExamples"] == 10_000
     assert misc["versions"] == {"tensorflow": "2.20.0"} and "clockSeconds" in misc
-    assert not entries.violations(entry(), entries.Grade.REVIEW)
+    assert not entry_files.violations(entry(), entry_files.Grade.REVIEW)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_may_not_be_ranked_is_kept_apart_with_the_reason(tmp_path, values, 
 
 def test_a_threshold_of_one_s_own_does_not_lower_the_task_s():
     recipe = replace(RECIPE, threshold=90.0)
-    (violation,) = entries.violations(entry((93.0,), recipe))
+    (violation,) = entry_files.violations(entry((93.0,), recipe))
     assert violation.text == "top1Accuracy never reached 94; its best is 93"
 
 
