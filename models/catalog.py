@@ -12,7 +12,7 @@ Names decode by family; two that train differently never share one.
     wrn_{depth}_{widen}      wide ResNets
     resnext{depth}_{c}x{d}d  ResNeXts of c groups of d filters
     densenet_bc_{L}_{k}      DenseNets-BC of depth L and growth rate k
-    bidaf, bidaf_{hidden}    the reader of the SQuAD entries; narrower, for qa_mini
+    bidaf, bidaf_{hidden}    the reader of the SQuAD entries; narrower, no dropout, for qa_mini
     resnet9, _whitened       David Page's of the 24 epochs, and of the 10 epochs
     resnet{depth}_cifar      v1.5 of four stages behind a 3x3 stem (with basic blocks: v1)
     resnet{depth}_v1         four stages, ImageNet: the stride in a bottleneck's first 1x1
@@ -199,7 +199,7 @@ _ROWS = (
         _SEO,
         (
             ("bidaf", {}, 2_570_919, None),
-            ("bidaf_50", {"hidden": 50, "character_filters": 50}, 715_769, None),
+            ("bidaf_50", {"hidden": 50, "character_filters": 50, "dropout": 0.0}, 715_769, None),
         ),
     ),
     *_rows(

@@ -15,93 +15,100 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
 
 NETWORKS = ("resnet56_tf", "resnet164_nb_tf", "resnet164_b_tf", "resnet9")
 SIDES = ("ours, auto", "ours, float32", "ONNX Runtime", "PyTorch traced", "PyTorch eager")
 ROUNDS, IMAGES = 5, 100
 
 
-def in_pytorch(model):
-    """A PyTorch module that does what a Keras classifier's layers do, one after the other."""
-    import torch
-    from torch import nn
-    from torch.nn import functional
+class Call(nn.Module):
+    """A function as a module."""
 
-    def conv(layer):
-        kernel, stride = layer.kernel_size[0], layer.strides[0]
-        made = nn.Conv2d(layer.input_shape[-1], layer.filters, kernel, stride, bias=layer.use_bias)
-        weights = layer.get_weights()
-        made.weight.data = torch.tensor(weights[0].transpose(3, 2, 0, 1))
-        if layer.use_bias:
-            made.bias.data = torch.tensor(weights[1])
-        size = layer.input_shape[1]
-        missing = max((-(-size // stride) - 1) * stride + kernel - size, 0)
-        if layer.padding == "valid" or not missing:
-            return made
-        if missing % 2 == 0:
-            made.padding = (missing // 2, missing // 2)
-            return made
-        return nn.Sequential(nn.ZeroPad2d((missing // 2, -(-missing // 2)) * 2), made)
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
 
-    def norm(layer):
-        made = nn.BatchNorm2d(layer.input_shape[-1], eps=layer.epsilon)
-        names = ("weight", "bias", "running_mean", "running_var")
-        for name, value in zip(names, layer.get_weights(), strict=True):
-            getattr(made, name).data = torch.tensor(value)
+    def forward(self, *inputs):
+        """Calls it."""
+        return self.function(*inputs)
+
+
+def _conv(layer):
+    kernel, stride = layer.kernel_size[0], layer.strides[0]
+    made = nn.Conv2d(layer.input_shape[-1], layer.filters, kernel, stride, bias=layer.use_bias)
+    weights = layer.get_weights()
+    made.weight.data = torch.tensor(weights[0].transpose(3, 2, 0, 1))
+    if layer.use_bias:
+        made.bias.data = torch.tensor(weights[1])
+    size = layer.input_shape[1]
+    missing = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+    if layer.padding == "valid" or not missing:
         return made
-
-    def dense(layer):
-        made = nn.Linear(layer.input_shape[-1], layer.units, bias=layer.use_bias)
-        for name, value in zip(("weight", "bias"), layer.get_weights(), strict=False):
-            getattr(made, name).data = torch.tensor(value.T)
+    if missing % 2 == 0:
+        made.padding = (missing // 2, missing // 2)
         return made
+    return nn.Sequential(nn.ZeroPad2d((missing // 2, -(-missing // 2)) * 2), made)
 
-    class Call(nn.Module):
-        def __init__(self, function):
-            super().__init__()
-            self.function = function
 
-        def forward(self, *inputs):
-            return self.function(*inputs)
+def _norm(layer):
+    made = nn.BatchNorm2d(layer.input_shape[-1], eps=layer.epsilon)
+    names = ("weight", "bias", "running_mean", "running_var")
+    for name, value in zip(names, layer.get_weights(), strict=True):
+        getattr(made, name).data = torch.tensor(value)
+    return made
 
-    def channels(layer):
-        missing = layer.channels - layer.input_shape[-1]
-        sides = (0, 0, 0, 0, missing // 2, missing - missing // 2)
-        return Call(lambda x: functional.pad(x, sides))
 
-    kinds = {
-        "InputLayer": lambda layer: nn.Identity(),
-        "Conv2D": conv,
-        "BatchNormalization": norm,
-        "Dense": dense,
-        "LeakyReLU": lambda layer: nn.LeakyReLU(float(layer.alpha)),
-        "Activation": lambda layer: nn.ReLU(),
-        "Add": lambda layer: Call(lambda a, b: a + b),
-        "AveragePooling2D": lambda layer: nn.AvgPool2d(layer.pool_size[0]),
-        "MaxPooling2D": lambda layer: nn.MaxPool2d(layer.pool_size[0]),
-        "GlobalAveragePooling2D": lambda layer: Call(lambda x: x.mean((2, 3))),
-        "GlobalMaxPooling2D": lambda layer: Call(lambda x: x.amax((2, 3))),
-        "Rescaling": lambda layer: Call(lambda x: x * layer.scale + layer.offset),
-        "PadChannels": channels,
-    }
+def _dense(layer):
+    made = nn.Linear(layer.input_shape[-1], layer.units, bias=layer.use_bias)
+    for name, value in zip(("weight", "bias"), layer.get_weights(), strict=False):
+        getattr(made, name).data = torch.tensor(value.T)
+    return made
 
-    class Network(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.made = nn.ModuleList(kinds[type(layer).__name__](layer) for layer in model.layers)
-            places = {layer.name: place for place, layer in enumerate(model.layers)}
-            self.sources = [
-                [places[t._keras_history.layer.name] for t in _inputs(layer)]
-                for layer in model.layers
-            ]
 
-        def forward(self, x):
-            values = []
-            for module, sources in zip(self.made, self.sources, strict=True):
-                values.append(module(*[values[place] for place in sources] if sources else [x]))
-            return values[-1]
+def _pad_channels(layer):
+    missing = layer.channels - layer.input_shape[-1]
+    sides = (0, 0, 0, 0, missing // 2, missing - missing // 2)
+    return Call(lambda x: functional.pad(x, sides))
 
-    return Network().eval()
+
+LAYERS = {  # Keras's: PyTorch's
+    "InputLayer": lambda layer: nn.Identity(),
+    "Conv2D": _conv,
+    "BatchNormalization": _norm,
+    "Dense": _dense,
+    "PadChannels": _pad_channels,
+    "LeakyReLU": lambda layer: nn.LeakyReLU(float(layer.alpha)),
+    "Activation": lambda layer: nn.ReLU(),
+    "Add": lambda layer: Call(lambda a, b: a + b),
+    "AveragePooling2D": lambda layer: nn.AvgPool2d(layer.pool_size[0]),
+    "MaxPooling2D": lambda layer: nn.MaxPool2d(layer.pool_size[0]),
+    "GlobalAveragePooling2D": lambda layer: Call(lambda x: x.mean((2, 3))),
+    "GlobalMaxPooling2D": lambda layer: Call(lambda x: x.amax((2, 3))),
+    "Rescaling": lambda layer: Call(lambda x: x * layer.scale + layer.offset),
+}
+
+
+class Network(nn.Module):
+    """What the layers of a Keras classifier do, in PyTorch, with their weights."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.made = nn.ModuleList(LAYERS[type(layer).__name__](layer) for layer in model.layers)
+        places = {layer.name: place for place, layer in enumerate(model.layers)}
+        self.sources = [
+            [places[tensor._keras_history.layer.name] for tensor in _inputs(layer)]
+            for layer in model.layers
+        ]
+
+    def forward(self, x):
+        """Images, NCHW, to logits."""
+        values = []
+        for module, sources in zip(self.made, self.sources, strict=True):
+            values.append(module(*[values[place] for place in sources] if sources else [x]))
+        return values[-1]
 
 
 def _inputs(layer):
@@ -112,15 +119,13 @@ def _inputs(layer):
 
 def sides(found, threads):
     """What is timed: name -> call; and which runtime `auto` took."""
-    import torch
-
     from dawnbench_tf import runtimes, trials
 
     tried = trials.run(found, "", threads, 100, lambda text: None)
     best = trials.best(tried, found.task)
     float32 = [it for it in tried if it.made and it.numerics == "float32"]
     torch.set_num_threads(threads)
-    network = in_pytorch(found.served.build("float32"))
+    network = Network(found.served.build("float32")).eval()
     (image,) = found.served.examples[0]
     example = torch.tensor(image.transpose(0, 3, 1, 2)).contiguous(
         memory_format=torch.channels_last

@@ -88,13 +88,13 @@ def generate(count: int, seed: int, name: str) -> bytes:
 
 
 def _paragraph(rng, name):
-    people = rng.sample(_PEOPLE, 3)
+    people = rng.sample(_PEOPLE, 4)
     pools = {
-        pool: rng.sample(values, 3) for pool, values in _POOLS.items()
+        pool: rng.sample(values, 4) for pool, values in _POOLS.items()
     }  # no value is said twice
     told = []
     for sentences, questions in rng.sample(_FACTS, 2):
-        for i, person in enumerate(people[: rng.randint(2, 3)]):
+        for i, person in enumerate(people[: rng.randint(3, 4)]):
             values = {pool: taken[i] for pool, taken in pools.items()} | {"person": person}
             told.append((rng.choice(sentences).format(**values), values, questions))
     rng.shuffle(told)

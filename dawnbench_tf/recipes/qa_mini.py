@@ -11,7 +11,7 @@ BIDAF = Recipe(
     optimizer="adam",
     learning_rate=0.002,
     average=0.99,
-    bucket_boundaries=(42, 60),
+    bucket_boundaries=(60, 80),
 )
 
 RECIPES = (BIDAF,)
