@@ -77,7 +77,8 @@ def _of_integers(content, served):
     with tempfile.TemporaryDirectory() as folder:
         whole, ready, small = (Path(folder, name) for name in ("whole", "ready", "small"))
         whole.write_bytes(content)
-        shape_inference.quant_pre_process(str(whole), str(ready))
+        # All shapes are known; the symbolic inference left out would need sympy besides.
+        shape_inference.quant_pre_process(str(whole), str(ready), skip_symbolic_shape=True)
         quantization.quantize_static(str(ready), str(small), reader, per_channel=True)
         return small.read_bytes()
 

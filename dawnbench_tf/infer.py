@@ -8,6 +8,7 @@ written to the run's folder. Exit status: 0, or 1 for bad input.
 
 import os
 import resource
+import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,6 +53,7 @@ class Options:
 
 
 def main(_):
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         chosen = options.read_as(Options)
         if chosen.instance == "?":
@@ -60,8 +62,12 @@ def main(_):
         return infer(_checked(chosen))
     except Refusal as refusal:
         options.exit_with(str(refusal))
-    except KeyboardInterrupt:
-        options.exit_with("interrupted; nothing was written", 130)
+
+
+def _interrupt(number, frame):
+    """Ends at once: there is nothing to save, and TensorFlow may swallow an exception."""
+    print("infer.py: interrupted; no entry was written", file=sys.stderr, flush=True)
+    os._exit(128 + number)
 
 
 def _checked(chosen):

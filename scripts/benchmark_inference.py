@@ -20,7 +20,14 @@ from torch import nn
 from torch.nn import functional
 
 NETWORKS = ("resnet56_tf", "resnet164_nb_tf", "resnet164_b_tf", "resnet9")
-SIDES = ("ours, auto", "ours, float32", "ONNX Runtime", "PyTorch traced", "PyTorch eager")
+SIDES = (
+    "ours, auto",
+    "ours, float32",
+    "ONNX Runtime",
+    "torch traced",
+    "torch compiled",
+    "torch eager",
+)
 ROUNDS, IMAGES = 5, 100
 
 
@@ -55,9 +62,11 @@ def _conv(layer):
 
 def _norm(layer):
     made = nn.BatchNorm2d(layer.input_shape[-1], eps=layer.epsilon)
+    values = (layer.gamma, layer.beta, layer.moving_mean, layer.moving_variance)
     names = ("weight", "bias", "running_mean", "running_var")
-    for name, value in zip(names, layer.get_weights(), strict=True):
-        getattr(made, name).data = torch.tensor(value)
+    for name, value in zip(names, values, strict=True):
+        if value is not None:
+            getattr(made, name).data = torch.tensor(value.numpy())
     return made
 
 
@@ -133,6 +142,8 @@ def sides(found, threads):
     with torch.inference_mode():
         theirs = network(example).numpy()
         traced = torch.jit.optimize_for_inference(torch.jit.trace(network, example))
+        compiled = torch.compile(network)  # needs a C++ compiler
+        compiled(example)
     ours = runtimes.build("function", found.served, "float32", threads).call((image,))
     if np.abs(theirs - ours).max() > 1e-4 * np.abs(ours).max():
         raise SystemExit("the two networks are not the same")
@@ -146,7 +157,8 @@ def sides(found, threads):
 
     onnx = next(it for it in float32 if it.runtime == "onnx")
     fastest = min(float32, key=lambda it: it.p50)
-    calls = (best.made.call, fastest.made.call, onnx.made.call, of(traced), of(network))
+    calls = (best.made.call, fastest.made.call, onnx.made.call)
+    calls += (of(traced), of(compiled), of(network))
     return dict(zip(SIDES, calls, strict=True)), best, fastest
 
 

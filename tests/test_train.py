@@ -56,10 +56,11 @@ def test_not_reached_says_so_and_is_no_entry(command, tmp_path):
 
 def test_synthetic_data_never_makes_an_entry(command, tmp_path):
     done = command("--synthetic", "--output_dir=out", "--threshold=20")
-    assert done.returncode == 0 and "not an entry (trained on synthetic data" in done.stdout
+    assert done.returncode == 0 and "not an entry (" in done.stdout
+    assert "trained on synthetic data" in done.stdout
     assert not (tmp_path / "out/digits").exists()
     entry = json.loads(next((tmp_path / "out/not_an_entry").glob("*.json")).read_text())
-    assert "trained on synthetic data" in entry["misc"]["violations"]
+    assert "trained on synthetic data" in " ".join(entry["misc"]["violations"])
 
 
 def test_the_same_seed_is_the_same_run_however_many_steps_go_in_one_call(command, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
+from dawnbench_tf.models import cifar_resnets
 
 
 def pad(x, filters, kind, stride):
@@ -124,5 +125,5 @@ def test_parameters_are_he_et_al_s_table_6(depth, millions):
 )
 def test_impossible_arguments_are_refused_in_one_line(args, words):
     with pytest.raises(ValueError, match=re.escape(words)) as error:
-        models.cifar_resnets.build(**args)
+        cifar_resnets.build(**args)
     assert "\n" not in str(error.value)
