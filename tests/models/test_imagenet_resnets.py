@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
+from dawnbench_tf.models import imagenet_resnets
 
 KERAS = tf.keras.layers
 
@@ -172,5 +173,5 @@ def test_parameters_and_multiply_adds_are_the_published(name, millions, billions
 )
 def test_impossible_arguments_are_refused_in_one_line(args, words):
     with pytest.raises(ValueError, match=re.escape(words)) as error:
-        models.imagenet_resnets.build(**args)
+        imagenet_resnets.build(**args)
     assert "\n" not in str(error.value)

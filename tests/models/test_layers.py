@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import layers
+from dawnbench_tf.models import cifar_resnets, layers
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.normal(size=(4, 8, 8, 3)).astype("f")
@@ -77,7 +77,7 @@ def test_survival_of_one_is_exactly_the_plain_network():
         return models.build("resnet56_stochastic", depth=8, input_shape=(8, 8, 3), **args)
 
     def plain(weights):
-        model = models.cifar_resnets.build(depth=8, shortcut="pool_pad", input_shape=(8, 8, 3))
+        model = cifar_resnets.build(depth=8, shortcut="pool_pad", input_shape=(8, 8, 3))
         for ours, theirs in zip(model.trainable_weights, weights, strict=True):
             ours.assign(theirs)
         return model
