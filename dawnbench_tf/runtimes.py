@@ -4,7 +4,8 @@
     logits = runtime.call(example)
 
 Which one is picked matters more than which model. All run code of ours or of a package, never what
-comes with a model: they are built from the recipe's network and a run's weights.
+comes with a model: they are built from the recipe's network and a run's weights. TensorFlow's own
+three use the CPUs that the process may use, settled before its import; the others take `threads`.
 """
 
 import os
