@@ -8,6 +8,7 @@ none of it is written. Plain Python.
 
 import datetime
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,8 +62,12 @@ class Entry:
 
     def first_hit(self, threshold: float | None = None) -> tuple[float, float] | None:
         """Hours and metric of the first row at the threshold, by default the data set's."""
-        at_least = self.ranking.threshold if threshold is None else threshold
-        return next((point for point in self.curve() if point[1] >= at_least), None)
+        return first_hit(self.curve(), self.ranking.threshold if threshold is None else threshold)
+
+
+def first_hit(curve: Iterable[tuple], threshold: float) -> tuple[float, float] | None:
+    """Hours and metric of a curve's first row at the threshold, or past it: the one that counts."""
+    return next((point for point in curve if point[1] >= threshold), None)
 
 
 class Invalid(ValueError):

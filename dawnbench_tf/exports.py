@@ -27,6 +27,11 @@ def concrete(model, served):
     return forward.get_concrete_function()
 
 
+def frozen(model, served):
+    """The same with the weights as constants, so that what follows can fold them."""
+    return convert_variables_to_constants_v2(concrete(model, served), lower_control_flow=False)
+
+
 def flatbuffer(served, numerics: str) -> bytes:
     """The model as LiteRT has it; int8 but for its inputs and outputs if so asked."""
     model = served.build("float32")
@@ -42,14 +47,12 @@ def onnx(served, numerics: str) -> bytes:
     """The model as ONNX has it, through tf2onnx; int8 by ONNX Runtime's own calibration."""
     import tf2onnx
 
-    frozen = convert_variables_to_constants_v2(
-        concrete(served.build("float32"), served), lower_control_flow=False
-    )
+    graph = frozen(served.build("float32"), served)
     with silent():
         made, _ = tf2onnx.convert.from_graph_def(
-            frozen.graph.as_graph_def(),
-            input_names=[tensor.name for tensor in frozen.inputs],
-            output_names=[tensor.name for tensor in frozen.outputs],
+            graph.graph.as_graph_def(),
+            input_names=[tensor.name for tensor in graph.inputs],
+            output_names=[tensor.name for tensor in graph.outputs],
             opset=OPSET,
         )
         content = made.SerializeToString()

@@ -79,13 +79,17 @@ def _cpus():
 
 def has_bfloat16() -> bool:
     """Whether this CPU multiplies bfloat16 itself."""
+    return bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", _cpu_info()))
+
+
+def _cpu_info():
+    """What Linux says of the CPUs; "" elsewhere."""
     info = Path("/proc/cpuinfo")
-    return info.exists() and bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", info.read_text()))
+    return info.read_text() if info.exists() else ""
 
 
 def _cpu_name():
-    info = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
+    found = re.search(r"model name\s*:\s*(.+)", _cpu_info())
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 

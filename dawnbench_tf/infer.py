@@ -146,8 +146,7 @@ def infer(chosen: Options) -> int:
     partial = len(examples) < len(served.examples)
     why = f"only {len(examples)} of {len(served.examples)} examples were timed"
     path, reasons = run_entry.write(output, entry, (why,) if partial else ())
-    kind = "entry" if task.benchmark else "entry of an embedded task, ranked apart"
-    print(f"not an entry ({'; '.join(reasons)}): {path}" if reasons else f"{kind}: {path}")
+    print(run_entry.outcome(task, path, reasons))
     return 0
 
 

@@ -74,7 +74,7 @@ def at(result: Result, threshold: float) -> Result:
     """A training result at some threshold: the first row at it counts. Others as they are."""
     if result.kind != "train":
         return result
-    hours, metric = next((row for row in result.curve if row[1] >= threshold), (None, None))
+    hours, metric = entry_files.first_hit(result.curve, threshold) or (None, None)
     price = result.usd_per_hour
     usd = None if hours is None or price is None else hours * price
     return replace(result, hours=hours, metric=metric, usd=usd)

@@ -134,6 +134,13 @@ def write(folder: Path, entry: Entry, reasons: tuple[str, ...] = ()) -> tuple[Pa
     return entry_files.put(folder / NOT_RANKED, kept), reasons
 
 
+def outcome(task, path: Path, reasons: list[str]) -> str:
+    """What `write` has written, in one line."""
+    if reasons:
+        return f"not an entry ({'; '.join(reasons)}): {path}"
+    return f"{'entry' if task.benchmark else 'entry of an embedded task, ranked apart'}: {path}"
+
+
 def summary(entry: Entry, timer) -> str:
     """What came of a run, in one line: of its own threshold, which need not be the data set's."""
     clock, metric = entry.misc["clockSeconds"], entry.ranking.metric

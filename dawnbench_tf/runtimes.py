@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from dawnbench_tf import exports
 from dawnbench_tf.settings import refuse
@@ -48,9 +47,7 @@ def keras(served: Served, numerics: str, threads: int) -> Runtime:
 def function(served: Served, numerics: str, threads: int) -> Runtime:
     """`tf.function`, weights frozen to constants, so that TensorFlow folds what it can."""
     model = served.build(_precision(numerics))
-    forward = convert_variables_to_constants_v2(
-        exports.concrete(model, served), lower_control_flow=False
-    )
+    forward = exports.frozen(model, served)
 
     def call(example):
         return forward(*map(tf.constant, example))[0].numpy()

@@ -96,8 +96,7 @@ def train(recipe, run, output: Path) -> int:
     evaluate.save(output)
     plots.accuracy_over_time(entry, output / "accuracy.png")
     print(run_entry.summary(entry, timer))
-    kind = "entry" if task.benchmark else "entry of an embedded task, ranked apart"
-    print(f"not an entry ({'; '.join(reasons)}): {path}" if reasons else f"{kind}: {path}")
+    print(run_entry.outcome(task, path, reasons))
     return 0 if timer.reached else 3
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from dawnbench_tf import entries, runtimes, scores, serving, trials
 from dawnbench_tf import entry as entry_files
+from dawnbench_tf import infer as infer_command
 from dawnbench_tf.trials import Trial
 
 
@@ -134,6 +135,12 @@ def test_a_reader_is_timed_by_the_same_command(trained_reader, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     assert "not an entry (only 20 of 600 examples were timed; f1Score is" in done.stdout
     assert (tmp_path / "not_an_entry").is_dir()
+
+
+def test_flags_offer_just_the_runtimes_and_precisions_that_there_are():
+    metadata = infer_command.Options.__dataclass_fields__["numerics"].metadata
+    assert infer_command.RUNTIMES == ("auto", *runtimes.RUNTIMES)
+    assert metadata["choices"] == ("", *runtimes.NUMERICS)
 
 
 def test_the_accuracy_decides_before_the_speed():

@@ -75,7 +75,7 @@ def _templates(style, script):
         lstrip_blocks=True,
     )
     made.filters["public"] = lambda text: _ADDRESS.sub("(address left out)", text)
-    made.globals.update(style=style, script=script, size=(charts.WIDTH, charts.HEIGHT))
+    made.globals.update(style=style, script=script, box=charts.BOX)
     return made
 
 

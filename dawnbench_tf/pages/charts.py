@@ -15,6 +15,13 @@ from dawnbench_tf.results import Result
 
 WIDTH, HEIGHT = 480, 276
 LEFT, RIGHT, TOP, BOTTOM = 70, 14, 28, 42  # margins, for the labels
+BOX = {  # for the template, which draws axes and labels around it
+    "left": LEFT,
+    "right": WIDTH - RIGHT,
+    "bottom": HEIGHT - BOTTOM,
+    "width": WIDTH,
+    "height": HEIGHT,
+}
 _TICKS = MaxNLocator(5, steps=[1, 2, 5, 10])
 _DURATIONS = (  # of ticks, in seconds
     (1, "1 s"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h"), (36000, "10 h"),
