@@ -16,19 +16,25 @@ setup(
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
-    python_requires="==3.11.*",
-    package_data={"dawnbench_tf": ["*.tsv", "pages/*.css", "pages/*.js", "pages/templates/*.html"]},
+    python_requires=">=3.11,<3.14",  # Keras 3.15 has none below, TensorFlow 2.20 none above
+    package_data={
+        "dawnbench_tf.ranking": ["*.tsv"],
+        "dawnbench_tf.ranking.pages": ["*.css", "*.js", "templates/*.html"],
+        "dawnbench_tf.submission": ["*.tsv"],
+    },
+    entry_points={"console_scripts": ["dawnbench = dawnbench_tf.__main__:main"]},
     packages=find_packages(include=["dawnbench_tf", "dawnbench_tf.*"]),  # models/ by its symlink
     install_requires=[
         "absl-py>=1.4,<3",
-        "importlib-resources>=6",  # tensorflow-datasets uses it and does not say so
         "ai-edge-litert>=2,<3",
+        "importlib-resources>=6",  # tensorflow-datasets uses it and does not say so
         "jinja2>=3.1.6,<4",
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
+        "markupsafe>=3,<4",
         "matplotlib>=3.9,<4",
         "numpy>=1.26,<3",
-        "requests>=2.31,<3",
         "scikit-learn>=1.5,<2",
+        "scipy>=1.14,<2",
         "tensorflow>=2.20,<2.21",
         "tensorflow-datasets>=4.9.9,<5",
         "tf-keras>=2.20,<2.21",
@@ -40,6 +46,7 @@ setup(
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],
         "test": [
             "hypothesis>=6,<7",
+            "mypy>=2,<3",
             "pytest>=8,<10",
             "pytest-xdist>=3,<4",
             "ruff>=0.14,<1",

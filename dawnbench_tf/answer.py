@@ -5,57 +5,73 @@
 Exit status: 0, or 1 for bad input.
 """
 
-import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from absl import app, flags, logging
+from dawnbench_tf import flags, tensorflow_env, terminal
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.settings import check, setting
 
-from dawnbench_tf import options
-from dawnbench_tf.settings import Refusal, refuse
+if TYPE_CHECKING:
+    from dawnbench_tf.inference.reader import Answer
 
 
-def define() -> None:
-    """Defines the command's flags."""
-    for name, help_text in (
-        ("model", "--output_dir of a run of a reading task, e.g. qa_mini/bidaf"),
-        ("context_file", "text file, UTF-8, with the passage to answer from; - reads stdin"),
-        ("question", "what to ask"),
-    ):
-        flags.DEFINE_string(name, "", help_text, module_name=sys.argv[0])
-    flags.DEFINE_integer(
-        "most_words", None, "words of the answer, at most", lower_bound=1, module_name=sys.argv[0]
+@dataclass(frozen=True)
+class Options:
+    """What to ask, of which reader."""
+
+    model: str = setting("", "--output_dir of a run of a reading task, e.g. qa_mini/bidaf")
+    context_file: str = setting(
+        "", "text file, UTF-8, with the passage to answer from; - reads stdin"
     )
+    question: str = setting("", "what to ask")
+    most_words: int | None = setting(None, "words of the answer, at most", low=1)
 
-
-def main(_):
-    values = flags.FLAGS
-    try:
+    def __post_init__(self):
+        check(self)
         for name in ("model", "context_file", "question"):
-            if not values[name].value.strip():
+            if not getattr(self, name).strip():
                 refuse(name, "", "is needed; --help shows how")
-        passage = _read(values.context_file)
-        print(show(passage, ask(Path(values.model), passage, values.question, values.most_words)))
+
+
+def main(_: list[str]) -> None:
+    try:
+        options = flags.read(Options)
+        context = _read(options.context_file)
+        answer = ask(Path(options.model), context, options.question, options.most_words)
+        print(show(context, answer))
     except Refusal as refusal:
-        options.exit_with(str(refusal))
+        terminal.exit_with(str(refusal))
 
 
-def ask(folder: Path, passage: str, question: str, most_words: int | None = None):
-    """The answer of the reader in `folder`, a `reader.Answer`. Raises Refusal."""
+def ask(folder: Path, context: str, question: str, most_words: int | None = None) -> "Answer":
+    """The answer of a trained reader.
+
+    Args:
+      folder: `--output_dir` of its training run.
+      context: the text to answer from.
+      question: what is asked.
+      most_words: words of the answer, at most; None: any number.
+
+    Returns:
+      `text`, its place `begin` and `end` in the context, and its `probability`.
+
+    Raises:
+      Refusal: it is no such folder, or damaged, or a text holds no word.
+    """
     if not folder.is_dir():
         refuse("model", folder, "is no folder; should be the --output_dir of a training run")
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"  # as training has it
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    from dawnbench_tf.reader import Reader
-
-    logging.set_verbosity(logging.WARNING)
-    return Reader(folder)(passage, question, most_words)
+    with tensorflow_env.importing():
+        from dawnbench_tf.inference.reader import Reader
+    return Reader(folder)(context, question, most_words)
 
 
-def show(passage: str, answer) -> str:
-    """The answer with its probability, and the passage with it marked."""
+def show(context: str, answer: "Answer") -> str:
+    """The answer with its probability, and the context with it marked."""
     left, right = ("\x1b[1;7m", "\x1b[0m") if sys.stdout.isatty() else (">>>", "<<<")
-    marked = f"{passage[: answer.begin]}{left}{answer.text}{right}{passage[answer.end :]}"
+    marked = f"{context[: answer.begin]}{left}{answer.text}{right}{context[answer.end :]}"
     return f"{answer.text}\nprobability {answer.probability:.3f}\n\n{marked.strip()}"
 
 
@@ -70,5 +86,4 @@ def _read(name):
 
 
 if __name__ == "__main__":
-    define()
-    app.run(main, flags_parser=options.parse)
+    flags.run(main, Options)

@@ -6,7 +6,7 @@ issues 9 and 12). Another rule is another set over the same record.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 
 DAWNBENCH = frozenset({"load", "build", "compile", "train"})
@@ -28,8 +28,10 @@ class Clock:
     {'other': 3.0, 'train': 6.0, 'eval': 1.0}
     """
 
-    def __init__(self, parts: Mapping[str, float] = (), now=time.monotonic):
-        self._parts, self._now = dict(parts), now
+    def __init__(
+        self, parts: Mapping[str, float] | None = None, now: Callable[[], float] = time.monotonic
+    ):
+        self._parts, self._now = dict(parts or {}), now
         self._current, self._since = "other", now()
 
     def switch(self, name: str) -> str:
@@ -40,7 +42,7 @@ class Clock:
         return ended
 
     @contextmanager
-    def part(self, name: str):
+    def part(self, name: str) -> Iterator[None]:
         """Runs the body as part `name`, then goes back to the part before."""
         before = self.switch(name)
         try:
@@ -58,6 +60,6 @@ class Clock:
         self.switch(self._current)
         return dict(self._parts)
 
-    def hours(self, counted=DAWNBENCH) -> float:
+    def hours(self, counted: Container[str] = DAWNBENCH) -> float:
         """Hours on the clock by the rule that counts these parts."""
         return sum(seconds for name, seconds in self.parts().items() if name in counted) / 3600

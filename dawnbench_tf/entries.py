@@ -10,33 +10,51 @@ import datetime
 import json
 import re
 import sys
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from absl import app, flags
-
-from dawnbench_tf import entry as entry_files
-from dawnbench_tf import entry_rules, entry_source, options, run_entry, tasks
-from dawnbench_tf.entry_rules import Grade
-from dawnbench_tf.entry_source import Unreadable, Violation, shown
-from dawnbench_tf.settings import Refusal, refuse
+from dawnbench_tf import flags, terminal
+from dawnbench_tf.options import ANONYMOUS, Credits
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.settings import check as check_settings
+from dawnbench_tf.settings import setting
+from dawnbench_tf.submission import of_run, rules
+from dawnbench_tf.submission.entry import Entry, check, read_entry, write_entry
+from dawnbench_tf.submission.rules import Grade
+from dawnbench_tf.submission.source import Unreadable, Violation, find, load, shown
 
 USAGE = "should be: validate PATH..., or package RUN_DIR"
 
 
-def violations(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Violation]]:
+@dataclass(frozen=True)
+class Options:
+    """How entries are checked; what a package says besides what the run does."""
+
+    lenient: bool = setting(False, "validate: ask only what DAWNBench's own tests asked")
+    format: str = setting("text", "validate: how violations are printed", choices=("text", "json"))
+    code_url: str = setting("", "package: where the code is")
+    output_dir: str = setting("submission", "package: tree of entries to write to")
+    credits: Credits = Credits()
+
+    def __post_init__(self):
+        check_settings(self)
+
+
+def check_tree(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Violation]]:
     """How many entries are at or below a path, and all that is wrong with them.
 
-    Raises Refusal if there is no such path.
+    Raises:
+      Refusal: there is no such path.
     """
+    violations: list[Violation] = []
     if path.is_dir():
-        found = []
-        files = list(entry_source.find(path, found))
-        if not files and not found:
-            found.append(Violation(path, 1, "folder", "holds no entry: no DATASET/train/NAME.json"))
+        files = list(find(path, violations))
+        if not files and not violations:
+            text = "holds no entry: no DATASET/train/NAME.json"
+            violations.append(Violation(path, 1, "folder", text))
     elif path.exists() or path.is_symlink():
-        files, found = [path], []
+        files = [path]
     else:
         raise Refusal(f"{path}: is not there; should be an entry, or a tree of entries")
     entries = [file for file in files if file.suffix != ".tsv" or len(files) == 1]
@@ -45,114 +63,109 @@ def violations(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Viola
         if file.suffix == ".tsv" and file.with_suffix("") not in stems:
             if not file.with_suffix(".json").is_file():
                 text = f"has no {shown(file.stem)}.json beside it"
-                found.append(Violation(file, 1, "pair", text))
-                entries = [it for it in entries if it != file]
+                violations.append(Violation(file, 1, "pair", text))
+                entries = [entry for entry in entries if entry != file]
     for file in entries:
-        found += _of_one(file.with_suffix(".json") if file.suffix == ".tsv" else file, grade)
-    return len(entries), found
+        violations += _check_file(
+            file.with_suffix(".json") if file.suffix == ".tsv" else file, grade
+        )
+    return len(entries), violations
 
 
-def _of_one(path, grade):
+def _check_file(path, grade):
     try:
-        return entry_rules.violations(entry_source.load(path), grade)
+        return rules.broken_rules(load(path), grade)
     except Unreadable as error:
         return [error.violation]
 
 
 def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
     """Prints what is wrong with entries; returns the exit status."""
-    checked = [violations(path, grade) for path in paths]
-    found = [violation for _, some in checked for violation in some]
+    checked = [check_tree(path, grade) for path in paths]
+    violations = [violation for _, of_path in checked for violation in of_path]
     if as_json:
-        rows = [{**v._asdict(), "path": v.place()} for v in found]
+        rows = [{**v._asdict(), "path": v.place()} for v in violations]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
-        for violation in found:
+        for violation in violations:
             print(f"{violation} [{violation.rule}]")
         entries = sum(count for count, _ in checked)
-        print(f"{entries} entries, {len(found)} violations", file=sys.stderr)
-    return 1 if found else 0
+        print(f"{entries} entries, {len(violations)} violations", file=sys.stderr)
+    return 1 if violations else 0
 
 
-def package(folder: Path, changes: dict, output: Path) -> list[Path]:
+def package(folder: Path, changes: dict[str, Any], output: Path, tag: str = "") -> list[Path]:
     """Writes the entries of a run's folder, completed, in the published layout below `output`.
 
     Args:
       folder: of the run.
-      changes: fields of an Entry to set; "hardware_tag" for the file's name.
+      changes: fields of an Entry to set.
       output: what the benchmark's tree of entries is, or shall be.
+      tag: hardware in the file's name; "": as the run has it.
 
-    Raises Refusal, and writes nothing, if an entry is not ready.
+    Raises:
+      Refusal: an entry is not ready; nothing is written.
     """
     if not folder.is_dir():
         raise Refusal(f"{folder}: is no folder; should be the folder of a run")
-    files = [path for path in entry_source.find(folder, []) if path.suffix == ".json"]
+    files = [path for path in find(folder, []) if path.suffix == ".json"]
     if not files:
         why = "holds no entry; what may not be ranked is in not_an_entry/, with the reasons"
         raise Refusal(f"{folder}: {why}")
-    made = [_completed(path, dict(changes)) for path in files]
-    for entry in made:
-        if wrong := entry_files.violations(entry):
-            raise Refusal(f"{wrong[0]}")
-        for remark in entry_files.violations(entry, Grade.REVIEW):
+    entries = [_completed(path, changes, tag) for path in files]
+    for entry in entries:
+        if violations := check(entry):
+            raise Refusal(f"{violations[0]}")
+        for remark in check(entry, Grade.REVIEW):
             print(f"reviewers will ask: {remark.text}", file=sys.stderr)
-    return [entry_files.write(output, entry) for entry in made]
+    return [write_entry(output, entry) for entry in entries]
 
 
-def _completed(path, changes):
-    tag = changes.pop("hardware_tag")
+def _completed(path, changes, tag) -> Entry:
     try:
-        entry = replace(entry_files.read(path), **changes)
+        entry = replace(read_entry(path), **changes)
     except Unreadable as error:
         raise Refusal(str(error)) from None
-    if not tasks.RANKED[entry.dataset].benchmark:
+    if not entry.task.benchmark:
         raise Refusal(f"{shown(path)}: is of an embedded task; DAWNBench ranks none of these")
     tag = tag or entry.name.rsplit("_", 2)[-2]
-    name = run_entry.name(entry.author, entry.model, tag, entry.framework)
+    name = of_run.name(entry.author, entry.model, tag, entry.framework)
     return replace(entry, name=name, timestamp=datetime.date.today())  # reviewers: the day of it
 
 
-def define() -> None:
-    """Defines the command's flags."""
-    here = {"module_name": sys.argv[0]}
-    flags.DEFINE_bool("lenient", False, "ask only what DAWNBench's own tests asked", **here)
-    flags.DEFINE_enum("format", "text", ["text", "json"], "how violations are printed", **here)
-    flags.DEFINE_string("author", "", "package: the author", **here)
-    flags.DEFINE_string("author_email", "", "package: an address to reach the author at", **here)
-    flags.DEFINE_string("hardware", "", "package: hardware with its machine type", **here)
-    flags.DEFINE_string("hardware_tag", "", "package: hardware in the file's name", **here)
-    flags.DEFINE_string("code_url", "", "package: where the code is", **here)
-    flags.DEFINE_float("cost_per_hour", None, "package: on-demand price, USD per hour", **here)
-    flags.DEFINE_string("output_dir", "submission", "package: tree of entries to write to", **here)
-
-
-def main(argv):
-    options.end_quietly()
-    action, paths = "".join(argv[1:2]), [Path(name) for name in argv[2:]]
+def main(arguments: list[str]) -> int:
+    terminal.end_quietly()
+    action, paths = "".join(arguments[:1]), [Path(name) for name in arguments[1:]]
     try:
+        options = flags.read(Options)
         if action == "validate" and paths:
-            grade = Grade.CHECKED if flags.FLAGS.lenient else Grade.REVIEW
-            return validate(paths, grade, flags.FLAGS.format == "json")
+            grade = Grade.CHECKED if options.lenient else Grade.REVIEW
+            return validate(paths, grade, options.format == "json")
         if action == "package" and len(paths) == 1:
-            _package(paths[0])
+            _package(paths[0], options)
             return 0
-        raise Refusal(f"{shown(' '.join(argv[1:])) or 'nothing'}: {USAGE}")
+        raise Refusal(f"{shown(' '.join(arguments)) or 'nothing'}: {USAGE}")
     except Refusal as refusal:
-        options.exit_with(str(refusal))
+        terminal.exit_with(str(refusal))
 
 
-def _package(folder):
-    values = flags.FLAGS
-    if not values.author:
-        refuse("author", "", "should name who submits the entry")
-    if not re.fullmatch(r"\S+@\S+", values.author_email):
-        refuse("author_email", values.author_email, "should be an address to reach the author at")
-    given = ("author", "author_email", "hardware", "hardware_tag", "code_url", "cost_per_hour")
-    changes = {name: values[name].value for name in given if values[name].value}
-    for path in package(folder, {"hardware_tag": "", **changes}, Path(values.output_dir)):
+def _package(folder, options):
+    credits = options.credits
+    if credits.author in ("", ANONYMOUS):
+        refuse("author", credits.author, "should name who submits the entry")
+    if not re.fullmatch(r"\S+@\S+", credits.author_email):
+        refuse("author_email", credits.author_email, "should be an address to reach the author at")
+    changes = {
+        "author": credits.author,
+        "author_email": credits.author_email,
+        "hardware": credits.hardware,
+        "code_url": options.code_url,
+        "cost_per_hour": credits.cost_per_hour,
+    }
+    changes = {name: value for name, value in changes.items() if value}
+    for path in package(folder, changes, Path(options.output_dir), credits.hardware_tag):
         print(path)
 
 
 if __name__ == "__main__":
-    define()
-    app.run(main, flags_parser=partial(options.parse, files=True))
+    flags.run(main, Options, files=True)

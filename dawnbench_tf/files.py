@@ -2,8 +2,9 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
-from dawnbench_tf.settings import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, one_line
 
 
 def write_whole(path: Path, text: str, durable: bool = True) -> None:
@@ -25,6 +26,14 @@ def write_whole(path: Path, text: str, durable: bool = True) -> None:
         raise cannot_write(path, error) from None
 
 
+def save_figure(figure: Any, path: Path) -> None:
+    """Writes a `matplotlib.figure.Figure`; the suffix decides the format. Raises Refusal."""
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
 def make_folder(path: Path) -> None:
     """Makes a folder and those above it. Raises Refusal if that can't be done."""
     try:
@@ -33,7 +42,7 @@ def make_folder(path: Path) -> None:
         raise cannot_write(path, error) from None
 
 
-def cannot_write(path, error) -> Refusal:
+def cannot_write(path: Path, error: Exception) -> Refusal:
     """The Refusal of an output that can't be written: nothing so far is lost by it."""
     reason = getattr(error, "strerror", None) or str(error).split(";")[-1]  # TensorFlow: PATH; why
     why = one_line(reason, 100)

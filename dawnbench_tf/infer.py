@@ -12,14 +12,17 @@ import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from absl import app, logging
+from absl import logging
 
-from dawnbench_tf import costs, options, run_entry, tasks
-from dawnbench_tf.settings import Refusal, check, refuse, setting
-
-RUNTIMES = ("auto", "keras", "function", "xla", "litert", "onnx", "openvino")
-SAMPLE = {"images": 200, "questions": 40}  # examples on which --runtime=auto decides
+from dawnbench_tf import flags, machine, tensorflow_env, terminal
+from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
+from dawnbench_tf.options import Credits
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.settings import check, setting
+from dawnbench_tf.submission import of_run, prices
+from dawnbench_tf.tasks import TASKS, Task
 
 
 @dataclass(frozen=True)
@@ -28,40 +31,47 @@ class Options:
 
     model: str = setting("", "--output_dir of the training run")
     data_dir: str = setting("", "folder of the data set, or its archive")
-    task: str = setting("", "refuse a run of any other task", choices=("", *tasks.TASKS))
-    runtime: str = setting("auto", "what runs the model; auto tries all", choices=RUNTIMES)
-    numerics: str = setting(
-        "",
-        "precision; default: float32, auto tries all",
-        choices=("", "float32", "bfloat16", "int8"),
+    task: str = setting("", "refuse a run of any other task", choices=("", *TASKS))
+    runtime: str = setting(
+        "auto", "what runs the model; auto tries all", choices=("auto", *RUNTIMES)
     )
+    precision: str = setting("", "default: float32, auto tries all", choices=("", *PRECISIONS))
     threads: int = setting(0, "threads, and CPUs to stay on; 0: all there are", low=0)
     passes: int = setting(3, "passes over the test, at most", low=1)
     seconds: float = setting(120.0, "seconds after which no further pass begins", low=0)
     examples: int = setting(0, "time only the first of the test; 0: all, as the rules want", low=0)
     batch_sizes: tuple[int, ...] = setting((), "time batches too, of these sizes: 1,2,4", low=1)
     instance: str = setting("", "machine whose price to take; ? lists them")
-    cost_per_hour: float | None = setting(None, "on-demand price, USD per hour", low=0)
     output_dir: str = setting("", "folder to write the entry to; default: that of --model")
-    author: str = setting("anonymous", "author of the entry")
-    author_email: str = setting("", "author's e-mail address in the entry")
-    hardware: str = setting("", "hardware as the entry states it; default: what is found")
-    hardware_tag: str = setting("", "hardware in the entry's file name; default: what is found")
+    credits: Credits = Credits()
 
     def __post_init__(self):
         check(self)
 
 
-def main(_):
+class Timed(NamedTuple):
+    """How a model was run, and what was measured of it."""
+
+    runtime: str
+    precision: str
+    threads: int
+    cpus: list[int]  # that the process stayed on
+    model_bytes: int  # weights, as the runtime has them
+    latencies: Any  # `inference.latency.Latencies`
+    score: float
+    peak_gib: float  # of the process's memory
+
+
+def main(_: list[str]) -> int:
     signal.signal(signal.SIGINT, _interrupt)
     try:
-        chosen = options.read_as(Options)
-        if chosen.instance == "?":
-            print(costs.table())
+        options = flags.read(Options)
+        if options.instance == "?":
+            print(prices.table())
             return 0
-        return infer(_checked(chosen))
+        return infer(_checked(options))
     except Refusal as refusal:
-        options.exit_with(str(refusal))
+        terminal.exit_with(str(refusal))
 
 
 def _interrupt(number, frame):
@@ -70,11 +80,11 @@ def _interrupt(number, frame):
     os._exit(128 + number)
 
 
-def _checked(chosen):
+def _checked(options):
     """The options with price and threads settled, as far as can be told without TensorFlow."""
-    if not chosen.model:
+    if not options.model:
         refuse("model", "", "should be the --output_dir of a training run")
-    path = Path(chosen.model)
+    path = Path(options.model)
     if path.is_file():
         why = (
             "is a file; models are not opened from files, which may hold code; name a run's folder"
@@ -82,102 +92,121 @@ def _checked(chosen):
         refuse("model", path, why)
     if not path.is_dir():
         refuse("model", path, "is no folder; should be the --output_dir of a training run")
-    cpus = len(os.sched_getaffinity(0))
-    if chosen.threads > cpus:
-        refuse("threads", chosen.threads, f"should be at most the {cpus} CPUs of this machine")
-    if chosen.instance:
-        chosen = replace(chosen, cost_per_hour=_price(chosen))
-    return replace(chosen, threads=chosen.threads or cpus)
+    cpus = machine.cpus()
+    if options.threads > cpus:
+        refuse("threads", options.threads, f"should be at most the {cpus} CPUs of this machine")
+    if options.instance:
+        credits = replace(options.credits, cost_per_hour=_price(options))
+        options = replace(options, credits=credits)
+    return replace(options, threads=options.threads or cpus)
 
 
-def _price(chosen):
-    if chosen.cost_per_hour is not None:
-        refuse("instance", chosen.instance, "and --cost_per_hour both give a price; choose one")
-    if chosen.instance not in costs.instances():
-        refuse("instance", chosen.instance, "is not known; --instance=? lists those that are")
-    row = costs.instances()[chosen.instance]
+def _price(options):
+    if options.credits.cost_per_hour is not None:
+        refuse("instance", options.instance, "and --cost_per_hour both give a price; choose one")
+    if options.instance not in prices.instances():
+        refuse("instance", options.instance, "is not known; --instance=? lists those that are")
+    row = prices.instances()[options.instance]
     print(f"{row.name}: ${row.usd_per_hour:g} per hour on {row.date} ({row.source})")
     return row.usd_per_hour
 
 
-def infer(chosen: Options) -> int:
-    """Times the run as `chosen` says and writes its entry. Returns the exit status."""
-    cpus = sorted(os.sched_getaffinity(0))[: chosen.threads]
+def infer(options: Options) -> int:
+    """Times the run as `options` says and writes its entry. Returns the exit status."""
+    cpus = sorted(os.sched_getaffinity(0))[: options.threads]
     os.sched_setaffinity(0, cpus)  # all that follows stays there, whichever runtime it is
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    _say("loading")
-    from dawnbench_tf import batches, hardware, latency, runtimes, serving, strategies, trials
-    from dawnbench_tf.options import RunOptions
+    terminal.status("loading")
+    with tensorflow_env.importing(logging.ERROR):
+        import tensorflow as tf
 
-    logging.set_verbosity(logging.ERROR)
-    found = serving.load(Path(chosen.model), chosen.data_dir, chosen.task)
-    strategy = strategies.build(RunOptions(), found.recipe)
-    served, task = found.served, found.task
-    name, numerics = chosen.runtime, chosen.numerics or "float32"
-    if name == "auto":
-        tried = trials.run(found, chosen.numerics, chosen.threads, SAMPLE[task.kind], _say)
-        best = trials.best(tried, task)
-        _say("")
-        print(trials.table(tried, best, task))
-        name, numerics, runtime = best.runtime, best.numerics, best.made
-    else:
-        _say(f"building {name}, {numerics}")
-        runtime = runtimes.build(name, served, numerics, chosen.threads)
-    examples = served.examples[: chosen.examples or None]
-    timed = latency.measure(
-        runtime.call,
-        examples,
-        chosen.passes,
-        chosen.seconds,
-        lambda done, of: _say(f"{name}: pass {done + 1} of {of}, {len(examples):,} examples"),
-    )
-    score = found.score(timed.outputs, len(examples))
-    misc = {"runtime": name, "numerics": numerics, "threads": chosen.threads, "cpus": cpus}
+        from dawnbench_tf.inference import batch_sizes, latency, serving
+        from dawnbench_tf.training import devices
+
+    loaded = serving.load(Path(options.model), options.data_dir, options.task)
+    recipe, task = loaded.recipe, loaded.recipe.task_row
+    name, precision, runtime = _runtime(options, loaded)
+
+    total = len(loaded.served.examples)
+    examples = loaded.served.examples
+    if options.examples:
+        examples = examples[: options.examples]
+
+    def progress(done, of):
+        terminal.status(f"{name}: pass {done + 1} of {of}, {len(examples):,} examples")
+
+    latencies = latency.measure(runtime.call, examples, options.passes, options.seconds, progress)
+    score = loaded.score(latencies.outputs, len(examples))[task.metric]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    misc |= {"modelBytes": runtime.size, "peakGiB": round(peak, 2)}
-    described = hardware.described(strategy)
-    entry = run_entry.inference(task, found.recipe, chosen, timed, score, described, misc)
-    _say("")
-    print(_report(entry, timed, task))
-    output = Path(chosen.output_dir or chosen.model)
-    if chosen.batch_sizes:
-        print(batches.sweep(found, name, numerics, chosen, output, _say))
-    partial = len(examples) < len(served.examples)
-    why = f"only {len(examples)} of {len(served.examples)} examples were timed"
-    path, reasons = run_entry.write(output, entry, (why,) if partial else ())
-    print(run_entry.outcome(task, path, reasons))
+    timed = Timed(name, precision, options.threads, cpus, runtime.size, latencies, score, peak)
+    entry = _entry(options, recipe, timed, devices.machine_of(tf.distribute.get_strategy()))
+    terminal.status("")
+    print(_report(task, timed, entry.cost))
+
+    output = Path(options.output_dir or options.model)
+    if options.batch_sizes:
+        rows = batch_sizes.sweep(
+            loaded, name, precision, options.threads, options.batch_sizes, terminal.status
+        )
+        terminal.status("")
+        batch_sizes.write(rows, f"{recipe.model}, {name} {precision}", output)
+        print(batch_sizes.table(rows))
+    partial = f"only {len(examples)} of {total} examples were timed"
+    path, why_not = of_run.write(output, entry, (partial,) if len(examples) < total else ())
+    print(of_run.outcome(task, path, why_not))
     return 0
 
 
-def _report(entry, timed, task):
+def _runtime(options, loaded):
+    """The runtime to time: its name, its precision, and the model in it."""
+    from dawnbench_tf.inference import runtime_choice, runtimes
+
+    if options.runtime == "auto":
+        task = loaded.recipe.task_row
+        candidates = runtime_choice.compare(
+            loaded, options.precision, options.threads, terminal.status
+        )
+        best = runtime_choice.best(candidates, task)
+        terminal.status("")
+        print(runtime_choice.table(candidates, best, task))
+        return best.name, best.precision, best.runtime
+    name, precision = options.runtime, options.precision or "float32"
+    terminal.status(f"building {name}, {precision}")
+    return name, precision, runtimes.build(name, loaded.served, precision, options.threads)
+
+
+def _entry(options, recipe, timed, here):
+    facts = {
+        **timed.latencies.facts(),
+        "threads": timed.threads,
+        "cpus": timed.cpus,
+        "modelBytes": timed.model_bytes,
+        "peakGiB": round(timed.peak_gib, 2),
+    }
+    latency_ms = timed.latencies.mean * 1e3
+    timing = of_run.Timing(timed.runtime, timed.precision, latency_ms, timed.score, facts)
+    return of_run.inference(recipe, options.credits, here, timing)
+
+
+def _report(task: Task, timed: Timed, cost: float | None) -> str:
     """What was measured, for people."""
-    misc, milliseconds = entry.misc, entry.latency
-    percentiles = ", ".join(f"p{p} {timed.percentile(p) * 1e3:.4g}" for p in (50, 90, 99))
+    latencies, mean = timed.latencies, timed.latencies.mean * 1e3
+    interval = latencies.interval() * 1e3
+    percentiles = ", ".join(f"p{p} {latencies.percentile(p) * 1e3:.4g}" for p in (50, 90, 99))
     lines = [
-        f"{misc['runtime']}, {misc['numerics']}, {misc['threads']} threads: "
-        f"{milliseconds:.4g} ms (± {misc['confidenceMs']:.2g}, 95 %) for one example; "
-        f"{percentiles}; {1e3 / milliseconds:,.0f} examples/s",
-        f"{task.metric} {entry.metric:.6g} of {task.threshold:g}, on the outputs that were timed",
-        f"model {misc['modelBytes'] / 1e6:.2f} MB, process {misc['peakGiB']} GiB at its peak; "
-        f"the loop itself {misc['loopOverheadMs'] * 1e3:.2g} µs a call",
+        f"{timed.runtime}, {timed.precision}, {timed.threads} threads: "
+        f"{mean:.4g} ms (± {interval:.2g}, 95 %) for one example; "
+        f"{percentiles}; {1e3 / mean:,.0f} examples/s",
+        f"{task.metric} {timed.score:.6g} of {task.threshold:g}, on the outputs that were timed",
+        f"model {timed.model_bytes / 1e6:.2f} MB, process {timed.peak_gib:.2f} GiB at its peak; "
+        f"the loop itself {latencies.overhead * 1e6:.2g} µs a call",
     ]
-    if entry.cost is not None:
-        lines.append(f"${entry.cost * 10_000:.4g} for 10,000 examples")
-    if timed.noisy:
-        share = misc["confidenceMs"] / milliseconds
+    if cost is not None:
+        lines.append(f"${cost * 10_000:.4g} for 10,000 examples")
+    if latencies.noisy:
+        share = interval / mean
         lines.append(f"too noisy to tell: ± {share:.0%}; stop other programs, or add --passes")
     return "\n".join(lines)
 
 
-def _say(text):
-    """A line that the next one replaces, on a terminal; elsewhere a line."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-    elif text:
-        print(text, file=sys.stderr)
-
-
 if __name__ == "__main__":
-    options.define_for(Options)
-    app.run(main, flags_parser=options.parse)
+    flags.run(main, Options)

@@ -11,22 +11,43 @@ import csv
 import datetime
 import json
 import sys
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from absl import app, flags
+from dawnbench_tf import flags, terminal
+from dawnbench_tf.ranking import results, tables
+from dawnbench_tf.ranking.results import Result
+from dawnbench_tf.ranking.tables import Table
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.settings import check, setting
+from dawnbench_tf.submission.source import shown
+from dawnbench_tf.tasks import RANKED
 
-from dawnbench_tf import options, rankings, results, tasks
-from dawnbench_tf.entry_source import shown
-from dawnbench_tf.rankings import Table
-from dawnbench_tf.results import Result
-from dawnbench_tf.settings import Refusal, refuse
+
+@dataclass(frozen=True)
+class Options:
+    """What is ranked, and how it is shown."""
+
+    dataset: str = setting("", "show only this one's tables", choices=("", *RANKED))
+    top: int = setting(10, "rows of each table", low=1)
+    until: str = setting("", "only entries of this date or before, YYYY-MM-DD")
+    threshold: float | None = setting(None, "rank at this threshold of --dataset")
+    json: bool = setting(False, "print all tables as JSON")
+    csv: bool = setting(False, "print all tables as CSV")
+    html: str = setting("", "folder to write the tables to, as pages for a browser")
+    plot: str = setting(
+        "", "file for a picture, .png, .svg or .pdf: time and cost, accuracy over time"
+    )
+
+    def __post_init__(self):
+        check(self)
+        if self.threshold is not None and not self.dataset:
+            refuse("threshold", self.threshold, "needs --dataset, as each has its own metric")
 
 
 def text(table: Table, top: int) -> str:
     """A table's first `top` rows, and each row of yours below them, with its rank."""
-    _, _, figure, written = table.figure
+    figure, written = table.figure.of, table.figure.written
     lines = [f"{table.dataset}, {table.figure.name}"]
     for rank, row in enumerate(table.rows, 1):
         if rank <= top or row.mine:
@@ -44,81 +65,64 @@ def text(table: Table, top: int) -> str:
 def collect(folders: list[Path]) -> list[Result]:
     """Published results, and those of the folders marked as yours.
 
-    Raises Refusal for a folder that holds none.
+    Raises:
+      Refusal: a folder holds none.
     """
-    found = results.published()
-    known = {(it.dataset, it.kind, it.name) for it in found}
+    collected = results.published()
+    published = {(result.dataset, result.phase, result.name) for result in collected}
     for folder in folders:
-        read, problems = results.read_tree(folder)
+        of_folder, problems = results.read_tree(folder)
         for line in problems:
             print(f"left out: {line}", file=sys.stderr)
-        if not read:
+        if not of_folder:
             why = "holds no entry; should hold DATASET/train/NAME.json or such"
             raise Refusal(f"{shown(folder)}: {why}")
-        new = [it for it in read if (it.dataset, it.kind, it.name) not in known]
-        found += [replace(it, mine=True) for it in new]
-    return found
+        new = [r for r in of_folder if (r.dataset, r.phase, r.name) not in published]
+        collected += [replace(result, mine=True) for result in new]
+    return collected
 
 
-def chosen(found: list[Result], dataset: str | None, until: str, threshold: float | None):
+def chosen(
+    collected: list[Result], dataset: str, until: str, threshold: float | None
+) -> list[Result]:
     """Those of a data set and time, at a threshold: an inference entry below it is left out."""
-    found = [it for it in found if dataset in (None, it.dataset) and it.date <= until]
+    wanted = [r for r in collected if dataset in ("", r.dataset) and r.date <= until]
     if threshold is None:
-        return found
+        return wanted
     return [
-        results.at(it, threshold)
-        for it in found
-        if it.kind == "train" or it.metric is None or it.metric >= threshold
+        results.at(result, threshold)
+        for result in wanted
+        if result.phase == "train" or result.score is None or result.score >= threshold
     ]
 
 
-def define() -> None:
-    """Defines the command's flags."""
-    here = {"module_name": sys.argv[0]}
-    flags.DEFINE_enum("dataset", None, list(tasks.RANKED), "show only this one's tables", **here)
-    flags.DEFINE_integer("top", 10, "rows of each table", lower_bound=1, **here)
-    flags.DEFINE_string("until", "", "only entries of this date or before, YYYY-MM-DD", **here)
-    flags.DEFINE_float("threshold", None, "rank at this threshold of --dataset", **here)
-    flags.DEFINE_bool("json", False, "print all tables as JSON", **here)
-    flags.DEFINE_bool("csv", False, "print all tables as CSV", **here)
-    flags.DEFINE_string("html", "", "folder to write the tables to, as pages for a browser", **here)
-    flags.DEFINE_string(
-        "plot",
-        "",
-        "file for a picture, .png, .svg or .pdf: time and cost, accuracy over time",
-        **here,
-    )
-
-
-def main(argv):
-    options.end_quietly()
-    values = flags.FLAGS
+def main(arguments: list[str]) -> None:
+    terminal.end_quietly()
     try:
-        until = _date(values.until)
-        if values.threshold is not None and not values.dataset:
-            refuse("threshold", values.threshold, "needs --dataset, as each has its own metric")
-        found = collect([Path(name) for name in argv[1:]])
-        found = chosen(found, values.dataset, until, values.threshold)
-        made = rankings.tables(found)
-        if not made:
+        options = flags.read(Options)
+        until = _date(options.until)
+        collected = collect([Path(name) for name in arguments])
+        ranked = chosen(collected, options.dataset, until, options.threshold)
+        rankings = tables.rank(ranked)
+        if not rankings:
             raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
-        if values.html:
-            from dawnbench_tf import pages
+        if options.html:
+            from dawnbench_tf.ranking import pages  # takes half a second, as do plots
 
-            print(pages.write(Path(values.html), made, found))
-        if values.plot:
-            from dawnbench_tf import plots
+            print(pages.write(Path(options.html), rankings, ranked))
+        if options.plot:
+            from dawnbench_tf.ranking import plots
 
-            plots.results(found, Path(values.plot))
-            print(values.plot)
+            plots.draw(ranked, Path(options.plot))
+            print(options.plot)
     except Refusal as refusal:
-        options.exit_with(str(refusal))
-    if values.json:
-        print(json.dumps(_plain(made), indent=1, ensure_ascii=False))
-    elif values.csv:
-        _write_csv(made)
-    elif not values.html and not values.plot:
-        print("\n\n".join(text(table, values.top) for table in made))
+        terminal.exit_with(str(refusal))
+    if options.json:
+        print(json.dumps(_plain(rankings), indent=1, ensure_ascii=False))
+    elif options.csv:
+        _write_csv(rankings)
+    elif not options.html and not options.plot:
+        print("\n\n".join(text(table, options.top) for table in rankings))
 
 
 def _date(text):
@@ -133,7 +137,7 @@ def _facts(row):
     return {name: getattr(row, name) for name in (*results.columns(), "mine")}
 
 
-def _plain(made):
+def _plain(rankings):
     return [
         {
             "dataset": table.dataset,
@@ -143,14 +147,14 @@ def _plain(made):
                 for rank, row in enumerate(table.rows, 1)
             ],
         }
-        for table in made
+        for table in rankings
     ]
 
 
-def _write_csv(made):
+def _write_csv(rankings):
     writer = csv.writer(sys.stdout)
     writer.writerow(["table", "rank", "figure", *results.columns(), "mine"])
-    for table in made:
+    for table in rankings:
         for rank, row in enumerate(table.rows, 1):
             cells = map(_defused, _facts(row).values())
             writer.writerow([table.figure.name, rank, table.figure.of(row), *cells])
@@ -162,5 +166,4 @@ def _defused(cell):
 
 
 if __name__ == "__main__":
-    define()
-    app.run(main, flags_parser=partial(options.parse, files=True))
+    flags.run(main, Options, files=True)

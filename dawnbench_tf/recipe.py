@@ -1,13 +1,15 @@
 """Recipe: everything that moves the accuracy curve. Where and on what it runs: RunOptions.
 
-Each field that has a help is a flag of the same name (`options.py`).
+Each field that has a help is a flag of the same name (`flags.py`).
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dawnbench_tf import tasks
-from dawnbench_tf.settings import check, refuse, setting
+from dawnbench_tf.refusals import refuse
+from dawnbench_tf.settings import check, setting
+from dawnbench_tf.tasks import TASKS, Task
 
 
 class Published(NamedTuple):
@@ -15,7 +17,7 @@ class Published(NamedTuple):
 
     entry: str  # path in the tree of published entries
     hours: float  # to the threshold
-    best: float  # metric, its best row
+    best: float  # score of its best row
     hardware: str
 
 
@@ -26,7 +28,7 @@ class Measured(NamedTuple):
     machine: str
     runs: int
     reached: int  # runs that reached the threshold
-    mean: float  # metric of the row that ended the run
+    mean: float  # score of the row that ended the run
     sd: float
     seconds: float  # median on the clock
     command: str
@@ -116,13 +118,13 @@ class Recipe:
         "words, comma-separated; longer ones than the last are left out of training",
         low=1,
     )
-    synthetic: bool = setting(False, "generated images in place of the data set: never an entry")
+    synthetic: bool = setting(False, "generated examples in place of the data set: never an entry")
     evidence: tuple[Published | Measured, ...] = field(default=(), compare=False)
 
     def __post_init__(self):
         check(self)
         if self.task:
-            _check_against_task(self, tasks.TASKS[self.task])
+            _check_against_task(self, self.task_row)
         _check_schedule(self)
         if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):
             refuse("bucket_boundaries", ",".join(map(str, self.bucket_boundaries)), "should rise")
@@ -136,14 +138,42 @@ class Recipe:
                 "takes three figures each in channel_mean and channel_deviation",
             )
 
-    def values(self) -> dict:
+    @property
+    def task_row(self) -> Task:
+        """The row of its task."""
+        return TASKS[self.task]
+
+    @property
+    def goal(self) -> float:
+        """What the metric is to reach: its own threshold, else its task's."""
+        return self.task_row.threshold if self.threshold is None else self.threshold
+
+    def values(self) -> dict[str, Any]:
         """All that moves the curve, as plain values: what a run's folder and its entry record."""
         return {name: value for name, value in asdict(self).items() if name != "evidence"}
 
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "Recipe":
+        """The recipe that `values()`, perhaps through JSON, came from.
+
+        Fields that an earlier version did not have yet take their defaults: these keep the curve
+        as it was.
+
+        Raises:
+          TypeError: there are fields that this version does not know.
+          Refusal: a value is out of its bounds.
+        """
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return cls(**fields)
+
 
 def _check_against_task(recipe, task):
-    if task.kind == "questions" and not recipe.bucket_boundaries:
-        refuse("bucket_boundaries", "", f"{task.name} needs them, e.g. 100,200,400")
+    for name in task.required:
+        if not getattr(recipe, name):
+            refuse(name, "", f"{task.name} needs it; --help says what it is")
     if recipe.batch_size > task.train_examples:
         refuse(
             "batch_size",
@@ -169,5 +199,5 @@ def _check_schedule(recipe):
         "cosine": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
     }[recipe.schedule]
     if not fits:
-        found = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
-        refuse("schedule", recipe.schedule, f"{rule}; found {found}")
+        counts = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
+        refuse("schedule", recipe.schedule, f"{rule}; found {counts}")

@@ -1,7 +1,6 @@
 """What is measured: data set, metric, threshold. The benchmark's constants live here, once."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -10,59 +9,78 @@ class Task:
 
     name: str
     folder: str  # of its entries: FOLDER/train/NAME.json
-    metric: str  # TSV column that is held against the threshold
-    threshold: float  # in the metric's unit; reached when metric >= threshold
+    columns: tuple[str, ...]  # of an entry's TSV; the last is the metric held to the threshold
+    threshold: float  # in the metric's unit; reached when the metric is at least this
     highest: float  # value of a perfect metric: 100 for percent, 1 for a fraction
     train_examples: int
     test_examples: int  # every one is scored exactly once
-    kind: str  # "images" to classes, or "questions" on passages
+    inputs: str  # "images" to classes, or "questions" on contexts: a room of data/
     classes: int  # 0 for questions
-    score: str  # function in scores.py
-    loss: str  # function in losses.py
-    benchmark: bool  # one of DAWNBench's own; embedded tasks are ranked apart
+    image_size: int  # height and width of an image, in pixels; 0 for questions
+    scoring: str  # function in scores.py
+    loss: str  # function in training/losses.py
+    benchmark: bool  # one of DAWNBench's own; others are ranked apart
+    embedded: bool = False  # comes with the packages: its data set is not on disk
+    required: tuple[str, ...] = ()  # fields that a recipe of this task has to give
+
+    @property
+    def metric(self) -> str:
+        """Column that is held against the threshold."""
+        return self.columns[-1]
 
 
 _CIFAR10 = Task(
     name="cifar10",
     folder="CIFAR10",
-    metric="top1Accuracy",
+    columns=("epoch", "hours", "top1Accuracy"),
     threshold=94.0,
     highest=100.0,
     train_examples=50_000,
     test_examples=10_000,
-    kind="images",
+    inputs="images",
     classes=10,
-    score="top1",
+    image_size=32,
+    scoring="top1",
     loss="softmax_cross_entropy",
     benchmark=True,
 )
-_DIGITS = Task(
+_IMAGENET = replace(  # ranked; no data set of it is read yet
+    _CIFAR10,
+    name="imagenet",
+    folder="ImageNet",
+    columns=("epoch", "hours", "top1Accuracy", "top5Accuracy"),
+    threshold=93.0,
+    train_examples=1_281_167,
+    test_examples=50_000,
+    classes=1000,
+    image_size=224,
+    scoring="top1_and_top5",
+)
+_DIGITS = replace(
+    _CIFAR10,
     name="digits",
     folder="digits",
-    metric="top1Accuracy",
     threshold=98.0,
-    highest=100.0,
     train_examples=1_297,
     test_examples=500,
-    kind="images",
-    classes=10,
-    score="top1",
-    loss="softmax_cross_entropy",
     benchmark=False,
+    embedded=True,
 )
 _SQUAD = Task(
     name="squad",
     folder="SQuAD",
-    metric="f1Score",
+    columns=("epoch", "hours", "f1Score"),
     threshold=0.75,
     highest=1.0,
     train_examples=87_599,
     test_examples=10_570,
-    kind="questions",
+    inputs="questions",
     classes=0,
-    score="squad",
+    image_size=0,
+    scoring="squad",
     loss="span_cross_entropy",
     benchmark=True,
+    required=("bucket_boundaries",),
 )
 _QA_MINI = replace(
     _SQUAD,
@@ -71,33 +89,8 @@ _QA_MINI = replace(
     train_examples=4_200,
     test_examples=600,
     benchmark=False,
+    embedded=True,
 )
 
-TASKS = {task.name: task for task in (_CIFAR10, _SQUAD, _DIGITS, _QA_MINI)}
-
-
-class Ranking(NamedTuple):
-    """What entries of one data set are held to."""
-
-    columns: tuple[str, ...]  # of the TSV; the last is the metric
-    threshold: float
-    highest: float  # value of a perfect metric
-    benchmark: bool
-
-    @property
-    def metric(self) -> str:
-        """Column that is held against the threshold."""
-        return self.columns[-1]
-
-
-RANKED = {  # by folder of the entries; embedded tasks last, apart from the benchmark's own
-    "ImageNet": Ranking(  # ranked, not trained here yet
-        ("epoch", "hours", "top1Accuracy", "top5Accuracy"), 93.0, 100.0, benchmark=True
-    ),
-    **{
-        task.folder: Ranking(
-            ("epoch", "hours", task.metric), task.threshold, task.highest, task.benchmark
-        )
-        for task in sorted(TASKS.values(), key=lambda task: not task.benchmark)
-    },
-}
+TASKS = {task.name: task for task in (_IMAGENET, _CIFAR10, _SQUAD, _DIGITS, _QA_MINI)}
+RANKED = {task.folder: task for task in TASKS.values()}  # by folder, in the leaderboards' order

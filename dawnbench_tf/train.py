@@ -6,43 +6,55 @@
 Exit status: 0 the threshold was reached, 3 it was not, 1 bad input or environment.
 """
 
-import os
 import shlex
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from absl import app, flags, logging
-
-from dawnbench_tf import options, recipes, run_entry, tasks
+from dawnbench_tf import flags, recipes, tensorflow_env, terminal
 from dawnbench_tf.clock import Clock
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.runs import Run
+from dawnbench_tf.settings import setting
+from dawnbench_tf.submission import of_run
 
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 
 
-def main(_):
-    if flags.FLAGS.list_recipes:
-        print(recipes.table())
-        return 0
+@dataclass(frozen=True)
+class Options:
+    """What to train, and where; each field of Recipe is a flag as well."""
+
+    recipe: str = setting(recipes.DEFAULT, "what to train, TASK/NAME")
+    list_recipes: bool = setting(False, "list the recipes and what is known of them, then exit")
+    run: RunOptions = RunOptions()
+
+
+def main(_: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     command = ["python", "-m", "dawnbench_tf.train", *sys.argv[1:]]
     try:
-        recipe, run = options.read()
-        folder = run.output_dir
+        options = flags.read(Options)
+        if options.list_recipes:
+            print(recipes.table())
+            return 0
+        recipe = recipes.get(options.recipe, **flags.replacements(Recipe))
+        folder = options.run.output_dir
         if not folder:
             folder = f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
             command.append(f"--output_dir={folder}")
-        return train(recipe, run, Path(folder))
+        return train(recipe, options.run, Path(folder))
     except Refusal as refusal:
-        options.exit_with(str(refusal))
+        terminal.exit_with(str(refusal))
     except KeyboardInterrupt as interrupt:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        options.exit_with(
-            f"interrupted; to continue: {shlex.join(command)}", 128 + interrupt.args[0]
-        )
+        number = interrupt.args[0] if interrupt.args else signal.SIGINT
+        terminal.exit_with(f"interrupted; to continue: {shlex.join(command)}", 128 + number)
 
 
 def _interrupt(number, frame):
@@ -52,54 +64,78 @@ def _interrupt(number, frame):
     raise KeyboardInterrupt(number)
 
 
-def train(recipe, run, output: Path) -> int:
+def train(recipe: Recipe, run: RunOptions, output: Path) -> int:
     """Trains `recipe` the way `run` says, in folder `output`. Returns the exit status."""
     clock = Clock()  # from here every second belongs to one named part
-    with clock.part("import"):  # recorded, not counted
-        # tf-keras: Keras 3's fit fails on several workers and knows no TPU strategy.
-        os.environ["TF_USE_LEGACY_KERAS"] = "1"
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        from dawnbench_tf import checkpoints, data, evaluation, fitting, hardware, plots
-        from dawnbench_tf import strategies, tta  # isort: skip
-        from dawnbench_tf.data import vocabulary
+    with clock.part("import"), tensorflow_env.importing():  # recorded, not counted
+        from dawnbench_tf import tta
+        from dawnbench_tf.data import inputs
+        from dawnbench_tf.training import checkpoints, curve, devices, evaluation, fitting
+        from dawnbench_tf.training import progress, strategies  # isort: skip
 
-        logging.set_verbosity(logging.WARNING)  # TensorFlow's import has raised it to INFO
-    task = tasks.TASKS[recipe.task]
     with clock.part("build"):
-        strategy = strategies.build(run, recipe)  # before anything else touches a device
-    folder = checkpoints.claim(output, recipe, writer=strategies.is_chief(strategy))
+        strategy = strategies.build(run)  # before anything else touches a device
+        strategies.check(strategy, run, recipe)
+    chief = strategies.is_chief(strategy)
+    folder = checkpoints.claim(output, recipe, writer=chief)
     with clock.part("load"):
-        splits = data.load(task, recipe, run)
-    if folder.writer and task.kind == "questions":
-        vocabulary.save(splits.vocabulary, output)  # what `dawnbench_tf.answer` needs
+        splits = inputs.load(recipe, run.data_dir, run.download)
+    task, placement = recipe.task_row, inputs.Placement(strategy, run.data_format)
+    of_task = inputs.of(task)
+    if chief:
+        of_task.save(splits, output)  # what inference needs besides recipe and weights
     with clock.part("build"):
-        model = fitting.build(task, recipe, run, strategy, splits)
+        model = fitting.build(recipe, splits, placement, run.steps_per_execution)
 
-    evaluate = evaluation.Evaluator(task, recipe, model, splits, strategy, run.data_format)
+    evaluate = evaluation.Evaluator(recipe, model, splits, placement)
     timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
-        task.threshold if recipe.threshold is None else recipe.threshold,
+        recipe.goal,
         task.metric,
         evaluate=evaluate,
         every=recipe.eval_every,
         clock=clock,
-        log=folder.rows if folder.writer else None,
+        log=folder.rows if chief else None,
         step_examples=recipe.batch_size,
-        cost_per_hour=run.cost_per_hour,
+        cost_per_hour=run.credits.cost_per_hour,
     )
     saver = checkpoints.Saver(folder, model, timer)  # weights, optimizer, rows, clock: one rename
-    fitting.fit(model, splits, recipe, run, strategy, timer, saver)
-    if not folder.writer:
-        return 0 if timer.reached else 3
+    callbacks = [timer, saver]  # order matters: row, then save, then show
+    if chief:
+        callbacks.append(progress.Line(timer, recipe.epochs))
+    if chief and (run.tensorboard or run.profile_steps):
+        callbacks.append(fitting.tensorboard(output, run.profile_steps))
 
-    entry = run_entry.training(task, recipe, run, timer, hardware.described(strategy))
-    path, reasons = run_entry.write(output, entry)
+    epochs_done = saver.restore()
+    fitting.check_agreement(strategy, epochs_done)
+    finished = timer.reached or epochs_done >= recipe.epochs  # by an earlier process
+    if not finished:
+        try:
+            with fitting.refusing(recipe, output), clock.part("train"):
+                model.fit(
+                    of_task.train(splits, recipe, placement, epochs_done),
+                    initial_epoch=epochs_done,
+                    epochs=recipe.epochs,
+                    steps_per_epoch=of_task.steps(splits, recipe),
+                    verbose=0,
+                    callbacks=callbacks,
+                )
+        finally:
+            saver.beat()  # whatever ended it: no second is forgotten
+    status = 0 if timer.reached else 3
+    if not chief:
+        return status
+
+    # A process that finds the run finished is no part of it: the clock is that of the run.
+    result = Run(recipe, timer.rows, saver.recorded if finished else clock.parts())
+    machine = devices.machine_of(strategy)
+    entry = of_run.training(result, run, machine, timer.examples_per_second)
+    path, why_not = of_run.write(output, entry)
     evaluate.save(output)
-    plots.accuracy_over_time(entry, output / "accuracy.png")
-    print(run_entry.summary(entry, timer))
-    print(run_entry.outcome(task, path, reasons))
-    return 0 if timer.reached else 3
+    curve.draw(result, entry.hardware, output / "accuracy.png")
+    print(of_run.summary(result, run.credits.cost_per_hour))
+    print(of_run.outcome(task, path, why_not))
+    return status
 
 
 if __name__ == "__main__":
-    options.define()
-    app.run(main, flags_parser=options.parse)
+    flags.run(main, Options, replaces=Recipe)

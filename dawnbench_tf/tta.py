@@ -9,11 +9,13 @@ It works in anybody's `fit`:
 
 import math
 import os
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
 from dawnbench_tf.clock import Clock
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.refusals import Refusal
 
 
 class TimeToAccuracy(tf.keras.callbacks.Callback):
@@ -47,7 +49,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         threshold: float,
         metric: str = "val_accuracy",
         *,
-        evaluate=None,
+        evaluate: Callable[[], dict[str, float]] | None = None,
         every: float = 1,
         mode: str = "max",
         clock: Clock | None = None,
@@ -65,10 +67,13 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
         self.clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
-        self.rows, self.step = [], 0
-        self.loss = self.examples_per_second = None
+        self.rows: list[dict[str, float]] = []
+        self.step = 0
+        self.loss: float | None = None
+        self.examples_per_second: float | None = None
         self._evaluate, self._log = evaluate, log
-        self._steps, self._evaluated_at = None, 0
+        self._steps: int | None = None
+        self._evaluated_at = 0
 
     # What is known so far.
 
@@ -79,7 +84,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return (max if self.mode == "max" else min)(values, default=None)
 
     @property
-    def first_hit(self) -> dict | None:
+    def first_hit(self) -> dict[str, float] | None:
         """The first row at the threshold or past it, or None: DAWNBench's time is its hours."""
         sign = 1 if self.mode == "max" else -1
         return next(
@@ -101,11 +106,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         """USD on the clock so far, if the price is known."""
         return None if self.cost_per_hour is None else self.cost_per_hour * self.clock.hours()
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """What another process needs to carry on: plain values."""
         return {"rows": list(self.rows), "step": self.step}
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Carries on from `state()`; the log is written again from its rows."""
         self.rows, self.step = list(state["rows"]), state["step"]
         self._evaluated_at = self.step
@@ -160,12 +165,12 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _crossed(self):
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
-        steps = self._steps * self.every
+        steps = (self._steps or 1) * self.every  # known, as `every` is a fraction
         return int(self.step / steps + 1e-6) > int(self._evaluated_at / steps + 1e-6)
 
     def _check_loss(self, logs, first):
-        self.loss = (logs or {}).get("loss", 0.0)
-        if not math.isfinite(self.loss):
+        self.loss = loss = float((logs or {}).get("loss", 0.0))
+        if not math.isfinite(loss):
             steps = f"step {self.step}" if first == self.step else f"steps {first} to {self.step}"
             raise Refusal(f"training diverged: the loss is {self.loss} at {steps}; lower the rate")
 
@@ -174,9 +179,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             with self.clock.part("eval"):
                 return self._evaluate()
         if self.metric not in (logs or {}):
-            known = ", ".join(logs or {})
+            names = ", ".join(logs or {})
             raise ValueError(
-                f"`metric` should be one that fit logs: {known}. Received: metric={self.metric!r}"
+                f"`metric` should be one that fit logs: {names}. Received: metric={self.metric!r}"
             )
         return {self.metric: float(logs[self.metric])}
 

@@ -1,15 +1,23 @@
 """Verified models by name: `build("resnet56_tf", data_format="NCHW")`, `names()`.
 
-Importing this package imports no TensorFlow; building a model does. Whichever Keras the
-importing project uses (`tf.keras` as Keras 3 or as tf-keras 2) is the one the model is made of,
-and none of its global settings is touched.
+Importing this package imports no TensorFlow; building a model does. Whichever Keras the importing
+project uses (`tf.keras` as Keras 3 or as tf-keras 2) is the one the model is made of, and none of
+its global settings is touched.
+
+Here: `catalog` and `published`, rows; a module for each family of networks, its body; what bodies
+are made of (`blocks`, `factories`, `layers`, `attention`); `networks`, which adds input and head.
+
+May import: nothing of dawnbench_tf.
 """
 
 from difflib import get_close_matches
-from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .catalog import VARIANTS, Variant
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 def names() -> list[str]:
@@ -28,20 +36,33 @@ def get(name: str) -> Variant:
     return VARIANTS[name]
 
 
-def build(name: str, **overrides):
-    """Builds a variant as a `tf.keras.Model` that returns logits.
+def build(name: str, /, **overrides: Any) -> "tf.keras.Model":
+    """Builds a variant as a `tf.keras.Model` that returns float32 logits.
+
+    Networks for images take these arguments, and those of their family's `body`:
 
     Args:
       name: a name out of `names()`.
-      **overrides: arguments of the family's own `build` (`data_format`, `num_classes`,
-        `input_shape`, `dtype`, ...) that replace the variant's.
+      num_classes: length of the logits; default: the variant's data set's, 10 or 1000.
+      input_shape: (height, width, channels), or (channels, height, width) with NCHW; sides may be
+        None. Default: the variant's own, 32x32x3 or 224x224x3.
+      data_format: "NHWC" (default) or "NCHW".
+      dtype: precision of the layers as Keras has it, e.g. "mixed_bfloat16"; default: Keras's global
+        policy.
+      synchronized: BN statistics over the global batch, not over each replica's own (default).
+      **overrides: any of these, and arguments of the family's `body` that replace the variant's.
+
+    Readers take `dtype` and the arguments of their `body`.
+
+    Returns:
+      Of images: (batch, *input_shape) to logits (batch, num_classes). Of questions: token ids of
+      contexts (batch, context), their character ids (batch, context, 16), those of questions
+      (batch, question) and (batch, question, 16), all int32, to logits of the answer's first and
+      last token (batch, 2, context), -1e30 in padding.
+
+    Raises:
+      ValueError: there is no such model, or an argument is out of range.
     """
+    networks = import_module(f"{__name__}.networks")
     variant = get(name)
-    family = import_module(f"{__name__}.{variant.family}")
-    return family.build(**{"name": name, **variant.args, **overrides})
-
-
-def __getattr__(name: str):
-    if name in VARIANTS:  # `from dawnbench_tf.models import resnet56_tf`
-        return partial(build, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return networks.build(variant, {**variant.args, **overrides})

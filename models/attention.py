@@ -1,6 +1,8 @@
-"""The reader's own layers: vectors by number, highway, attention both ways, and what makes a span.
+"""Readers' own layers: vectors by id, highway, attention both ways, and what makes a span.
 
-Masks are boolean, (batch, words), true where a word is; axis names as in `readers.py`.
+Masks are boolean, (batch, tokens), true where a token is. Axis names: batch, context (tokens of the
+passage), question, width. Layers that get a mask as an input hand none on to Keras: they set
+`supports_masking` and return None from `compute_mask`.
 """
 
 import tensorflow as tf
@@ -10,38 +12,32 @@ NEVER = -1e30  # logit of what can't be
 
 
 def _softmax(logits, mask):
-    """Over the last axis, where the mask is true; both (batch, words)."""
+    """Over the last axis, where the mask is true; both (batch, tokens)."""
     logits = tf.where(mask, tf.cast(logits, tf.float32), NEVER)
     return tf.nn.softmax(tf.reshape(logits, tf.shape(mask)))  # else the optimizer misses the rank
 
 
-class _TakesMasks(tf.keras.layers.Layer):
-    """A layer that gets its masks as inputs, and hands none on."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
-    def compute_mask(self, inputs, previous_mask=None):
-        return None
+def _no_mask(self, inputs, previous_mask=None):
+    """Keras's `compute_mask` of layers that get masks as inputs: they hand none on."""
 
 
 @_register
 class IsWord(tf.keras.layers.Layer):
-    """The mask of numbers of words: true where the number is not 0."""
+    """The mask of token ids (batch, tokens): true where the id is not 0, padding."""
 
-    def call(self, words):
-        return tf.not_equal(words, 0)
+    def call(self, ids):
+        return tf.not_equal(ids, 0)
 
 
 @_register
 class Vectors(tf.keras.layers.Layer):
-    """Vectors by number: of the first `trained` they are trained, of the next `fixed` given.
+    """Vectors by id: ids (...) to vectors (..., width). Some are trained, some stay as they are.
 
     Args:
-      trained, fixed: how many.
+      trained: ids, from 0 on, whose vectors are trained.
+      fixed: ids, after those, whose vectors stay as they are; zeros until `set_fixed`.
       width: of a vector.
-      initializer: of the trained ones; the given ones are zeros until `set_fixed`.
+      initializer: of the trained ones.
     """
 
     def __init__(self, trained, fixed, width, initializer="glorot_uniform", **kwargs):
@@ -50,29 +46,29 @@ class Vectors(tf.keras.layers.Layer):
         self.initializer = tf.keras.initializers.get(initializer)
 
     def build(self, input_shape):
-        """Makes the table of trained vectors, and that of the given ones."""
+        """Makes the table of trained vectors, and that of the fixed ones."""
         self.table = self.add_weight(
             name="trained", shape=(self.trained, self.width), initializer=self.initializer
         )
         if self.fixed:
-            self.given = self.add_weight(
+            self.given = self.add_weight(  # checkpoints know it by this name
                 name="fixed", shape=(self.fixed, self.width), initializer="zeros", trainable=False
             )
         self.built = True
 
-    def set_fixed(self, vectors):
-        """Sets the given vectors, (fixed, width)."""
+    def set_fixed(self, vectors: tf.Tensor) -> None:
+        """Sets the fixed vectors, (fixed, width)."""
         if self.fixed:
             self.given.assign(vectors)
 
-    def call(self, numbers):
+    def call(self, ids):
         # The product makes the gradient dense: XLA knows no size that depends on values.
         table = tf.convert_to_tensor(self.table) * 1.0
-        vectors = tf.gather(table, tf.minimum(numbers, self.trained - 1))
+        vectors = tf.gather(table, tf.minimum(ids, self.trained - 1))
         if self.fixed:
-            given = tf.convert_to_tensor(self.given)
-            given = tf.gather(given, tf.maximum(numbers - self.trained, 0))
-            vectors = tf.where((numbers < self.trained)[..., None], vectors, given)
+            fixed = tf.convert_to_tensor(self.given)
+            fixed = tf.gather(fixed, tf.maximum(ids - self.trained, 0))
+            vectors = tf.where((ids < self.trained)[..., None], vectors, fixed)
         return tf.cast(vectors, self.compute_dtype)
 
     def get_config(self):
@@ -82,8 +78,10 @@ class Vectors(tf.keras.layers.Layer):
 
 
 @_register
-class Highway(_TakesMasks):
+class Highway(tf.keras.layers.Layer):
     """gate * relu(W x + b) + (1 - gate) * x, gate = sigmoid(V x + c). (Srivastava et al. 2015.)"""
+
+    supports_masking, compute_mask = True, _no_mask
 
     def build(self, input_shape):
         """Makes both matrices and biases, of the input's own width."""
@@ -106,14 +104,17 @@ class Highway(_TakesMasks):
 
 
 @_register
-class BidirectionalAttention(_TakesMasks):
-    """Passage and question to what each word of the passage knows of the question.
+class BidirectionalAttention(tf.keras.layers.Layer):
+    """BiDAF's attention flow (Seo et al. 2016, section 2, layer 4).
 
-    [h, u, masks of both] to [h; u~; h * u~; h * h~], (batch, context, 4 width): u~ is the question
-    as each word of the passage attends to it, h~ the passage as the question attends to it.
-    The similarity w . [h; u; h * u] + b is summed part by part, so that no tensor of (batch,
-    context, question, width) is ever made.
+    Inputs: [h, u, mask of h, mask of u], h (batch, context, width), u (batch, question, width).
+    Output: [h; u~; h * u~; h * h~], (batch, context, 4 width): u~ is the question as each token of
+    the context attends to it, h~ the context as the question attends to it. The similarity
+    w . [h; u; h * u] + b is summed part by part, so that no tensor of (batch, context, question,
+    width) is ever made.
     """
+
+    supports_masking, compute_mask = True, _no_mask
 
     def build(self, input_shape):
         """Makes w, in its three parts, and b."""
@@ -131,18 +132,24 @@ class BidirectionalAttention(_TakesMasks):
         similarity = tf.where(u_mask[:, None, :], tf.cast(similarity, tf.float32), NEVER)
         sizes = [tf.shape(u_mask)[0], tf.shape(h_mask)[1], tf.shape(u_mask)[1]]
         to_question = tf.cast(tf.nn.softmax(tf.reshape(similarity, sizes)), h.dtype)
-        asked = tf.matmul(to_question, u)  # u~: (batch, context, width)
+        attended_question = tf.matmul(to_question, u)  # u~: (batch, context, width)
         to_context = tf.cast(_softmax(tf.reduce_max(similarity, -1), h_mask), h.dtype)
-        told = tf.matmul(to_context[:, None, :], h)  # h~: (batch, 1, width)
-        return tf.concat([h, asked, h * asked, h * told], -1)
+        attended_context = tf.matmul(to_context[:, None, :], h)  # h~: (batch, 1, width)
+        return tf.concat([h, attended_question, h * attended_question, h * attended_context], -1)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[0][:2], 4 * input_shape[0][-1])
 
 
 @_register
-class Weighted(_TakesMasks):
-    """[start logits, m, mask] to [a; m * a], where a is m averaged by the start's probability."""
+class Weighted(tf.keras.layers.Layer):
+    """What the answer's likely start says of each token (BiDAF's seed; not in the paper).
+
+    Inputs: [start logits (batch, context, 1), m (batch, context, width), mask]. Output: [a; m * a],
+    (batch, context, 2 width), where a is m averaged by the start's probability.
+    """
+
+    supports_masking, compute_mask = True, _no_mask
 
     def call(self, inputs):
         start, m, mask = inputs
@@ -155,8 +162,14 @@ class Weighted(_TakesMasks):
 
 
 @_register
-class SpanLogits(_TakesMasks):
-    """[start logits, end logits, mask] to float32 logits (batch, 2, context), NEVER in padding."""
+class SpanLogits(tf.keras.layers.Layer):
+    """Logits of an answer's first and last token, side by side.
+
+    Inputs: [start logits, end logits, both (batch, context, 1), mask]. Output: float32
+    (batch, 2, context), -1e30 in padding.
+    """
+
+    supports_masking, compute_mask = True, _no_mask
 
     def call(self, inputs):
         start, end, mask = inputs

@@ -23,6 +23,7 @@ Names decode by family; two that train differently never share one.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from .published import TOP1
 
@@ -32,23 +33,16 @@ class Variant:
     """One named model: the family that builds it, with which arguments, and what it must be."""
 
     name: str
-    family: str  # module in this package whose `build` takes `args`
-    args: Mapping[str, object] = field(hash=False)
+    family: str  # module in this package whose `body` takes `args`
+    args: Mapping[str, Any] = field(hash=False)
     parameters: int  # trainable, at the native input and number of classes
     multiply_adds: int | None  # of convolutions and dense layers, for one image of the native size
     source: str
     top1: float | None = None  # percent, published
     top1_source: str = ""
-
-    @property
-    def image_size(self) -> int:
-        """The native input's height and width, in pixels."""
-        return 224 if self.num_classes == 1000 else 32
-
-    @property
-    def num_classes(self) -> int:
-        """The data set's: 10 for CIFAR-10, 1000 for ImageNet."""
-        return 1000 if self.args.get("num_classes") == 1000 else 10
+    inputs: str = "images"  # or "questions"
+    num_classes: int = 10  # of its data set; 0 for questions
+    image_size: int = 32  # the native input's height and width, in pixels; 0 for questions
 
 
 _TF_SEEDS = "DAWNBench's TensorFlow seeds (2017)"
@@ -65,12 +59,20 @@ _GROSS = "Gross & Wilber 2016, fb.resnet.torch"
 _BAG = "He et al. 2018, arXiv 1812.01187"
 
 
-def _rows(family, source, rows, **common):
-    """Rows of (name, args, parameters, multiply-adds) of one kind."""
-    return [
-        Variant(name, family, {**common, **args}, *counts, source, *TOP1.get(name, ()))
-        for name, args, *counts in rows
-    ]
+_IMAGENET = {"num_classes": 1000, "image_size": 224}
+_QUESTIONS = {"inputs": "questions", "num_classes": 0, "image_size": 0}
+
+
+def _rows(family, source, rows, data=None, **common) -> list[Variant]:
+    """Rows of (name, args, parameters, multiply-adds) of one kind, for one kind of data."""
+    variants = []
+    for name, args, parameters, multiply_adds in rows:
+        top1, top1_source = TOP1.get(name, (None, ""))
+        counts = {"parameters": parameters, "multiply_adds": multiply_adds}
+        published = {"source": source, "top1": top1, "top1_source": top1_source}
+        facts: dict[str, Any] = {**counts, **published, **(data or {})}
+        variants.append(Variant(name, family, {**common, **args}, **facts))
+    return variants
 
 
 _SEED = {
@@ -201,6 +203,7 @@ _ROWS = (
             ("bidaf", {}, 2_570_919, None),
             ("bidaf_50", {"hidden": 50, "character_filters": 50, "dropout": 0.0}, 715_769, None),
         ),
+        _QUESTIONS,
     ),
     *_rows(
         "imagenet_resnets",
@@ -212,7 +215,6 @@ _ROWS = (
             ("resnet152_cifar", {"depth": 152}, 58_156_618, 3_722_137_600),
         ),
         stem="cifar",
-        num_classes=10,
     ),
     *_rows(
         "imagenet_resnets",
@@ -224,8 +226,8 @@ _ROWS = (
             ("resnet101_v1", {"depth": 101}, 44_549_160, 7_570_194_432),
             ("resnet152_v1", {"depth": 152}, 60_192_808, 11_282_415_616),
         ),
+        _IMAGENET,
         version="v1",
-        num_classes=1000,
     ),
     *_rows(
         "imagenet_resnets",
@@ -236,8 +238,8 @@ _ROWS = (
             ("resnet101_v1_5", {"depth": 101}, 44_549_160, 7_801_405_440),
             ("resnet152_v1_5", {"depth": 152}, 60_192_808, 11_513_626_624),
         ),
+        _IMAGENET,
         version="v1.5",
-        num_classes=1000,
     ),
     *_rows(
         "imagenet_resnets",
@@ -246,8 +248,8 @@ _ROWS = (
             ("resnet26d", {"depth": 26}, 16_014_408, 2_581_897_216),
             ("resnet50d", {"depth": 50}, 25_576_264, 4_328_824_832),
         ),
+        _IMAGENET,
         version="v1.5d",
-        num_classes=1000,
     ),
     *_rows(
         "imagenet_resnets",
@@ -259,8 +261,8 @@ _ROWS = (
             ("resnet101_v2", {"depth": 101}, 44_541_480, 7_801_405_440),
             ("resnet152_v2", {"depth": 152}, 60_185_128, 11_513_626_624),
         ),
+        _IMAGENET,
         version="v2",
-        num_classes=1000,
     ),
     *_rows(
         "imagenet_resnets",
@@ -270,9 +272,9 @@ _ROWS = (
             ("resnet101_v2_keras", {"depth": 101}, 44_577_896, 7_194_476_544),
             ("resnet152_v2_keras", {"depth": 152}, 60_236_904, 10_906_697_728),
         ),
+        _IMAGENET,
         version="v2_keras",
         norm_epsilon=1.001e-5,
-        num_classes=1000,
     ),
 )
 

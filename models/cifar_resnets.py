@@ -4,42 +4,43 @@ He et al. 2015 (arXiv 1512.03385, section 4.2), He et al. 2016 (pre-activation, 
 Huang et al. 2016 (stochastic depth, arXiv 1603.09382), DAWNBench's TensorFlow and PyTorch seeds.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import tensorflow as tf
 
 from . import blocks, factories
+from .factories import Layers
+from .networks import Arguments, Family
 
 PREACTIVATION = (None, "first", "widening")
 
 
-def build(
+def body(
+    images: tf.Tensor,
+    layers: Callable[..., Layers],
     *,
-    depth,
-    block="basic",
-    preactivation=None,
-    shortcut="projection_bn",
-    strided="3x3",
-    padding="symmetric",
-    leaky_slope=0.0,
-    final_survival=1.0,
-    norm_scale=True,
-    norm_epsilon=1e-5,
-    synchronized=False,
-    num_classes=10,
-    input_shape=None,
-    data_format="NHWC",
-    dtype=None,
-    name=None,
-) -> tf.keras.Model:
-    """A CIFAR ResNet, images to logits.
+    depth: int,
+    block: str = "basic",
+    preactivation: str | None = None,
+    shortcut: str = "projection_bn",
+    strided: str = "3x3",
+    padding: str = "symmetric",
+    leaky_slope: float = 0.0,
+    final_survival: float = 1.0,
+    norm_scale: bool = True,
+    norm_epsilon: float = 1e-5,
+) -> tf.Tensor:
+    """A CIFAR ResNet, images to the last feature map.
 
     Args:
+      images: (batch, height, width, channels), or as the layout has it.
+      layers: makes layer factories.
       depth: 6n+2 with basic blocks, 9n+2 with bottleneck blocks (n units a stage).
       block: "basic" or "bottleneck".
-      preactivation: BN and activation before each convolution, not after (None), in each unit's
-        branch alone but for "first": the first unit's shortcut starts there too; "widening":
-        the shortcut of each unit that changes the width does.
+      preactivation: None: post-activation (He et al. 2015). "first": pre-activation; the stem's
+        BN-ReLU serves the first unit's branch *and* shortcut (TensorFlow seeds). "widening": no
+        BN-ReLU after the stem; units that widen share theirs with the shortcut (He et al. 2016).
       shortcut: where the width changes: "projection" (1x1 convolution), "projection_bn" (with
         BN), "pool_pad" (average pool, zero-padded channels), "stride_pad" (every other pixel).
       strided: which convolution of a bottleneck has the stride, "1x1" or "3x3".
@@ -49,16 +50,6 @@ def build(
         unit l of L survives with 1 - l / L * (1 - final_survival). 1 is the plain network.
       norm_scale: whether BN learns a scale (gamma).
       norm_epsilon: BN's epsilon.
-      synchronized: BN statistics over the global batch, not over each replica's own.
-      num_classes: length of the logits.
-      input_shape: (height, width, channels), or (channels, height, width) with NCHW; sides of 4
-        pixels at least, or None. Default: 32x32x3.
-      data_format: "NHWC" or "NCHW".
-      dtype: precision of the layers, e.g. "mixed_bfloat16"; default: Keras's global policy.
-      name: of the Keras model.
-
-    Returns:
-      A `tf.keras.Model`: images (batch, *input_shape) to float32 logits (batch, num_classes).
 
     Raises:
       ValueError: an argument is none of these.
@@ -67,10 +58,7 @@ def build(
     blocks.one_of(PREACTIVATION, preactivation=preactivation)
     blocks.one_of(blocks.SHORTCUTS, shortcut=shortcut)
     blocks.in_unit_interval(final_survival=final_survival)
-    make = factories.layers(
-        data_format=data_format,
-        dtype=dtype,
-        synchronized=synchronized,
+    make = layers(
         padding=padding,
         norm_epsilon=norm_epsilon,
         norm=partial(tf.keras.layers.BatchNormalization, scale=norm_scale),
@@ -80,12 +68,11 @@ def build(
         unit,
         shortcut,
         preactivation=preactivation is not None,
-        shared=preactivation == "widening",
+        shortcut_sees_activation=preactivation == "widening",
         active_stem=preactivation != "widening",
         final_survival=final_survival,
     )
-    images = blocks.images(input_shape, data_format, native=32, smallest=4)
-    return blocks.network(images, blocks.cifar(images, stages, net, num_classes, make), name)
+    return blocks.cifar(images, stages, net, make)
 
 
 def _plan(depth, block, strided):
@@ -96,3 +83,23 @@ def _plan(depth, block, strided):
     widths = (16, 32, 64) if basic else (64, 128, 256)
     unit = blocks.basic if basic else partial(blocks.bottleneck, strided=strided)
     return blocks.three_stages(widths, units), unit
+
+
+def _describe(args: Arguments) -> tuple[str, str, str]:
+    block = args.get("block", "basic")
+    if block == "bottleneck":
+        block += f", stride in the {args.get('strided', '3x3')}"
+    if args.get("final_survival", 1) < 1:
+        block += f", survival to {args['final_survival']}"
+    slope = args.get("leaky_slope")
+    activation = f"leaky ReLU {slope}" if slope else "ReLU"
+    before = ", before" if args.get("preactivation") else ""
+    shortcut = blocks.SHORTCUTS_IN_WORDS[args.get("shortcut", "projection_bn")]
+    return block, shortcut, activation + before
+
+
+FAMILY = Family(
+    body,
+    smallest=lambda args: {"depth": 11 if args.get("block") == "bottleneck" else 8},
+    describe=_describe,
+)

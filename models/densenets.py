@@ -3,33 +3,31 @@
 Huang et al. 2017 (arXiv 1608.06993): bottleneck layers and compression, three blocks.
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
-from . import blocks, factories
+from . import blocks
+from .factories import Layers
+from .networks import Family
 
 
-def build(
+def body(
+    images: tf.Tensor,
+    layers: Callable[..., Layers],
     *,
-    depth,
-    growth,
-    compression=0.5,
-    synchronized=False,
-    num_classes=10,
-    input_shape=None,
-    data_format="NHWC",
-    dtype=None,
-    name=None,
-) -> tf.keras.Model:
-    """A DenseNet-BC, images to logits: depth L, growth rate k, without dropout.
+    depth: int,
+    growth: int,
+    compression: float = 0.5,
+) -> tf.Tensor:
+    """A DenseNet-BC, images to the last feature map: depth L, growth rate k, without dropout.
 
     Args:
+      images: (batch, height, width, channels), or as the layout has it.
+      layers: makes layer factories.
       depth: 6n+4 (n layers of two convolutions a block).
       growth: channels that each layer adds (k); the stem has twice as many.
       compression: share of the channels that a transition keeps, in (0, 1].
-      synchronized, num_classes, input_shape, data_format, dtype, name: as in `cifar_resnets`.
-
-    Returns:
-      A `tf.keras.Model`: images (batch, *input_shape) to float32 logits (batch, num_classes).
 
     Raises:
       ValueError: an argument is none of these.
@@ -38,8 +36,7 @@ def build(
     blocks.in_unit_interval(compression=compression)
     if growth < 1:
         raise ValueError(f"`growth` should be at least 1. Received: growth={growth}")
-    make = factories.layers(data_format=data_format, dtype=dtype, synchronized=synchronized)
-    images = blocks.images(input_shape, data_format, native=32, smallest=4)
+    make = layers()
     x = make.conv(2 * growth, 3)(images)
     for number in (1, 2, 3):
         if number > 1:
@@ -48,9 +45,16 @@ def build(
         for _ in range(per_block):
             x = make.concatenate()([x, _layer(x, growth, make)])
         x = make.act(name=f"stage{number}")(make.norm()(x))
-    return blocks.network(images, blocks.classifier(x, num_classes, make), name)
+    return x
 
 
 def _layer(x, growth, make):
     x = make.conv(4 * growth, 1)(make.act()(make.norm()(x)))
     return make.conv(growth, 3)(make.act()(make.norm()(x)))
+
+
+FAMILY = Family(
+    body,
+    smallest=lambda args: {"depth": 10, "growth": 8},
+    describe=lambda args: ("1x1, 3x3", "all before, concatenated", "ReLU, before"),
+)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from .layers import PadChannels, StochasticDepth
+from .layers import PadChannels, StochasticDepth, Whitening
 
 LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 relu = partial(tf.keras.layers.Activation, "relu")
@@ -23,35 +23,41 @@ class Layers(NamedTuple):
     act: Callable  # (name=None)
     add: Callable  # ()
     concatenate: Callable  # ()
-    max_pool: Callable  # (pool_size, strides): at the borders, over zeros as well
-    average_pool: Callable  # (pool_size, strides): at the borders, over what is there
+    max_pool: Callable  # (pool_size, strides); padding counts as zeros
+    average_pool: Callable  # (pool_size, strides); padding is left out of the mean
     pad_channels: Callable  # (channels)
     global_average: Callable  # (name=None)
     global_max: Callable  # (name=None)
     dense: Callable  # (units)
     to_float32: Callable  # (scale=1.0, name=None)
     stochastic: Callable  # (branch, survival)
+    whitening: Callable  # (name=None)
     axis: int  # of the channels
 
 
 def layers(
     *,
-    data_format,
-    dtype,
-    synchronized,
-    padding="symmetric",
-    norm_epsilon=1e-5,
-    norm=tf.keras.layers.BatchNormalization,
-    act=relu,
+    data_format: str,
+    dtype: str | None,
+    synchronized: bool,
+    padding: str = "symmetric",
+    norm_epsilon: float = 1e-5,
+    norm: Callable[..., tf.keras.layers.Layer] = tf.keras.layers.BatchNormalization,
+    act: Callable[..., tf.keras.layers.Layer] = relu,
 ) -> Layers:
     """Makes the factories: convolutions without bias, initialised as He et al. do.
 
     Args:
-      data_format, dtype, synchronized: as in every family's `build`.
+      data_format: "NHWC" or "NCHW".
+      dtype: precision of the layers as Keras has it; None: Keras's global policy.
+      synchronized: BN statistics over the global batch, not over each replica's own.
       padding: of convolutions and max pools that stride: "symmetric", as in Caffe, Torch and
         PyTorch, or "same", TensorFlow's, which at even sizes pads behind more than before.
       norm_epsilon, norm: of the normalisation; `norm` takes `epsilon`, `momentum`, `axis`.
       act: makes activations.
+
+    Raises:
+      ValueError: layout or padding is none of these.
     """
     if data_format not in LAYOUTS:
         raise ValueError(
@@ -78,6 +84,7 @@ def layers(
         dense=partial(_dense, dtype=dtype),
         to_float32=partial(keras.Rescaling, dtype="float32"),
         stochastic=partial(StochasticDepth, dtype=dtype),
+        whitening=partial(Whitening, axis=axis, dtype=dtype),
         axis=axis,
     )
 

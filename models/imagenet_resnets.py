@@ -5,11 +5,15 @@ He et al. 2015 (v1, arXiv 1512.03385), Gross & Wilber 2016 (v1.5: the stride in 
 keras.applications' own ResNetV2, whose stages stride in their last units.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import tensorflow as tf
 
-from . import blocks, factories
+from . import blocks
+from .factories import Layers
+from .networks import Arguments, Family
 
 DEPTHS = {
     18: ("basic", (2, 2, 2, 2)),
@@ -21,22 +25,21 @@ DEPTHS = {
 }
 
 
-def build(
+def body(
+    images: tf.Tensor,
+    layers: Callable[..., Layers],
     *,
-    depth,
-    version="v1.5",
-    stem="imagenet",
-    norm_epsilon=1e-5,
-    synchronized=False,
-    num_classes=1000,
-    input_shape=None,
-    data_format="NHWC",
-    dtype=None,
-    name=None,
-) -> tf.keras.Model:
-    """A four-stage ResNet, images to logits.
+    depth: int,
+    version: str = "v1.5",
+    stem: str = "imagenet",
+    norm_epsilon: float = 1e-5,
+) -> tf.Tensor:
+    """A four-stage ResNet, images to the last feature map.
 
     Args:
+      images: (batch, height, width, channels), or as the layout has it; sides of 32 pixels at
+        least, with a CIFAR stem 8.
+      layers: makes layer factories.
       depth: 18 or 34 (basic blocks), 26, 50, 101 or 152 (bottleneck blocks).
       version: of bottlenecks, "v1" (the stride in the first 1x1) or "v1.5" (in the 3x3), which
         are one with basic blocks; "v1.5d" (-D: a stem of three 3x3, shortcuts that pool); "v2"
@@ -44,12 +47,6 @@ def build(
         no BN follows, the stride in a stage's last unit).
       stem: "imagenet" (7x7 and max pool, a quarter of the side) or "cifar" (3x3, the whole side).
       norm_epsilon: BN's epsilon.
-      input_shape: as in `cifar_resnets`; default 224x224x3, sides of 32 pixels at least; with a
-        CIFAR stem 32x32x3 and 8.
-      synchronized, num_classes, data_format, dtype, name: as in `cifar_resnets`.
-
-    Returns:
-      A `tf.keras.Model`: images (batch, *input_shape) to float32 logits (batch, num_classes).
 
     Raises:
       ValueError: an argument is none of these.
@@ -57,38 +54,63 @@ def build(
     blocks.one_of(DEPTHS, depth=depth)
     blocks.one_of(VERSIONS, version=version)
     blocks.one_of(("imagenet", "cifar"), stem=stem)
-    make = factories.layers(
-        data_format=data_format, dtype=dtype, synchronized=synchronized, norm_epsilon=norm_epsilon
-    )
+    make = layers(norm_epsilon=norm_epsilon)
     block, units = DEPTHS[depth]
-    net = VERSIONS[version](block)
+    net = VERSIONS[version].residual(block)
     widths = (64, 128, 256, 512) if block == "basic" else (256, 512, 1024, 2048)
     strides = (2, 2, 2, 1) if net.strides_last else (1, 2, 2, 2)
     stages = [blocks.Stage(*stage) for stage in zip(widths, units, strides, strict=True)]
-    size, smallest = (32, 8) if stem == "cifar" else (224, 32)
-    images = blocks.images(input_shape, data_format, native=size, smallest=smallest)
     x = blocks.residual_stages(_stem(images, stem, version, make), stages, net, make)
-    x = make.act()(make.norm()(x)) if net.preactivation else x
-    return blocks.network(images, blocks.classifier(x, num_classes, make), name)
+    return make.act()(make.norm()(x)) if net.preactivation else x
 
 
-def _version(block, strided="3x3", shortcut="projection_bn", bias=False, **residual):
+def _residual(block, strided="3x3", shortcut="projection_bn", bias=False, **residual):
     bottleneck = partial(blocks.bottleneck, strided=strided, bias=bias)
     return blocks.Residual(blocks.basic if block == "basic" else bottleneck, shortcut, **residual)
 
 
+class Version(NamedTuple):
+    """One of the forms that four-stage ResNets have."""
+
+    residual: Callable[[str], blocks.Residual]  # from "basic" or "bottleneck"
+    stride: str  # of a bottleneck, in words
+    shortcut: str  # in words
+    activation: str  # in words
+
+
+_WORDS = blocks.SHORTCUTS_IN_WORDS
 VERSIONS = {
-    "v1": partial(_version, strided="1x1"),
-    "v1.5": _version,
-    "v1.5d": partial(_version, shortcut="pool_projection_bn"),
-    "v2": partial(_version, shortcut="projection", preactivation=True),
-    "v2_keras": partial(
-        _version,
-        shortcut="projection_bias",
-        bias=True,
-        preactivation=True,
-        active_stem=False,
-        strides_last=True,
+    "v1": Version(
+        partial(_residual, strided="1x1"),
+        "stride in the first 1x1",
+        _WORDS["projection_bn"],
+        "ReLU",
+    ),
+    "v1.5": Version(_residual, "stride in the 3x3", _WORDS["projection_bn"], "ReLU"),
+    "v1.5d": Version(
+        partial(_residual, shortcut="pool_projection_bn"),
+        "stride in the 3x3",
+        _WORDS["pool_projection_bn"],
+        "ReLU",
+    ),
+    "v2": Version(
+        partial(_residual, shortcut="projection", preactivation=True),
+        "stride in the 3x3",
+        _WORDS["projection"],
+        "ReLU, before",
+    ),
+    "v2_keras": Version(
+        partial(
+            _residual,
+            shortcut="projection_bias",
+            bias=True,
+            preactivation=True,
+            active_stem=False,
+            strides_last=True,
+        ),
+        "stride in the last unit's 3x3",
+        _WORDS["projection_bias"],
+        "ReLU, before",
     ),
 }
 
@@ -105,3 +127,23 @@ def _stem(x, stem, version, make):
     else:
         x = make.conv(64, 7, 2)(x)
     return make.max_pool(3, 2)(make.act()(make.norm()(x)))
+
+
+def _smallest(args: Arguments) -> Arguments:
+    return {"depth": 18 if DEPTHS[args["depth"]][0] == "basic" else 26}
+
+
+def _describe(args: Arguments) -> tuple[str, str, str]:
+    version = VERSIONS[args.get("version", "v1.5")]
+    block = DEPTHS[args["depth"]][0]
+    if block == "bottleneck":
+        block += f", {version.stride}"
+    return block, version.shortcut, version.activation
+
+
+FAMILY = Family(
+    body,
+    smallest=_smallest,
+    describe=_describe,
+    smallest_side=lambda args: 8 if args.get("stem") == "cifar" else 32,
+)

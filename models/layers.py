@@ -160,8 +160,9 @@ class Whitening(tf.keras.layers.Layer):
         )
         self.built = True
 
-    def adapt(self, images):
-        """Takes the patches' statistics from images (batch, ...), standardised as in training."""
+    def adapt(self, images: np.ndarray) -> None:
+        """Takes the patches' statistics from images, (batch, height, width, channels) or as `axis`
+        says, standardised as in training."""
         covariance, count = 0.0, 0
         for part in np.array_split(np.asarray(images), max(1, len(images) // 100)):
             part = np.moveaxis(part, self.axis, -1).astype("float64")

@@ -3,35 +3,32 @@
 Xie et al. 2016 (arXiv 1611.05431, section 5.3): a stem of 64, stages of 256, 512, 1024.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import tensorflow as tf
 
-from . import blocks, factories
+from . import blocks
+from .factories import Layers
+from .networks import Family
 
 
-def build(
+def body(
+    images: tf.Tensor,
+    layers: Callable[..., Layers],
     *,
-    depth,
-    cardinality,
-    base_width,
-    synchronized=False,
-    num_classes=10,
-    input_shape=None,
-    data_format="NHWC",
-    dtype=None,
-    name=None,
-) -> tf.keras.Model:
-    """A CIFAR ResNeXt, images to logits: ResNeXt-`depth`, `cardinality` x `base_width`d.
+    depth: int,
+    cardinality: int,
+    base_width: int,
+) -> tf.Tensor:
+    """A CIFAR ResNeXt, images to the last feature map.
 
     Args:
+      images: (batch, height, width, channels), or as the layout has it.
+      layers: makes layer factories.
       depth: 9n+2.
       cardinality: groups of each 3x3 convolution.
       base_width: filters of a group in the first stage; they double with each stage.
-      synchronized, num_classes, input_shape, data_format, dtype, name: as in `cifar_resnets`.
-
-    Returns:
-      A `tf.keras.Model`: images (batch, *input_shape) to float32 logits (batch, num_classes).
 
     Raises:
       ValueError: an argument is none of these.
@@ -42,11 +39,19 @@ def build(
             "`cardinality` and `base_width` should be at least 1. "
             f"Received: cardinality={cardinality}, base_width={base_width}"
         )
-    make = factories.layers(data_format=data_format, dtype=dtype, synchronized=synchronized)
     inner = cardinality * base_width / 256
     block = partial(blocks.bottleneck, inner=inner, groups=cardinality)
     net = blocks.Residual(block, "projection_bn")
     stages = blocks.three_stages((256, 512, 1024), units)
-    images = blocks.images(input_shape, data_format, native=32, smallest=4)
-    logits = blocks.cifar(images, stages, net, num_classes, make, stem=64)
-    return blocks.network(images, logits, name)
+    return blocks.cifar(images, stages, net, layers(), stem=64)
+
+
+FAMILY = Family(
+    body,
+    smallest=lambda args: {"depth": 11, "cardinality": 2, "base_width": 16},
+    describe=lambda args: (
+        "bottleneck, 3x3 in groups",
+        blocks.SHORTCUTS_IN_WORDS["projection_bn"],
+        "ReLU",
+    ),
+)

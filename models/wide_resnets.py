@@ -3,31 +3,23 @@
 Zagoruyko & Komodakis 2016 (arXiv 1605.07146), without dropout, as in DAWNBench's PyTorch seeds.
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
-from . import blocks, factories
+from . import blocks
+from .factories import Layers
+from .networks import Family
 
 
-def build(
-    *,
-    depth,
-    widen,
-    synchronized=False,
-    num_classes=10,
-    input_shape=None,
-    data_format="NHWC",
-    dtype=None,
-    name=None,
-) -> tf.keras.Model:
-    """A wide ResNet, images to logits: WRN-`depth`-`widen`.
+def body(images: tf.Tensor, layers: Callable[..., Layers], *, depth: int, widen: int) -> tf.Tensor:
+    """A wide ResNet, images to the last feature map: WRN-`depth`-`widen`.
 
     Args:
+      images: (batch, height, width, channels), or as the layout has it.
+      layers: makes layer factories.
       depth: 6n+4: the paper counts the three shortcut convolutions and the first.
       widen: stages have 16, 32, 64 times as many filters.
-      synchronized, num_classes, input_shape, data_format, dtype, name: as in `cifar_resnets`.
-
-    Returns:
-      A `tf.keras.Model`: images (batch, *input_shape) to float32 logits (batch, num_classes).
 
     Raises:
       ValueError: an argument is none of these.
@@ -35,8 +27,13 @@ def build(
     units = blocks.units_per_stage(depth, 6, 4, "in wide ResNets")
     if widen < 1:
         raise ValueError(f"`widen` should be at least 1. Received: widen={widen}")
-    make = factories.layers(data_format=data_format, dtype=dtype, synchronized=synchronized)
     net = blocks.Residual(blocks.basic, "projection", preactivation=True, active_stem=False)
     stages = blocks.three_stages((16 * widen, 32 * widen, 64 * widen), units)
-    images = blocks.images(input_shape, data_format, native=32, smallest=4)
-    return blocks.network(images, blocks.cifar(images, stages, net, num_classes, make), name)
+    return blocks.cifar(images, stages, net, layers())
+
+
+FAMILY = Family(
+    body,
+    smallest=lambda args: {"depth": 10, "widen": 2},
+    describe=lambda args: ("basic", blocks.SHORTCUTS_IN_WORDS["projection"], "ReLU, before"),
+)

@@ -46,36 +46,36 @@ class Call(nn.Module):
 
 def _conv(layer):
     kernel, stride = layer.kernel_size[0], layer.strides[0]
-    made = nn.Conv2d(layer.input_shape[-1], layer.filters, kernel, stride, bias=layer.use_bias)
+    conv = nn.Conv2d(layer.input_shape[-1], layer.filters, kernel, stride, bias=layer.use_bias)
     weights = layer.get_weights()
-    made.weight.data = torch.tensor(weights[0].transpose(3, 2, 0, 1))
+    conv.weight.data = torch.tensor(weights[0].transpose(3, 2, 0, 1))
     if layer.use_bias:
-        made.bias.data = torch.tensor(weights[1])
+        conv.bias.data = torch.tensor(weights[1])
     size = layer.input_shape[1]
     missing = max((-(-size // stride) - 1) * stride + kernel - size, 0)
     if layer.padding == "valid" or not missing:
-        return made
+        return conv
     if missing % 2 == 0:
-        made.padding = (missing // 2, missing // 2)
-        return made
-    return nn.Sequential(nn.ZeroPad2d((missing // 2, -(-missing // 2)) * 2), made)
+        conv.padding = (missing // 2, missing // 2)
+        return conv
+    return nn.Sequential(nn.ZeroPad2d((missing // 2, -(-missing // 2)) * 2), conv)
 
 
 def _norm(layer):
-    made = nn.BatchNorm2d(layer.input_shape[-1], eps=layer.epsilon)
+    norm = nn.BatchNorm2d(layer.input_shape[-1], eps=layer.epsilon)
     values = (layer.gamma, layer.beta, layer.moving_mean, layer.moving_variance)
     names = ("weight", "bias", "running_mean", "running_var")
     for name, value in zip(names, values, strict=True):
         if value is not None:
-            getattr(made, name).data = torch.tensor(value.numpy())
-    return made
+            getattr(norm, name).data = torch.tensor(value.numpy())
+    return norm
 
 
 def _dense(layer):
-    made = nn.Linear(layer.input_shape[-1], layer.units, bias=layer.use_bias)
+    dense = nn.Linear(layer.input_shape[-1], layer.units, bias=layer.use_bias)
     for name, value in zip(("weight", "bias"), layer.get_weights(), strict=False):
-        getattr(made, name).data = torch.tensor(value.T)
-    return made
+        getattr(dense, name).data = torch.tensor(value.T)
+    return dense
 
 
 def _pad_channels(layer):
@@ -106,7 +106,9 @@ class Network(nn.Module):
 
     def __init__(self, model):
         super().__init__()
-        self.made = nn.ModuleList(LAYERS[type(layer).__name__](layer) for layer in model.layers)
+        self.modules_in_order = nn.ModuleList(
+            LAYERS[type(layer).__name__](layer) for layer in model.layers
+        )
         places = {layer.name: place for place, layer in enumerate(model.layers)}
         self.sources = [
             [places[tensor._keras_history.layer.name] for tensor in _inputs(layer)]
@@ -116,7 +118,7 @@ class Network(nn.Module):
     def forward(self, x):
         """Images, NCHW, to logits."""
         values = []
-        for module, sources in zip(self.made, self.sources, strict=True):
+        for module, sources in zip(self.modules_in_order, self.sources, strict=True):
             values.append(module(*[values[place] for place in sources] if sources else [x]))
         return values[-1]
 
@@ -127,16 +129,16 @@ def _inputs(layer):
     return layer.input if isinstance(layer.input, list) else [layer.input]
 
 
-def sides(found, threads):
+def sides(loaded, threads):
     """What is timed: name -> call; and which runtime `auto` took."""
-    from dawnbench_tf import runtimes, trials
+    from dawnbench_tf.inference import runtime_choice, runtimes
 
-    tried = trials.run(found, "", threads, 100, lambda text: None)
-    best = trials.best(tried, found.task)
-    float32 = [it for it in tried if it.made and it.numerics == "float32"]
+    candidates = runtime_choice.compare(loaded, "", threads, lambda text: None)
+    best = runtime_choice.best(candidates, loaded.recipe.task_row)
+    float32 = [c for c in candidates if c.runtime and c.precision == "float32"]
     torch.set_num_threads(threads)
-    network = Network(found.served.build("float32")).eval()
-    (image,) = found.served.examples[0]
+    network = Network(loaded.served.build("float32")).eval()
+    (image,) = loaded.served.examples[0]
     example = torch.tensor(image.transpose(0, 3, 1, 2)).contiguous(
         memory_format=torch.channels_last
     )
@@ -144,10 +146,10 @@ def sides(found, threads):
         theirs = network(example).numpy()
         traced = torch.jit.optimize_for_inference(torch.jit.trace(network, example))
         compiled = None
-        if found.recipe.model in COMPILED:
+        if loaded.recipe.model in COMPILED:
             compiled = torch.compile(network)  # needs a C++ compiler
             compiled(example)
-    ours = runtimes.build("function", found.served, "float32", threads).call((image,))
+    ours = runtimes.build("function", loaded.served, "float32", threads).call((image,))
     if np.abs(theirs - ours).max() > 1e-4 * np.abs(ours).max():
         raise SystemExit("the two networks are not the same")
 
@@ -158,9 +160,9 @@ def sides(found, threads):
 
         return call
 
-    onnx = next(it for it in float32 if it.runtime == "onnx")
-    fastest = min(float32, key=lambda it: it.p50)
-    calls = (best.made.call, fastest.made.call, onnx.made.call)
+    onnx = next(candidate for candidate in float32 if candidate.name == "onnx")
+    fastest = min(float32, key=lambda candidate: candidate.p50)
+    calls = (best.runtime.call, fastest.runtime.call, onnx.runtime.call)
     calls += (of(traced), compiled and of(compiled), of(network))
     timed = {side: call for side, call in zip(SIDES, calls, strict=True) if call}
     return timed, best, fastest
@@ -179,12 +181,12 @@ def main(thread_counts=(1, 2)):
             subprocess.run([*command, *flags], capture_output=True)
             for threads in thread_counts:
                 command = [sys.executable, __file__, str(run), str(threads)]
-                done = subprocess.run(command, capture_output=True, text=True)
-                if done.returncode:
-                    raise SystemExit(done.stderr[-2000:])
-                *medians, note = done.stdout.splitlines()[-1].split("\t")
-                rows.append((f"{network}\n{threads} threads", [float(it) for it in medians]))
-                cells = "  ".join(f"{float(it):14.3f}" for it in medians)
+                ended = subprocess.run(command, capture_output=True, text=True)
+                if ended.returncode:
+                    raise SystemExit(ended.stderr[-2000:])
+                *medians, note = ended.stdout.splitlines()[-1].split("\t")
+                rows.append((f"{network}\n{threads} threads", [float(cell) for cell in medians]))
+                cells = "  ".join(f"{float(cell):14.3f}" for cell in medians)
                 print(f"{network:16} {threads:7}  {cells}  {note}", flush=True)
     draw(rows)
 
@@ -193,17 +195,17 @@ def one(run, threads):
     """One network at one number of threads, in a process of its own that stays on its CPUs."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    from dawnbench_tf import latency, serving
+    from dawnbench_tf.inference import latency, serving
 
-    found = serving.load(Path(run))
-    calls, best, fastest = sides(found, threads)
+    loaded = serving.load(Path(run))
+    calls, best, fastest = sides(loaded, threads)
     times = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():
-            timed = latency.measure(call, found.served.examples[:IMAGES], 1)
+            timed = latency.measure(call, loaded.served.examples[:IMAGES], 1)
             times[name].append(timed.percentile(50) * 1e3)
     medians = "\t".join(f"{np.median(times.get(name, np.nan)):.6g}" for name in SIDES)
-    note = f"auto: {best.runtime} {best.numerics}; float32: {fastest.runtime}"
+    note = f"auto: {best.name} {best.precision}; float32: {fastest.name}"
     print(f"{medians}\t{note}")
 
 

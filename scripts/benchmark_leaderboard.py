@@ -11,9 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from dawnbench_tf import entries, entry, pages, rankings, results, tasks
-from dawnbench_tf.entry import Entry
-from dawnbench_tf.entry_rules import Grade
+from dawnbench_tf import entries
+from dawnbench_tf.ranking import pages, results, tables
+from dawnbench_tf.submission.entry import Entry, write_entry
+from dawnbench_tf.submission.rules import Grade
+from dawnbench_tf.tasks import RANKED
 
 ROWS = 87  # of a training entry, and one at the threshold; published ones have 88 on average
 
@@ -22,25 +24,23 @@ def generate(folder: Path, count: int) -> None:
     """Writes entries of all data sets, seven of ten for training."""
     draw = random.Random(0)
     for number in range(count):
-        dataset = draw.choice(list(tasks.RANKED))
-        ranking = tasks.RANKED[dataset]
+        dataset = draw.choice(list(RANKED))
+        task = RANKED[dataset]
         hours, rows = draw.expovariate(1) + 1e-3, []
         for epoch in range(1, ROWS + 1):
-            share = 1 - (1 - ranking.threshold / ranking.highest) * (ROWS / epoch) ** 0.5
-            scores = [max(0.0, share) * ranking.highest] * (len(ranking.columns) - 2)
+            share = 1 - (1 - task.threshold / task.highest) * (ROWS / epoch) ** 0.5
+            scores = [max(0.0, share) * task.highest] * (len(task.columns) - 2)
             rows.append((float(epoch), hours * epoch, *scores))
         training = number % 10 < 7
         price = draw.choice((None, 3.06))
-        figures = {
-            "rows": (*rows, (ROWS + 1.0, hours * (ROWS + 1), *[ranking.highest] * len(scores)))
-        }
+        figures = {"rows": (*rows, (ROWS + 1.0, hours * (ROWS + 1), *[task.highest] * len(scores)))}
         if training:
             figures["cost_per_hour"] = price
         else:
-            figures = {"latency": hours, "cost": price, "metric": ranking.highest}
-        made = Entry(
+            figures = {"latency": hours, "cost": price, "score": task.highest}
+        entry = Entry(
             dataset=dataset,
-            kind="train" if training else "inference",
+            phase="train" if training else "inference",
             name=f"author{number % 97}_model{number}_hardware_framework",
             author=f"author {number % 97}",
             author_email="a@example.org",
@@ -51,7 +51,7 @@ def generate(folder: Path, count: int) -> None:
             misc={"batchSize": 128, "learningRate": 0.1, "optimizer": "SGD"},
             **figures,
         )
-        entry.put(folder / dataset / made.kind, made)
+        write_entry(folder, entry, unchecked=True)
 
 
 def main(count: int = 10_000) -> None:
@@ -60,18 +60,18 @@ def main(count: int = 10_000) -> None:
         tree = Path(name)
         generate(tree, count)
         start = time.monotonic()
-        checked, wrong = entries.violations(tree, Grade.REVIEW)
+        checked, violations = entries.check_tree(tree, Grade.REVIEW)
         validated = time.monotonic()
-        found, problems = results.read_tree(tree)
-        made = rankings.tables(found)
-        ranked = time.monotonic()
-        pages.write(tree / "site", made, found)
+        ranked, problems = results.read_tree(tree)
+        rankings = tables.rank(ranked)
+        done = time.monotonic()
+        pages.write(tree / "site", rankings, ranked)
         shown = time.monotonic()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    tables = f"{len(made)} tables"
-    print(f"{checked:,} entries, {len(wrong)} violations, {len(problems)} problems, {tables}")
-    print(f"validate {validated - start:.1f} s, rank {ranked - validated:.1f} s, ", end="")
-    print(f"pages {shown - ranked:.1f} s, peak {memory:.2f} GiB")
+    counts = f"{len(violations)} violations, {len(problems)} problems, {len(rankings)} tables"
+    print(f"{checked:,} entries, {counts}")
+    print(f"validate {validated - start:.1f} s, rank {done - validated:.1f} s, ", end="")
+    print(f"pages {shown - done:.1f} s, peak {memory:.2f} GiB")
 
 
 if __name__ == "__main__":

@@ -18,22 +18,19 @@ from pathlib import Path
 def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100", rounds: int = 7):
     """Prints the median ratio of wall times, harness over bare, and its range over rounds."""
     os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    from dataclasses import replace
-
     import tensorflow as tf
 
-    from dawnbench_tf import checkpoints, fitting, progress, recipes, tasks, tta
-    from dawnbench_tf.data import image_pipeline, synthetic
+    from dawnbench_tf import recipes, tta
+    from dawnbench_tf.data import inputs
     from dawnbench_tf.options import RunOptions
+    from dawnbench_tf.training import checkpoints, fitting, progress
 
-    recipe = replace(
-        recipes.get(name), epochs=1000, schedule="constant", schedule_epochs=(), schedule_factors=()
-    )
-    task, strategy = tasks.TASKS[recipe.task], tf.distribute.get_strategy()
+    changes = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
+    recipe = recipes.get(name, epochs=1000, synthetic=True, **changes)
     epochs, steps = int(epochs), int(steps)
-    splits = synthetic.make(task, 0)
-    model = fitting.build(task, recipe, RunOptions(), strategy, splits)
-    batches = image_pipeline.train(splits, recipe, strategy, "NHWC")
+    splits, placement = inputs.load(recipe), inputs.Placement(tf.distribute.get_strategy())
+    model = fitting.build(recipe, splits, placement, RunOptions().steps_per_execution)
+    batches = inputs.of(recipe.task_row).train(splits, recipe, placement, 0)
     ready = tf.data.Dataset.from_tensors(next(iter(batches))).repeat()
     ratios = []
     with tempfile.TemporaryDirectory() as folder:

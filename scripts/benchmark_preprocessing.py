@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PASSAGES, QUESTIONS = 18_000, 5  # on each passage of 115 words; SQuAD has 18,896 of 137
+CONTEXTS, QUESTIONS = 18_000, 5  # on each context of 115 words; SQuAD has 18,896 of 137
 
 
 def main():
@@ -26,7 +26,7 @@ def main():
             start = time.perf_counter()
             data = squad.load(folder)
             print(f"{name}: {time.perf_counter() - start:.1f} s")
-        count = len(data.train.passages) + len(data.test.passages)
+        count = sum(len(split.context_of_question) for split in (data.train, data.test))
         print(f"{count:,} questions; {_memory():.1f} GB at most, {before:.1f} before")
 
 
@@ -35,11 +35,12 @@ def _memory():
 
 
 def _write(folder):
-    """Files of SQuAD's size and form: passages in pairs, so that they have SQuAD's length."""
-    from dawnbench_tf.data import qa_mini, squad, vocabulary
+    """Files of SQuAD's size and form: contexts in pairs, so that they have SQuAD's length."""
+    from dawnbench_tf.data import qa_mini, squad
+    from dawnbench_tf.data.questions import vocabulary
 
-    for name, count in ((squad.TRAIN, PASSAGES), (squad.TEST, 100)):
-        whole = json.loads(qa_mini.generate(2 * count, 0, name))
+    for name, count in ((squad.TRAIN, CONTEXTS), (squad.TEST, 100)):
+        whole = json.loads(qa_mini.write_json(2 * count, 0, name))
         (article,) = whole["data"]
         pairs = zip(article["paragraphs"][::2], article["paragraphs"][1::2], strict=True)
         article["paragraphs"] = [

@@ -7,20 +7,18 @@
 LSTMs get whole batches: packed ones, which padding would call for, are three times slower.
 """
 
-import json
 import os
 import statistics
-import subprocess
-import sys
 import time
 
 import numpy as np
+import side_by_side
 
 BATCH, CONTEXT, QUESTION, WORDS, CHARACTERS, STEPS = 60, 400, 30, 5000, 100, 3
 
 
 def batch():
-    """Numbers of words and of their characters, of passages and of questions, and answers' ends."""
+    """Token ids and character ids of contexts and of questions, and answers' spans."""
     rng = np.random.default_rng(0)
     inputs = []
     for length in (CONTEXT, QUESTION):
@@ -44,7 +42,8 @@ def ours(precision: str) -> float:
     os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     import tensorflow as tf
 
-    from dawnbench_tf import losses, models
+    from dawnbench_tf import models
+    from dawnbench_tf.training import losses
 
     model = models.build("bidaf", trained_words=WORDS, characters=CHARACTERS, dtype=precision)
     optimizer, loss_of = tf.keras.optimizers.Adam(0.001), losses.SpanCrossEntropy()
@@ -104,14 +103,14 @@ def _bidaf():
             x = torch.relu(self.spelling(x)).amax(2).view(batch, length, 100)
             return self.highways(torch.cat([x, self.words(words)], 2))
 
-        def forward(self, words, letters, asked, asked_letters):
+        def forward(self, words, letters, question, question_letters):
             h, _ = self.phrase(self.embed(words, letters))
-            u, _ = self.phrase(self.drop(self.embed(asked, asked_letters)))
+            u, _ = self.phrase(self.drop(self.embed(question, question_letters)))
             s = (h * self.w[2]) @ u.transpose(1, 2) + self.b
             s = s + (h @ self.w[0])[:, :, None] + (u @ self.w[1])[:, None]
             attended = f.softmax(s, 2) @ u
-            told = f.softmax(s.amax(2), 1)[:, None] @ h
-            g = torch.cat([h, attended, h * attended, h * told], 2)
+            of_context = f.softmax(s.amax(2), 1)[:, None] @ h
+            g = torch.cat([h, attended, h * attended, h * of_context], 2)
             m, _ = self.first(self.drop(g))
             m, _ = self.second(self.drop(m))
             start = self.starts(self.drop(torch.cat([m, g], 2)))[..., 0]
@@ -147,25 +146,6 @@ def theirs(precision: str) -> float:
     return seconds(step)
 
 
-def main(rounds: int = 5):
-    """Runs both sides in turn and prints medians and the ratio, round by round."""
-    print("precision        ours s/step  PyTorch s/step  PyTorch / ours: median (min to max)")
-    for precision in ("float32", "mixed_bfloat16"):
-        pairs = [[_run(side, precision) for side in ("ours", "theirs")] for _ in range(rounds)]
-        ratios = [b / a for a, b in pairs]
-        medians = [statistics.median(column) for column in zip(*pairs, strict=True)]
-        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        print(f"{precision:16} {medians[0]:11.2f} {medians[1]:15.2f}  {spread}", flush=True)
-
-
-def _run(side, precision):
-    command = [sys.executable, __file__, side, precision]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        print(json.dumps({"ours": ours, "theirs": theirs}[sys.argv[1]](sys.argv[2])))
-    else:
-        main(*map(int, sys.argv[1:2]))
+    sides = {"PyTorch": theirs, "ours": ours}
+    side_by_side.main(__file__, sides, ("float32", "mixed_bfloat16"), "s/step")

@@ -7,13 +7,12 @@ Ours is what a user runs: `fit` with every callback, crops and flips in the pipe
 its bare step in channels_last on one batch made beforehand. Each run is a process of its own.
 """
 
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
+
+import side_by_side
 
 BATCH, STEPS = 128, 60
 
@@ -21,23 +20,22 @@ BATCH, STEPS = 128, 60
 def ours(precision: str) -> float:
     """Examples per second of the recipe's `fit` in the steps after the first ones."""
     os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    from dataclasses import replace
-
     import tensorflow as tf
 
-    from dawnbench_tf import checkpoints, fitting, progress, recipes, tasks, tta
-    from dawnbench_tf.data import image_pipeline, synthetic
+    from dawnbench_tf import recipes, tta
+    from dawnbench_tf.data import inputs
     from dawnbench_tf.options import RunOptions
+    from dawnbench_tf.training import checkpoints, fitting, progress
 
-    recipe = replace(recipes.get("cifar10/resnet20_tf"), precision=precision)
-    recipe = replace(recipe, model="resnet20_v1_proj")
-    task, strategy = tasks.TASKS["cifar10"], tf.distribute.get_strategy()
-    splits = synthetic.make(task, 0)
-    model = fitting.build(task, recipe, RunOptions(), strategy, splits)
+    changes = {"precision": precision, "model": "resnet20_v1_proj", "synthetic": True}
+    recipe = recipes.get("cifar10/resnet20_tf", **changes)
+    splits, of_task = inputs.load(recipe), inputs.of(recipe.task_row)
+    placement = inputs.Placement(tf.distribute.get_strategy())
+    model = fitting.build(recipe, splits, placement, RunOptions().steps_per_execution)
     timer = tta.TimeToAccuracy(101, "loss", step_examples=BATCH)
     with tempfile.TemporaryDirectory() as folder:
         saver = checkpoints.Saver(checkpoints.Folder(Path(folder)), model, timer)
-        batches = image_pipeline.train(splits, recipe, strategy, "NHWC")
+        batches = of_task.train(splits, recipe, placement, 0)
         callbacks = [timer, saver, progress.Line(timer, 3)]
         model.fit(batches, epochs=3, steps_per_epoch=STEPS, verbose=0, callbacks=callbacks)
     return timer.examples_per_second
@@ -94,25 +92,6 @@ def theirs(precision: str) -> float:
     return statistics.median(rate(STEPS) for _ in range(3))
 
 
-def main(rounds: int = 5):
-    """Runs both sides in turn and prints medians and the ratio, round by round."""
-    print("precision        ours img/s  PyTorch img/s  ratio: median (min to max)")
-    for precision in ("float32", "mixed_bfloat16"):
-        pairs = [[_run(side, precision) for side in ("ours", "theirs")] for _ in range(rounds)]
-        ratios = [a / b for a, b in pairs]
-        medians = [statistics.median(column) for column in zip(*pairs, strict=True)]
-        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        print(f"{precision:16} {medians[0]:10,.0f} {medians[1]:14,.0f}  {spread}", flush=True)
-
-
-def _run(side, precision):
-    command = [sys.executable, __file__, side, precision]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        print(json.dumps({"ours": ours, "theirs": theirs}[sys.argv[1]](sys.argv[2])))
-    else:
-        main(*map(int, sys.argv[1:2]))
+    sides = {"ours": ours, "PyTorch": theirs}
+    side_by_side.main(__file__, sides, ("float32", "mixed_bfloat16"), "images/s")

@@ -55,7 +55,7 @@ def copy(theirs, ours):
     import tensorflow as tf
     import torch
 
-    def made(layer):
+    def place_made(layer):
         return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
 
     modules = sorted(theirs.named_modules(), key=lambda item: place(item[0]))
@@ -64,7 +64,9 @@ def copy(theirs, ours):
         (tf.keras.layers.BatchNormalization, torch.nn.BatchNorm2d),
         (tf.keras.layers.Dense, torch.nn.Linear),
     ):
-        targets = sorted((layer for layer in ours.layers if isinstance(layer, kind)), key=made)
+        targets = sorted(
+            (layer for layer in ours.layers if isinstance(layer, kind)), key=place_made
+        )
         sources = [module for _, module in modules if isinstance(module, torch_kind)]
         for source, target in zip(sources, targets, strict=True):
             values = [value.detach().numpy() for value in source.parameters()]
@@ -85,8 +87,8 @@ def difference(ours, theirs) -> float:
     images = np.random.default_rng(0).normal(size=(2, 224, 224, 3)).astype("f")
     with torch.no_grad():
         wanted = other(torch.tensor(images.transpose(0, 3, 1, 2))).numpy()
-    found = model(images, training=False).numpy()
-    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
+    logits = model(images, training=False).numpy()
+    return float(np.abs(logits - wanted).max() / np.abs(wanted).max())
 
 
 def main() -> int:
@@ -94,9 +96,9 @@ def main() -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     worst = 0.0
     for ours, theirs in PAIRS.items():
-        found = difference(ours, theirs)
-        print(f"{ours:16} {theirs:24} {found:.1e}", flush=True)
-        worst = max(worst, found)
+        share = difference(ours, theirs)
+        print(f"{ours:16} {theirs:24} {share:.1e}", flush=True)
+        worst = max(worst, share)
     return int(not worst < 1e-4)
 
 

@@ -6,6 +6,7 @@
 from pathlib import Path
 
 from dawnbench_tf import models, recipes
+from dawnbench_tf.models import networks
 
 MODELS = Path(__file__).parents[1] / "docs" / "MODELS.md"
 COLUMNS = (
@@ -19,24 +20,6 @@ COLUMNS = (
     "published top-1",
     "recipes",
 )
-SHORTCUTS = {
-    "projection": "1x1",
-    "projection_bn": "1x1, BN",
-    "pool_pad": "average pool, zero channels",
-    "stride_pad": "every other pixel, zero channels",
-}
-FIXED = {  # families whose rows have one shape: block, shortcut, activation
-    "wide_resnets": ("basic", SHORTCUTS["projection"], "ReLU, before"),
-    "resnexts": ("bottleneck, 3x3 in groups", SHORTCUTS["projection_bn"], "ReLU"),
-    "densenets": ("1x1, 3x3", "all before, concatenated", "ReLU, before"),
-}
-VERSIONS = {  # of imagenet_resnets: with bottlenecks, shortcut, activation
-    "v1": ("stride in the first 1x1", SHORTCUTS["projection_bn"], "ReLU"),
-    "v1.5": ("stride in the 3x3", SHORTCUTS["projection_bn"], "ReLU"),
-    "v1.5d": ("stride in the 3x3", "average pool, 1x1, BN", "ReLU"),
-    "v2": ("stride in the 3x3", SHORTCUTS["projection"], "ReLU, before"),
-    "v2_keras": ("stride in the last unit's 3x3", "1x1 with bias", "ReLU, before"),
-}
 
 
 def page() -> str:
@@ -52,40 +35,12 @@ def _row(variant):
     return (
         f"`{variant.name}`",
         variant.source,
-        *_shape(variant),
+        *networks.family_of(variant).describe(variant.args),
         f"{variant.parameters:,}",
         f"{variant.multiply_adds:,}" if variant.multiply_adds else "",
         published,
         ", ".join(f"`{name}`" for name in used),
     )
-
-
-def _shape(variant):
-    """Block, shortcut and activation of a row, in words."""
-    args = variant.args
-    if variant.family == "readers":
-        return f"LSTMs both ways, {args.get('hidden', 100)} wide", "highway", "ReLU, tanh"
-    if variant.family in FIXED:
-        return FIXED[variant.family]
-    if variant.family == "fast_resnets":
-        residual = ("two 3x3", "none: pools between")
-        return (*residual, "CELU 0.3, ghost BN" if args.get("whitened") else "ReLU")
-    if variant.family == "imagenet_resnets":
-        strided, shortcut, activation = VERSIONS[args.get("version", "v1.5")]
-        return (
-            "basic" if args["depth"] in (18, 34) else f"bottleneck, {strided}",
-            shortcut,
-            activation,
-        )
-    block = args.get("block", "basic")
-    if block == "bottleneck":
-        block += f", stride in the {args.get('strided', '3x3')}"
-    if args.get("final_survival", 1) < 1:
-        block += f", survival to {args['final_survival']}"
-    slope = args.get("leaky_slope")
-    activation = f"leaky ReLU {slope}" if slope else "ReLU"
-    before = ", before" if args.get("preactivation") else ""
-    return block, SHORTCUTS[args.get("shortcut", "projection_bn")], activation + before
 
 
 INTRODUCTION = """# The models

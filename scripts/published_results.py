@@ -1,4 +1,4 @@
-"""Writes dawnbench_tf/published.tsv and published_curves.tsv from the tree of published entries.
+"""Writes published.tsv and published_curves.tsv of dawnbench_tf/ranking from the published tree.
 
 .venv/bin/python scripts/published_results.py ENTRY_TREE
 """
@@ -7,20 +7,20 @@ import csv
 import sys
 from pathlib import Path
 
-from dawnbench_tf import results
+from dawnbench_tf.ranking import results
 
 
 def main(tree: str) -> int:
     """Reads the whole tree; writes nothing if a file of it can't be read."""
-    found, problems = results.read_tree(Path(tree))
-    if problems or not found:
+    published, problems = results.read_tree(Path(tree))
+    if problems or not published:
         print("\n".join(problems) or f"{tree}: holds no entry", file=sys.stderr)
         return 1
-    rows = ([getattr(row, name) for name in results.columns()] for row in found)
+    rows = ([getattr(row, name) for name in results.columns()] for row in published)
     write(results.PUBLISHED, results.columns(), rows)
-    points = ((row.dataset, row.name, *point) for row in found for point in row.curve)
+    points = ((row.dataset, row.name, *point) for row in published for point in row.curve)
     write(results.CURVES, results.CURVE_COLUMNS, points)
-    print(f"{len(found)} results, {sum(len(row.curve) for row in found)} evaluations")
+    print(f"{len(published)} results, {sum(len(row.curve) for row in published)} evaluations")
     return 0
 
 

@@ -5,13 +5,13 @@ fail() { echo "$(basename "$0"): $*" >&2; exit 1; }
 
 find_python() {
     local candidate
-    for candidate in python3.11 python3 python; do
-        if "$candidate" -c 'import sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+    for candidate in python3 python3.13 python3.12 python3.11 python; do
+        if "$candidate" -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
             echo "$candidate"
             return
         fi
     done
-    fail "needs Python 3.11 with venv on PATH; install it (Debian: apt-get install python3.11-venv) and run this again"
+    fail "needs Python 3.11, 3.12 or 3.13 with venv on PATH; install it (Debian: apt-get install python3-venv) and run this again"
 }
 
 make_venv() {

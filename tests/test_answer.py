@@ -30,21 +30,21 @@ def trained(trained_reader):
 
 
 def ask(home, *flags, model="run", question="Where does Ada live now?", **kwargs):
-    given = (f"--model={model}", "--context_file=passage.txt", f"--question={question}", *flags)
-    return run("dawnbench_tf.answer", *given, cwd=home, timeout=300, **kwargs)
+    arguments = (f"--model={model}", "--context_file=passage.txt", f"--question={question}", *flags)
+    return run("dawnbench_tf.answer", *arguments, cwd=home, timeout=300, **kwargs)
 
 
 def test_a_run_leaves_rows_predictions_and_what_is_no_entry_yet(trained):
     said = (trained / "stderr").read_text()
     assert "reached f1Score" in (trained / "stdout").read_text() and "Traceback" not in said
     assert "PredictCost" not in said and "retracing" not in said
-    found = json.loads((trained / "run/predictions.json").read_text())
-    questions = qa_mini.load().test_passages.questions
-    assert list(found) == [q.id for q in questions]
+    predictions = json.loads((trained / "run/predictions.json").read_text())
+    questions = qa_mini.load().test_corpus.questions
+    assert list(predictions) == [q.id for q in questions]
     (row,) = (trained / "run/rows.tsv").read_text().splitlines()[1:]
-    exact = np.mean([found[q.id].lower() == q.answers[0][0].lower() for q in questions])
+    exact = np.mean([predictions[q.id].lower() == q.answers[0][0].lower() for q in questions])
     assert float(row.split("\t")[3]) == pytest.approx(exact, abs=0.03)  # rules are laxer a little
-    (entry,) = (trained / "run/not_an_entry").glob("*.json")
+    (entry,) = (trained / "run/not_an_entry/qa_mini/train").glob("*.json")
     assert "f1Score never reached 0.75" in entry.read_text()
 
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dawnbench_tf import entries
-from dawnbench_tf import entry as entry_files
-from dawnbench_tf.entry_rules import RULES, Grade
-from tests.test_entry import NAME, ODD, made
+from dawnbench_tf.submission.entry import read_entry, write_entry
+from dawnbench_tf.submission.rules import RULES, Grade
+from tests.submission.test_entry import NAME, ODD, example
 
 GOOD = {
     "version": "v1.0",
@@ -37,32 +37,33 @@ def run(*flags, cwd=None):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
 
 
-def put(root, tsv=ROWS, kind="train", dataset="CIFAR10", name=NAME, **changes):
+def put(root, tsv=ROWS, phase="train", dataset="CIFAR10", name=NAME, **changes):
     """An entry with some fields changed; `...` takes a field away."""
-    home = root / dataset / kind
+    home = root / dataset / phase
     home.mkdir(parents=True, exist_ok=True)
-    fields = {**GOOD, **(FIGURES if kind == "inference" else {}), **changes}
+    fields = {**GOOD, **(FIGURES if phase == "inference" else {}), **changes}
     fields = {key: value for key, value in fields.items() if value is not ...}
     (home / f"{name}.json").write_text(json.dumps(fields, indent=1))
-    if tsv is not None and kind == "train":
+    if tsv is not None and phase == "train":
         (home / f"{name}.tsv").write_text(tsv)
 
 
-def found(root, grade=Grade.REVIEW):
+def complaints(root, grade=Grade.REVIEW):
     return [
-        (it.rule, it.path.suffix, it.line, it.text) for it in entries.violations(root, grade)[1]
+        (violation.rule, violation.path.suffix, violation.line, violation.text)
+        for violation in entries.check_tree(root, grade)[1]
     ]
 
 
-@pytest.mark.parametrize("kind", ["train", "inference"])
-def test_a_good_entry_breaks_no_rule(tmp_path, kind):
-    put(tmp_path, kind=kind)
-    assert entries.violations(tmp_path) == (1, [])
+@pytest.mark.parametrize("phase", ["train", "inference"])
+def test_a_good_entry_breaks_no_rule(tmp_path, phase):
+    put(tmp_path, phase=phase)
+    assert entries.check_tree(tmp_path) == (1, [])
 
 
 def test_inference_just_at_the_threshold_is_good_enough(tmp_path):
-    put(tmp_path, kind="inference", top1Accuracy=94.0)
-    assert not found(tmp_path)
+    put(tmp_path, phase="inference", top1Accuracy=94.0)
+    assert not complaints(tmp_path)
 
 
 HEAD = "epoch\thours\ttop1Accuracy\n"
@@ -106,8 +107,8 @@ TRAINING = [  # rule, line, words; what is changed
 @pytest.mark.parametrize(("rule", "line", "words", "changes"), TRAINING)
 def test_each_rule_names_file_line_and_what_is_right(tmp_path, rule, line, words, changes):
     put(tmp_path, **changes)
-    rows = next(it.of_rows for it in RULES if it.name == rule)
-    hits = found(tmp_path)
+    rows = next(violation.of_rows for violation in RULES if violation.name == rule)
+    hits = complaints(tmp_path)
     assert hits and hits[0][:3] == (rule, ".tsv" if rows else ".json", line) and words in hits[0][3]
 
 
@@ -122,26 +123,26 @@ OTHERS = [
 
 @pytest.mark.parametrize(("rule", "words", "changes"), OTHERS)
 def test_inference_entries_have_rules_too(tmp_path, rule, words, changes):
-    put(tmp_path, kind="inference", **changes)
-    ((name, _, _, text),) = found(tmp_path)
+    put(tmp_path, phase="inference", **changes)
+    ((name, _, _, text),) = complaints(tmp_path)
     assert name == rule and words in text
 
 
 def test_a_fraction_where_percent_is_due_and_the_other_way_round(tmp_path):
     put(tmp_path, HEAD + "1\t1\t0.95\n")
-    assert [hit[0] for hit in found(tmp_path)] == ["threshold", "percent"]
+    assert [hit[0] for hit in complaints(tmp_path)] == ["threshold", "percent"]
     shutil.rmtree(tmp_path / "CIFAR10")
     put(tmp_path, "epoch\thours\tf1Score\n1\t1\t82.5\n", dataset="SQuAD")
-    assert [hit[:3] for hit in found(tmp_path)] == [("fraction", ".tsv", 2)]
+    assert [hit[:3] for hit in complaints(tmp_path)] == [("fraction", ".tsv", 2)]
 
 
 def test_files_that_lack_the_other_or_are_in_no_data_set_s_folder(tmp_path):
-    put(tmp_path, kind="inference")
+    put(tmp_path, phase="inference")
     home = tmp_path / "CIFAR10/inference"
     (home / f"{NAME}.tsv").write_text(ROWS)
     (home / "alone.tsv").write_text(ROWS)
     put(tmp_path, dataset="cifar-10")
-    assert [(rule, text[-25:]) for rule, _, _, text in found(tmp_path)] == [
+    assert [(rule, text[-25:]) for rule, _, _, text in complaints(tmp_path)] == [
         ("pair", "s no alone.json beside it"),
         ("no table", "ference entry has no rows"),
         ("folder", "ni; did you mean CIFAR10?"),
@@ -152,7 +153,7 @@ def test_a_key_given_twice_is_told_by_its_line(tmp_path):
     put(tmp_path)
     path = tmp_path / f"CIFAR10/train/{NAME}.json"
     path.write_text('{\n"model": "a",' + path.read_text()[1:])
-    assert found(tmp_path) == [("repeated key", ".json", 2, "'model' is given twice")]
+    assert complaints(tmp_path) == [("repeated key", ".json", 2, "'model' is given twice")]
 
 
 def test_every_rule_is_broken_by_some_test():
@@ -161,8 +162,8 @@ def test_every_rule_is_broken_by_some_test():
 
 
 def test_the_odd_published_entries_keep_what_was_checked_and_break_the_form():
-    assert entries.violations(ODD, Grade.CHECKED) == (6, [])
-    counts = Counter(rule for rule, *_ in found(ODD, Grade.FORM))
+    assert entries.check_tree(ODD, Grade.CHECKED) == (6, [])
+    counts = Counter(rule for rule, *_ in complaints(ODD, Grade.FORM))
     assert counts == {
         "file name": 3,
         "column order": 2,
@@ -181,10 +182,10 @@ def test_any_bytes_are_violations_and_no_traceback(tmp_path_factory, head, rows)
     put(root)
     table = root / f"CIFAR10/train/{NAME}.tsv"
     table.write_bytes(rows)
-    some = entries.violations(root)[1]
+    some = entries.check_tree(root)[1]
     table.with_suffix(".json").write_bytes(head)
-    some += entries.violations(root)[1]
-    assert some and all(str(it).isprintable() for it in some)
+    some += entries.check_tree(root)[1]
+    assert some and all(str(violation).isprintable() for violation in some)
 
 
 values = st.recursive(
@@ -198,9 +199,9 @@ values = st.recursive(
 @given(st.dictionaries(st.sampled_from([*GOOD, *FIGURES, "codeURL", "cost"]), values))
 def test_any_json_values_are_violations_and_no_traceback(tmp_path_factory, changes):
     root = tmp_path_factory.mktemp("fuzz")
-    for kind in ("train", "inference"):
-        put(root, kind=kind, **changes)
-    assert all(str(it).isprintable() for it in entries.violations(root)[1])
+    for phase in ("train", "inference"):
+        put(root, phase=phase, **changes)
+    assert all(str(violation).isprintable() for violation in entries.check_tree(root)[1])
 
 
 def test_trees_with_loops_pipes_and_what_cannot_be_read(tmp_path):
@@ -226,7 +227,7 @@ def test_what_may_not_be_read_is_a_violation(tmp_path, monkeypatch):
 
     put(tmp_path)
     monkeypatch.setattr(Path, "read_bytes", denied)  # root, as CI may be, reads everything
-    assert found(tmp_path)[0][1:] == (".tsv", 1, "can't be read (Permission denied)")
+    assert complaints(tmp_path)[0][1:] == (".tsv", 1, "can't be read (Permission denied)")
 
 
 def test_output_for_people_and_for_machines(tmp_path):
@@ -248,7 +249,7 @@ def test_output_for_people_and_for_machines(tmp_path):
         (["validat", "x"], "validat x: should be: validate PATH"),
         (["validate"], "validate: should be: validate PATH"),
         (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
-        (["package", "nowhere"], "--author=: should name who submits"),
+        (["package", "nowhere"], "--author=anonymous: should name who submits"),
         (["package", ".", "--author=A", "--author_email=a"], "--author_email=a: should be an addr"),
         (["package", ".", "--author=A", "--author_email=a@b"], ".: holds no entry; what may not"),
         (["package", "no", "--author=A", "--author_email=a@b"], "no: is no folder"),
@@ -268,14 +269,14 @@ def test_a_run_is_packaged_for_a_pull_request(tmp_path):
     assert done.returncode == 0, done.stderr
     path = tmp_path / "submission/CIFAR10/train/ada-lovelace_m_1v100_f.json"
     assert done.stdout.strip() == str(path.relative_to(tmp_path)) and not done.stderr
-    entry = entry_files.read(path)
+    entry = read_entry(path)
     assert (entry.author, entry.hardware) == ("Ada Lovelace", "p3.2xlarge")
-    assert entries.violations(tmp_path / "submission") == (1, [])
+    assert entries.check_tree(tmp_path / "submission") == (1, [])
 
 
 def test_what_is_not_ready_is_not_packaged(tmp_path):
     who = ["--author=Ada", "--author_email=ada@example.org"]
-    entry_files.write(tmp_path / "embedded", made("digits"))
+    write_entry(tmp_path / "embedded", example("digits"))
     done = run("package", "embedded", *who, cwd=tmp_path)
     assert done.returncode == 1 and "is of an embedded task" in done.stderr
     put(tmp_path / "low", HEAD + "1\t1\t93\n")

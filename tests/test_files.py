@@ -1,7 +1,7 @@
 import pytest
 
 from dawnbench_tf import files
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.refusals import Refusal
 
 
 def test_a_file_is_replaced_whole(tmp_path):

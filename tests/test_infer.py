@@ -10,10 +10,10 @@ import time
 import numpy as np
 import pytest
 
-from dawnbench_tf import entries, runtimes, scores, serving, trials
-from dawnbench_tf import entry as entry_files
-from dawnbench_tf import infer as infer_command
-from dawnbench_tf.trials import Trial
+from dawnbench_tf import entries
+from dawnbench_tf.data.questions import spans
+from dawnbench_tf.inference import runtime_choice, runtimes, serving
+from dawnbench_tf.submission.entry import read_entry
 
 
 def infer(home, *flags, model="run", **kwargs):
@@ -37,10 +37,10 @@ def test_auto_tries_all_and_takes_the_fastest_that_keeps_the_accuracy(timed):
         line for line in done.stdout.splitlines() if line[:1] in "* " and "Accuracy" not in line
     ]
     tried = [line[2:].split()[:2] for line in lines if line[2:].split()[0] in runtimes.RUNTIMES]
-    kinds = runtimes.RUNTIMES.items()
-    wanted = [[name, precision] for name, kind in kinds for precision in kind.numerics]
-    have = {tuple(row) for row in tried}
-    assert {(name, it) for name, it in wanted if it != "bfloat16" and name != "keras"} <= have
+    rows = runtimes.RUNTIMES.items()
+    wanted = {(name, precision) for name, row in rows for precision in row.precisions}
+    everywhere = {pair for pair in wanted if pair[1] != "bfloat16" and pair[0] != "keras"}
+    assert everywhere <= {tuple(row) for row in tried}
     (chosen,) = (line for line in lines if line.startswith("* "))
     assert done.stdout.count("not tried") == 0
     assert f"{chosen[2:].split()[0]}, {chosen[2:].split()[1]}, 1 threads: " in done.stdout
@@ -50,12 +50,15 @@ def test_the_entry_is_valid_and_says_how_it_was_timed(timed):
     home, done = timed
     (path,) = (home / "digits/inference").glob("*.json")
     assert str(path) in done.stdout and "entry of an embedded task, ranked apart" in done.stdout
-    entry = entry_files.read(path)
-    assert entry.metric >= 98 and 0 < entry.latency < 100 and entry.misc["threads"] == 1
+    entry = read_entry(path)
+    assert entry.score >= 98 and 0 < entry.latency < 100 and entry.misc["threads"] == 1
     assert entry.cost == pytest.approx(0.34 * entry.latency / 3_600_000)
     assert entry.misc["p50Ms"] <= entry.misc["p90Ms"] <= entry.misc["p99Ms"]
     assert entry.misc["loopOverheadMs"] < 0.01 and len(entry.misc["cpus"]) == 1
-    assert [it.rule for it in entries.violations(home)[1]] == ["author", "machine type"]
+    assert [violation.rule for violation in entries.check_tree(home)[1]] == [
+        "author",
+        "machine type",
+    ]
     assert "c5.2xlarge: $0.34 per hour on 2018-04-20 (Intel_resnet50" in done.stdout
 
 
@@ -74,9 +77,9 @@ def digits(trained_digits):
     return serving.load(trained_digits / "run")
 
 
-def logits(found, name, numerics):
-    runtime = runtimes.build(name, found.served, numerics, 2)
-    return [runtime.call(example) for example in found.served.examples]
+def logits(loaded, name, precision):
+    runtime = runtimes.build(name, loaded.served, precision, 2)
+    return [runtime.call(example) for example in loaded.served.examples]
 
 
 @pytest.fixture(scope="module")
@@ -89,19 +92,20 @@ def of_keras(digits):
 @pytest.mark.parametrize("name", ["function", "xla", "litert", "onnx", "openvino"])
 def test_each_runtime_answers_as_keras_example_by_example(digits, of_keras, name):
     outputs = logits(digits, name, "float32")
-    assert trials._same(outputs, of_keras) == 1.0
-    keras, found = (digits.score(it)["top1Accuracy"] for it in (of_keras, outputs))
-    assert abs(found - keras) <= 0.2 and keras >= 98
+    assert runtime_choice.agreement(outputs, of_keras) == 1.0
+    keras, score = (digits.score(both)["top1Accuracy"] for both in (of_keras, outputs))
+    assert abs(score - keras) <= 0.2 and keras >= 98
     largest = np.abs(of_keras).max()
     assert np.abs(np.concatenate(outputs) - np.concatenate(of_keras)).max() <= 1e-5 * largest
 
 
 @pytest.mark.parametrize("name", ["litert", "onnx"])
 def test_int8_keeps_the_accuracy_within_a_point(digits, of_keras, name):
-    keras, found = (
-        digits.score(it)["top1Accuracy"] for it in (of_keras, logits(digits, name, "int8"))
+    keras, score = (
+        digits.score(outputs)["top1Accuracy"]
+        for outputs in (of_keras, logits(digits, name, "int8"))
     )
-    assert abs(found - keras) <= 1.0
+    assert abs(score - keras) <= 1.0
 
 
 def test_the_score_is_that_of_the_run_s_last_row(trained_digits, of_keras, digits):
@@ -120,12 +124,9 @@ def test_a_reader_s_answers_one_at_a_time_are_those_of_training(trained_reader, 
     runtime = runtimes.build(name, few, "float32", 2)
     outputs = [runtime.call(example) for example in few.examples]
     written = json.loads((trained_reader / "run/predictions.json").read_text())
-    splits = questions.splits
-    from dawnbench_tf.data import question_pipeline
-
-    first = question_pipeline.first(splits, 60)
-    found = scores.predictions(question_pipeline.together(outputs, first), first)
-    assert found == {key: written[key] for key in found} and len(found) == 60
+    first = questions.inputs.first(questions.splits, 60)
+    answers = spans.predictions(questions.inputs.join(outputs, first), first)
+    assert answers == {key: written[key] for key in answers} and len(answers) == 60
     assert 0 <= questions.score(outputs, 60)["f1Score"] <= 1
 
 
@@ -134,28 +135,7 @@ def test_a_reader_is_timed_by_the_same_command(trained_reader, tmp_path):
     done = infer(trained_reader, *flags)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "not an entry (only 20 of 600 examples were timed; f1Score is" in done.stdout
-    assert (tmp_path / "not_an_entry").is_dir()
-
-
-def test_flags_offer_just_the_runtimes_and_precisions_that_there_are():
-    metadata = infer_command.Options.__dataclass_fields__["numerics"].metadata
-    assert infer_command.RUNTIMES == ("auto", *runtimes.RUNTIMES)
-    assert metadata["choices"] == ("", *runtimes.NUMERICS)
-
-
-def test_the_accuracy_decides_before_the_speed():
-    class Task:
-        highest = 100.0
-
-    made = runtimes.Runtime(None, 1)
-    kept = Trial("onnx", "float32", made, p50=2.0, metric=94.0)
-    rows = [
-        Trial("litert", "int8", made, p50=1.0, metric=93.7),
-        kept,
-        Trial("keras", "float32", made, p50=50.0, metric=94.1),
-        Trial("xla", "float32", None, "not here"),
-    ]
-    assert trials.best(rows, Task) is kept
+    assert (tmp_path / "not_an_entry/qa_mini/inference").is_dir()
 
 
 @pytest.mark.parametrize(
@@ -168,7 +148,10 @@ def test_the_accuracy_decides_before_the_speed():
         (["--task=cifar"], "flag --task=cifar"),
         (["--threads=4096"], "--threads=4096: should be at most the "),
         (["--runtime=lite"], "flag --runtime=lite"),
-        (["--runtime=litert", "--numerics=bfloat16"], "--numerics=bfloat16: litert has only float"),
+        (
+            ["--runtime=litert", "--precision=bfloat16"],
+            "--precision=bfloat16: litert has only float",
+        ),
         (["--instance=p9.huge"], "--instance=p9.huge: is not known; --instance=? lists those"),
         (["--instance=p3.2xlarge", "--cost_per_hour=1"], "and --cost_per_hour both give a price"),
         (["--cost_per_hour=-1"], "--cost_per_hour=-1.0: should be at least 0"),

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.test_results import HEAD, write
+from tests.ranking.test_results import HEAD, write
 
 
 def run(*flags, cwd=None):
@@ -28,17 +28,17 @@ def test_an_embedded_task_s_run_has_a_table_of_its_own(tmp_path):
     (tmp_path / "CIFAR10").rename(tmp_path / "digits")
     for path in (tmp_path / "digits/train").glob("*.tsv"):
         path.write_text(HEAD + "1\t0.5\t98.4\n")
-    made = json.loads(run(tmp_path, "--json").stdout)
-    mine = [(t["dataset"], t["table"]) for t in made for row in t["rows"] if row["mine"]]
+    rankings = json.loads(run(tmp_path, "--json").stdout)
+    mine = [(t["dataset"], t["table"]) for t in rankings for row in t["rows"] if row["mine"]]
     assert mine == [("digits", "training time"), ("digits", "training cost")]
-    assert made[-1]["dataset"] == "digits" and len(made) == 14
+    assert rankings[-1]["dataset"] == "digits" and len(rankings) == 14
 
 
 def test_one_s_own_is_ranked_among_the_published_at_another_threshold(tmp_path):
     write(tmp_path)
     done = json.loads(run(tmp_path, "--dataset=CIFAR10", "--threshold=94.5", "--json").stdout)
     assert [len(table["rows"]) for table in done] == [9, 7, 7, 5]  # counted by hand
-    assert all(row["metric"] >= 94.5 for table in done for row in table["rows"])
+    assert all(row["score"] >= 94.5 for table in done for row in table["rows"])
     assert not any(row["mine"] for table in done for row in table["rows"])  # its best is 94
 
 
@@ -50,7 +50,7 @@ def test_until_threshold_and_csv(tmp_path):
     write(tmp_path, model="=1+1")
     done = run(tmp_path, "--dataset=CIFAR10", "--threshold=93", "--csv")
     header, first, *_ = done.stdout.splitlines()
-    assert header.startswith("table,rank,figure,dataset,kind,name")
+    assert header.startswith("table,rank,figure,dataset,phase,name")
     rows = [line for line in done.stdout.splitlines() if ",'=1+1," in line]
     assert [row.split(",")[0] for row in rows] == ["training time", "training cost"]
     assert first.startswith("training time,1,0.00")
@@ -65,7 +65,7 @@ def test_until_threshold_and_csv(tmp_path):
         (["--dataset=SQuAD", "--threshold=1"], "no entry is left to rank; ask for a later"),
         (["--html=file/site"], "file/site/entries: can't be written (Not a directory)"),
         (["--plot=a.gif"], "--plot=a.gif: should end in one of .png"),
-        (["--top=0"], "flag --top=0"),
+        (["--top=0"], "--top=0: should be at least 1"),
         (["--until=2018"], "--until=2018: should be a date, YYYY-MM-DD"),
         (["--dataset=cifar"], "flag --dataset=cifar"),
     ],

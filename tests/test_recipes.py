@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dawnbench_tf import recipes, tasks
+from dawnbench_tf import recipes
 from dawnbench_tf.recipe import Published
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.refusals import Refusal
 
-PUBLISHED = Path(__file__).parent / "published"
+PUBLISHED = Path(__file__).parent / "fixtures/published"
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_evidence_is_what_the_published_files_say():
     assert len(published) == 3
     for recipe, item in published:
         path = PUBLISHED / Path(item.entry).name
-        task = tasks.TASKS[recipe.task]
+        task = recipe.task_row
         with open(path.with_suffix(".tsv"), encoding="utf-8") as file:
             rows = [
                 {name: float(value) for name, value in row.items()}
@@ -56,7 +56,7 @@ def test_evidence_is_what_the_published_files_say():
         assert item.hours == round(first["hours"], 4)
         assert item.best == round(max(row[task.metric] for row in rows), 4)
         assert item.hardware == json.loads(path.read_text())["hardware"]
-        if task.kind == "images":  # the reader's "epochs" are of 1,000 steps
+        if task.inputs == "images":  # the reader's "epochs" are of 1,000 steps
             assert recipe.epochs == len(rows)
 
 

@@ -2,27 +2,48 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, top_k_accuracy_score
 
 from dawnbench_tf import scores
-from dawnbench_tf.spans import Answers
+from dawnbench_tf.data.questions.spans import Answers
 
 
 def test_top1_equals_scikit_learn():
     rng = np.random.default_rng(0)
     outputs, references = rng.normal(size=(1000, 10)), rng.integers(0, 10, 1000)
     wanted = 100 * accuracy_score(references, outputs.argmax(1))
-    assert scores.top1(outputs, references) == {"top1Accuracy": pytest.approx(wanted)}
+    assert scores.top_accuracies(outputs, references) == {"top1Accuracy": pytest.approx(wanted)}
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_top5_equals_a_stable_sort(ties):
+    rng = np.random.default_rng(0)
+    outputs = rng.integers(0, 4, (500, 9)) if ties else rng.normal(size=(500, 9))
+    outputs, references = outputs.astype(np.float32), rng.integers(0, 9, 500)
+    order = np.argsort(-outputs, axis=1, kind="stable")
+    hits = {
+        k: np.mean([c in row[:k] for c, row in zip(references, order, strict=True)]) for k in (1, 5)
+    }
+    accuracies = scores.SCORES["top1_and_top5"](outputs, references)
+    assert accuracies == {f"top{k}Accuracy": pytest.approx(100 * hits[k]) for k in (1, 5)}
+    if not ties:
+        wanted = top_k_accuracy_score(references, outputs, k=5)
+        assert accuracies["top5Accuracy"] == pytest.approx(100 * wanted)
+
+
+def test_what_is_no_number_or_no_class_counts_as_wrong():
+    outputs = np.array([[np.nan, 1.0], [0.0, np.nan], [0.0, 1.0], [0.0, 1.0]])
+    assert scores.top_accuracies(outputs, np.array([1, 0, 1, -1])) == {"top1Accuracy": 25.0}
 
 
 @pytest.mark.parametrize("count", [0, 9, 11])
 def test_a_count_that_is_off_raises(count):
     with pytest.raises(ValueError, match=f"Received: {count} outputs"):
-        scores.top1(np.zeros((count, 10)), np.zeros(10, int))
+        scores.top_accuracies(np.zeros((count, 10)), np.zeros(10, int))
 
 
 def reading(*answers, words=10):
-    """A test set of one question for each tuple of right answers (text, first word, last word)."""
+    """A test set: a question for each tuple of right answers (text, first token, last token)."""
     questions = [
         SimpleNamespace(id=str(i), answers=[(text, 0) for text, *_ in right])
         for i, right in enumerate(answers)
@@ -34,7 +55,7 @@ def reading(*answers, words=10):
         spans=SimpleNamespace(values=np.array(ends), bounds=bounds),
         questions=SimpleNamespace(bounds=count * words),
     )
-    return SimpleNamespace(test=test, test_passages=SimpleNamespace(questions=questions))
+    return SimpleNamespace(test=test, test_corpus=SimpleNamespace(questions=questions))
 
 
 @pytest.mark.parametrize(
@@ -52,11 +73,11 @@ def reading(*answers, words=10):
 )
 def test_squad_s_official_rules(answer, right, f1, exact):
     references = reading([(text, 0, 0) for text in right])
-    found = scores.squad(Answers([answer], np.array([[0, 0]])), references)
-    assert found["f1Score"] == pytest.approx(f1) and found["exactMatch"] == exact
+    row = scores.squad(Answers([answer], np.array([[0, 0]])), references)
+    assert row["f1Score"] == pytest.approx(f1) and row["exactMatch"] == exact
 
 
-def test_the_seed_s_f1_is_of_places():
+def test_the_seed_s_f1_is_of_positions():
     references = reading([("x", 2, 5)], [("x", 0, 0), ("y", 4, 4)], [("x", 7, 9)])
     ends = np.array([[4, 7], [4, 4], [0, 1]])
     # 2 places common of 4 and 4; the second answer exactly; none.

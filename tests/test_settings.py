@@ -2,7 +2,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from dawnbench_tf.settings import Refusal, check, setting
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.settings import check, setting
 
 
 @dataclass

@@ -49,9 +49,8 @@ def test_not_reached_says_so_and_is_no_entry(command, tmp_path):
     done = command("--epochs=1", "--output_dir=out")
     assert done.returncode == 3
     assert "did not converge: best top1Accuracy" in done.stdout and "not an entry" in done.stdout
-    assert not (tmp_path / "out/digits").exists() and list(
-        (tmp_path / "out/not_an_entry").iterdir()
-    )
+    assert not (tmp_path / "out/digits").exists()
+    assert len(list((tmp_path / "out/not_an_entry/digits/train").iterdir())) == 2
 
 
 def test_synthetic_data_never_makes_an_entry(command, tmp_path):
@@ -59,17 +58,19 @@ def test_synthetic_data_never_makes_an_entry(command, tmp_path):
     assert done.returncode == 0 and "not an entry (" in done.stdout
     assert "trained on synthetic data" in done.stdout
     assert not (tmp_path / "out/digits").exists()
-    entry = json.loads(next((tmp_path / "out/not_an_entry").glob("*.json")).read_text())
+    entry = json.loads(
+        next((tmp_path / "out/not_an_entry/digits/train").glob("*.json")).read_text()
+    )
     assert "trained on synthetic data" in " ".join(entry["misc"]["violations"])
 
 
 def test_the_same_seed_is_the_same_run_however_many_steps_go_in_one_call(command, tmp_path):
-    found = []
+    curves = []
     for steps in (1, 10):
         flags = (f"--steps_per_execution={steps}", f"--output_dir={steps}")
         assert command(*QUICK, *flags).returncode == 3
-        found.append(rows(tmp_path / str(steps)))
-    assert found[0] == found[1]
+        curves.append(rows(tmp_path / str(steps)))
+    assert curves[0] == curves[1]
 
 
 MIRRORED = ("--strategy=mirrored", "--logical_cpus=2")
@@ -229,12 +230,10 @@ def test_two_processes_in_one_folder(tmp_path, command):
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
     program = """
 import resource, sys
-from absl import app
-from dawnbench_tf import options, train
+from dawnbench_tf import flags, train
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # weights and momentum are 600 kB
 sys.argv[0] = "train.py"
-options.define()
-app.run(train.main, flags_parser=options.parse)
+flags.run(train.main, train.Options, replaces=train.Recipe)
 """
     done = subprocess.run(
         [sys.executable, "-c", program, *LONG], cwd=tmp_path, capture_output=True, text=True

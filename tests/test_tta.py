@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf.clock import Clock
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tta import TimeToAccuracy
 
 RNG = np.random.default_rng(0)
@@ -17,14 +17,14 @@ Y = (X[:, 0] > 0).astype("f")
 
 def model(**compiled):
     tf.keras.utils.set_random_seed(0)
-    made = tf.keras.Sequential([tf.keras.layers.Dense(1, activation="sigmoid")])
-    made.compile(**{"loss": "binary_crossentropy", "optimizer": "sgd", **compiled})
-    return made
+    network = tf.keras.Sequential([tf.keras.layers.Dense(1, activation="sigmoid")])
+    network.compile(**{"loss": "binary_crossentropy", "optimizer": "sgd", **compiled})
+    return network
 
 
-def fit(timer, epochs=5, made=None, **kwargs):
-    made = made or model(metrics=["accuracy"])
-    made.fit(X, Y, batch_size=16, epochs=epochs, verbose=0, callbacks=[timer], **kwargs)
+def fit(timer, epochs=5, network=None, **kwargs):
+    network = network or model(metrics=["accuracy"])
+    network.fit(X, Y, batch_size=16, epochs=epochs, verbose=0, callbacks=[timer], **kwargs)
     return timer
 
 
@@ -55,9 +55,9 @@ def test_never_reached_is_not_reached():
 def test_keras_s_own_validation_metric_serves():
     timer = TimeToAccuracy(0.0, "val_accuracy")
     history = []
-    made = model(metrics=["accuracy"])
+    network = model(metrics=["accuracy"])
     keep = tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: history.append(logs))
-    made.fit(X, Y, validation_data=(X, Y), epochs=3, verbose=0, callbacks=[timer, keep])
+    network.fit(X, Y, validation_data=(X, Y), epochs=3, verbose=0, callbacks=[timer, keep])
     assert timer.rows == [
         {
             "epoch": 1,
@@ -69,7 +69,9 @@ def test_keras_s_own_validation_metric_serves():
 
 
 def test_less_can_be_more():
-    timer = fit(TimeToAccuracy(0.5, "loss", mode="min"), epochs=200, made=model(optimizer="adam"))
+    timer = fit(
+        TimeToAccuracy(0.5, "loss", mode="min"), epochs=200, network=model(optimizer="adam")
+    )
     assert timer.reached and timer.rows[-1]["loss"] <= 0.5 < timer.rows[-2]["loss"]
     assert timer.best == timer.rows[-1]["loss"]
 
@@ -85,9 +87,9 @@ def test_less_can_be_more():
     ],
 )
 def test_rows_come_at_the_cadence(every, steps_per_execution, epochs):
-    made = model(steps_per_execution=steps_per_execution)
+    network = model(steps_per_execution=steps_per_execution)
     timer = TimeToAccuracy(2, "top1", evaluate=sequence(*range(-99, 0)), every=every)
-    assert [row["epoch"] for row in fit(timer, made=made).rows] == epochs
+    assert [row["epoch"] for row in fit(timer, network=network).rows] == epochs
 
 
 def test_the_log_grows_row_by_row_and_says_what_the_rows_say(tmp_path):
@@ -117,7 +119,7 @@ class Seconds:
 
 def test_evaluation_is_off_the_clock_and_training_on_it():
     seconds = Seconds()
-    made = model()
+    network = model()
 
     def evaluate():
         seconds.now += 1000
@@ -130,7 +132,7 @@ def test_evaluation_is_off_the_clock_and_training_on_it():
     timer = TimeToAccuracy(
         1, "top1", evaluate=evaluate, clock=Clock(now=seconds), cost_per_hour=7.2
     )
-    made.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[timer, Slow()])
+    network.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[timer, Slow()])
     assert timer.clock.parts() == {"other": 0.0, "compile": 3.0, "train": 21.0, "eval": 2000.0}
     assert [row["hours"] * 3600 for row in timer.rows] == pytest.approx([12, 24])
     assert timer.cost() == pytest.approx(24 / 3600 * 7.2)
@@ -165,10 +167,10 @@ def test_another_process_carries_on_from_the_state(tmp_path):
 def test_a_loss_that_is_not_finite_stops_at_its_step(steps, words):
     bad = X.copy()
     bad[40] = np.nan  # in the third batch of 16
-    made = model(steps_per_execution=steps)
+    network = model(steps_per_execution=steps)
     timer = TimeToAccuracy(1, "top1", evaluate=sequence(0, 0))
     with pytest.raises(Refusal, match=f"training diverged: the loss is nan {words}"):
-        made.fit(bad, Y, batch_size=16, shuffle=False, epochs=2, verbose=0, callbacks=[timer])
+        network.fit(bad, Y, batch_size=16, shuffle=False, epochs=2, verbose=0, callbacks=[timer])
     assert timer.rows == []
 
 

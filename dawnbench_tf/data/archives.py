@@ -9,7 +9,7 @@ import tarfile
 import zlib
 from pathlib import Path
 
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.refusals import Refusal
 
 LARGEST_MEMBER = 64 * 2**20  # bytes; CIFAR-10's largest file is 31 MB
 
@@ -28,13 +28,13 @@ def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
       Refusal: one is missing, too large to be what it is named, or can't be read.
     """
     try:
-        found = _from_folder(path, names) if path.is_dir() else _from_tar(path, names)
+        members = _from_folder(path, names) if path.is_dir() else _from_tar(path, names)
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise Refusal(f"{path}: damaged or truncated ({error}); fetch it again") from None
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in members]
     if missing:
         raise Refusal(f"{path}: should hold {', '.join(names)}; {missing[0]} is missing")
-    return found
+    return members
 
 
 def _from_folder(path, names):
@@ -43,15 +43,14 @@ def _from_folder(path, names):
 
 
 def _from_tar(path, names):
-    found = {}
+    members = {}
     with tarfile.open(path) as archive:
         for member in archive:
             name = member.name.rsplit("/", 1)[-1]
-            if member.isfile() and name in names:
-                found[name] = _capped(
-                    f"{path}:{name}", member.size, archive.extractfile(member).read
-                )
-    return found
+            is_file = member.isfile()  # links are not followed: they may point anywhere
+            if is_file and name in names and (content := archive.extractfile(member)):
+                members[name] = _capped(f"{path}:{name}", member.size, content.read)
+    return members
 
 
 def _capped(where, size, read):

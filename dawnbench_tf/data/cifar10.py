@@ -7,11 +7,10 @@ each.
 from pathlib import Path
 
 import numpy as np
-import requests
 
-from dawnbench_tf.data import archives
-from dawnbench_tf.data.splits import Splits
-from dawnbench_tf.settings import Refusal, one_line, refuse
+from dawnbench_tf.data import archives, tfds
+from dawnbench_tf.data.images.splits import Splits, in_memory
+from dawnbench_tf.refusals import Refusal, refuse
 
 HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
 _PER_BATCH, _PIXELS = 10_000, 3 * 32 * 32
@@ -45,7 +44,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
         )
     root = Path(data_dir).expanduser()
     if download:
-        _reach_home()
+        tfds.check_reachable(HOME)
         return _from_tfds(root, download=True)
     if not root.exists():
         refuse(
@@ -69,21 +68,24 @@ def load(data_dir: str, download: bool = False) -> Splits:
 
 def _from_batches(path: Path) -> Splits | None:
     if path.is_dir():
-        kinds = [
+        forms = [
             names
             for names in (_PYTHON, _BINARY)
             if any((path / name).is_file() for name in (names[0], names[-1]))
         ]
     else:
-        kinds = [_BINARY if "bin" in path.name else _PYTHON] if path.is_file() else []
-    if not kinds:
+        forms = [_BINARY if "bin" in path.name else _PYTHON] if path.is_file() else []
+    if not forms:
         return None
-    names = kinds[0]
+    names = forms[0]
     parse = _parse_python if names is _PYTHON else _parse_binary
     contents = archives.read_members(path, names)
     batches = [parse(f"{path}/{name}", contents.pop(name)) for name in names]
     images, labels = zip(*batches, strict=True)
-    return Splits(np.concatenate(images[:5]), np.concatenate(labels[:5]), images[5], labels[5])
+    return Splits(
+        in_memory(np.concatenate(images[:5]), np.concatenate(labels[:5])),
+        in_memory(images[5], labels[5]),
+    )
 
 
 def _parse_binary(where, content):
@@ -120,31 +122,13 @@ def _to_nhwc(flat):
     return np.ascontiguousarray(flat.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
-def _reach_home():
-    """Refuses at once where TensorFlow Datasets would try again for minutes."""
-    try:
-        requests.head(HOME, timeout=10)
-    except requests.RequestException as error:
-        refuse("download", "true", f"{HOME} can't be reached ({type(error).__name__})")
-
-
 def _from_tfds(root: Path, download: bool) -> Splits:
-    import tensorflow_datasets as tfds  # takes seconds, and only this path needs it
-
-    try:
-        builder = tfds.builder("cifar10", data_dir=root)
-        if download:
-            builder.download_and_prepare()
-        train, test = (_numpy(builder.as_dataset(split=split)) for split in ("train", "test"))
-    except Exception as error:  # TFDS raises errors of a dozen kinds for damaged or missing files
-        action = "could not download CIFAR-10" if download else "can't read cifar10/ in it"
-        refuse("data_dir", root, f"TensorFlow Datasets {action}: {one_line(error)}")
-    return Splits(*train, *test)
+    return Splits(*tfds.read(root, "cifar10", ("train", "test"), _split_of_tfds, download))
 
 
-def _numpy(dataset):
+def _split_of_tfds(dataset):
     batches = list(dataset.batch(1000).as_numpy_iterator())
-    return (
+    return in_memory(
         np.concatenate([batch["image"] for batch in batches]),
         np.concatenate([batch["label"] for batch in batches]).astype(np.int64),
     )

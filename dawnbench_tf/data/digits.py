@@ -5,14 +5,11 @@ import tensorflow as tf
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from dawnbench_tf.data.splits import Splits
+from dawnbench_tf.data.images.splits import Splits, in_memory
 
 
-def load(data_dir: str = "", download: bool = False) -> Splits:
-    """The digits, resized to 32x32x3; always the same stratified 1,297 for training, 500 for test.
-
-    Both arguments are for data sets that are not embedded; they do nothing here.
-    """
+def load() -> Splits:
+    """The digits, 32x32x3: always the same 1,297 for training and 500 for test, stratified."""
     bunch = load_digits()
     grey = np.asarray(bunch.images, np.float32)[..., None] * (255 / 16)  # stored as 0..16
     resized = tf.image.resize(grey, (32, 32)).numpy().round().astype(np.uint8)
@@ -21,4 +18,4 @@ def load(data_dir: str = "", download: bool = False) -> Splits:
         np.arange(len(images)), test_size=500, stratify=bunch.target, random_state=0
     )
     labels = bunch.target.astype(np.int64)
-    return Splits(images[train], labels[train], images[test], labels[test])
+    return Splits(*(in_memory(images[part], labels[part]) for part in (train, test)))

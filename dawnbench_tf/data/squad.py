@@ -1,6 +1,6 @@
 """SQuAD v1.1 from disk: train-v1.1.json, dev-v1.1.json and GloVe in a folder, or TFDS's folder.
 
-Words are cut once, and what comes of it is kept in a cache, whose key is the files' content.
+Texts are cut into tokens once; the result is kept in a cache, whose key is the files' content.
 """
 
 import hashlib
@@ -9,21 +9,24 @@ import os
 import sys
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from dawnbench_tf.data import passages, reading, tokens, vocabulary
-from dawnbench_tf.data.passages import Passages, Question
-from dawnbench_tf.data.reading import Encoded, Ragged, Reading
-from dawnbench_tf.settings import Refusal, one_line, refuse
+from dawnbench_tf import terminal
+from dawnbench_tf.data import tfds
+from dawnbench_tf.data.questions import encoding, squad_json, tokens, vocabulary
+from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
+from dawnbench_tf.data.questions.squad_json import Corpus, Question
+from dawnbench_tf.refusals import Refusal, refuse
 
 TRAIN, TEST = "train-v1.1.json", "dev-v1.1.json"
 HOME = "https://rajpurkar.github.io/SQuAD-explorer/"
 GLOVE_HOME = "https://nlp.stanford.edu/projects/glove/"
-LEAST = (10, 50)  # a word without vector, a character: known if seen more often, as in the seed
+MIN_COUNTS = (10, 50)  # of tokens without a vector, of characters; as in the seed
 
 
-def load(data_dir: str, download: bool = False) -> Reading:
+def load(data_dir: str, download: bool = False) -> Encoded:
     """SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
 
     Args:
@@ -51,55 +54,65 @@ def load(data_dir: str, download: bool = False) -> Reading:
     if (root / TRAIN).is_file() or not (download or (root / "squad").is_dir()):
         train, test = (_read(root / name) for name in (TRAIN, TEST))
     else:
-        train, test = _from_tfds(root, download)
+        train, test = tfds.read(
+            root, "squad/v1.1", ("train", "validation"), _corpus_of_tfds, download
+        )
     return _encoded(train, test, glove)
 
 
-def _read(path):
+def _read(path: Path) -> Corpus:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise Refusal(
             f"{path}: can't be read ({error.strerror}); fetch it from {HOME}, or add --download"
         ) from None
-    return passages.parse(str(path), content)
+    return squad_json.parse(str(path), content)
 
 
-def _encoded(train, test, glove):
+class _Tokenized(NamedTuple):
+    """What the cache keeps: all that takes long."""
+
+    train: EncodedSplit
+    test: EncodedSplit
+    words: list[str]  # all distinct tokens as written, by type id
+    vectors: dict[str, np.ndarray]  # by normalized token
+
+
+def _encoded(train: Corpus, test: Corpus, glove: Path) -> Encoded:
     cache = _cache_file(train, test, glove)
-    known = _from_cache(cache)
-    if known is None:
-        known = _encode(train, test, glove)
-        _to_cache(cache, *known)
-    train_numbers, test_numbers, words, vectors = known
-    _report(train_numbers, test_numbers)
-    return reading.assemble(train_numbers, test_numbers, test, words, vectors, LEAST)
+    tokenized = _from_cache(cache)
+    if tokenized is None:
+        tokenized = _tokenized(train, test, glove)
+        _to_cache(cache, tokenized)
+    _report(tokenized)
+    return encoding.assemble(
+        tokenized.train, tokenized.test, test, tokenized.words, tokenized.vectors, MIN_COUNTS
+    )
 
 
-def _encode(train, test, glove):
-    words = {}
-    done = [reading.encode(split, words, _progress) for split in (train, test)]
-    if sys.stderr.isatty():
-        print(f"\r\x1b[Kreading {glove.name}", end="\r", file=sys.stderr, flush=True)
-    vectors = vocabulary.read_glove(glove, {vocabulary.plain(word) for word in words})
-    return *done, list(words), vectors
+def _tokenized(train, test, glove) -> _Tokenized:
+    words: dict[str, int] = {}
+    splits = [encoding.encode(corpus, words, _progress) for corpus in (train, test)]
+    terminal.status(f"reading {glove.name}", logged=False)
+    vectors = vocabulary.read_glove(glove, {vocabulary.normalized(word) for word in words})
+    terminal.status("")
+    return _Tokenized(splits[0], splits[1], list(words), vectors)
 
 
 def _progress(done, of):
-    if sys.stderr.isatty():
-        line = f"\rcutting words: {done:,} of {of:,} passages"
-        print(line, end="", file=sys.stderr, flush=True)
+    terminal.status(f"cutting tokens: {done:,} of {of:,} contexts", logged=False)
 
 
-def _report(train, test):
-    """Says how many answers' text is not exactly that of their words."""
-    for name, split in (("train", train), ("dev", test)):
-        counts = np.bincount(split.found, minlength=4)
+def _report(tokenized):
+    """Says how many answers' text is not exactly that of their tokens."""
+    for name, split in (("train", tokenized.train), ("dev", tokenized.test)):
+        counts = np.bincount(split.alignments, minlength=4)
         if counts[1:].any():
             print(
-                f"squad {name}: {counts.sum():,} answers; {counts[reading.CUT]:,} end inside a "
-                f"word, {counts[reading.MOVED]:,} were moved to where their text is, "
-                f"{counts[reading.NOWHERE]:,} are nowhere in the passage (not trained on)",
+                f"squad {name}: {counts.sum():,} answers; {counts[encoding.CUT]:,} end inside a "
+                f"word, {counts[encoding.MOVED]:,} were moved to where their text is, "
+                f"{counts[encoding.NOWHERE]:,} are nowhere in the passage (not trained on)",
                 file=sys.stderr,
             )
 
@@ -112,41 +125,41 @@ def _cache_file(train, test, glove):
     digest = hashlib.sha256(repr((train, test)).encode("utf-8", "surrogatepass"))
     with open(glove, "rb") as file:
         digest.update(hashlib.file_digest(file, "sha256").digest())
-    for module in (reading, tokens, vocabulary):
-        digest.update(Path(module.__file__).read_bytes())
+    for module in (encoding, tokens, vocabulary):
+        digest.update(Path(str(module.__file__)).read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "dawnbench_tf" / f"squad-{digest.hexdigest()[:24]}.npz"
 
 
-def _to_cache(path, train, test, words, vectors):
+def _to_cache(path, tokenized):
+    vectors = tokenized.vectors
     arrays = {"vectors": np.array([vectors[word] for word in sorted(vectors)], np.float32)}
-    texts = {"words": words, "known": sorted(vectors)}
-    for name, split in (("train", train), ("test", test)):
+    for name, split in (("train", tokenized.train), ("test", tokenized.test)):
         for field, value in split._asdict().items():
-            for part, array in (
-                value._asdict() if isinstance(value, Ragged) else {"": value}
-            ).items():
-                arrays[f"{name}.{field}.{part}"] = array
-    for name, text in texts.items():
-        arrays[name] = np.frombuffer(json.dumps(text).encode(), np.uint8)
+            parts = value._asdict() if isinstance(value, Ragged) else {"": value}
+            arrays |= {f"{name}.{field}.{part}": array for part, array in parts.items()}
+    for name, texts in (("words", tokenized.words), ("with_vector", sorted(vectors))):
+        arrays[name] = np.frombuffer(json.dumps(texts).encode(), np.uint8)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(temporary, **arrays)
+        np.savez(temporary, **arrays)  # type: ignore[arg-type]
         os.replace(temporary, path)
     except OSError as error:  # a full disk costs the next run a minute, no more
         temporary.unlink(missing_ok=True)
         print(f"{path}: can't be written ({error.strerror}); going on without", file=sys.stderr)
 
 
-def _from_cache(path):
+def _from_cache(path) -> _Tokenized | None:
     """What the cache holds; None if there is none, or it is damaged."""
     try:
         with open(path, "rb") as whole, np.load(whole, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        words, known = (json.loads(arrays[name].tobytes()) for name in ("words", "known"))
-        splits = [_split(arrays, name) for name in ("train", "test")]
-        return *splits, words, dict(zip(known, arrays["vectors"], strict=True))
+        words, with_vector = (
+            json.loads(arrays[name].tobytes()) for name in ("words", "with_vector")
+        )
+        vectors = dict(zip(with_vector, arrays["vectors"], strict=True))
+        return _Tokenized(_split(arrays, "train"), _split(arrays, "test"), words, vectors)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
 
@@ -157,26 +170,15 @@ def _split(arrays, name):
             return arrays[f"{name}.{key}."]
         return Ragged(*(arrays[f"{name}.{key}.{part}"] for part in Ragged._fields))
 
-    return Encoded(*(field(key) for key in Encoded._fields))
+    return EncodedSplit(*(field(key) for key in EncodedSplit._fields))
 
 
-def _from_tfds(root, download):
-    import tensorflow_datasets as tfds  # takes seconds, and only this path needs it
-
-    try:
-        builder = tfds.builder("squad/v1.1", data_dir=root)
-        if download:
-            builder.download_and_prepare()
-        return [_of_tfds(builder.as_dataset(split=split)) for split in ("train", "validation")]
-    except Exception as error:  # TFDS raises errors of a dozen kinds for damaged or missing files
-        refuse("data_dir", root, f"TensorFlow Datasets can't provide squad/v1.1: {one_line(error)}")
-
-
-def _of_tfds(dataset):
-    contexts, questions = {}, []
+def _corpus_of_tfds(dataset) -> Corpus:
+    contexts: dict[str, int] = {}
+    questions = []
     for row in dataset.as_numpy_iterator():
-        passage = contexts.setdefault(row["context"].decode(), len(contexts))
+        context = contexts.setdefault(row["context"].decode(), len(contexts))
         texts = [text.decode() for text in row["answers"]["text"]]
         answers = tuple(zip(texts, row["answers"]["answer_start"].tolist(), strict=True))
-        questions.append(Question(row["id"].decode(), row["question"].decode(), passage, answers))
-    return Passages(list(contexts), questions)
+        questions.append(Question(row["id"].decode(), row["question"].decode(), context, answers))
+    return Corpus(list(contexts), questions)

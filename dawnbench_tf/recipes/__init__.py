@@ -1,39 +1,58 @@
-"""All recipes, by name: rows of `Recipe`; a variant is `replace(ROW, ...)` with its differences."""
+"""All recipes, by name: rows of `Recipe`; a variant is `replace(ROW, ...)` with its differences.
 
+A module for each task; what it calls RECIPES is all its rows.
+
+May import: models (the catalogue), the shared modules. Never: TensorFlow, data, training,
+inference, submission, ranking.
+"""
+
+from dataclasses import replace
 from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
 
-from dawnbench_tf import tasks
-from dawnbench_tf.recipe import Published, Recipe
-from dawnbench_tf.recipes import cifar10, digits, qa_mini, squad
-from dawnbench_tf.settings import refuse
+from dawnbench_tf import models
+from dawnbench_tf.recipe import Measured, Published, Recipe
+from dawnbench_tf.refusals import refuse
 
 DEFAULT = "digits/resnet8"
 
 
 def rows() -> dict[str, Recipe]:
-    """All recipes by name."""
-    return {
-        recipe.name: recipe
-        for recipe in (*digits.RECIPES, *qa_mini.RECIPES, *cifar10.RECIPES, *squad.RECIPES)
-    }
+    """All recipes by name, task by task."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
-def get(name: str) -> Recipe:
-    """The recipe of that name. Raises Refusal, with the nearest name, if there is none."""
-    known = rows()
-    if name not in known:
-        near = get_close_matches(name, known, n=1, cutoff=0.4)
+def get(name: str, **changes: Any) -> Recipe:
+    """The recipe of that name, with some of its fields changed.
+
+    Raises:
+      Refusal: there is none of that name (the nearest is named), the changed recipe is none, or its
+        model is not in the catalogue or not for its task.
+    """
+    recipes = rows()
+    if name not in recipes:
+        near = get_close_matches(name, recipes, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else "--list_recipes shows them all"
         refuse("recipe", name, f"no such recipe; {hint}")
-    return known[name]
+    recipe = replace(recipes[name], **changes)
+    try:
+        variant = models.get(recipe.model)
+    except ValueError as error:
+        refuse("model", recipe.model, str(error))
+    if variant.inputs != recipe.task_row.inputs:
+        takes = f"takes {variant.inputs}, and {recipe.task} has {recipe.task_row.inputs}"
+        refuse("model", recipe.model, f"{takes}; docs/MODELS.md lists all")
+    return recipe
 
 
 def table() -> str:
     """All recipes, a line each, with their evidence below."""
     lines = []
     for recipe in rows().values():
-        task = tasks.TASKS[recipe.task]
-        goal = f"{task.metric} {recipe.threshold or task.threshold:g}"
+        goal = f"{recipe.task_row.metric} {recipe.goal:g}"
         lines.append(
             f"{recipe.name:28} {recipe.model:20} {goal:16} "
             f"batch {recipe.batch_size}, {recipe.epochs} epochs"
@@ -42,7 +61,7 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def _evidence(item):
+def _evidence(item: Published | Measured) -> str:
     if isinstance(item, Published):
         return f"published: {item.hours:.4f} h, best {item.best:g}, {item.hardware}"
     return (

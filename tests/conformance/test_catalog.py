@@ -13,41 +13,30 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import imagenet_resnets
+from dawnbench_tf.models import networks
 
 KERAS = tf.keras.layers
-SIZES = {  # of each family: the arguments that are a model's size, at their smallest
-    "cifar_resnets": {"depth": 8},
-    "wide_resnets": {"depth": 10, "widen": 2},
-    "resnexts": {"depth": 11, "cardinality": 2, "base_width": 16},
-    "densenets": {"depth": 10, "growth": 8},
-    "fast_resnets": {},
-    "imagenet_resnets": {"depth": 18},
-}
+
+
+def family(name):
+    return networks.family_of(models.get(name))
 
 
 def side(name):
-    """Of the smallest images, in pixels."""
-    variant = models.get(name)
-    four_stages = variant.family == "imagenet_resnets" and variant.args.get("stem") != "cifar"
-    return 32 if four_stages else 8
+    """Of the smallest images, in pixels; of 4, the last stage's map would be one pixel."""
+    return max(8, family(name).smallest_side(models.get(name).args))
 
 
-def smallest(variant):
+def smallest(name):
     """The variant's kind at its smallest size: arguments of `build`."""
-    sizes = dict(SIZES[variant.family])
-    if variant.family == "imagenet_resnets":
-        basic = imagenet_resnets.DEPTHS[variant.args["depth"]][0] == "basic"
-        sizes["depth"] = 18 if basic else 26
-    elif variant.args.get("block") == "bottleneck":
-        sizes["depth"] = 11
-    return {**variant.args, **sizes}
+    args = models.get(name).args
+    return {**args, **family(name).smallest(args)}
 
 
-IMAGES = [name for name in models.names() if models.get(name).family != "readers"]
+IMAGES = [name for name in models.names() if models.get(name).inputs == "images"]
 KINDS = {}  # the arguments that make the kind -> its first row's name
 for _name in reversed(IMAGES):
-    _args = smallest(models.get(_name))
+    _args = smallest(_name)
     KINDS[(models.get(_name).family, *sorted(map(repr, _args.items())))] = _name
 every_kind = pytest.mark.parametrize("name", sorted(KINDS.values(), key=IMAGES.index))
 
@@ -57,8 +46,8 @@ def small(name, data_format="NHWC", **overrides):
     tf.keras.utils.set_random_seed(0)
     sides = (side(name), side(name))
     shape = (*sides, 3) if data_format == "NHWC" else (3, *sides)
-    given = {"input_shape": shape, "num_classes": 10, "data_format": data_format, **overrides}
-    return models.build(name, **{**smallest(models.get(name)), **given})
+    changes = {"input_shape": shape, "num_classes": 10, "data_format": data_format, **overrides}
+    return models.build(name, **{**smallest(name), **changes})
 
 
 def batch(name, examples=8):
@@ -107,9 +96,9 @@ def gradients(model, images, training):
 @every_kind
 def test_gradients_reach_every_weight(name):
     model = small(name)
-    _, found = tf.function(gradients)(model, batch(name), training=False)
-    assert len(found) == len(model.trainable_weights)
-    for weight, gradient in zip(model.trainable_weights, found, strict=True):
+    _, of_weights = tf.function(gradients)(model, batch(name), training=False)
+    assert len(of_weights) == len(model.trainable_weights)
+    for weight, gradient in zip(model.trainable_weights, of_weights, strict=True):
         assert gradient.shape == weight.shape and np.any(gradient), weight.name
 
 
@@ -124,11 +113,11 @@ def test_both_layouts_give_equal_outputs_and_gradients(name):
     for a, b in zip(tf.nest.flatten(one), tf.nest.flatten(other), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-4)
     if "stochastic" not in name:  # whose draws no two models share
-        wanted, found = (
+        wanted, outputs = (
             last(images, training=True),
             tf.function(first)(channels_first, training=True),
         )
-        np.testing.assert_allclose(wanted, found, atol=1e-3)
+        np.testing.assert_allclose(wanted, outputs, atol=1e-3)
 
 
 @every_kind
@@ -158,10 +147,10 @@ def test_it_compiles_under_xla(name):
 def test_it_runs_in_mixed_bfloat16(name):
     exact, mixed = small(name), small(name, dtype="mixed_bfloat16")
     mixed.set_weights(exact.get_weights())
-    wanted, found = (model(batch(name), training=False) for model in (exact, mixed))
-    assert found.dtype == tf.float32 and mixed.get_layer("features").output.dtype == "bfloat16"
+    wanted, outputs = (model(batch(name), training=False) for model in (exact, mixed))
+    assert outputs.dtype == tf.float32 and mixed.get_layer("features").output.dtype == "bfloat16"
     assert {tf.as_dtype(weight.dtype) for weight in mixed.trainable_weights} == {tf.float32}
-    assert np.abs(found - wanted).max() < 0.05 * np.abs(wanted).max()
+    assert np.abs(outputs - wanted).max() < 0.05 * np.abs(wanted).max()
 
 
 @every_kind
@@ -227,3 +216,9 @@ def test_every_kind_trains_a_step_under_two_mirrored_devices():
 def test_no_family_is_named_like_a_variant():
     families = {models.get(name).family for name in models.names()}
     assert not families & set(models.names())
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_a_family_describes_each_of_its_rows(name):
+    block, shortcut, activation = family(name).describe(models.get(name).args)
+    assert block and shortcut and activation

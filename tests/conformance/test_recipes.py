@@ -1,39 +1,58 @@
 """Properties of every recipe."""
 
+from dataclasses import replace
+
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import fitting, losses, models, optimizers, recipes, scores, tasks
-from dawnbench_tf.data import image_pipeline, qa_mini, synthetic
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf import models, recipes
+from dawnbench_tf.data import inputs
+from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipes import cifar10, digits, qa_mini, squad
+from dawnbench_tf.scores import SCORES
+from dawnbench_tf.tasks import TASKS
+from dawnbench_tf.training import fitting, losses, optimizers
 
-STRATEGY = tf.distribute.get_strategy()
+HERE = Placement(tf.distribute.get_strategy())
 NAMES = sorted(recipes.rows())
-SPLITS = {
-    "images": synthetic.make(tasks.TASKS["digits"], seed=0),
-    "questions": qa_mini.make(5, 5, seed=0),
+SPLITS = {  # small ones will do
+    "images": inputs.load(replace(recipes.get("digits/resnet8"), synthetic=True)),
+    "questions": inputs.load(replace(recipes.get("qa_mini/bidaf"), synthetic=True)),
 }
+
+
+@pytest.mark.parametrize("module", [cifar10, digits, qa_mini, squad], ids=lambda m: m.__name__)
+def test_every_row_of_a_module_is_one_of_its_recipes(module):
+    rows = [row for row in vars(module).values() if isinstance(row, Recipe)]
+    assert sorted(row.name for row in rows) == sorted(row.name for row in module.RECIPES)
+    assert all(recipes.get(row.name) is row or recipes.get(row.name) == row for row in rows)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_names_a_task_a_model_a_score_and_a_loss_there_are(name):
     recipe = recipes.get(name)
-    task = tasks.TASKS[recipe.task]
+    task = recipe.task_row
     assert recipe.name == name == f"{recipe.task}/{name.partition('/')[2]}"
     assert recipe.model in models.names()
-    assert task.score in scores.SCORES and task.loss in losses.LOSSES
+    assert task.scoring in SCORES and task.loss in losses.LOSSES
     assert recipe.schedule_epochs == () or recipe.schedule_epochs[-1] <= recipe.epochs
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+def test_a_task_s_columns_are_scored_and_every_field_that_it_requires_is_a_recipe_s(task):
+    assert task.columns[:2] == ("epoch", "hours") and 0 < task.threshold <= task.highest
+    assert set(task.required) <= set(Recipe.__dataclass_fields__)
+    assert inputs.of(task) is not None and task.scoring in SCORES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_train_step_compiles_with_xla_at_static_shapes(name):
     """What a TPU needs: lowered whole, gradients and update included; no size left open."""
     recipe = recipes.get(name)
-    task = tasks.TASKS[recipe.task]
-    model = fitting.build(task, recipe, RunOptions(), STRATEGY, SPLITS[task.kind])
-    optimizer = optimizers.build(
-        recipe, image_pipeline.steps_per_epoch(task.train_examples, recipe.batch_size)
-    )
+    task = recipe.task_row
+    model = fitting.build(recipe, SPLITS[task.inputs], HERE)
+    optimizer = optimizers.build(recipe, -(-task.train_examples // recipe.batch_size))
     optimizer.build(model.trainable_variables)
 
     @tf.function(jit_compile=True)
@@ -45,13 +64,13 @@ def test_the_train_step_compiles_with_xla_at_static_shapes(name):
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss
 
-    inputs, labels = static_batch(model, recipe, task)
-    lowered = step.experimental_get_compiler_ir(inputs, labels)(stage="hlo")
+    batch, labels = static_batch(model, recipe, task)
+    lowered = step.experimental_get_compiler_ir(batch, labels)(stage="hlo")
     assert "convolution" in lowered and "<=" not in lowered  # "<=" marks a dimension left open
 
 
 def static_batch(model, recipe, task):
-    if task.kind == "images":
+    if task.inputs == "images":
         images = tf.zeros([recipe.batch_size, *model.input_shape[1:]])
         return images, tf.zeros([recipe.batch_size], tf.int64)
     lengths = (recipe.bucket_boundaries[-1], 30)
@@ -64,8 +83,8 @@ def static_batch(model, recipe, task):
 @pytest.mark.parametrize("name", ["digits/resnet8"])
 def test_the_smallest_compiles_and_runs_under_xla(name):
     recipe = recipes.get(name)
-    task = tasks.TASKS[recipe.task]
-    model = fitting.build(task, recipe, RunOptions(), STRATEGY, SPLITS[task.kind])
+    task = recipe.task_row
+    model = fitting.build(recipe, SPLITS[task.inputs], HERE)
     model.compile("sgd", losses.LOSSES[task.loss](), jit_compile=True)
     images = tf.random.normal([recipe.batch_size, 32, 32, 3])
     history = model.fit(

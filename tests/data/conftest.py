@@ -14,13 +14,13 @@ NAMES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
 def batches():
     """Six batches of 10,000: flat uint8 (10000, 3072) and labels, by file name."""
     pattern = np.random.default_rng(0).integers(0, 256, (10, 3072), np.uint8)
-    made = {}
+    by_name = {}
     for index, name in enumerate(NAMES):
         labels = (np.arange(10_000) + index) % 10
         data = pattern[labels].copy()
         data[:, 0] = np.arange(10_000) % 251  # tells examples apart
-        made[name] = data, labels
-    return made
+        by_name[name] = data, labels
+    return by_name
 
 
 def binary(data, labels):

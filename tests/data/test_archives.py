@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dawnbench_tf.data import archives
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.refusals import Refusal
 
 
 class Hostile:
@@ -20,9 +20,9 @@ class Hostile:
 @pytest.mark.parametrize("protocol", [0, 2, 4])
 def test_arrays_come_out_as_they_went_in(protocol):
     wanted = {b"data": np.arange(6, dtype=np.uint8).reshape(2, 3), b"labels": [1, 2], b"name": b"x"}
-    found = archives.unpickle_arrays("file", pickle.dumps(wanted, protocol))
-    np.testing.assert_array_equal(found["data"], wanted[b"data"])
-    assert found["labels"] == [1, 2] and found["name"] == b"x"
+    arrays = archives.unpickle_arrays("file", pickle.dumps(wanted, protocol))
+    np.testing.assert_array_equal(arrays["data"], wanted[b"data"])
+    assert arrays["labels"] == [1, 2] and arrays["name"] == b"x"
 
 
 def test_a_pickle_of_python_2_and_old_numpy_is_read():

@@ -3,26 +3,23 @@ import shutil
 import numpy as np
 import pytest
 
-from dawnbench_tf import data, tasks
-from dawnbench_tf.data import cifar10
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.data import cifar10, inputs
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.refusals import Refusal
 
 SMALL = Recipe(task="cifar10", model="resnet20_tf")
 
 
 def check(splits, batches):
     wanted = np.concatenate([batches[f"data_batch_{i}"][0] for i in range(1, 6)])
-    assert (
-        splits.train_images.shape == (50_000, 32, 32, 3) and splits.train_images.dtype == np.uint8
-    )
+    images = splits.train.images()
+    assert images.shape == (50_000, 32, 32, 3) and images.dtype == np.uint8
     for index in (0, 9_999, 10_000, 49_999):
         for row, column, channel in ((0, 0, 0), (3, 7, 1), (31, 31, 2)):  # 1,024 bytes a channel
             flat = wanted[index, channel * 1024 + row * 32 + column]
-            assert splits.train_images[index, row, column, channel] == flat
-    np.testing.assert_array_equal(splits.test_labels, batches["test_batch"][1])
-    assert splits.test_images.shape == (10_000, 32, 32, 3)
+            assert images[index, row, column, channel] == flat
+    np.testing.assert_array_equal(splits.test.labels, batches["test_batch"][1])
+    assert splits.test.images().shape == (10_000, 32, 32, 3)
 
 
 @pytest.mark.parametrize(
@@ -80,15 +77,20 @@ def test_a_folder_of_tensorflow_datasets_is_read(tmp_path, batches):
             for split, names in splits.items()
         },
     )
-    found = cifar10.load(str(tmp_path))
-    assert found.train_images.shape == (50, 32, 32, 3) and found.train_images.dtype == np.uint8
+    splits_read = cifar10.load(str(tmp_path))
+    assert (
+        splits_read.train.images().shape == (50, 32, 32, 3)
+        and splits_read.train.images().dtype == np.uint8
+    )
     wanted = {
         tuple(row) for row in np.concatenate([batches[n][0][::1000] for n in splits["train"]])
     }
-    assert {tuple(image.transpose(2, 0, 1).ravel()) for image in found.train_images} == wanted
-    assert found.test_labels.dtype == np.int64 and len(found.test_labels) == 10
+    assert {
+        tuple(image.transpose(2, 0, 1).ravel()) for image in splits_read.train.images()
+    } == wanted
+    assert splits_read.test.labels.dtype == np.int64 and len(splits_read.test.labels) == 10
     with pytest.raises(Refusal, match="cifar10 train: should hold 50000 examples, found 50"):
-        data.load(tasks.TASKS["cifar10"], SMALL, RunOptions(data_dir=str(tmp_path)))
+        inputs.load(SMALL, str(tmp_path))
 
 
 @pytest.fixture
@@ -98,7 +100,7 @@ def broken(published, tmp_path):
 
 
 def load(path):
-    return data.load(tasks.TASKS["cifar10"], SMALL, RunOptions(data_dir=str(path)))
+    return inputs.load(SMALL, str(path))
 
 
 @pytest.mark.parametrize("keep", [0, 3073, 30_729_999])
@@ -143,7 +145,7 @@ def test_a_batch_of_cifar_100_is_refused(published, tmp_path):
     [
         (None, "does not exist; give the data's folder or archive"),
         ("", "holds no CIFAR-10"),
-        ("cifar10/", "can't read cifar10/ in it"),
+        ("cifar10/", "can't read cifar10 in it"),
         ("cifar-10-python.tar.gz", "damaged or truncated"),
     ],
 )
@@ -171,7 +173,7 @@ def test_download_without_a_network_is_refused_at_once(tmp_path, monkeypatch):
 def test_download_asks_tensorflow_datasets_to_prepare_the_folder(tmp_path, monkeypatch):
     import tensorflow_datasets as tfds
 
-    monkeypatch.setattr(cifar10, "_reach_home", lambda: None)
+    monkeypatch.setattr(cifar10.tfds, "check_reachable", lambda url: None)
     with tfds.testing.mock_data(num_examples=3):
         splits = cifar10.load(str(tmp_path), download=True)
-    assert splits.train_images.shape == (3, 32, 32, 3) and splits.test_labels.shape == (3,)
+    assert splits.train.images().shape == (3, 32, 32, 3) and splits.test.labels.shape == (3,)

@@ -6,18 +6,18 @@ from dawnbench_tf.data import digits
 
 def test_the_split_is_fixed_stratified_and_complete():
     splits = digits.load()
-    assert len(splits.train_labels) == 1297 and len(splits.test_labels) == 500
-    assert splits.test_labels[:10].tolist() == [4, 8, 8, 3, 9, 0, 6, 3, 9, 8]  # the same for ever
+    assert len(splits.train.labels) == 1297 and len(splits.test.labels) == 500
+    assert splits.test.labels[:10].tolist() == [4, 8, 8, 3, 9, 0, 6, 3, 9, 8]  # the same for ever
     counts = np.bincount(load_digits().target)
-    shares = np.bincount(splits.test_labels) / counts
+    shares = np.bincount(splits.test.labels) / counts
     assert shares.min() > 0.27 and shares.max() < 0.29  # 500 of 1,797 is 0.278
-    together = np.concatenate([splits.train_labels, splits.test_labels])
+    together = np.concatenate([splits.train.labels, splits.test.labels])
     np.testing.assert_array_equal(np.bincount(together), counts)
 
 
 def test_images_are_the_scans_resized():
     splits = digits.load()
-    images = np.concatenate([splits.train_images, splits.test_images])
+    images = np.concatenate([splits.train.images(), splits.test.images()])
     assert images.shape == (1797, 32, 32, 3) and images.dtype == np.uint8
     np.testing.assert_array_equal(images[..., 0], images[..., 2])
     shrunk = images[..., 0].reshape(-1, 8, 4, 8, 4).mean((2, 4))
@@ -28,5 +28,5 @@ def test_images_are_the_scans_resized():
 
 def test_no_test_image_is_in_training():
     splits = digits.load()
-    seen = {image.tobytes() for image in splits.train_images}
-    assert not any(image.tobytes() in seen for image in splits.test_images)
+    seen = {image.tobytes() for image in splits.train.images()}
+    assert not any(image.tobytes() in seen for image in splits.test.images())

@@ -7,14 +7,19 @@ import zipfile
 import numpy as np
 import pytest
 
-from dawnbench_tf.data import passages, reading, squad, vocabulary
-from dawnbench_tf.settings import Refusal
+from dawnbench_tf.data import squad
+from dawnbench_tf.data.questions import encoding, squad_json, vocabulary
+from dawnbench_tf.refusals import Refusal
 
 TEXT = "Ada Lovelace (1815-1852) wrote notes. Ada didn't know Lima."
 
 
-def question(name, text, start, asked="Who wrote notes?"):
-    return {"id": name, "question": asked, "answers": [{"text": text, "answer_start": start}]}
+def question(name, text, start, text_of_question="Who wrote notes?"):
+    return {
+        "id": name,
+        "question": text_of_question,
+        "answers": [{"text": text, "answer_start": start}],
+    }
 
 
 def write(path, *qas, context=TEXT):
@@ -48,16 +53,16 @@ def test_answers_come_back_from_their_words(folder):
     data = squad.load(str(folder))
     for split, right in ((data.train, ["Ada Lovelace", "1852"]), (data.test, ["Lima"])):
         for (first, last), text in zip(split.spans.values, right, strict=True):
-            begin, end = split.places.values[first, 0], split.places.values[last, 1]
+            begin, end = split.offsets.values[first, 0], split.offsets.values[last, 1]
             assert TEXT[begin:end] == text
-        assert not split.found.any()
+        assert not split.alignments.any()
     assert data.vocabulary.fixed == ["ada", "lima", "notes"]
     assert data.vectors.shape == (3, 100) and data.vectors[1, 4] == pytest.approx(3.4)
 
 
 def test_a_word_s_vector_is_found_whatever_its_case(folder):
     data = squad.load(str(folder))
-    number = data.word_numbers[data.train.contexts.values[0]]  # Ada
+    number = data.token_ids[data.train.contexts.values[0]]  # Ada
     assert data.vocabulary.fixed[number - 2 - len(data.vocabulary.trained)] == "ada"
 
 
@@ -69,36 +74,38 @@ def test_answers_that_are_off_are_counted_and_none_is_dropped(folder, capsys):
         question("c", "Turing", 0),  # nowhere
     )
     data = squad.load(str(folder))
-    assert list(data.train.found) == [reading.MOVED, reading.CUT, reading.NOWHERE]
+    assert list(data.train.alignments) == [encoding.MOVED, encoding.CUT, encoding.NOWHERE]
     said = capsys.readouterr().err
     assert "squad train: 3 answers; 1 end inside a word, 1 were moved" in said
     assert "1 are nowhere in the passage (not trained on)" in said
-    assert tuple(data.train.spans.values[2]) == (-1, -1) and len(data.train.passages) == 3
+    assert (
+        tuple(data.train.spans.values[2]) == (-1, -1) and len(data.train.context_of_question) == 3
+    )
 
 
 def test_the_cache_gives_the_same_and_is_rebuilt_when_damaged_or_stale(folder, monkeypatch, capsys):
     first = squad.load(str(folder))
     (cache,) = (folder.parent / "cache/dawnbench_tf").iterdir()
-    monkeypatch.setattr(squad, "_encode", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(squad, "_tokenized", lambda *_: pytest.fail("made again"))
     same(squad.load(str(folder)), first)
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
     cache.write_bytes(cache.read_bytes()[:-500])  # half of it
     same(squad.load(str(folder)), first)
     write(folder / squad.TRAIN, question("z", "notes", 31))
-    assert len(squad.load(str(folder)).train.passages) == 1  # other content, other key
+    assert len(squad.load(str(folder)).train.context_of_question) == 1  # other content, other key
     assert len(list(cache.parent.iterdir())) == 2
     glove(folder / vocabulary.GLOVE, ["notes"])  # other vectors, other key
     assert squad.load(str(folder)).vocabulary.fixed == ["notes"]
 
 
-def same(found, wanted):
+def same(encoded, wanted):
     for name in ("train", "test"):
-        for a, b in zip(getattr(found, name), getattr(wanted, name), strict=True):
+        for a, b in zip(getattr(encoded, name), getattr(wanted, name), strict=True):
             for x, y in zip(a, b, strict=True):
                 np.testing.assert_array_equal(x, y)
-    assert found.vocabulary == wanted.vocabulary
-    np.testing.assert_array_equal(found.vectors, wanted.vectors)
+    assert encoded.vocabulary == wanted.vocabulary
+    np.testing.assert_array_equal(encoded.vectors, wanted.vectors)
 
 
 def test_glove_may_be_in_its_zip(folder):
@@ -154,13 +161,13 @@ def test_a_passage_of_100_000_characters_is_read(folder):
 
 
 def test_tfds_s_form_gives_the_same(folder):
-    parsed = passages.parse("f", (folder / squad.TRAIN).read_bytes())
+    parsed = squad_json.parse("f", (folder / squad.TRAIN).read_bytes())
 
     class Dataset:
         def as_numpy_iterator(self):
             for q in parsed.questions:
                 yield {
-                    "context": parsed.contexts[q.passage].encode(),
+                    "context": parsed.contexts[q.context].encode(),
                     "question": q.text.encode(),
                     "id": q.id.encode(),
                     "answers": {
@@ -169,4 +176,4 @@ def test_tfds_s_form_gives_the_same(folder):
                     },
                 }
 
-    assert squad._of_tfds(Dataset()) == parsed
+    assert squad._corpus_of_tfds(Dataset()) == parsed

@@ -14,8 +14,10 @@ class Plain:
 
     def __init__(self, model, padding="symmetric"):
         def of(kind):
-            found = [layer for layer in _all(model) if isinstance(layer, kind)]
-            return iter(sorted(found, key=lambda it: int((re.findall(r"\d+$", it.name) or [0])[0])))
+            layers = [layer for layer in _all(model) if isinstance(layer, kind)]
+            return iter(
+                sorted(layers, key=lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0]))
+            )
 
         self.convs, self.norms = of(KERAS.Conv2D), of(KERAS.BatchNormalization)
         self.denses, self.padding = of(KERAS.Dense), padding

@@ -29,8 +29,8 @@ def test_logits_equal_a_plain_numpy_network(plain):
     ("name", "millions"), [("100_12", 0.8), ("250_24", 15.3), ("190_40", 25.6)]
 )
 def test_parameters_are_the_papers_table_2(name, millions):
-    found = models.get(f"densenet_bc_{name}").parameters / 1e6
-    assert found == pytest.approx(millions, abs=0.05)
+    ours = models.get(f"densenet_bc_{name}").parameters / 1e6
+    assert ours == pytest.approx(millions, abs=0.05)
 
 
 def test_parameters_counted_by_hand():

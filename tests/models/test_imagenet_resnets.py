@@ -7,12 +7,11 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import imagenet_resnets
 
 KERAS = tf.keras.layers
 
 
-def made(layer):
+def position(layer):
     """When a layer of our models was made: the number at the end of its name."""
     return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
 
@@ -24,8 +23,8 @@ def place(layer):
     )
 
 
-def of_kind(kind, model, key=made):
-    return sorted((it for it in model._flatten_layers() if isinstance(it, kind)), key=key)
+def of_kind(kind, model, key=position):
+    return sorted((layer for layer in model._flatten_layers() if isinstance(layer, kind)), key=key)
 
 
 def randomize(model):
@@ -54,19 +53,19 @@ def move_biases(theirs, ours):
 
 def same(model, other, side):
     images = np.random.default_rng(1).normal(size=(2, side, side, 3)).astype("f")
-    wanted, found = model(images, training=False), other(images, training=False)
+    wanted, theirs = model(images, training=False), other(images, training=False)
     if isinstance(wanted, dict):  # the model garden's stages
         wanted = wanted["5"]
-    assert wanted.shape == found.shape and np.abs(wanted).max() > 0.1
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    assert wanted.shape == theirs.shape and np.abs(wanted).max() > 0.1
+    np.testing.assert_allclose(theirs, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("depth", [50, 101, 152])
 @pytest.mark.parametrize(("version", "row"), [("", "v1"), ("V2", "v2_keras")])
 def test_outputs_equal_keras_applications(version, row, depth):
-    given = {"input_shape": (64, 64, 3), "weights": None, "classes": 7}
+    arguments = {"input_shape": (64, 64, 3), "weights": None, "classes": 7}
     build = getattr(tf.keras.applications, f"ResNet{depth}{version}")
-    theirs = build(**given, classifier_activation=None)
+    theirs = build(**arguments, classifier_activation=None)
     # Theirs has another BN epsilon, and in v1 biases in front of BN, which do nothing.
     ours = models.build(
         f"resnet{depth}_{row}", input_shape=(64, 64, 3), num_classes=7, norm_epsilon=1.001e-5
@@ -173,5 +172,5 @@ def test_parameters_and_multiply_adds_are_the_published(name, millions, billions
 )
 def test_impossible_arguments_are_refused_in_one_line(args, words):
     with pytest.raises(ValueError, match=re.escape(words)) as error:
-        imagenet_resnets.build(**args)
+        models.build("resnet50_v1_5", **args)
     assert "\n" not in str(error.value)

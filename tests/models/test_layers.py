@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import cifar_resnets, layers
+from dawnbench_tf.models import layers
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.normal(size=(4, 8, 8, 3)).astype("f")
@@ -67,8 +67,8 @@ def test_a_survival_outside_0_to_1_is_refused(survival):
 
 def test_survival_falls_linearly_to_the_last_unit():
     model = models.build("resnet56_stochastic")
-    found = [layer.survival for layer in model.layers if hasattr(layer, "survival")]
-    np.testing.assert_allclose(found, [1 - unit / 27 * 0.5 for unit in range(1, 28)])
+    survivals = [layer.survival for layer in model.layers if hasattr(layer, "survival")]
+    np.testing.assert_allclose(survivals, [1 - unit / 27 * 0.5 for unit in range(1, 28)])
 
 
 def test_survival_of_one_is_exactly_the_plain_network():
@@ -77,7 +77,8 @@ def test_survival_of_one_is_exactly_the_plain_network():
         return models.build("resnet56_stochastic", depth=8, input_shape=(8, 8, 3), **args)
 
     def plain(weights):
-        model = cifar_resnets.build(depth=8, shortcut="pool_pad", input_shape=(8, 8, 3))
+        args = {"depth": 8, "shortcut": "pool_pad", "input_shape": (8, 8, 3)}
+        model = models.build("resnet20_v1_pad", **args)
         for ours, theirs in zip(model.trainable_weights, weights, strict=True):
             ours.assign(theirs)
         return model
@@ -126,9 +127,9 @@ def test_ghost_statistics_are_of_groups(axis, traced):
     if traced:
         shape = [None, None, None, 3] if axis == -1 else [None, 3, None, None]
         call = tf.function(call, input_signature=[tf.TensorSpec(shape)])
-    found = call(tf.constant(np.moveaxis(IMAGES, -1, axis)))
+    outputs = call(tf.constant(np.moveaxis(IMAGES, -1, axis)))
     np.testing.assert_allclose(
-        np.moveaxis(found, axis, -1), wanted.reshape(IMAGES.shape), atol=1e-5
+        np.moveaxis(outputs, axis, -1), wanted.reshape(IMAGES.shape), atol=1e-5
     )
     np.testing.assert_allclose(tf.identity(layer.moving_mean), 0.1 * means.mean(0), atol=1e-6)
     moved = 0.9 + 0.1 * variances.mean(0)
@@ -138,8 +139,8 @@ def test_ghost_statistics_are_of_groups(axis, traced):
 def test_one_group_is_plain_batch_normalization():
     plain = tf.keras.layers.BatchNormalization()
     one = layers.GhostBatchNormalization(group=32)
-    wanted, found = plain(IMAGES, training=True), one(IMAGES, training=True)
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    wanted, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
+    np.testing.assert_allclose(outputs, wanted, atol=1e-5)
     np.testing.assert_array_equal(one(IMAGES, training=False).shape, IMAGES.shape)
 
 
@@ -163,9 +164,9 @@ def test_whitened_patches_have_no_covariance(axis):
 
 
 def test_before_adapt_whitening_picks_out_pixels():
-    found = layers.Whitening()(IMAGES).numpy()
+    outputs = layers.Whitening()(IMAGES).numpy()
     patch = IMAGES[:, 2:5, 3:6].reshape(4, 27)
-    np.testing.assert_array_equal(found[:, 3, 4], patch)
+    np.testing.assert_array_equal(outputs[:, 3, 4], patch)
 
 
 def test_celu_is_its_formula():

@@ -66,9 +66,9 @@ def test_padding_never_changes_an_answer(context, question):
         MODELS["padding"] = answers(reader()), batch()
     model, inputs = MODELS["padding"]
     wanted = model([tf.constant(x) for x in inputs]).numpy()
-    found = model([tf.constant(x) for x in padded(inputs, context, question)]).numpy()
-    np.testing.assert_allclose(found[:, :, :11], wanted, atol=1e-5)
-    assert np.all(found[:, :, 11:] <= attention.NEVER)
+    outputs = model([tf.constant(x) for x in padded(inputs, context, question)]).numpy()
+    np.testing.assert_allclose(outputs[:, :, :11], wanted, atol=1e-5)
+    assert np.all(outputs[:, :, 11:] <= attention.NEVER)
 
 
 MODELS = {}
@@ -76,8 +76,8 @@ MODELS = {}
 
 @pytest.mark.parametrize("name", ["bidaf", "bidaf_50"])
 def test_parameters_are_the_row_s(name):
-    found = sum(int(np.prod(weight.shape)) for weight in models.build(name).trainable_weights)
-    assert found == models.get(name).parameters
+    parameters = sum(int(np.prod(w.shape)) for w in models.build(name).trainable_weights)
+    assert parameters == models.get(name).parameters
 
 
 def softmax(x):
@@ -91,15 +91,15 @@ def test_attention_equals_plain_numpy_with_the_whole_tensor():
     h_mask, u_mask = np.arange(6) < [[6], [3]], np.arange(4) < [[2], [4]]
     layer([h, u, h_mask, u_mask])
     layer.bias.assign(0.7)
-    found = layer([h, u, h_mask, u_mask])
+    outputs = layer([h, u, h_mask, u_mask])
     w = np.concatenate(np.asarray(tf.identity(layer.parts)))
-    for i, (words, asked) in enumerate([(6, 2), (3, 4)]):
-        hh, uu = h[i, :words], u[i, :asked]
+    for i, (words, questions) in enumerate([(6, 2), (3, 4)]):
+        hh, uu = h[i, :words], u[i, :questions]
         both = np.broadcast_arrays(hh[:, None], uu[None])
         s = np.concatenate([*both, both[0] * both[1]], -1) @ w + 0.7  # (words, asked)
-        attended, told = softmax(s) @ uu, softmax(s.max(1)) @ hh
-        wanted = np.concatenate([hh, attended, hh * attended, hh * told], -1)
-        np.testing.assert_allclose(found[i, :words], wanted, atol=1e-5)
+        attended, of_context = softmax(s) @ uu, softmax(s.max(1)) @ hh
+        wanted = np.concatenate([hh, attended, hh * attended, hh * of_context], -1)
+        np.testing.assert_allclose(outputs[i, :words], wanted, atol=1e-5)
 
 
 def test_highway_equals_plain_numpy():
@@ -127,8 +127,8 @@ def test_gradients_reach_every_weight_and_fixed_vectors_stay():
             loss = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.ones((40, 2), "int32"), logits)
         return tape.gradient(loss, model.trainable_weights)
 
-    found = gradients([tf.constant(x) for x in inputs])
-    for weight, gradient in zip(model.trainable_weights, found, strict=True):
+    of_weights = gradients([tf.constant(x) for x in inputs])
+    for weight, gradient in zip(model.trainable_weights, of_weights, strict=True):
         assert np.any(tf.convert_to_tensor(gradient)), weight.name
     assert {tuple(w.shape) for w in model.non_trainable_weights if len(w.shape) == 2} == {(30, 100)}
 
@@ -144,9 +144,9 @@ def test_dropout_is_on_in_training_only():
 def test_it_runs_in_mixed_bfloat16():
     inputs, exact, mixed = batch(), reader(), reader(dtype="mixed_bfloat16")
     mixed.set_weights(exact.get_weights())
-    wanted, found = exact(inputs), mixed(inputs)
-    assert found.dtype == tf.float32
-    np.testing.assert_allclose(softmax(np.asarray(found)), softmax(np.asarray(wanted)), atol=0.03)
+    wanted, outputs = exact(inputs), mixed(inputs)
+    assert outputs.dtype == tf.float32
+    np.testing.assert_allclose(softmax(np.asarray(outputs)), softmax(np.asarray(wanted)), atol=0.03)
 
 
 def test_it_comes_back_from_files(tmp_path):

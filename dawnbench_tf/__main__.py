@@ -1,0 +1,49 @@
+"""All commands behind one: `dawnbench train ...`, or `python -m dawnbench_tf train ...`."""
+
+import runpy
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+
+import dawnbench_tf
+from dawnbench_tf.terminal import exit_with
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Runs the command that the first argument names. Exit status: the command's."""
+    name, *arguments = [*sys.argv[1:], "--help"][: max(len(sys.argv) - 1, 1)]
+    if name in ("--help", "-h", "--helpshort", "help"):
+        print(usage())
+    elif name == "--version":
+        print(f"dawnbench_tf {dawnbench_tf.__version__}")
+    elif name in commands():
+        sys.argv[1:] = arguments
+        runpy.run_module(f"dawnbench_tf.{name}", run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[0] = "dawnbench"
+        near = get_close_matches(name, commands(), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(commands())}"
+        exit_with(f"{name}: no such command; {hint}")
+
+
+def commands() -> dict[str, str]:
+    """What each command is for, by name: the first line of its module's docstring."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("[a-z]*.py"))}
+    return {
+        name: text.partition("\n")[0].strip('"')
+        for name, text in texts.items()
+        if '\nif __name__ == "__main__":\n' in text
+    }
+
+
+def usage() -> str:
+    """What `dawnbench --help` prints."""
+    lines = [f"  {name:12} {purpose}" for name, purpose in commands().items()]
+    head = "dawnbench COMMAND ...\n"
+    return "\n".join([head, *lines, "", "dawnbench COMMAND --help, dawnbench --version"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Images as training and inference ask for them."""
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.data.images import pipeline, synthetic
+from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.inputs import Inputs, Placement
+from dawnbench_tf.models import layers
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.tasks import Task
+
+ADAPTED_ON = 1000  # training images whose statistics a whitening layer takes
+
+
+def _check(task: Task, splits: Splits) -> None:
+    for name, split, examples in (
+        ("train", splits.train, task.train_examples),
+        ("test", splits.test, task.test_examples),
+    ):
+        labels = split.labels
+        if len(labels) != examples:
+            raise Refusal(
+                f"{task.name} {name}: should hold {examples} examples, found {len(labels)}"
+            )
+        if labels.min() < 0 or labels.max() >= task.classes:
+            bad = int(np.argmax((labels < 0) | (labels >= task.classes)))
+            raise Refusal(
+                f"{task.name} {name}: label {labels[bad]} of example {bad} should be in "
+                f"0..{task.classes - 1}; the file is damaged or of another data set"
+            )
+
+
+def _first(splits: Splits, count: int) -> Splits:
+    return splits._replace(test=splits.test.first(count))
+
+
+def _of_training(splits: Splits, count: int) -> Splits:
+    return splits._replace(test=splits.train.first(count))
+
+
+def _references(splits: Splits) -> np.ndarray:
+    return splits.test.labels
+
+
+def _nothing_to_save(*_):
+    """A recipe and weights say all about a network for images."""
+
+
+def _network(
+    splits: Splits, recipe: Recipe, placement: Placement, precision: str = ""
+) -> tf.keras.Model:
+    """The recipe's network for its task's images; by default in the precision of training."""
+    task, channels_first = recipe.task_row, placement.data_format == "NCHW"
+    sides = (task.image_size, task.image_size)
+    return models.build(
+        recipe.model,
+        num_classes=task.classes,
+        input_shape=(3, *sides) if channels_first else (*sides, 3),
+        data_format=placement.data_format,
+        dtype=precision or recipe.precision,
+        synchronized=_synchronizes(recipe, placement.strategy),
+    )
+
+
+def _synchronizes(recipe, strategy):
+    """Whether BN needs to speak across replicas to see the global batch."""
+    several = strategy.num_replicas_in_sync > 1 and recipe.synchronized_batch_norm
+    if several and models.get(recipe.model).args.get("final_survival", 1) < 1:
+        refuse(
+            "synchronized_batch_norm",
+            "true",
+            f"{recipe.model} skips blocks, and BN can't speak across replicas inside one that may "
+            "be skipped; add --nosynchronized_batch_norm for statistics of each replica's own",
+        )
+    return several
+
+
+def _adapt(model: tf.keras.Model, splits: Splits, recipe: Recipe, placement: Placement) -> None:
+    """Lets whitening layers take the training images' statistics."""
+    whitenings = [layer for layer in model.layers if isinstance(layer, layers.Whitening)]
+    if whitenings:
+        images = pipeline.without_augmentation(
+            splits.train, recipe, placement.data_format, ADAPTED_ON
+        )
+        for layer in whitenings:
+            layer.adapt(images)
+
+
+INPUTS = Inputs(
+    check=_check,
+    synthetic=synthetic.load,
+    first=_first,
+    of_training=_of_training,
+    references=_references,
+    steps=pipeline.steps,
+    train=pipeline.train,
+    test=pipeline.test,
+    collect=pipeline.collect,
+    save=_nothing_to_save,
+    save_outputs=_nothing_to_save,
+    check_saved=_nothing_to_save,
+    one_by_one=pipeline.OneByOne,
+    join=pipeline.join,
+    fixed_shape=True,
+    trial_size=200,
+    network=_network,
+    adapt=_adapt,
+)

@@ -1,0 +1,203 @@
+"""Batches of images, the same for however many replicas.
+
+Everything random about an epoch (order, crops, flips) is drawn at its start from (seed, epoch)
+alone, for the global batch, and only then shared out: the same examples make up step i of epoch e
+under every strategy, after every restart. Axes: b batch, h height, w width, c channels.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf.data.images import augment
+from dawnbench_tf.data.images.splits import Split, Splits
+from dawnbench_tf.data.inputs import Example, Placement, own_replicas
+from dawnbench_tf.recipe import Recipe
+
+_ORDER, _CROP, _FLIP = range(3)  # purposes of random numbers
+BLOCK = 500  # images that `OneByOne` prepares at a time
+
+
+def steps_per_epoch(examples: int, batch_size: int) -> int:
+    """Steps in which each example is seen at least once: 391 for 50,000 at 128, as the seeds count.
+
+    >>> steps_per_epoch(50_000, 128)
+    391
+    """
+    return -(-examples // batch_size)
+
+
+def steps(splits: Splits, recipe: Recipe) -> int:
+    """Steps of an epoch of the recipe."""
+    return steps_per_epoch(len(splits.train.labels), recipe.batch_size)
+
+
+def train(
+    splits: Splits, recipe: Recipe, placement: Placement, first_epoch: int = 0
+) -> tf.data.Dataset:
+    """Training batches from `first_epoch` on, shared out over replicas.
+
+    An epoch's last batch is filled up with the first examples of its own order, so shapes are
+    static and no example is left out.
+
+    Returns:
+      A distributed data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels
+      int64 (b,).
+    """
+    strategy = placement.strategy
+    per_replica = recipe.batch_size // strategy.num_replicas_in_sync
+    standardize = _standardizer(recipe, placement.data_format)
+    with tf.device("CPU:0"):
+        labels = tf.constant(splits.train.labels)
+
+    def of_worker(context):
+        def prepare(indices, offsets, flips):
+            images = splits.train.fetch(indices)
+            batch = augment.crop_and_flip(images, offsets, flips, recipe.pad)
+            return standardize(batch), tf.gather(labels, indices)
+
+        def plan(epoch):
+            return _plan(epoch, len(splits.train.labels), recipe, strategy, context)
+
+        return (
+            tf.data.Dataset.range(first_epoch, recipe.epochs)
+            .flat_map(plan)
+            .batch(per_replica, drop_remainder=True)
+            .map(prepare, num_parallel_calls=2, deterministic=True)  # more took cores from steps
+            .prefetch(4)  # batches: enough to bridge a checkpoint
+            .with_options(_options())
+        )
+
+    return strategy.distribute_datasets_from_function(of_worker)
+
+
+def _plan(epoch, examples, recipe, strategy, context):
+    """What each step of an epoch sees: indices, crop offsets, flips; this worker's share."""
+    steps = steps_per_epoch(examples, recipe.batch_size)
+    count = steps * recipe.batch_size
+    seed = tf.stack([tf.constant(recipe.seed, tf.int64), epoch])
+    order_seed, crop_seed, flip_seed = (
+        tf.random.experimental.stateless_fold_in(seed, purpose)
+        for purpose in (_ORDER, _CROP, _FLIP)
+    )
+    order = tf.random.experimental.stateless_shuffle(tf.range(examples), order_seed)
+    order = tf.gather(order, tf.range(count) % examples)  # (count,)
+    offsets = tf.random.stateless_uniform(
+        [count, 2], crop_seed, maxval=2 * recipe.pad + 1, dtype=tf.int32
+    )  # (count, 2)
+    flips = tf.random.stateless_uniform([count], flip_seed) < (0.5 if recipe.flip else 0.0)
+    share = _share(strategy, context)
+    return tf.data.Dataset.from_tensor_slices(
+        tuple(share(x, steps) for x in (order, offsets, flips))
+    )
+
+
+def _share(strategy, context):
+    """Cuts what belongs to this worker's replicas out of every global batch."""
+    own, replicas = own_replicas(strategy, context), strategy.num_replicas_in_sync
+
+    def share(values, steps):  # (steps * batch, ...) -> (steps * own share of the batch, ...)
+        by_replica = tf.reshape(values, [steps, replicas, -1, *values.shape[1:]])
+        return tf.reshape(by_replica[:, own], [-1, *values.shape[1:]])
+
+    return share
+
+
+def test(splits: Splits, recipe: Recipe, placement: Placement, batch_size: int) -> tf.data.Dataset:
+    """Test images in order, float32 (b, h, w, c) or (b, c, h, w), shared out over replicas.
+
+    The last batch is filled up with the first images again; `collect` cuts these off.
+    """
+    strategy = placement.strategy
+    standardize = _standardizer(recipe, placement.data_format)
+    per_replica = batch_size // strategy.num_replicas_in_sync
+    examples = len(splits.test.labels)
+    steps = steps_per_epoch(examples, batch_size)
+
+    def of_worker(context):
+        own = _share(strategy, context)(tf.range(steps * batch_size) % examples, steps)
+        return (
+            tf.data.Dataset.from_tensor_slices(own)
+            .batch(per_replica, drop_remainder=True)
+            .map(lambda indices: standardize(splits.test.fetch(indices)), num_parallel_calls=2)
+            .prefetch(2)
+            .with_options(_options())
+        )
+
+    return strategy.distribute_datasets_from_function(of_worker)
+
+
+def collect(
+    outputs: list[np.ndarray], splits: Splits, placement: Placement, batch_size: int
+) -> np.ndarray:
+    """The test's outputs, one for each image, from those of `test`'s batches."""
+    return np.concatenate(outputs)[: len(splits.test.labels)]  # the rest is padding
+
+
+class OneByOne(Sequence[Example]):
+    """The network's input for each test image alone: float32 (1, h, w, c), in their order.
+
+    Images are prepared `BLOCK` at a time, when they are asked for, so that a set larger than
+    memory can be gone through.
+
+    Args:
+      splits: whose test it is.
+      recipe: which says how images are standardized.
+    """
+
+    def __init__(self, splits: Splits, recipe: Recipe):
+        self._split, self._standardize = splits.test, _standardizer(recipe, "NHWC")
+        self._block, self._images = -1, np.empty(0)
+
+    def __len__(self):
+        return len(self._split.labels)
+
+    def __getitem__(self, index: Any) -> Any:  # an Example, or a list of them
+        if isinstance(index, slice):
+            return [self[place] for place in range(len(self))[index]]
+        index = range(len(self))[index]
+        if index // BLOCK != self._block:
+            self._block = index // BLOCK
+            first = self._block * BLOCK
+            with tf.device("CPU:0"):
+                images = self._split.images(slice(first, first + BLOCK))
+                self._images = self._standardize(tf.constant(images)).numpy()
+        return (self._images[index % BLOCK][None],)
+
+
+def join(outputs: Iterable[np.ndarray], splits: Splits) -> np.ndarray:
+    """The test's outputs from those of each image alone."""
+    return np.concatenate(list(outputs))
+
+
+def without_augmentation(
+    split: Split, recipe: Recipe, data_format: str, examples: int
+) -> np.ndarray:
+    """A split's first images as a network gets them in the test: float32."""
+    with tf.device("CPU:0"):
+        images = tf.constant(split.images(slice(examples)))
+        return _standardizer(recipe, data_format)(images).numpy()
+
+
+def _standardizer(recipe: Recipe, data_format: str) -> Callable[[tf.Tensor], tf.Tensor]:
+    if recipe.standardize == "image":
+        standardize = augment.standardize_by_image
+    else:
+
+        def standardize(images):
+            return augment.standardize_by_channel(
+                images, recipe.channel_mean, recipe.channel_deviation
+            )
+
+    if data_format == "NHWC":
+        return standardize
+    return lambda images: tf.transpose(standardize(images), [0, 3, 1, 2])
+
+
+def _options():
+    options = tf.data.Options()
+    # With autotune on, fit lingered until the tuner's next period: 5.1 s for an epoch of 2.9 s.
+    options.autotune.enabled = False
+    return options

@@ -1,0 +1,99 @@
+"""What a kind of input, images or questions, offers to training and to inference: one value each.
+
+The only place where the two kinds are told apart is `of`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import refuse
+from dawnbench_tf.tasks import Task
+
+Example = tuple[np.ndarray, ...]  # a model's inputs, each with a batch axis
+Splits = Any  # a data set: `images.splits.Splits` or `questions.encoding.Encoded`
+
+
+class Placement(NamedTuple):
+    """Where batches go: the strategy that shares them out, the layout of images on its devices."""
+
+    strategy: tf.distribute.Strategy
+    data_format: str = "NHWC"
+
+
+class Inputs(NamedTuple):
+    """Functions of one kind of input. `splits` is a data set of that kind.
+
+    Batches are those of the whole `tf.distribute` strategy; a test batch's last examples may be
+    padding, which `collect` cuts off.
+    """
+
+    # The data set.
+    check: Callable[[Task, Splits], None]  # raises Refusal if it is not all there
+    synthetic: Callable[[Task, int], Splits]  # (task, seed): generated, of the task's counts
+    first: Callable[[Splits, int], Splits]  # with so many test examples only
+    of_training: Callable[[Splits, int], Splits]  # with the first training examples as its test
+    references: Callable[[Splits], Any]  # what the test's outputs are scored against
+
+    # Training.
+    steps: Callable[[Splits, Recipe], int]  # of an epoch
+    train: Callable[[Splits, Recipe, Placement, int], tf.data.Dataset]  # (..., first epoch)
+    test: Callable[[Splits, Recipe, Placement, int], tf.data.Dataset]  # (..., batch size)
+    collect: Callable[[list[np.ndarray], Splits, Placement, int], Any]  # `test`'s outputs in order
+    save: Callable[[Splits, Path], None]  # what inference needs besides recipe and weights
+    save_outputs: Callable[[Any, Splits, Path], None]  # what `collect` gave, if people want it
+
+    # Inference.
+    check_saved: Callable[[Splits, Path], None]  # raises Refusal if `save` had other data
+    one_by_one: Callable[[Splits, Recipe], Sequence[Example]]  # test examples, batches of 1
+    join: Callable[[Iterable[np.ndarray], Splits], Any]  # outputs of these, as `collect` gives them
+    fixed_shape: bool  # whether all examples have one shape
+    trial_size: int  # examples on which runtimes are compared
+
+    # The network.
+    network: Callable[..., tf.keras.Model]  # (splits, recipe, placement, precision), untrained
+    adapt: Callable[[tf.keras.Model, Splits, Recipe, Placement], None]  # to the training data
+
+
+def own_replicas(strategy: tf.distribute.Strategy, context: tf.distribute.InputContext) -> slice:
+    """Which replicas, of all in the strategy, this worker's pipeline feeds."""
+    count = strategy.num_replicas_in_sync // context.num_input_pipelines
+    first = context.input_pipeline_id * count
+    return slice(first, first + count)
+
+
+def of(task: Task) -> Inputs:
+    """The functions for the task's kind of input."""
+    return import_module(f"dawnbench_tf.data.{task.inputs}.inputs").INPUTS
+
+
+def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
+    """Loads the data set of a recipe's task, or its synthetic stand-in.
+
+    Args:
+      recipe: whose task, seed and `synthetic` decide.
+      data_dir: folder or archive of a data set that is not embedded.
+      download: let TensorFlow Datasets download and prepare it there.
+
+    Returns:
+      A data set of the task's kind of input.
+
+    Raises:
+      Refusal: it is not all there, or is not the published data.
+    """
+    task = recipe.task_row
+    inputs = of(task)
+    if data_dir and task.embedded:
+        refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
+    if recipe.synthetic:
+        splits = inputs.synthetic(task, recipe.seed)
+    else:
+        module = import_module(f"dawnbench_tf.data.{task.name}")
+        splits = module.load() if task.embedded else module.load(data_dir, download)
+    inputs.check(task, splits)
+    return splits

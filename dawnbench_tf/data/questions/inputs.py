@@ -1,0 +1,111 @@
+"""Questions on contexts as training and inference ask for them."""
+
+import json
+from pathlib import Path
+
+import tensorflow as tf
+
+from dawnbench_tf import files, models
+from dawnbench_tf.data import qa_mini
+from dawnbench_tf.data.inputs import Inputs, Placement
+from dawnbench_tf.data.questions import pipeline, vocabulary
+from dawnbench_tf.data.questions.encoding import Encoded
+from dawnbench_tf.data.questions.spans import Answers, predictions
+from dawnbench_tf.data.questions.vocabulary import Vocabulary
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import Task
+
+
+def _check(task: Task, encoded: Encoded) -> None:
+    for name, split, questions in (
+        ("train", encoded.train, task.train_examples),
+        ("test", encoded.test, task.test_examples),
+    ):
+        count = len(split.context_of_question)
+        if count != questions:
+            raise Refusal(f"{task.name} {name}: should hold {questions} questions, found {count}")
+
+
+def _synthetic(task: Task, seed: int) -> Encoded:
+    """The generated questions of `qa_mini`, as many as the task has."""
+    return qa_mini.generate(task.train_examples, task.test_examples, seed)
+
+
+def _first(encoded: Encoded, count: int) -> Encoded:
+    test, corpus = encoded.test, encoded.test_corpus
+    test = test._replace(
+        questions=test.questions._replace(bounds=test.questions.bounds[: count + 1]),
+        spans=test.spans._replace(bounds=test.spans.bounds[: count + 1]),
+        context_of_question=test.context_of_question[:count],
+    )
+    corpus = corpus._replace(questions=corpus.questions[:count])
+    return encoded._replace(test=test, test_corpus=corpus)
+
+
+def _of_training(encoded: Encoded, count: int) -> Encoded:
+    """Without the text itself: its answers are not for scores."""
+    return _first(encoded._replace(test=encoded.train), count)
+
+
+def _references(encoded: Encoded) -> Encoded:
+    return encoded
+
+
+def _save(encoded: Encoded, folder: Path) -> None:
+    vocabulary.save(encoded.vocabulary, folder)
+
+
+def _check_saved(encoded: Encoded, folder: Path) -> None:
+    if vocabulary.load(folder) != encoded.vocabulary:
+        raise Refusal(f"--data_dir: holds other words than {folder} was trained on")
+
+
+def _save_outputs(answers: Answers, encoded: Encoded, folder: Path) -> None:
+    """Writes the answers as SQuAD's official evaluator takes them."""
+    text = json.dumps(predictions(answers, encoded), ensure_ascii=False) + "\n"
+    files.write_whole(folder / "predictions.json", text)
+
+
+def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.Model:
+    """The recipe's network for a vocabulary, untrained; by default in the precision of training."""
+    return models.build(
+        recipe.model,
+        trained_words=2 + len(vocab.trained),
+        fixed_words=len(vocab.fixed),
+        characters=2 + len(vocab.characters),
+        dtype=precision or recipe.precision,
+    )
+
+
+def _network(
+    encoded: Encoded, recipe: Recipe, placement: Placement, precision: str = ""
+) -> tf.keras.Model:
+    return network(recipe, encoded.vocabulary, precision)
+
+
+def _adapt(model: tf.keras.Model, encoded: Encoded, recipe: Recipe, placement: Placement) -> None:
+    """Gives the network the word vectors that stay as they are."""
+    model.get_layer("words").set_fixed(encoded.vectors)
+
+
+INPUTS = Inputs(
+    check=_check,
+    synthetic=_synthetic,
+    first=_first,
+    of_training=_of_training,
+    references=_references,
+    steps=pipeline.steps,
+    train=pipeline.train,
+    test=pipeline.test,
+    collect=pipeline.collect,
+    save=_save,
+    save_outputs=_save_outputs,
+    check_saved=_check_saved,
+    one_by_one=pipeline.OneByOne,
+    join=pipeline.join,
+    fixed_shape=False,
+    trial_size=40,
+    network=_network,
+    adapt=_adapt,
+)

@@ -1,0 +1,235 @@
+"""Batches of questions whose contexts are of like length.
+
+All that is random about an epoch is drawn at its start from (seed, epoch) for the global batch and
+then shared out: the same questions make up step i of epoch e under every strategy, after every
+restart. A network gets four inputs, int32: token ids of contexts (batch, context) and their
+character ids (batch, context, 16), those of questions (batch, question), (batch, question, 16).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf.data.inputs import Example, Placement, own_replicas
+from dawnbench_tf.data.questions import spans
+from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
+from dawnbench_tf.data.questions.vocabulary import CHARACTERS
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import refuse
+
+MOST_QUESTION_TOKENS = 30  # in training: longer questions are left out, as the seed did
+MOST_QUESTIONS_PER_REPLICA = 64  # in a batch of the test
+MOST_CONTEXT_TOKENS = 24_000  # in a batch of the test, if it has more questions than replicas
+
+
+def steps(encoded: Encoded, recipe: Recipe) -> int:
+    """Steps of an epoch, in which each question that is trained on is seen at least once."""
+    return sum(-(-len(rows) // recipe.batch_size) for rows in _buckets(encoded, recipe))
+
+
+def _buckets(encoded, recipe):
+    """Indices of the questions that are trained on, by length of their context."""
+    split = encoded.train
+    lengths = split.contexts.lengths()[split.context_of_question]
+    fits = split.questions.lengths() <= MOST_QUESTION_TOKENS
+    fits &= _first_spans(split)[:, 0] >= 0
+    edges = (0, *recipe.bucket_boundaries)
+    buckets = [
+        np.flatnonzero(fits & (lengths > low) & (lengths <= high))
+        for low, high in zip(edges, edges[1:], strict=False)
+    ]
+    if not sum(map(len, buckets)):
+        written = ",".join(map(str, recipe.bucket_boundaries))
+        refuse(
+            "bucket_boundaries",
+            written,
+            f"no passage fits; they have {lengths.min()} to {lengths.max()} words",
+        )
+    return buckets
+
+
+def _first_spans(split):
+    """Each question's first right answer, (questions, 2)."""
+    return split.spans.values[split.spans.bounds[:-1]]
+
+
+def train(
+    encoded: Encoded, recipe: Recipe, placement: Placement, first_epoch: int = 0
+) -> tf.data.Dataset:
+    """Training batches from `first_epoch` on, shared out over replicas.
+
+    Contexts are filled up to their bucket's boundary; a bucket's last batch with questions from the
+    head of its own order.
+
+    Returns:
+      A distributed data set of the network's four inputs and right spans, int32 (batch, 2).
+    """
+    strategy, boundaries = placement.strategy, recipe.bucket_boundaries
+    buckets = _buckets(encoded, recipe)
+    question_length = min(MOST_QUESTION_TOKENS, int(encoded.train.questions.lengths().max()))
+    right = _first_spans(encoded.train)
+    static = boundaries[0] if len(boundaries) == 1 else None  # one bucket: what a TPU needs
+
+    def of_worker(context):
+        def batches():
+            for epoch in range(first_epoch, recipe.epochs):
+                for length, rows in _epoch(buckets, recipe, epoch):
+                    for own in _share(rows, strategy, context):
+                        inputs = _inputs(encoded, encoded.train, own, length, question_length)
+                        yield inputs, right[own]
+
+        share = recipe.batch_size // strategy.num_replicas_in_sync
+        signature = (
+            _signature(share, static, question_length),
+            tf.TensorSpec((share, 2), tf.int32),
+        )
+        return (
+            tf.data.Dataset.from_generator(batches, output_signature=signature)
+            .prefetch(4)
+            .with_options(_options())
+        )
+
+    return strategy.distribute_datasets_from_function(of_worker)
+
+
+def _epoch(buckets, recipe, epoch):
+    """An epoch's global batches, in their order: (length to fill up to, question indices)."""
+    random = np.random.default_rng([recipe.seed, epoch])
+    batches = []
+    for length, rows in zip(recipe.bucket_boundaries, buckets, strict=True):
+        count = -(-len(rows) // recipe.batch_size)
+        if count:
+            order = np.resize(random.permutation(rows), count * recipe.batch_size)
+            batches += [(length, batch) for batch in np.split(order, count)]
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def _share(rows, strategy, context):
+    """This worker's part of a global batch: question indices for each of its replicas."""
+    return np.split(rows, strategy.num_replicas_in_sync)[own_replicas(strategy, context)]
+
+
+def _inputs(encoded, split, rows, length, question_length) -> tuple[np.ndarray, ...]:
+    """The network's four inputs for questions by index."""
+    contexts = split.context_of_question[rows]
+    return (
+        *_ids(encoded, split.contexts, contexts, length),
+        *_ids(encoded, split.questions, rows, question_length),
+    )
+
+
+def _ids(encoded, texts, rows, length):
+    """Token ids (rows, length) and character ids (rows, length, 16), 0 in padding."""
+    types = texts.padded(rows, length)
+    inside = np.arange(length) < texts.lengths()[rows][:, None]
+    return encoded.token_ids[types] * inside, encoded.character_ids[types] * inside[..., None]
+
+
+def _signature(batch=None, length=None, question_length=None):
+    return tuple(
+        tf.TensorSpec((batch, tokens, *rest), tf.int32)
+        for tokens in (length, question_length)
+        for rest in ((), (CHARACTERS,))
+    )
+
+
+def test(
+    encoded: Encoded, recipe: Recipe, placement: Placement, batch_size: int
+) -> tf.data.Dataset:
+    """Every test question, shortest contexts first, nothing cut off; shared out over replicas.
+
+    Returns:
+      A distributed data set of the network's four inputs, in batches of at most `batch_size`.
+    """
+    strategy = placement.strategy
+
+    def of_worker(context):
+        def batches():
+            for rows, *lengths in _test_batches(encoded.test, strategy, batch_size):
+                for own in _share(rows, strategy, context):
+                    yield _inputs(encoded, encoded.test, own, *lengths)
+
+        return (
+            tf.data.Dataset.from_generator(batches, output_signature=_signature())
+            .prefetch(2)
+            .with_options(_options())
+        )
+
+    return strategy.distribute_datasets_from_function(of_worker)
+
+
+def _test_batches(
+    split: EncodedSplit, strategy: tf.distribute.Strategy, batch_size: int
+) -> Iterator[tuple[np.ndarray, int, int]]:
+    """Yields (question indices, context length, question length) per batch."""
+    replicas = strategy.num_replicas_in_sync
+    lengths = split.contexts.lengths()[split.context_of_question]
+    question_lengths = split.questions.lengths()
+    order = np.argsort(lengths, kind="stable")
+    while len(order):
+        size = min(batch_size, MOST_QUESTIONS_PER_REPLICA * replicas)
+        while size > replicas and lengths[order[:size]].max() * size > MOST_CONTEXT_TOKENS:
+            size = max(size // 2 // replicas, 1) * replicas
+        rows, order = np.resize(order[:size], size), order[size:]
+        yield rows, int(lengths[rows].max()), int(question_lengths[rows].max())
+
+
+def collect(
+    outputs: list[np.ndarray], encoded: Encoded, placement: Placement, batch_size: int
+) -> spans.Answers:
+    """The test's answers in the questions' own order, from logits (batch, 2, context) by batch."""
+    predicted = np.zeros((len(encoded.test.context_of_question), 2), np.int32)
+    batches = _test_batches(encoded.test, placement.strategy, batch_size)
+    for (rows, _, _), logits in zip(batches, outputs, strict=True):
+        predicted[rows] = spans.best(logits)
+    return _answers(encoded, predicted)
+
+
+def _answers(encoded, predicted):
+    """The text from the first to the last token of each test question's answer."""
+    split, corpus = encoded.test, encoded.test_corpus
+    offsets, first = split.offsets, split.offsets.bounds[split.context_of_question]
+    begins = offsets.values[first + predicted[:, 0], 0]
+    ends = offsets.values[first + predicted[:, 1], 1]
+    texts = [
+        corpus.contexts[question.context][begin:end]
+        for question, begin, end in zip(corpus.questions, begins, ends, strict=True)
+    ]
+    return spans.Answers(texts, predicted)
+
+
+class OneByOne(Sequence[Example]):
+    """The network's four inputs for each test question alone, in their order, nothing padded.
+
+    Args:
+      encoded: whose test it is.
+      recipe: of the network; any will do.
+    """
+
+    def __init__(self, encoded: Encoded, recipe: Recipe):
+        self._encoded, split = encoded, encoded.test
+        self._lengths = split.contexts.lengths()[split.context_of_question]
+        self._question_lengths = split.questions.lengths()
+
+    def __len__(self):
+        return len(self._encoded.test.context_of_question)
+
+    def __getitem__(self, index: Any) -> Any:  # an Example, or a list of them
+        if isinstance(index, slice):
+            return [self[place] for place in range(len(self))[index]]
+        row = range(len(self))[index]
+        lengths = int(self._lengths[row]), int(self._question_lengths[row])
+        return _inputs(self._encoded, self._encoded.test, np.array([row]), *lengths)
+
+
+def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:
+    """The test's answers from the logits (1, 2, context) of each question alone."""
+    return _answers(encoded, np.concatenate([spans.best(logits) for logits in outputs]))
+
+
+def _options():
+    options = tf.data.Options()
+    options.autotune.enabled = False  # as for images: with it `fit` lingers at an epoch's end
+    return options

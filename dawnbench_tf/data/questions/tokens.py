@@ -1,0 +1,40 @@
+"""Tokens of a text with their exact character offsets, and answers as spans of tokens."""
+
+import re
+from bisect import bisect_left, bisect_right
+
+# Contractions part as in GloVe's vocabulary (do n't, it 's); a number keeps its commas and points;
+# every other sign is a token of its own, so that an answer's ends are ends of tokens.
+_TOKEN = re.compile(
+    r"""[^\W\d_]+?(?=n['’]t\b) | n['’]t\b | ['’](?:s|re|ve|ll|d|m)\b
+      | \d+(?:[.,]\d+)* | [^\W\d_]+ | \S""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def offsets(text: str) -> list[tuple[int, int]]:
+    """First and past-the-last character of each token.
+
+    >>> text = "Don't pay $1,000.50!"
+    >>> [text[a:b] for a, b in offsets(text)]
+    ['Do', "n't", 'pay', '$', '1,000.50', '!']
+    """
+    return [match.span() for match in _TOKEN.finditer(text)]
+
+
+def locate(context: str, answer: str, start: int) -> int:
+    """The character where an answer's text starts: `start`, or the nearest other; -1: nowhere."""
+    if start >= 0 and context.startswith(answer, start):
+        return start
+    starts, at = [], context.find(answer)
+    while at >= 0:
+        starts.append(at)
+        at = context.find(answer, at + 1)
+    return min(starts, key=lambda at: abs(at - start), default=-1)
+
+
+def span(token_offsets: list[tuple[int, int]], begin: int, end: int) -> tuple[int, int] | None:
+    """The first and the last token that overlap the characters from `begin` to before `end`."""
+    first = bisect_right(token_offsets, begin, key=lambda token: token[1])
+    last = bisect_left(token_offsets, end, key=lambda token: token[0]) - 1
+    return (first, last) if first <= last else None

@@ -1,0 +1,130 @@
+"""Dataclass fields as absl flags, one flag per field: nothing is said twice.
+
+The only module that knows about flags. No TensorFlow: a wrong flag is answered before it is
+imported.
+"""
+
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any, TypeVar, get_args, get_origin
+
+from absl import app, flags
+
+from dawnbench_tf.terminal import exit_with
+
+T = TypeVar("T")
+
+
+def run(
+    main: Callable[[list[str]], int | None],
+    options: type[Any],
+    *,
+    files: bool = False,
+    replaces: type[Any] | None = None,
+) -> None:
+    """Runs a command: its flags are the fields of `options`; exits with what `main` returns.
+
+    Args:
+      main: takes what is no flag on the command line.
+      options: dataclass of the command's options.
+      files: whether the command takes anything that is no flag, such as paths.
+      replaces: a dataclass, for each setting of which there is a flag too, without a default:
+        `replacements` tells which were given.
+    """
+    define(options)
+    if replaces:
+        _define_replacements(replaces)
+    app.run(lambda argv: main(argv[1:]), flags_parser=partial(parse, files=files))
+
+
+def define(cls: type[Any]) -> None:
+    """Defines a flag for each field of a dataclass of options, and of dataclasses within it."""
+    for item in fields(cls):
+        if isinstance(item.type, type) and is_dataclass(item.type):
+            define(item.type)
+        elif "help" in item.metadata:
+            _define_flag(item, item.default, item.metadata["help"])
+
+
+def read(cls: type[T]) -> T:
+    """The instance of such a dataclass that the flags name. Raises Refusal."""
+    values = flags.FLAGS.flag_values_dict()
+    chosen: dict[str, Any] = {}
+    for item in fields(cls):  # type: ignore[arg-type]
+        if isinstance(item.type, type) and is_dataclass(item.type):
+            chosen[item.name] = read(item.type)
+        elif "help" in item.metadata:
+            chosen[item.name] = values[item.name]
+    return cls(**chosen)
+
+
+def replacements(cls: type[Any]) -> dict[str, Any]:
+    """The settings of a dataclass that flags were given for, by name."""
+    values = flags.FLAGS.flag_values_dict()
+    chosen = {item.name: values[item.name] for item in fields(cls) if "help" in item.metadata}
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+def _define_replacements(cls):
+    for item in fields(cls):
+        if "help" in item.metadata:
+            _define_flag(item, None, f"{item.metadata['help']} (replaces the recipe's)")
+
+
+def _define_flag(item, default, help):
+    kind = item.type
+    if isinstance(kind, types.UnionType):
+        kind = next(part for part in get_args(kind) if part is not types.NoneType)
+    # The module is the running command's own, so that --help shows the flag.
+    common = {"name": item.name, "default": default, "help": help, "module_name": sys.argv[0]}
+    if get_origin(kind) is tuple:
+        flags.DEFINE(
+            _NumbersParser(get_args(kind)[0]), serializer=flags.CsvListSerializer(","), **common
+        )
+    elif kind is bool:
+        flags.DEFINE_bool(**common)
+    elif item.metadata["choices"]:
+        flags.DEFINE_enum(enum_values=list(item.metadata["choices"]), **common)
+    else:
+        parsers = {
+            int: flags.IntegerParser,
+            float: flags.FloatParser,
+            str: flags.ArgumentParser,
+        }
+        flags.DEFINE(parsers[kind](), serializer=flags.ArgumentSerializer(), **common)
+
+
+class _NumbersParser(flags.ArgumentParser):
+    """Parses "1,91,136" to a tuple of numbers."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def parse(self, argument):
+        if isinstance(argument, tuple):
+            return argument
+        try:
+            return tuple(self.number(part) for part in argument.split(",") if part)
+        except ValueError:
+            raise ValueError("should be comma-separated numbers") from None
+
+    def flag_type(self):
+        return f"comma-separated {self.number.__name__}s"
+
+
+def parse(argv: list[str], files: bool = False) -> list[str]:
+    """absl's flags parser for `app.run`: a wrong flag is one line on stderr, exit status 1.
+
+    What is no flag is wrong too, unless the command takes `files`.
+    """
+    app.define_help_flags()
+    try:
+        rest = flags.FLAGS(argv)
+        if rest[1:] and not files:
+            raise flags.Error(f"{rest[1]}: not a flag; flags are written --name=value")
+    except flags.Error as error:
+        exit_with(" ".join(str(error).split()))
+    return rest

@@ -1,0 +1,105 @@
+"""Trained models in the formats of other runtimes: frozen, folded, for examples of one shape."""
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+from dawnbench_tf.inference.served import Served
+
+OPSET = 18  # of ONNX; the newest that tf2onnx 1.17 writes
+
+
+def concrete(model: tf.keras.Model, served: Served) -> Any:
+    """The model's forward pass as a graph (a ConcreteFunction) for examples like those served."""
+    signature = [
+        tf.TensorSpec(
+            array.shape if served.fixed_shape else (array.shape[0], None, *array.shape[2:]),
+            array.dtype,
+        )
+        for array in served.examples[0]
+    ]
+    forward = tf.function(
+        lambda *inputs: model(list(inputs), training=False), input_signature=signature
+    )
+    return forward.get_concrete_function()
+
+
+def frozen(model: tf.keras.Model, served: Served) -> Any:
+    """The model's graph (a ConcreteFunction) with its weights as constants, for folding."""
+    return convert_variables_to_constants_v2(concrete(model, served), lower_control_flow=False)
+
+
+def flatbuffer(served: Served, precision: str) -> bytes:
+    """The model as LiteRT has it; in int8 all but its inputs and outputs are integers."""
+    model = served.build("float32")
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete(model, served)], model)
+    if precision == "int8":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: map(list, served.calibration)
+    with silent():
+        return converter.convert()
+
+
+def onnx(served: Served, precision: str) -> bytes:
+    """The model as ONNX has it, through tf2onnx; int8 by ONNX Runtime's own calibration."""
+    import tf2onnx  # an extra
+
+    graph = frozen(served.build("float32"), served)
+    with silent():
+        model, _ = tf2onnx.convert.from_graph_def(
+            graph.graph.as_graph_def(),
+            input_names=[tensor.name for tensor in graph.inputs],
+            output_names=[tensor.name for tensor in graph.outputs],
+            opset=OPSET,
+        )
+        content = model.SerializeToString()
+        return _of_integers(content, served) if precision == "int8" else content
+
+
+def _of_integers(content, served):
+    """An ONNX model with int8 weights and activations, calibrated on training data."""
+    import onnxruntime
+    from onnxruntime import quantization
+    from onnxruntime.quantization import shape_inference
+
+    class Reader(quantization.CalibrationDataReader):
+        """Training examples, one after the other."""
+
+        def __init__(self, names):
+            self.rows = (dict(zip(names, row, strict=True)) for row in served.calibration)
+
+        def get_next(self):
+            """The next one; None after the last."""
+            return next(self.rows, None)
+
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    reader = Reader([item.name for item in session.get_inputs()])
+    with tempfile.TemporaryDirectory() as folder:
+        whole, ready, small = (Path(folder, name) for name in ("whole", "ready", "small"))
+        whole.write_bytes(content)
+        # All shapes are known; the symbolic inference left out would need sympy besides.
+        shape_inference.quant_pre_process(str(whole), str(ready), skip_symbolic_shape=True)
+        quantization.quantize_static(str(ready), str(small), reader, per_channel=True)
+        return small.read_bytes()
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Hides what converters written in C++ say on stderr."""
+    sys.stderr.flush()
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nowhere)

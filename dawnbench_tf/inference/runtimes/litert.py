@@ -1,0 +1,25 @@
+"""LiteRT (TensorFlow Lite) with its XNNPACK kernels."""
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+
+from dawnbench_tf.data.inputs import Example
+from dawnbench_tf.inference import exports
+from dawnbench_tf.inference.served import Runtime, Served
+
+
+def build(served: Served, precision: str, threads: int) -> Runtime:
+    """The model in LiteRT's interpreter."""
+    content = exports.flatbuffer(served, precision)
+    with exports.silent():
+        interpreter = Interpreter(model_content=content, num_threads=threads)
+        interpreter.allocate_tensors()
+    (entry,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
+    into, out = entry["index"], result["index"]
+
+    def call(example: Example) -> np.ndarray:
+        interpreter.set_tensor(into, example[0])
+        interpreter.invoke()
+        return interpreter.get_tensor(out)
+
+    return Runtime(call, len(content))

@@ -1,0 +1,23 @@
+"""ONNX Runtime."""
+
+import numpy as np
+import onnxruntime
+
+from dawnbench_tf.data.inputs import Example
+from dawnbench_tf.inference import exports
+from dawnbench_tf.inference.served import Runtime, Served
+
+
+def build(served: Served, precision: str, threads: int) -> Runtime:
+    """The model in a session of ONNX Runtime, on the CPU."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    content = exports.onnx(served, precision)
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    names = [item.name for item in session.get_inputs()]
+
+    def call(example: Example) -> np.ndarray:
+        return session.run(None, dict(zip(names, example, strict=True)))[0]
+
+    return Runtime(call, len(content))

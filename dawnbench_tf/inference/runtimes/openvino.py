@@ -1,0 +1,32 @@
+"""OpenVINO, from the ONNX export."""
+
+import os
+
+import numpy as np
+
+from dawnbench_tf.data.inputs import Example
+from dawnbench_tf.inference import exports
+from dawnbench_tf.inference.served import Runtime, Served
+
+
+def build(served: Served, precision: str, threads: int) -> Runtime:
+    """The model as OpenVINO compiles it for the CPU."""
+    os.environ.setdefault("OPENVINO_TELEMETRY", "0")  # read by the import
+    import openvino
+
+    content = exports.onnx(served, "float32")
+    core = openvino.Core()
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    compiled = core.compile_model(core.read_model(content), "CPU", settings)
+    request = compiled.create_infer_request()
+    output = compiled.output(0)
+
+    def call(example: Example) -> np.ndarray:
+        request.infer(list(example), share_inputs=True)
+        return request.get_tensor(output).data.copy()
+
+    return Runtime(call, len(content))

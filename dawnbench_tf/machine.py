@@ -1,0 +1,56 @@
+"""What this machine is, as far as that can be told without TensorFlow."""
+
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Machine(NamedTuple):
+    """All that an entry says of the machine."""
+
+    hardware: str  # in one line, as "1 NVIDIA H200 / 128 GB / 16 CPU", "2 CPU AMD EPYC / 24 GB"
+    tag: str  # as a file name has it, e.g. "1nvidiah200" or "2cpu"
+    software: dict[str, str]  # versions of what decides results and speed, and the git revision
+
+
+def cpus() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def cpu_name() -> str:
+    """The CPU's name, as Linux has it."""
+    match = re.search(r"model name\s*:\s*(.+)", _cpu_info())
+    return match[1].strip() if match else platform.processor() or platform.machine()
+
+
+def memory_gb() -> float:
+    """The machine's memory in GiB."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+def has_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 itself."""
+    return bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", _cpu_info()))
+
+
+def _cpu_info():
+    """What Linux says of the CPUs; "" elsewhere."""
+    info = Path("/proc/cpuinfo")
+    return info.read_text() if info.exists() else ""
+
+
+def git_revision() -> str:
+    """Revision of the checkout, with "-dirty" for changed files; "none" outside one."""
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():  # installed, perhaps inside somebody else's checkout
+        return "none"
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return "none"
+    return result.stdout.strip()

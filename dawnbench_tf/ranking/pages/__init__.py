@@ -1,0 +1,130 @@
+"""Leaderboards as pages for a browser: files that stand alone and ask nothing of the network.
+
+Entries are strangers' text: templates escape all of it, links are http or https only, e-mail
+addresses are left out, and a content security policy runs no script but ours.
+
+May import: ranking, the shared modules. Never: TensorFlow, data, training, inference.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from dawnbench_tf import files
+from dawnbench_tf.ranking.pages import charts
+from dawnbench_tf.ranking.results import Result
+from dawnbench_tf.ranking.tables import FIGURES, Table
+from dawnbench_tf.tasks import RANKED
+
+HERE = Path(__file__).parent
+MOST_POINTS = 60  # of a curve in the comparison
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
+
+
+def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
+    """Writes the pages: index.html, compare.html and entries/. Returns the first's path.
+
+    Raises Refusal if they can't be written.
+    """
+    style, script = (_asset(name) for name in ("style.css", "site.js"))
+    templates = _templates(style, script)
+    links = _links(results)
+    places = _places(tables)
+    files.make_folder(folder / "entries")
+    page = templates.get_template("entry.html")
+    for result in results:
+        text = page.render(
+            result=result,
+            places=places[result],
+            chart=charts.curve(result),
+            task=RANKED[result.dataset],
+            id=links[result].removesuffix(".html"),
+            root="../",
+        )
+        files.write_whole(folder / "entries" / links[result], text, durable=False)
+    sections = defaultdict(list)
+    for table in tables:
+        sections[table.dataset].append((table, charts.progress(table)))
+    index = templates.get_template("index.html").render(
+        sections=sections, links=links, ranked=RANKED, count=len(results), root=""
+    )
+    compare = templates.get_template("compare.html").render(
+        results=results, links=links, data=_comparable(results, links), root=""
+    )
+    files.write_whole(folder / "compare.html", compare)
+    files.write_whole(folder / "index.html", index)
+    return folder / "index.html"
+
+
+def _asset(name):
+    """A style sheet or script of ours, and its hash as a content security policy has it."""
+    text = (HERE / name).read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Markup(text), f"'sha256-{digest}'"  # noqa: S704 - our own file
+
+
+def _templates(style, script):
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["public"] = lambda text: _ADDRESS.sub("(address left out)", text)
+    environment.globals.update(style=style, script=script, box=charts.BOX)
+    return environment
+
+
+def _links(results):
+    """A file name for each entry's page, from its own name: unlike any other, safe in any URL."""
+    taken, links = set(), {}
+    for result in results:
+        name = f"{result.dataset}-{result.phase}-{result.name}"
+        stem = re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:100].strip("-.")
+        name, number = stem, 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name.lower())
+        links[result] = f"{name}.html"
+    return links
+
+
+def _places(tables):
+    """For each result: the tables it is in, its rank, of how many, the figure."""
+    places = defaultdict(list)
+    for table in tables:
+        for rank, row in enumerate(table.rows, 1):
+            written = table.figure.written(table.figure.of(row))
+            places[row].append((table.figure.name, rank, len(table.rows), written))
+    return places
+
+
+def _comparable(results, links):
+    """What the comparison needs of each entry, as JSON that no HTML parser ends early."""
+    rows = {}
+    for result in results:
+        figures = {
+            figure.name: figure.written(figure.of(result))
+            for figure in FIGURES
+            if figure.phase == result.phase and figure.find(result) is not None
+        }
+        facts = ("dataset", "phase", "model", "framework", "hardware", "author", "date")
+        step = -(-len(result.curve) // MOST_POINTS) or 1
+        rows[links[result].removesuffix(".html")] = {
+            **{name: _ADDRESS.sub("", getattr(result, name)) for name in facts},
+            "figures": figures,
+            "threshold": RANKED[result.dataset].threshold,
+            "curve": [(round(h, 6), round(v, 4)) for h, v in result.curve[::step]],
+        }
+    text = json.dumps(rows, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 - nothing to escape is left

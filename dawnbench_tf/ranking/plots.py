@@ -1,0 +1,91 @@
+"""Figures of results, as files."""
+
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dawnbench_tf import files
+from dawnbench_tf.ranking.results import Result
+from dawnbench_tf.refusals import refuse
+from dawnbench_tf.tasks import RANKED
+
+FORMATS = (".png", ".svg", ".pdf")
+NAMED = 6  # curves of a data set that are in colour: yours, and the fastest
+
+
+def draw(results: list[Result], path: Path) -> None:
+    """Draws training results of each data set: cost over time, and accuracy over time.
+
+    As the paper's Figures 7 and 6. In colour: runs of your own, then the fastest entries.
+
+    Args:
+      results: those of inference are left out.
+      path: of the picture; its suffix decides the format.
+
+    Raises:
+      Refusal: there is no training result, or the picture can't be written.
+    """
+    if path.suffix not in FORMATS:
+        refuse("plot", path, f"should end in one of {', '.join(FORMATS)}")
+    trained = [result for result in results if result.hours]
+    datasets = [name for name in RANKED if any(result.dataset == name for result in trained)]
+    if not datasets:
+        refuse("plot", path, "needs a training entry that reached its threshold; there is none")
+    figure = Figure(figsize=(15, 4.2 * len(datasets)), dpi=110, layout="constrained")
+    grid = figure.subplots(len(datasets), 2, squeeze=False)
+    for dataset, (costs, curves) in zip(datasets, grid, strict=True):
+        rows = [result for result in trained if result.dataset == dataset]
+        rows = sorted(rows, key=lambda result: result.hours or 0.0)
+        named = sorted(rows, key=lambda result: not result.mine)[:NAMED]
+        _cost_over_time(costs, dataset, rows, named)
+        _curves(curves, dataset, rows, named)
+    files.save_figure(figure, path)
+
+
+def _name(result):
+    yours = "yours: " if result.mine else ""
+    return _plain(f"{yours}{result.model[:28]}, {result.hardware[:34]}")
+
+
+def _plain(text):
+    """Text that matplotlib does not take for mathematics."""
+    return text.replace("$", r"\$")
+
+
+def _cost_over_time(axes: Axes, dataset, rows, named):
+    priced = [result for result in rows if result.usd]
+    others = [(result.hours, result.usd) for result in priced if result not in named]
+    hours, usd = zip(*others, strict=True) if others else ((), ())
+    axes.scatter(hours, usd, s=18, color="#9aa4ad")
+    for number, result in enumerate(named):
+        if result in priced:
+            size, marker = (90, "*") if result.mine else (36, "o")
+            axes.scatter(result.hours, result.usd, s=size, color=f"C{number}", marker=marker)
+    axes.set(xscale="log", title=f"{dataset}: cost over time to the threshold")
+    axes.set(xlabel="hours to the threshold", ylabel="USD to the threshold")
+    if priced:
+        axes.set_yscale("log")
+    else:
+        axes.text(0.5, 0.5, "no entry has a price", ha="center", transform=axes.transAxes)
+    axes.grid(alpha=0.25)
+
+
+def _curves(axes: Axes, dataset, rows, named):
+    task = RANKED[dataset]
+    for result in rows:
+        points = [point for point in result.curve if point[0] > 0]
+        hours, values = zip(*points, strict=True)
+        if result in named:
+            colour, label = f"C{named.index(result)}", _name(result)
+            axes.plot(hours, values, color=colour, label=label, linewidth=1.6, zorder=3)
+        else:
+            axes.plot(hours, values, color="#c3cad0", linewidth=0.8)
+    axes.axhline(task.threshold, color="#5a5a5a", linestyle="--", linewidth=1)
+    span = task.highest - task.threshold
+    top = min(task.highest, max(result.score for result in rows) + span / 2)
+    axes.set(xscale="log", ylim=(max(0, task.threshold - 4 * span), top))
+    axes.set(xlabel="hours", ylabel=task.metric, title=f"{dataset}: accuracy over time")
+    axes.set_xlim(left=min(result.hours for result in rows) / 20)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    axes.grid(alpha=0.25)

@@ -1,0 +1,214 @@
+"""Entries: the JSON and TSV that DAWNBench ranks. Reads what anybody wrote, writes the form.
+
+`DATASET/train/NAME.json` with its rows in NAME.tsv, and `DATASET/inference/NAME.json`. NAME is
+AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK. Published files have a byte-order mark, Windows line ends,
+blank lines, columns in another order, one-digit months, null prices, misc as text: all is read,
+none of it is written. Plain Python.
+"""
+
+import datetime
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dawnbench_tf import files
+from dawnbench_tf.submission import rules
+from dawnbench_tf.submission.field_rules import date
+from dawnbench_tf.submission.rules import Grade
+from dawnbench_tf.submission.source import (
+    Source,
+    Unreadable,
+    Violation,
+    is_number,
+    load,
+    number,
+    parse,
+    quoted,
+)
+from dawnbench_tf.tasks import RANKED, Task
+
+_KEYS = {  # of texts: attribute, key in the JSON
+    "version": "version",
+    "author": "author",
+    "author_email": "authorEmail",
+    "framework": "framework",
+    "code_url": "codeURL",
+    "model": "model",
+    "hardware": "hardware",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry. What the other phase has, and figures that are not stated, are None."""
+
+    dataset: str  # folder of its task: CIFAR10
+    phase: str  # train or inference
+    name: str  # of its files, without suffix
+    author: str  # as are all texts: "" if not stated, spaces around them cut off
+    author_email: str
+    framework: str
+    model: str
+    hardware: str
+    timestamp: datetime.date
+    code_url: str = ""
+    version: str = "v1.0"
+    cost_per_hour: float | None = None  # training, USD
+    rows: tuple[tuple[float, ...], ...] = ()  # training: values of the data set's columns
+    latency: float | None = None  # inference: ms for one example
+    cost: float | None = None  # inference: USD for one example
+    score: float | None = None  # inference: in the unit of its task's metric
+    misc: dict[str, Any] | None = None
+    other: dict[str, Any] | None = None  # keys that the form does not know, as they are
+
+    @property
+    def task(self) -> Task:
+        """The task of its data set."""
+        return RANKED[self.dataset]
+
+    def curve(self) -> list[tuple[float, float]]:
+        """Hours and score of each row."""
+        hours, score = map(self.task.columns.index, ("hours", self.task.metric))
+        return [(row[hours], row[score]) for row in self.rows]
+
+
+def first_at(curve: Iterable[tuple[float, float]], threshold: float) -> tuple[float, float] | None:
+    """Hours and score of the first point at the threshold, or past it: the one that counts."""
+    return next((point for point in curve if point[1] >= threshold), None)
+
+
+class Invalid(ValueError):
+    """An entry that may not be written; `violations` says why."""
+
+    def __init__(self, violations: list[Violation]):
+        self.violations = violations
+        super().__init__("; ".join(map(str, violations)))
+
+
+def read_entry(path: Path) -> Entry:
+    """Reads an entry as anybody wrote it, its JSON and the TSV beside it.
+
+    Raises:
+      Unreadable: it is no entry that could be ranked.
+    """
+    return _from_source(load(path))
+
+
+def _from_source(source: Source) -> Entry:
+    fields = source.fields
+    day = date(fields.get("timestamp"))
+    if day is None:
+        text = f"timestamp {quoted(fields.get('timestamp'))} should be YYYY-MM-DD"
+        raise Unreadable(source.path, source.line("timestamp"), text)
+    keys = ("costPerHour", "latency", "cost", source.task.metric)
+    figures = {key: _figure(source, key) for key in keys}
+    training = source.phase == "train"
+    if not training and figures["latency"] is None and figures["cost"] is None:
+        raise Unreadable(source.path, 1, "has neither latency nor cost")
+    misc = fields.get("misc")
+    of_form = {*_KEYS.values(), *figures, "timestamp", "misc"}
+    return Entry(
+        dataset=source.dataset,
+        phase=source.phase,
+        name=source.path.stem,
+        **{name: " ".join(str(fields.get(key) or "").split()) for name, key in _KEYS.items()},
+        timestamp=day,
+        cost_per_hour=figures["costPerHour"],
+        rows=_rows(source) if training else (),
+        latency=figures["latency"],
+        cost=figures["cost"],
+        score=figures[source.task.metric],
+        misc=misc if isinstance(misc, dict) or misc is None else {"text": misc},
+        other={key: value for key, value in fields.items() if key not in of_form},
+    )
+
+
+def _figure(source, key):
+    value = source.fields.get(key)
+    if value is not None and not is_number(value):
+        text = f"{key} is {quoted(value)}; should be a number"
+        raise Unreadable(source.path, source.line(key), text)
+    return None if value is None else float(value)
+
+
+def _rows(source):
+    columns = source.task.columns
+    if not source.has_table:
+        raise Unreadable(source.table, 1, "is not there; should hold the entry's rows")
+    if not set(columns) <= set(source.header):
+        raise Unreadable(source.table, 1, f"should have columns {' '.join(columns)}")
+    places, rows = [source.header.index(name) for name in columns], []
+    for line, cells in source.rows:
+        values = [number(cells[at]) if at < len(cells) else None for at in places]
+        if None in values:
+            text = f"{' '.join(columns)} should be numbers, one tab between two"
+            raise Unreadable(source.table, line, text)
+        rows.append(tuple(values))
+    return tuple(rows)
+
+
+def texts(entry: Entry) -> tuple[str, str | None]:
+    """What an entry's two files hold: the JSON, and the TSV of a training entry."""
+    figures = {
+        "costPerHour": entry.cost_per_hour,
+        "latency": entry.latency,
+        "cost": entry.cost,
+        entry.task.metric: entry.score,
+    }
+    fields = {key: getattr(entry, name) for name, key in _KEYS.items()}
+    if not entry.code_url:
+        del fields["codeURL"]
+    fields |= {key: value for key, value in figures.items() if value is not None}
+    fields |= {"timestamp": entry.timestamp.isoformat(), **(entry.other or {})}
+    if entry.misc is not None:
+        fields["misc"] = entry.misc
+    rows = (map(_written, row) for row in entry.rows)
+    lines = ["\t".join(row) for row in (entry.task.columns, *rows)]
+    table = "\n".join(lines) + "\n" if entry.phase == "train" else None
+    return json.dumps(fields, indent=4) + "\n", table
+
+
+def _written(value):
+    """The shortest text that reads as the same number."""
+    return repr(value).removesuffix(".0")
+
+
+def check(entry: Entry, grade: Grade = Grade.FORM) -> list[Violation]:
+    """What would be wrong with an entry's files, by the rules up to a grade; nothing is written."""
+    path = Path(entry.dataset, entry.phase, f"{entry.name}.json")
+    head, table = texts(entry)
+    try:
+        source = parse(path, head.encode(), None if table is None else table.encode())
+    except Unreadable as error:
+        return [error.violation]
+    return rules.broken_rules(source, grade)
+
+
+def write_entry(folder: Path, entry: Entry, unchecked: bool = False) -> Path:
+    """Writes an entry's files to FOLDER/DATASET/PHASE, whole or not at all.
+
+    Args:
+      folder: root of a tree of entries.
+      entry: what to write.
+      unchecked: write an entry that breaks rules too.
+
+    Returns:
+      Path of the JSON.
+
+    Raises:
+      Invalid: the entry breaks a rule of the form.
+      Refusal: it can't be written.
+    """
+    violations = [] if unchecked else check(entry)
+    if violations:
+        raise Invalid(violations)
+    home = folder / entry.dataset / entry.phase
+    files.make_folder(home)
+    head, table = texts(entry)
+    path = home / f"{entry.name}.json"
+    if table is not None:
+        files.write_whole(path.with_suffix(".tsv"), table)
+    files.write_whole(path, head)
+    return path

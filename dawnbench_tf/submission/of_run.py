@@ -1,0 +1,171 @@
+"""The entry of a run: what was trained, where, how long it took; what may not be ranked, and why.
+
+What may not be ranked is written all the same, with the reasons, to `not_an_entry/`: a miss is a
+result too.
+"""
+
+import datetime
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dawnbench_tf.clock import DAWNBENCH
+from dawnbench_tf.machine import Machine
+from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.runs import Run
+from dawnbench_tf.submission.entry import Entry, check, write_entry
+from dawnbench_tf.submission.source import NOT_RANKED
+from dawnbench_tf.tasks import Task
+
+MS_PER_HOUR = 3_600_000
+
+
+def training(
+    run: Run, options: RunOptions, machine: Machine, examples_per_second: float | None
+) -> Entry:
+    """Makes the entry of a training run.
+
+    Args:
+      run: what was trained, its rows and its clock.
+      options: where and how it was trained, and who says so.
+      machine: what was found of it.
+      examples_per_second: of training steps, if that was measured.
+    """
+    task = run.recipe.task_row
+    versions = dict(machine.software)
+    misc = {
+        "gitRevision": versions.pop("gitRevision"),
+        "versions": versions,
+        "seed": run.recipe.seed,
+        "recipe": run.recipe.values(),
+        "strategy": options.strategy,
+        "dataFormat": options.data_format,
+        "stepsPerExecution": options.steps_per_execution,
+        "examplesPerSecond": examples_per_second,
+        "testExamples": task.test_examples,
+        "benchmark": task.benchmark,
+        "clockSeconds": {name: round(seconds, 3) for name, seconds in run.clock.items()},
+        "clockCounts": sorted(DAWNBENCH),
+    }
+    framework = f"TensorFlow {versions['tensorflow']}"
+    return replace(
+        _entry(run.recipe, "train", options.credits, machine, framework),
+        cost_per_hour=options.credits.cost_per_hour,
+        rows=tuple(tuple(float(row[column]) for column in task.columns) for row in run.rows),
+        misc=misc,
+    )
+
+
+class Timing(NamedTuple):
+    """A trained model's latency, as its entry states it."""
+
+    runtime: str  # what ran the model
+    precision: str
+    latency_ms: float  # mean for one example of the whole test
+    score: float  # of the outputs that were timed, in the task's metric
+    facts: dict[str, Any]  # what else was measured and set, for misc
+
+
+def inference(recipe: Recipe, credits: Credits, machine: Machine, timing: Timing) -> Entry:
+    """Makes the entry of a trained run's latency.
+
+    Args:
+      recipe: of the run.
+      credits: who says so, and the price.
+      machine: what was found of it.
+      timing: what was measured.
+    """
+    runtime, precision, latency_ms, score, facts = timing
+    task, price = recipe.task_row, credits.cost_per_hour
+    versions = dict(machine.software)
+    framework = f"TensorFlow {versions['tensorflow']}"
+    of_name = f"{framework.removesuffix('.0')} {runtime}"
+    return replace(
+        _entry(recipe, "inference", credits, machine, of_name),
+        framework=f"{framework}, {runtime} {precision}",
+        latency=latency_ms,
+        cost=None if price is None else price * latency_ms / MS_PER_HOUR,
+        score=score,
+        misc={
+            "gitRevision": versions.pop("gitRevision"),
+            "versions": versions,
+            "recipe": recipe.values(),
+            "benchmark": task.benchmark,
+            "testExamples": task.test_examples,
+            "batchSize": 1,
+            "runtime": runtime,
+            "precision": precision,
+            **facts,
+        },
+    )
+
+
+def _entry(recipe, phase, credits, machine, framework):
+    tag = credits.hardware_tag or machine.tag
+    return Entry(
+        dataset=recipe.task_row.folder,
+        phase=phase,
+        name=name(credits.author, recipe.model, tag, framework),
+        author=credits.author,
+        author_email=credits.author_email,
+        framework=framework,
+        model=recipe.model,
+        hardware=credits.hardware or machine.hardware,
+        timestamp=datetime.date.today(),
+    )
+
+
+def name(author: str, model: str, hardware_tag: str, framework: str) -> str:
+    """Name of an entry's files, without suffix.
+
+    >>> name("Ada Lovelace", "resnet56_tf", "1 V100", "TensorFlow 2.20.0")
+    'ada-lovelace_resnet56-tf_1-v100_tensorflow-2.20'
+    """
+    return "_".join(map(_slug, (author, model, hardware_tag, framework)))
+
+
+def _slug(text):
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower().removesuffix(".0")).strip("-.")
+
+
+def write(folder: Path, entry: Entry, reasons: tuple[str, ...] = ()) -> tuple[Path, list[str]]:
+    """Writes a run's entry below its folder, or below `not_an_entry/` there.
+
+    Args:
+      folder: of the run.
+      entry: what to write.
+      reasons: why it may not be ranked, such as the entry itself does not show.
+
+    Returns:
+      Path of the JSON, and all reasons why it may not be ranked; [] if it may.
+    """
+    why_not = [*reasons, *(violation.text for violation in check(entry))]
+    if not why_not:
+        return write_entry(folder, entry), []
+    annotated = replace(entry, misc={**(entry.misc or {}), "violations": why_not})
+    return write_entry(folder / NOT_RANKED, annotated, unchecked=True), why_not
+
+
+def outcome(task: Task, path: Path, why_not: list[str]) -> str:
+    """What `write` has written, in one line."""
+    if why_not:
+        return f"not an entry ({'; '.join(why_not)}): {path}"
+    return f"{'entry' if task.benchmark else 'entry of an embedded task, ranked apart'}: {path}"
+
+
+def summary(run: Run, cost_per_hour: float | None) -> str:
+    """What came of a run, in one line: of its own goal, which need not be its task's threshold."""
+    metric, row = run.recipe.task_row.metric, run.first_hit
+    parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in run.clock.items())
+    whole = f"{sum(run.clock.values()):.1f} s in all ({parts})"
+    if row is None:
+        best = max((row[metric] for row in run.rows), default=0)
+        counted = sum(run.clock.get(part, 0) for part in DAWNBENCH)
+        spent = f"{counted:.1f} s on the clock, {whole}"
+        return f"did not converge: best {metric} {best:g} of {run.recipe.goal:g}; {spent}"
+    cost = "" if cost_per_hour is None else f", ${row['hours'] * cost_per_hour:.4f}"
+    seconds = row["hours"] * 3600
+    head = f"reached {metric} {row[metric]:g} in epoch {row['epoch']:g}"
+    return f"{head}: {seconds:.1f} s on the clock{cost}, {whole}"

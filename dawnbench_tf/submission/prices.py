@@ -1,0 +1,73 @@
+"""What instances cost: `instances.tsv`, on-demand prices with their source and date.
+
+Most are machines of published entries at the prices that these paid. No price is ever assumed.
+"""
+
+import csv
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_TABLE = Path(__file__).with_name("instances.tsv")
+_COUNT = re.compile(r"(\d+) ?(?:machines|nodes|instances|hosts)", re.IGNORECASE)
+
+
+class Instance(NamedTuple):
+    """A machine that a public cloud rents by the hour."""
+
+    name: str  # the provider's machine type; where entries gave none, ours, made of its parts
+    provider: str
+    vcpus: int | None  # None: not stated
+    memory_gb: int | None
+    accelerator: str  # "" if it has none
+    usd_per_hour: float
+    source: str  # the published entry that has this price
+    date: str  # YYYY-MM-DD
+
+
+@cache
+def instances() -> dict[str, Instance]:
+    """All instances by name."""
+    with open(_TABLE, encoding="utf-8", newline="") as file:
+        return {row["name"]: _instance(**row) for row in csv.DictReader(file, delimiter="\t")}
+
+
+def _instance(vcpus, memory_gb, usd_per_hour, **texts):
+    numbers = {"vcpus": vcpus, "memory_gb": memory_gb}
+    numbers = {name: int(value) if value else None for name, value in numbers.items()}
+    return Instance(**texts, **numbers, usd_per_hour=float(usd_per_hour))
+
+
+def table() -> str:
+    """All instances, for people."""
+    lines = [f"{'instance':24} USD/hour  vCPU    GB  accelerator     date        source"]
+    for row in instances().values():
+        size = f"{row.vcpus or '':4}  {row.memory_gb or '':4}"
+        price = f"{row.usd_per_hour:8.4g}  {size}  {row.accelerator:14}"
+        lines.append(f"{row.name:24} {price}  {row.date}  {row.source}")
+    return "\n".join(lines)
+
+
+def named_in(hardware: str) -> Instance | None:
+    """The instance whose machine type a description of hardware gives, if it is one of ours."""
+    named = [
+        row
+        for name, row in instances().items()
+        if name in hardware and re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", hardware)
+    ]
+    return max(named, key=lambda row: len(row.name), default=None)
+
+
+def machines_in(hardware: str) -> int:
+    """How many machines a description of hardware speaks of; 1 if it does not say.
+
+    >>> machines_in("32 * V100 (4 machines - AWS p3.16xlarge)"), machines_in("16 p3.16xlarge (AWS)")
+    (4, 16)
+    >>> machines_in("8 * V100 (AWS p3.16xlarge)")
+    1
+    """
+    match, instance = _COUNT.search(hardware), named_in(hardware)
+    if not match and instance:
+        match = re.search(rf"(\d{{1,5}}) ?[x*]? ?{re.escape(instance.name)}", hardware)
+    return max(1, int(match[1][:9])) if match else 1

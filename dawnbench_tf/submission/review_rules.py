@@ -1,0 +1,69 @@
+"""What DAWNBench's maintainers asked about when they read an entry, each in a review of theirs."""
+
+import re
+
+from dawnbench_tf.submission import prices
+from dawnbench_tf.submission.source import Complaints, Source, is_number, quoted
+
+_MACHINE_TYPE = re.compile(
+    r"\.(\d*x?large|medium|small|micro|metal)|\b[a-z]\d\w*-(standard|high\w+|mega\w+|ultra\w+)-"
+    r"|\bN[CDV]\w*\d|\bTPU|\bv\d\w*-\d+",
+    re.IGNORECASE,
+)
+
+
+def author(source: Source) -> Complaints:
+    """The author can be reached."""
+    address = source.fields.get("authorEmail")
+    if isinstance(address, str) and "@" not in address:
+        yield (
+            source.line("authorEmail"),
+            "authorEmail is no address; the author should be reachable",
+        )
+
+
+def machine_type(source: Source) -> Complaints:
+    """A price is some machine type's (pull request 111)."""
+    hardware = source.fields.get("hardware")
+    priced = any(is_number(source.fields.get(key)) for key in ("costPerHour", "cost"))
+    if isinstance(hardware, str) and priced:
+        if not _MACHINE_TYPE.search(hardware) and not prices.named_in(hardware):
+            text = "has a price, so hardware should name the cloud's machine type: p3.2xlarge"
+            yield source.line("hardware"), f"hardware {quoted(hardware)} {text}"
+
+
+def cluster(source: Source) -> Complaints:
+    """A cluster costs the sum of its machines (pull request 54)."""
+    price, hardware = source.fields.get("costPerHour"), str(source.fields.get("hardware"))
+    if not is_number(price):
+        return
+    machine, count = prices.named_in(hardware), prices.machines_in(hardware)
+    if machine and count > 1 and price < 1.5 * machine.usd_per_hour:
+        due = f"{count} of them cost {count * machine.usd_per_hour:g}"
+        yield source.line("costPerHour"), f"costPerHour {price:g} is one {machine.name}'s; {due}"
+
+
+def hyperparameters(source: Source) -> Complaints:
+    """What it takes to repeat a training (pull requests 3, 10, 20 and others)."""
+    misc = source.fields.get("misc")
+    if source.phase == "train" and isinstance(misc, dict):
+        keys = {re.sub(r"[^a-z]", "", str(key).lower()) for key in _keys(misc)}
+        for name, words in (
+            ("batch size", ("batch",)),
+            ("learning rate", ("learningrate", "schedule", "cycle")),
+            ("optimizer", ("optimi", "momentum")),
+        ):
+            if not any(word in key for key in keys for word in words):
+                yield source.line("misc"), f"misc does not give the {name}; reviewers ask for it"
+
+
+def _keys(value):
+    """Keys of a JSON object and of those within it."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            yield from item
+        waiting += (
+            item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        )

@@ -1,0 +1,23 @@
+"""How the commands import TensorFlow: late, as tf-keras 2, and without its chatter."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from absl import logging
+
+
+@contextmanager
+def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
+    """The body imports TensorFlow, for the first time in this process.
+
+    `tf.keras` is then tf-keras 2: Keras 3's `fit` fails on several workers and knows no TPU
+    strategy.
+
+    Args:
+      verbosity: absl's, for what is logged from then on.
+    """
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    yield
+    logging.set_verbosity(verbosity)  # TensorFlow's import has raised it to INFO

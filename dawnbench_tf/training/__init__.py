@@ -1,0 +1,4 @@
+"""From a recipe to a trained model: strategies, optimizers, losses, evaluation, checkpoints.
+
+May import: models, recipes, the shared modules, data. Never: inference, submission, ranking.
+"""

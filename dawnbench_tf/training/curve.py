@@ -1,0 +1,48 @@
+"""A picture of a run: its metric over the seconds on the clock."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from dawnbench_tf import files
+from dawnbench_tf.runs import Run
+
+
+def draw(run: Run, hardware: str, path: Path) -> None:
+    """Draws a run's rows, with threshold and first row there.
+
+    Args:
+      run: with at least one row.
+      hardware: in a line, for the title.
+      path: of the picture; its suffix decides the format.
+
+    Raises:
+      Refusal: it can't be written.
+    """
+    recipe, task = run.recipe, run.recipe.task_row
+    seconds = [row["hours"] * 3600 for row in run.rows]
+    scores = [row[task.metric] for row in run.rows]
+    figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(seconds, scores, "o-", color="#0b6fa4", markersize=4)
+    axes.axhline(task.threshold, color="#8a8a8a", linestyle="--", linewidth=1)
+    axes.annotate(
+        f"threshold {task.threshold:g}",
+        (0, task.threshold),
+        xytext=(4, -13),
+        textcoords="offset points",
+        color="#5a5a5a",
+    )
+    data = "synthetic data" if recipe.synthetic else task.folder
+    title = f"{recipe.model} on {data}, {hardware}"
+    first = next(
+        (pair for pair in zip(seconds, scores, strict=True) if pair[1] >= task.threshold), None
+    )
+    if first:
+        axes.plot(*first, "o", color="#c8441b", markersize=9)
+        title += f"\n{first[1]:g} after {first[0]:.1f} s on the clock"
+    axes.set(title=title, xlabel="seconds on the clock", ylabel=task.metric)
+    axes.set_xlim(0, seconds[-1] * 1.03)
+    axes.set_ylim(0, task.highest * 1.03)
+    axes.grid(alpha=0.25)
+    files.save_figure(figure, path)

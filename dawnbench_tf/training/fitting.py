@@ -1,0 +1,84 @@
+"""From a recipe to a compiled model, and what may go wrong in `fit`, in one line each."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import tensorflow as tf
+
+from dawnbench_tf import files
+from dawnbench_tf.data import inputs
+from dawnbench_tf.data.inputs import Placement, Splits
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.training import losses, optimizers
+
+
+def build(
+    recipe: Recipe, splits: Splits, placement: Placement, steps_per_execution: int = 1
+) -> tf.keras.Model:
+    """Builds and compiles the recipe's network, from the recipe's seed.
+
+    Args:
+      recipe: what is trained, and how.
+      splits: the recipe's data set.
+      placement: where it is trained.
+      steps_per_execution: steps in one call into TensorFlow; at most an epoch's.
+    """
+    tf.keras.utils.set_random_seed(recipe.seed)
+    task = recipe.task_row
+    kind = inputs.of(task)
+    steps = kind.steps(splits, recipe)
+    with placement.strategy.scope():
+        model = kind.network(splits, recipe, placement)
+        kind.adapt(model, splits, recipe, placement)
+        losses.add_weight_decay(model, recipe.weight_decay)
+        model.compile(
+            optimizers.build(recipe, steps),
+            losses.LOSSES[task.loss](),
+            steps_per_execution=min(steps_per_execution, steps),
+            jit_compile=False,
+        )
+        # Now, so that moving averages start from the weights before the first step.
+        optimizers.inner(model).build(model.trainable_variables)
+    # Else tf-keras logs the sum of all workers' mean losses.
+    model.distribute_reduction_method = "first"
+    return model
+
+
+def tensorboard(folder: Path, profile_steps: tuple[int, ...]) -> tf.keras.callbacks.Callback:
+    """Makes the callback that writes TensorBoard's logs, and a profile, to FOLDER/tensorboard."""
+    return tf.keras.callbacks.TensorBoard(
+        str(folder / "tensorboard"), profile_batch=profile_steps or 0, write_graph=False
+    )
+
+
+@contextmanager
+def refusing(recipe: Recipe, folder: Path) -> Iterator[None]:
+    """Makes a Refusal of what ends `fit` for reasons that a user can mend."""
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError:
+        refuse("batch_size", recipe.batch_size, "does not fit into the device's memory; lower it")
+    except (tf.errors.UnavailableError, tf.errors.AbortedError):
+        raise Refusal("a worker was lost; the same command on all workers continues") from None
+    except OSError as error:
+        raise files.cannot_write(folder, error) from None
+
+
+def check_agreement(strategy: tf.distribute.Strategy, epochs_done: int) -> None:
+    """Refuses if workers restored different checkpoints: they would wait for ever."""
+    if strategy.num_replicas_in_sync == 1:
+        return
+
+    @tf.function
+    def gathered():
+        own = strategy.run(lambda: tf.constant([epochs_done]))
+        return strategy.gather(own, axis=0)
+
+    epochs = gathered().numpy()
+    if epochs.min() != epochs.max():
+        raise Refusal(
+            f"--output_dir: workers found checkpoints of epochs {sorted(set(epochs.tolist()))}; "
+            "it should be one folder that all workers see"
+        )

@@ -1,0 +1,130 @@
+"""How the loss is minimised: schedules as pure functions of the step, and the optimizers."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import tensorflow as tf
+
+from dawnbench_tf.recipe import Recipe
+
+
+def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
+    """The recipe's schedule: a function of the step (0 is the first) to what scales the rate.
+
+    >>> row = {"schedule_epochs": (1, 3), "schedule_factors": (0.1, 1, 0.5)}
+    >>> steps = Recipe(schedule="steps", **row)
+    >>> [round(float(factor(steps, 10)(step)), 3) for step in (0, 9, 10, 29, 30, 99)]
+    [0.1, 0.1, 1.0, 1.0, 0.5, 0.5]
+    >>> row = {"schedule_epochs": (0, 2, 6), "schedule_factors": (0, 1, 0)}
+    >>> linear = Recipe(schedule="linear", **row)
+    >>> [round(float(factor(linear, 10)(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
+    [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
+    """
+    edges = [epochs * steps_per_epoch for epochs in recipe.schedule_epochs]
+    forms = {"constant": _constant, "steps": _steps, "linear": _linear, "cosine": _cosine}
+    last = recipe.epochs * steps_per_epoch
+    return forms[recipe.schedule](edges, recipe.schedule_factors, last)
+
+
+def _constant(edges, factors, last):
+    return lambda step: 1.0
+
+
+def _steps(edges, factors, last):
+    def at(step):
+        passed = tf.reduce_sum(
+            tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int32)
+        )
+        return tf.gather(tf.constant(factors, tf.float32), passed)
+
+    return at
+
+
+def _linear(edges, factors, last):
+    def at(step):
+        step = tf.cast(step, tf.float32)
+        value = tf.constant(factors[0], tf.float32)
+        for left, right, start, end in zip(edges, edges[1:], factors, factors[1:], strict=False):
+            share = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
+            value += share * (end - start)
+        return value
+
+    return at
+
+
+def _cosine(edges, factors, last):
+    warmup = edges[0] if edges else 0.0
+
+    def at(step):
+        step = tf.cast(step, tf.float32)
+        falling = 0.5 * (
+            1 + tf.cos(math.pi * tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0))
+        )
+        return tf.where(step < warmup, step / max(warmup, 1.0), falling)
+
+    return at
+
+
+class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
+    """Keras's form of `rate x factor(step)`."""
+
+    def __init__(self, rate, factor):
+        self.rate, self.factor = rate, factor
+
+    def __call__(self, step):
+        return self.rate * self.factor(step)
+
+    def get_config(self):
+        raise NotImplementedError(
+            "a run's optimizer is rebuilt from its recipe, not from a configuration"
+        )
+
+
+def build(recipe: Recipe, steps_per_epoch: int) -> tf.keras.optimizers.Optimizer:
+    """The recipe's optimizer, with float16's loss scaling where that is the precision."""
+    rate = recipe.learning_rate
+    if recipe.scale_learning_rate_from:
+        rate *= recipe.batch_size / recipe.scale_learning_rate_from
+    schedule = Schedule(rate, factor(recipe, steps_per_epoch))
+    average = {"use_ema": bool(recipe.average), "ema_momentum": recipe.average or 0.99}
+    if recipe.optimizer == "sgd":
+        optimizer = tf.keras.optimizers.SGD(
+            schedule, momentum=recipe.momentum, nesterov=recipe.nesterov, **average
+        )
+    elif recipe.optimizer == "adadelta":  # as Zeiler 2012 has it, and TensorFlow 1 had
+        optimizer = tf.keras.optimizers.Adadelta(schedule, rho=0.95, epsilon=1e-6, **average)
+    else:
+        optimizer = tf.keras.optimizers.Adam(schedule, **average)
+    if recipe.precision == "mixed_float16":
+        return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
+    return optimizer
+
+
+def inner(model: tf.keras.Model) -> tf.keras.optimizers.Optimizer:
+    """A compiled model's optimizer itself, without the loss scaling around it."""
+    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
+
+
+@contextmanager
+def averaged(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Inside, a compiled model has its weights' moving averages, if its optimizer keeps them."""
+    optimizer = inner(model)
+    if not getattr(optimizer, "use_ema", False):
+        yield
+        return
+    _swap(model, optimizer, strategy)
+    try:
+        yield
+    finally:
+        _swap(model, optimizer, strategy)
+
+
+def _swap(model, optimizer, strategy):
+    """Exchanges weights and their moving averages, on all replicas alike."""
+    averages = optimizer._model_variables_moving_average  # tf-keras has no public name for them
+    with strategy.scope():
+        for pair in zip(model.trainable_variables, averages, strict=True):
+            weight, average = (tf.identity(variable) for variable in pair)
+            pair[0].assign(average)
+            pair[1].assign(weight)

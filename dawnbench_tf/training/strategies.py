@@ -1,0 +1,229 @@
+"""--strategy by name: which devices train, and what each strategy refuses.
+
+Every strategy keeps global batch semantics: `batch_size` is the whole batch, each replica takes
+an equal share of it, gradients are of its mean.
+"""
+
+import os
+import shutil
+import signal
+import socket
+from contextlib import contextmanager
+
+import tensorflow as tf
+from official.common import distribute_utils
+
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, one_line, refuse
+
+SECONDS_TO_REACH_A_TPU = 5
+
+
+def build(run: RunOptions) -> tf.distribute.Strategy:
+    """Makes the strategy that `run` names, before anything else touches a device.
+
+    Raises:
+      Refusal: the machine has not what it takes.
+    """
+    if run.logical_cpus:
+        _split_cpu(run.logical_cpus)
+    if run.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    gpus = tf.config.list_physical_devices("GPU")
+    if run.num_gpus > len(gpus):
+        refuse(
+            "num_gpus", run.num_gpus, f"this machine has {len(gpus)} GPUs that TensorFlow can use"
+        )
+    if run.num_gpus >= 0:
+        tf.config.set_visible_devices(gpus[: run.num_gpus], "GPU")
+    return STRATEGIES[run.strategy](run)
+
+
+def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> None:
+    """Holds a recipe to what can be trained on the strategy's devices. Raises Refusal."""
+    if run.strategy == "tpu" and len(recipe.bucket_boundaries) > 1:
+        written = ",".join(map(str, recipe.bucket_boundaries))
+        last = recipe.bucket_boundaries[-1]
+        refuse("bucket_boundaries", written, f"a TPU takes one length; {last} alone would run")
+    replicas = strategy.num_replicas_in_sync
+    if recipe.batch_size % replicas:
+        near = max(recipe.batch_size // replicas, 1) * replicas
+        refuse(
+            "batch_size",
+            recipe.batch_size,
+            f"should divide by the {replicas} replicas; {near} would",
+        )
+    if recipe.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
+        refuse(
+            "precision",
+            recipe.precision,
+            "float16 needs a GPU; mixed_bfloat16 or float32 would run here",
+        )
+    if run.data_format == "NCHW" and not _runs_nchw(recipe.precision):
+        refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
+
+
+def _split_cpu(count):
+    device = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(
+        device, [tf.config.LogicalDeviceConfiguration()] * count
+    )
+
+
+def _runs_nchw(precision):
+    """Tries a convolution with its gradients in NCHW: on a CPU that depends on oneDNN."""
+    images = tf.ones([1, 3, 8, 8], tf.keras.mixed_precision.Policy(precision).compute_dtype)
+
+    @tf.function
+    def gradient(kernel):
+        return tf.gradients(tf.nn.conv2d(images, kernel, 1, "SAME", "NCHW"), [images, kernel])
+
+    try:
+        gradient(tf.ones([3, 3, 3, 4], images.dtype))
+    except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError):
+        return False
+    return True
+
+
+def _off(run):
+    return tf.distribute.get_strategy()
+
+
+def _one_device(run):
+    return tf.distribute.OneDeviceStrategy(
+        "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
+    )
+
+
+def _mirrored(run):
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
+
+
+def _multi_worker_mirrored(run):
+    resolver = _cluster(run)
+    workers = resolver.cluster_spec().as_dict().get("worker", [])
+    if not 0 <= resolver.task_id < len(workers):
+        refuse(
+            "task_index",
+            resolver.task_id,
+            f"should be in 0..{len(workers) - 1}, for {len(workers)} workers",
+        )
+    if not run.output_dir:
+        refuse(
+            "output_dir", "", "several workers need the same folder; name one that all of them see"
+        )
+    with _mortal():
+        print(
+            f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
+            flush=True,
+        )
+        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+
+
+@contextmanager
+def _mortal():
+    """Lets signals kill: TensorFlow hears no Python handler while it waits."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_DFL) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _cluster(run):
+    """Who the workers are: by flag, else by TF_CONFIG, else by SLURM's variables."""
+    if run.worker_hosts:
+        hosts = run.worker_hosts.split(",")
+        for host in hosts:
+            if not host.rpartition(":")[0] or not host.rpartition(":")[2].isdigit():
+                refuse("worker_hosts", run.worker_hosts, f"{host!r} should be HOST:PORT")
+        return tf.distribute.cluster_resolver.SimpleClusterResolver(
+            tf.train.ClusterSpec({"worker": hosts}), task_type="worker", task_id=run.task_index
+        )
+    if "TF_CONFIG" in os.environ:
+        return _from_tf_config()
+    if "SLURM_STEP_NODELIST" in os.environ:
+        return _from_slurm()
+    refuse(
+        "strategy",
+        run.strategy,
+        "give --worker_hosts and --task_index, or set TF_CONFIG, or start it with srun",
+    )
+
+
+def _from_tf_config():
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    try:
+        jobs = resolver.cluster_spec().as_dict()
+        usable = resolver.task_type == "worker" and set(jobs) == {"worker"}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Refusal(f"TF_CONFIG: can't be read ({error})") from None
+    if not usable:
+        raise Refusal(
+            'TF_CONFIG: should be {"cluster": {"worker": [...]}, '
+            '"task": {"type": "worker", "index": N}}'
+        )
+    return resolver
+
+
+def _from_slurm():
+    if shutil.which("nvidia-smi"):
+        return tf.distribute.cluster_resolver.SlurmClusterResolver()
+    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])  # where no GPUs are, it fails to share them out
+    return tf.distribute.cluster_resolver.SlurmClusterResolver(
+        gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False
+    )
+
+
+def _parameter_server(run):
+    # Its workers run apart: there is no global batch, no step order and no epoch's end to time.
+    refuse(
+        "strategy",
+        "parameter_server",
+        "is asynchronous, so has no time to accuracy; use multi_worker_mirrored",
+    )
+
+
+def _tpu(run):
+    if run.tpu.startswith("grpc://"):
+        _reach(run.tpu)
+    try:
+        return distribute_utils.get_distribution_strategy("tpu", tpu_address=run.tpu)
+    except tf.errors.NotFoundError:
+        refuse(
+            "tpu",
+            run.tpu,
+            "no TPU found there; give a TPU VM's `local`, a name or grpc://HOST:PORT",
+        )
+    except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
+        refuse("tpu", run.tpu, f"can't be used: {one_line(error)}")
+
+
+def _reach(address):
+    host, _, port = address.removeprefix("grpc://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), SECONDS_TO_REACH_A_TPU).close()
+    except (OSError, ValueError) as error:
+        refuse("tpu", address, f"should be grpc://HOST:PORT of a TPU that answers ({error})")
+
+
+STRATEGIES = {
+    "off": _off,
+    "one_device": _one_device,
+    "mirrored": _mirrored,
+    "multi_worker_mirrored": _multi_worker_mirrored,
+    "parameter_server": _parameter_server,
+    "tpu": _tpu,
+}
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process writes the run's files; one worker of each strategy does."""
+    resolver = strategy.cluster_resolver
+    return (
+        not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or resolver.task_id == 0
+    )

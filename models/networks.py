@@ -1,0 +1,115 @@
+"""From a family's body to a Keras model: input, layer factories, head and Model, made once."""
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from . import factories
+from .catalog import Variant
+from .factories import Layers
+
+Arguments = Mapping[str, Any]
+
+
+def classifier(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:
+    """The head of most families: global average, called `features`, and dense layer `logits`.
+
+    Args:
+      x: the last feature map, (batch, height, width, channels) or as the layout has it.
+      num_classes: length of the logits.
+      make: layer factories.
+      args: of the family's body; heads that depend on them read them.
+
+    Returns:
+      float32 logits (batch, num_classes).
+    """
+    x = make.global_average(name="features")(x)
+    return make.to_float32(1.0, name="logits")(make.dense(num_classes)(x))
+
+
+class Family(NamedTuple):
+    """What a family of networks says of itself: the constant FAMILY of its module.
+
+    `args` are the arguments of a catalogue row, with what a caller replaced.
+    """
+
+    body: Callable[..., tf.Tensor]  # (input, layers or dtype, **args): last feature map, or logits
+    smallest: Callable[
+        [Arguments], Arguments
+    ]  # args that make a row of this kind as small as may be
+    describe: Callable[[Arguments], tuple[str, str, str]]  # block, shortcut, activation, in words
+    head: Callable[[tf.Tensor, int, Layers, Arguments], tf.Tensor] = classifier
+    smallest_side: Callable[[Arguments], int] = lambda args: 4  # pixels
+    inputs: Callable[[], list[tf.Tensor]] | None = None  # of readers: makes their Keras inputs
+
+
+def family_of(variant: Variant) -> Family:
+    """The family that builds a variant."""
+    return import_module(f"{__package__}.{variant.family}").FAMILY
+
+
+def build(variant: Variant, args: Arguments) -> tf.keras.Model:
+    """A variant with arguments of `models.build`. Raises ValueError if one is out of range."""
+    family = family_of(variant)
+    if variant.inputs == "questions":
+        return _of_questions(family, name=variant.name, **args)
+    return _of_images(family, variant, **args)
+
+
+def _of_images(
+    family,
+    variant,
+    *,
+    num_classes=None,
+    input_shape=None,
+    data_format="NHWC",
+    dtype=None,
+    synchronized=False,
+    name=None,
+    **args,
+):
+    layers = partial(
+        factories.layers, data_format=data_format, dtype=dtype, synchronized=synchronized
+    )
+    make = layers()
+    images = _images(input_shape, data_format, variant.image_size, family.smallest_side(args))
+    x = family.body(images, layers, **args)
+    logits = family.head(x, num_classes or variant.num_classes, make, args)
+    return _model(images, logits, name or variant.name)
+
+
+def _of_questions(family, *, dtype=None, name=None, **args):
+    inputs = family.inputs()
+    return _model(inputs, family.body(inputs, dtype, **args), name)
+
+
+def _images(input_shape, data_format, native, smallest):
+    """The network's input, `native` x `native` x 3 if no shape is given.
+
+    Raises ValueError if a side is under `smallest` pixels, or the shape isn't one of the layout.
+    """
+    channels_last = data_format == "NHWC"
+    native_shape = (native, native, 3) if channels_last else (3, native, native)
+    shape = tuple(native_shape if input_shape is None else input_shape)
+    sides = shape[:2] if channels_last else shape[1:]
+    if len(shape) != 3 or any(side is not None and side < smallest for side in sides):
+        order = "(height, width, channels)" if channels_last else "(channels, height, width)"
+        raise ValueError(
+            f"`input_shape` should be {order} in {data_format}, sides of {smallest} pixels at "
+            f"least. Received: input_shape={shape}"
+        )
+    return tf.keras.Input(shape, name="images")
+
+
+def _model(inputs, outputs, name):
+    """The Keras model, however deep: tf-keras walks back from the outputs by recursion."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 20_000))  # ResNet-1202 takes 5,000
+    try:
+        return tf.keras.Model(inputs, outputs, name=name)
+    finally:
+        sys.setrecursionlimit(limit)

@@ -1,0 +1,98 @@
+"""The house in figures: rooms, imports between them, upward ones, typed public functions.
+
+    .venv/bin/python scripts/rooms.py [ROOT ...]     # of several checkouts, side by side
+
+A room is a file or folder at the top of dawnbench_tf/. An import is upward if it is of a command,
+or one of a circle of rooms.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+from build_files import ROOT, commands, imports, modules
+
+
+def figures(root: Path) -> dict[str, str]:
+    """Each figure of a checkout, as text, by its name."""
+    ours = modules(root)
+    mains = commands(ours)
+    edges = {
+        (room(name), room(target))
+        for name in ours
+        for target in imports(name, ours) & set(ours)
+        if room(name) != room(target) and room(target)
+    }
+    upward = [(a, b) for a, b in edges if f"dawnbench_tf.{b}" in mains or a in reached(b, edges)]
+    functions = [node for path in ours.values() for node in public(path)]
+    typed = sum(map(is_typed, functions))
+    return {
+        "rooms at the top": str(len({room(name) for name in ours} - {""})),
+        "imports between them": str(len(edges)),
+        "upward": f"{len(upward)} {' '.join(f'{a}->{b}' for a, b in sorted(upward))}".strip(),
+        "files": str(len(ours)),
+        "largest file, lines": str(max(len(p.read_text().splitlines()) for p in ours.values())),
+        "public functions": str(len(functions)),
+        "of these fully typed": str(typed),
+    }
+
+
+def room(module: str) -> str:
+    """The room of a module; "" for the package itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def reached(start: str, edges: set[tuple[str, str]]) -> set[str]:
+    """All rooms that a room imports, directly or not."""
+    rooms, waiting = set(), [start]
+    while waiting:
+        here = waiting.pop()
+        targets = {b for a, b in edges if a == here} - rooms
+        rooms |= targets
+        waiting += targets
+    return rooms
+
+
+def public(path: Path) -> list[ast.FunctionDef]:
+    """A file's public functions and methods; not what Keras or Python calls by a name of theirs."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    nodes = [*tree.body, *(item for cls in classes for item in cls.body)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    return [
+        node for node in functions if not (node.name.startswith(("_", "on_")) or protocol(node))
+    ]
+
+
+def protocol(node: ast.FunctionDef) -> bool:
+    """Whether somebody else's protocol names the function: its types are theirs."""
+    return node.name in {
+        *("call", "build", "compute_mask", "compute_output_shape", "get_config", "from_config"),
+        *("parse", "flag_type", "find_class", "get_next"),
+    } and any(argument.arg in ("self", "cls") for argument in node.args.args)
+
+
+def is_typed(node: ast.FunctionDef) -> bool:
+    """Whether each argument and the result have a type."""
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    arguments += [item for item in (node.args.vararg, node.args.kwarg) if item]
+    names = [item for item in arguments if item.arg not in ("self", "cls")]
+    return node.returns is not None and all(item.annotation for item in names)
+
+
+def main() -> None:
+    """Prints the figures of each checkout, a column each."""
+    roots = [Path(name).resolve() for name in sys.argv[1:]] or [ROOT]
+    columns = [figures(root) for root in roots]
+    for name in columns[0]:
+        print(f"{name:24}" + "  ".join(f"{column[name]:>12}" for column in columns))
+    for root in roots:
+        ours = modules(root)
+        for name, path in ours.items():
+            for node in public(path):
+                if not is_typed(node) and root == roots[-1]:
+                    print(f"not typed: {name}.{node.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Two sides of a benchmark in turn, each run a process of its own: medians, and their ratio.
+
+A benchmark's main is `side_by_side.main(__file__, {"ours": ours, "theirs": theirs}, ...)`.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+Side = Callable[[str], float]
+
+
+def main(script: str, sides: dict[str, Side], cases: Sequence[str], unit: str, rounds: int = 5):
+    """Prints a line for each case: both medians, and the first side over the second by round.
+
+    Args:
+      script: path of the benchmark; called with a side's name and a case, it prints one figure.
+      sides: two functions from a case to a figure, by name.
+      cases: what is measured, e.g. precisions.
+      unit: of the figures.
+      rounds: of both sides in turn; the command line's only argument replaces it.
+    """
+    if len(sys.argv) == 3:
+        print(json.dumps(sides[sys.argv[1]](sys.argv[2])))
+        return
+    rounds = int(sys.argv[1]) if sys.argv[1:] else rounds
+    first, second = sides
+    print(f"{'':16} {first:>14} {second:>14}  {unit}; {first} / {second}: median (min to max)")
+    for case in cases:
+        pairs = [[_run(script, side, case) for side in sides] for _ in range(rounds)]
+        ratios = [a / b for a, b in pairs]
+        medians = [statistics.median(column) for column in zip(*pairs, strict=True)]
+        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        print(f"{case:16} {medians[0]:14,.2f} {medians[1]:14,.2f}  {spread}", flush=True)
+
+
+def _run(script, side, case):
+    command = [sys.executable, script, side, case]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(ended.stdout.splitlines()[-1])

@@ -1,0 +1,151 @@
+"""Folders are the layers: who imports whom is what each folder's docstring says, and no more."""
+
+import ast
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BUILD = runpy.run_path(str(ROOT / "scripts/build_files.py"))
+MODULES = BUILD["modules"]()
+COMMANDS = BUILD["commands"](MODULES)
+IMPORTS = {name: BUILD["imports"](name, MODULES) for name in MODULES}
+PACKAGES = {name: path for name, path in MODULES.items() if path.name == "__init__.py"}
+# A Keras callback, for anybody's fit; its public path is at the top.
+NEEDS_TENSORFLOW_AT_THE_TOP = {"dawnbench_tf.tta"}
+# Kept free of it as well: what flags and scores are made of.
+LIGHT = ("dawnbench_tf.inference.runtimes", "dawnbench_tf.data.questions.spans")
+
+
+def declared(package, word):
+    """What a folder's docstring lists after "May import:" or "Never:", as names of modules."""
+    text = " ".join(ast.get_docstring(ast.parse(PACKAGES[package].read_text())).split())
+    match = re.search(rf"{word}: (.+?)\.(?= |$)", text)
+    items = re.sub(r"\([^)]*\)", "", match[1]).split(",") if match else []
+    return {item.strip() for item in items} - {"nothing of dawnbench_tf"}
+
+
+def home(name):
+    """The folder that a module is in."""
+    return name if name in PACKAGES else name.rpartition(".")[0]
+
+
+def inside(name, item):
+    """Whether a module is in a room, or one of the shared modules at the top."""
+    if item == "the shared modules":
+        return home(name) == "dawnbench_tf" and name not in COMMANDS
+    return name == f"dawnbench_tf.{item}" or name.startswith(f"dawnbench_tf.{item}.")
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_a_folder_says_what_lives_there_and_what_it_may_import(package):
+    assert declared(package, "May import") or "nothing of dawnbench_tf" in str(
+        PACKAGES[package].read_text()
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(MODULES) - COMMANDS))
+def test_a_module_imports_what_its_folder_may(name):
+    package = home(name)
+    may, never = declared(package, "May import"), declared(package, "Never")
+    for target in IMPORTS[name]:
+        assert target.split(".")[0].lower() not in {item.lower() for item in never} or (
+            name in NEEDS_TENSORFLOW_AT_THE_TOP
+        ), target
+        own = target == "dawnbench_tf" or f"{home(target)}.".startswith(f"{package}.")
+        if target in MODULES and (package == "dawnbench_tf" or not own):
+            assert not any(inside(target, item) for item in never), target
+            allowed = [*may, "the shared modules"] if package == "dawnbench_tf" else may
+            assert any(inside(target, item) for item in allowed), (target, may)
+
+
+def test_nobody_imports_a_command_and_no_room_is_in_a_circle(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    rooms = runpy.run_path(str(ROOT / "scripts/rooms.py"))
+    assert rooms["figures"](ROOT)["upward"] == "0"
+    assert all(not IMPORTS[name] & COMMANDS for name in MODULES)
+
+
+def test_names_alone_and_rules_import_without_tensorflow():
+    without = [
+        name
+        for name in sorted(set(MODULES) - COMMANDS)
+        if "TensorFlow" in declared(home(name), "Never") - NEEDS_TENSORFLOW_AT_THE_TOP
+        and name not in NEEDS_TENSORFLOW_AT_THE_TOP
+    ]
+    assert len(without) > 30
+    program = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+    assert "tensorflow" not in sys.modules, name
+"""
+    names = ["dawnbench_tf.models", *LIGHT, *without]
+    ended = subprocess.run([sys.executable, "-c", program, *names], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_command_says_what_it_takes_without_tensorflow(name):
+    program = f"""
+import atexit, runpy, sys
+sys.argv = ["x", "--help"]
+loaded = lambda: "TENSORFLOW" if "tensorflow" in sys.modules else "CLEAN"
+atexit.register(lambda: print(loaded(), file=sys.stderr))
+runpy.run_module({name!r}, run_name="__main__", alter_sys=True)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.stderr.splitlines()[-1] == "CLEAN" and len(ended.stdout) > 100
+
+
+def test_build_files_are_what_the_imports_say():
+    texts = BUILD["texts"]()
+    assert {path for path in ROOT.glob("*/**/BUILD") if ".venv" not in str(path)} >= set(texts)
+    stale = [str(path) for path, text in texts.items() if path.read_text() != text]
+    assert not stale, "run scripts/build_files.py"
+
+
+def test_build_files_name_targets_that_are_there_and_none_in_a_circle():
+    deps = {}
+    for path in BUILD["texts"]():
+        package = str(path.parent.relative_to(ROOT))
+        package = "dawnbench_tf/models" if package == "models" else package
+
+        def target(name, srcs=(), deps=deps, data=(), package=package, folder=path.parent, **rest):
+            labels = rest["labels"]
+            assert all((folder / file).exists() for file in (*srcs, *data)), name
+            absolute = {f"//{package}{label}" if label[0] == ":" else label for label in labels}
+            deps[f"//{package}:{name}"] = absolute
+
+        def rule(deps=(), target=target, **fields):
+            target(**fields, labels=deps)
+
+        rules = {"py_library": rule, "py_binary": rule, "package": lambda **_: None}
+        exec(compile(path.read_text(), str(path), "exec"), rules)  # a BUILD file is Python here
+    assert all(label in deps for labels in deps.values() for label in labels)
+    while free := [name for name, labels in deps.items() if not labels & set(deps)]:
+        for name in free:
+            del deps[name]
+    assert not deps
+
+
+def test_importing_the_models_changes_nothing_in_the_importer_s_world():
+    program = """
+import os, sys
+import tensorflow as tf
+policy, layout = tf.keras.mixed_precision.global_policy().name, tf.keras.backend.image_data_format()
+before = dict(os.environ)
+from dawnbench_tf import models
+models.build("resnet8_v1_pad", dtype="mixed_bfloat16", data_format="NCHW")
+assert before == dict(os.environ)
+assert policy == tf.keras.mixed_precision.global_policy().name
+assert layout == tf.keras.backend.image_data_format()
+ours = {name for name in sys.modules if name.startswith("dawnbench_tf.")}
+assert all(name.startswith("dawnbench_tf.models") for name in ours)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr[-2000:]

@@ -1,0 +1,138 @@
+"""Batches of questions: every one is seen, in its bucket, the same however they are shared out."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from official.nlp.tools import squad_evaluate_v1_1
+
+from dawnbench_tf import recipes, scores
+from dawnbench_tf.data import qa_mini
+from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.data.questions import pipeline, spans, squad_json
+from dawnbench_tf.refusals import Refusal
+from tests.data.images.test_pipeline import Shared
+
+DATA = qa_mini.generate(12 * qa_mini.QUESTIONS, 5 * qa_mini.QUESTIONS, seed=1)
+RECIPE = replace(recipes.get("qa_mini/bidaf"), batch_size=8, epochs=2, bucket_boundaries=(55, 90))
+
+
+def train(shared=None, **kwargs):
+    shared = shared or Shared()
+    return [
+        [np.asarray(x) for x in tf.nest.flatten(batch)]
+        for batch in pipeline.train(DATA, RECIPE, Placement(shared), **kwargs)
+    ]
+
+
+def key(words, ends):
+    return [(*row, *span) for row, span in zip(words.tolist(), ends.tolist(), strict=True)]
+
+
+def test_an_epoch_shows_every_question_and_pads_to_its_bucket():
+    batches = train(first_epoch=1)
+    assert len(batches) == pipeline.steps(DATA, RECIPE)
+    assert {batch[0].shape[1] for batch in batches} == {55, 90}
+    shown = Counter()
+    for words, letters, questions, _, ends in batches:
+        assert letters.shape == (*words.shape, 16) and len(words) == 8
+        assert not letters[words == 0].any()
+        length = (words > 0).sum(1)
+        assert length.max() <= words.shape[1] and np.all(ends[:, 1] < length)
+        shown.update(
+            (*a[a > 0], -1, *b[b > 0], *c) for a, b, c in zip(words, questions, ends, strict=True)
+        )
+    assert len(shown) >= 70  # of 72, should two be alike
+
+
+@pytest.mark.parametrize(("replicas", "pipelines"), [(2, 1), (2, 2), (4, 2)])
+def test_the_global_batch_is_the_same_however_it_is_shared(replicas, pipelines):
+    whole = train()
+    workers = [train(Shared(replicas, pipelines, index)) for index in range(pipelines)]
+    local = replicas // pipelines
+    for step, batch in enumerate(whole):
+        parts = [w[step * local + i] for w in workers for i in range(local)]
+        for place, value in enumerate(batch):
+            np.testing.assert_array_equal(np.concatenate([part[place] for part in parts]), value)
+
+
+def test_epochs_differ_and_follow_from_the_seed():
+    once, again = train(), train()
+    steps = len(once) // 2
+    assert all(np.array_equal(a[0], b[0]) for a, b in zip(once, again, strict=True))
+    assert not all(
+        np.array_equal(a[0], b[0]) for a, b in zip(once[:steps], once[steps:], strict=True)
+    )
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_every_test_answer_finds_its_question(replicas):
+    shared = Shared(replicas)
+    inputs = list(pipeline.test(DATA, RECIPE, Placement(shared), 8))
+    batches = [inputs[i : i + replicas] for i in range(0, len(inputs), replicas)]
+    order = iter(pipeline._test_batches(DATA.test, shared, 8))
+    outputs = []
+    for parts in batches:
+        rows, length, _ = next(order)
+        assert sum(len(part[0]) for part in parts) == len(rows)
+        logits = np.zeros((len(rows), 2, length), np.float32)
+        gold = DATA.test.spans.values[rows]  # one answer each
+        logits[np.arange(len(rows)), 0, gold[:, 0]] = 1
+        logits[np.arange(len(rows)), 1, gold[:, 1]] = 1
+        outputs.append(logits)
+    answers = pipeline.collect(outputs, DATA, Placement(shared), 8)
+    perfect = {"f1Score": 1.0, "exactMatch": 1.0, "seedF1": 1.0}
+    assert scores.squad(answers, DATA) == perfect
+    predicted = spans.predictions(answers, DATA)
+    assert predicted[DATA.test_corpus.questions[3].id] == answers.texts[3]
+
+
+def test_a_long_passage_is_cut_nowhere_in_the_test():
+    sizes = [(len(rows), length) for rows, length, _ in pipeline._test_batches(LONG, Shared(), 500)]
+    assert max(length for _, length in sizes) == 50_000
+    assert all(rows == 1 or rows * length <= 24_000 for rows, length in sizes)
+
+
+class LONG:
+    contexts = DATA.test.contexts._replace(bounds=np.array([0, 100, 500, 20_000, 70_000]))
+    questions = DATA.test.questions._replace(bounds=np.arange(201) * 5)
+    context_of_question = np.repeat([0, 1, 2, 3], 50)
+
+
+def test_what_has_no_place_or_is_too_long_is_not_trained_on():
+    right, questions = DATA.train.spans, DATA.train.questions
+    values = right.values.copy()
+    values[:10] = -1  # ten answers are nowhere
+    changed = DATA._replace(train=DATA.train._replace(spans=right._replace(values=values)))
+    rows = np.concatenate(pipeline._buckets(changed, RECIPE))
+    assert sorted(rows) == list(range(10, 72))
+    long = questions._replace(bounds=questions.bounds + 31 * (np.arange(73) > 71))  # the last one
+    changed = DATA._replace(train=DATA.train._replace(questions=long))
+    assert 71 not in np.concatenate(pipeline._buckets(changed, RECIPE))
+
+
+def test_no_passage_in_any_bucket_is_refused():
+    with pytest.raises(Refusal, match="--bucket_boundaries=5: no passage fits; they have"):
+        pipeline.steps(DATA, replace(RECIPE, bucket_boundaries=(5,)))
+
+
+def test_generated_questions_need_to_be_read():
+    """Even one who knows the best single answer to all of a passage's questions stays far below."""
+    parsed = squad_json.parse("generated", qa_mini.write_json(200, 7, "blind"))
+    by_context = {}
+    for question in parsed.questions:
+        by_context.setdefault(question.context, []).append(question.answers[0][0])
+    best = [
+        max(np.mean([squad_evaluate_v1_1._f1_score(guess, x) for x in gold]) for guess in gold)
+        for gold in by_context.values()
+    ]
+    assert np.mean(best) < 0.3
+    counts = Counter(q.text.split()[0] for q in parsed.questions)
+    assert len(counts) >= 5  # kinds of question
+
+
+def test_generated_answers_are_where_they_are_said_to_be():
+    assert len(DATA.train.context_of_question) == 12 * qa_mini.QUESTIONS
+    assert not DATA.train.alignments.any()

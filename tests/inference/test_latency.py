@@ -1,0 +1,78 @@
+"""The timing loop: what it adds, what it keeps, when it says that it can't tell."""
+
+import gc
+import time
+
+import numpy as np
+import pytest
+
+from dawnbench_tf.inference import latency
+from dawnbench_tf.inference.latency import Latencies
+
+
+def sleep_until(seconds):
+    """A call of a known length, without the scheduler's grain."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+    return seconds
+
+
+def test_every_example_is_called_once_a_pass_and_its_first_output_is_kept():
+    called = []
+    latencies = latency.measure(lambda x: called.append(x) or -x, range(50), passes=3)
+    assert latencies.seconds.shape == (3, 50) and latencies.outputs == [-x for x in range(50)]
+    assert (
+        called[latencies.warm_up :] == [*range(50)] * 3 and latencies.warm_up % latency.WINDOW == 0
+    )
+
+
+def test_calls_of_known_length_are_measured():
+    latencies = latency.measure(sleep_until, [0.001, 0.003] * 50, passes=2)
+    assert latencies.percentile(25) == pytest.approx(0.001, rel=0.1)
+    assert latencies.percentile(75) == pytest.approx(0.003, rel=0.1)
+    assert 0.002 <= latencies.mean < 0.01
+
+
+def test_the_loop_adds_under_two_percent_to_half_a_millisecond():
+    latencies = latency.measure(lambda example: None, [np.zeros((1, 32, 32, 3))] * 1000)
+    assert latencies.overhead < 0.02 * 0.0005
+    assert np.median(latencies.seconds) < 0.02 * 0.0005
+
+
+def test_the_garbage_collector_waits_and_comes_back():
+    states = []
+    latency.measure(lambda x: states.append(gc.isenabled()), [1] * 20)
+    assert not any(states) and gc.isenabled()
+    with pytest.raises(ZeroDivisionError):
+        latency.measure(lambda x: 1 / 0, [1])
+    assert gc.isenabled()
+
+
+def test_slow_calls_get_one_pass_and_no_more():
+    passes = []
+    latency.measure(sleep_until, [0.01] * 3, 5, 0.0, lambda done, of: passes.append((done, of)))
+    assert passes == [(0, 5)]
+
+
+def of(seconds):
+    return Latencies(np.asarray(seconds), [], 0, 0.0)
+
+
+def test_the_interval_holds_the_true_mean_as_often_as_it_says():
+    random = np.random.default_rng(0)
+    hits = 0
+    for _ in range(400):
+        latencies = of(random.exponential(1.0, (1, 400)))
+        hits += abs(latencies.mean - 1.0) < latencies.interval()
+    assert 0.91 < hits / 400 < 0.99
+
+
+def test_examples_that_differ_are_no_noise_but_a_busy_spell_is():
+    steady = np.tile(np.linspace(1, 9, 200), (3, 1))
+    steady += np.random.default_rng(0).normal(0, 0.01, steady.shape)
+    assert not of(steady).noisy
+    busy = steady.copy()
+    busy[1] *= 2
+    assert of(busy).noisy
+    assert of([[1.0]]).noisy  # one call tells nothing

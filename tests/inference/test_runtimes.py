@@ -1,0 +1,142 @@
+"""Every runtime gives the model's own answers; what is exported is folded and of one shape."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.inference import exports, runtimes
+from dawnbench_tf.inference.runtimes import RUNTIMES
+from dawnbench_tf.inference.served import Served
+from dawnbench_tf.refusals import Refusal
+
+# Rounding of float32 over some dozens of layers; logits of half precision would be 1e-3 off.
+TOLERANCE = 1e-5  # of the largest logit
+ALL = [(name, precision) for name, row in RUNTIMES.items() for precision in row.precisions]
+
+
+def served(name, seed=0, batch=1, dtype_of=None):
+    """An untrained model whose BN statistics are not the trivial ones, and random images."""
+    random = np.random.default_rng(seed)
+    tf.keras.utils.set_random_seed(seed)
+    reference = models.build(name, dtype="float64")
+    weights = []
+    for variable in reference.weights:
+        value = variable.numpy()
+        if value.ndim == 1:
+            value = value + random.uniform(0.1, 0.5, value.shape)
+        weights.append(value)
+    reference.set_weights(weights)
+
+    def build(precision):
+        model = models.build(name, dtype=precision)
+        model.set_weights(weights)
+        return model
+
+    shape = (batch, *reference.input_shape[1:])
+    images = [(random.normal(size=shape).astype(np.float32),) for _ in range(8)]
+    return Served(build, images, images, fixed_shape=True), reference
+
+
+@pytest.fixture(scope="module")
+def small():
+    return served("resnet8_v1_pad")
+
+
+@pytest.mark.parametrize(("name", "precision"), ALL)
+def test_a_runtime_gives_the_model_s_answers(small, name, precision):
+    model, reference = small
+    runtime = runtimes.build(name, model, precision, threads=1)
+    answers = [runtime.call(example) for example in model.examples]
+    again = runtime.call(model.examples[0])
+    right = [reference(x.astype(np.float64), training=False).numpy() for (x,) in model.examples]
+    error = np.abs(np.concatenate(answers) - np.concatenate(right)).max()
+    least = {"float32": TOLERANCE, "bfloat16": 0.05, "int8": 0.2}[precision]
+    assert error <= least * np.abs(right).max()
+    assert answers[0].shape == (1, 10) and np.array_equal(again, answers[0])
+    assert not np.array_equal(answers[0], answers[1])  # each example's own memory
+
+
+def test_lite_rt_is_as_exact_as_float32_on_a_deep_network():
+    """Untrained, a ResNet-56 has logits in the hundreds: 1e-6 of that is no half precision."""
+    model, reference = served("resnet56_tf")
+    (image,) = model.examples[0]
+    right = reference(image.astype(np.float64), training=False).numpy()
+    lite = runtimes.build("litert", model, "float32", 1).call((image,))
+    keras = model.build("float32")(image, training=False).numpy()
+    largest = np.abs(right).max()
+    assert np.abs(lite - right).max() <= TOLERANCE * largest
+    assert np.abs(keras - right).max() <= TOLERANCE * largest
+    half = right.astype(np.float16).astype(np.float64)
+    assert np.abs(half - right).max() > 10 * np.abs(lite - right).max()
+
+
+def test_lite_rt_s_export_is_folded_and_of_batch_size_1(small):
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    content = exports.flatbuffer(small[0], "float32")
+    interpreter = Interpreter(model_content=content, experimental_op_resolver_type=resolver)
+    counts = Counter(item["op_name"] for item in interpreter._get_ops_details())
+    assert counts["CONV_2D"] == 7 and counts["ADD"] == 3  # the sums of its blocks, no BN
+    assert not {"MUL", "SUB", "RSQRT", "FUSED_BATCH_NORM"} & set(counts)
+    assert [list(item["shape"]) for item in interpreter.get_input_details()] == [[1, 32, 32, 3]]
+
+
+def test_the_onnx_export_is_folded_and_of_batch_size_1(small):
+    import onnx
+
+    graph = onnx.load_from_string(exports.onnx(small[0], "float32")).graph
+    counts = Counter(node.op_type for node in graph.node)
+    assert counts["Conv"] == 7 and counts["Add"] == 3 and "BatchNormalization" not in counts
+    shape = [size.dim_value for size in graph.input[0].type.tensor_type.shape.dim]
+    assert shape == [1, 32, 32, 3]
+
+
+def test_batches_are_of_the_size_asked_for():
+    model, _ = served("resnet8_v1_pad", batch=4)
+    assert runtimes.build("litert", model, "float32", 1).call(model.examples[0]).shape == (4, 10)
+
+
+def test_int8_is_a_quarter_of_the_size(small):
+    whole, small_one = (
+        runtimes.build("litert", small[0], precision, 1).size for precision in ("float32", "int8")
+    )
+    assert 2.5 < whole / small_one < 4.5
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "changes", "words"),
+    [
+        ("litert", "bfloat16", {}, "--precision=bfloat16: litert has only float32, int8"),
+        (
+            "xla",
+            "float32",
+            {"fixed_shape": False},
+            "--runtime=xla: XLA compiles anew for each length",
+        ),
+        (
+            "litert",
+            "float32",
+            {"fixed_shape": False},
+            "--runtime=litert: its converter fixes the len",
+        ),
+    ],
+)
+def test_what_a_runtime_cannot_do_is_one_line(small, name, precision, changes, words):
+    with pytest.raises(Refusal, match=re.escape(words)):
+        runtimes.build(name, small[0]._replace(**changes), precision, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("onnx", "onnxruntime"), ("onnx", "tf2onnx"), ("openvino", "openvino")]
+)
+def test_a_runtime_that_is_not_installed_says_how_to(small, monkeypatch, name, package):
+    find = runtimes.find_spec
+    monkeypatch.setattr(runtimes, "find_spec", lambda name: None if name == package else find(name))
+    words = f'--runtime={name}: {package} is not installed; pip install "dawnbench_tf[runtimes]"'
+    with pytest.raises(Refusal, match=re.escape(words)):
+        runtimes.build(name, small[0], "float32", 1)

@@ -1,0 +1,55 @@
+"""A run comes back for inference, whatever precision it was trained in."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import recipes
+from dawnbench_tf.data import inputs
+from dawnbench_tf.inference import serving
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.training import checkpoints, fitting
+from dawnbench_tf.tta import TimeToAccuracy
+
+
+def save(folder, recipe):
+    """A run's folder with the checkpoint of its untrained model, which is returned."""
+    checkpoints.claim(folder, recipe)
+    splits = inputs.load(recipe)
+    model = fitting.build(recipe, splits, inputs.Placement(tf.distribute.get_strategy()))
+    saver = checkpoints.Saver(checkpoints.Folder(folder), model, TimeToAccuracy(98))
+    saver.on_epoch_end(0)
+    return model
+
+
+def test_a_run_of_a_gpu_s_float16_is_served_on_a_cpu(tmp_path):
+    recipe = replace(recipes.get("digits/resnet8"), precision="mixed_float16", synthetic=True)
+    trained = save(tmp_path, recipe)
+    loaded = serving.load(tmp_path)
+    assert loaded.recipe.precision == "mixed_float16"
+    served = loaded.served.build("float32")
+    for ours, theirs in zip(served.weights, trained.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert served(loaded.served.examples[0][0]).dtype == tf.float32
+
+
+def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(tmp_path):
+    recipe = replace(recipes.get("digits/resnet8"), synthetic=True)
+    save(tmp_path, recipe)
+    served = serving.load(tmp_path).served
+    batches = serving.in_batches(served, 4, most=3).examples
+    assert [batch.shape for (batch,) in batches] == [(4, 32, 32, 3)] * 3
+    for index in range(12):
+        np.testing.assert_array_equal(
+            batches[index // 4][0][index % 4], served.examples[index][0][0]
+        )
+    ((many,),) = serving.in_batches(served, 600, most=3).examples  # of 500 in all
+    np.testing.assert_array_equal(many[:100], many[500:])
+
+
+def test_another_task_is_refused(tmp_path):
+    save(tmp_path, replace(recipes.get("digits/resnet8"), synthetic=True))
+    with pytest.raises(Refusal, match="--task=squad: .* holds a run of digits"):
+        serving.load(tmp_path, task="squad")

@@ -1,0 +1,50 @@
+"""Results as pictures."""
+
+import datetime
+import re
+from pathlib import Path
+
+import matplotlib.image
+import pytest
+
+from dawnbench_tf.ranking import plots, results
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.submission.entry import Entry
+
+
+def entry(values):
+    return Entry(
+        dataset="digits",
+        phase="train",
+        name="name",
+        author="",
+        author_email="",
+        framework="",
+        model="resnet8",
+        hardware="2 CPU",
+        timestamp=datetime.date(2026, 1, 1),
+        rows=tuple((i, i / 3600, value) for i, value in enumerate(values, 1)),
+        misc={"recipe": {"synthetic": False}},
+    )
+
+
+def test_results_are_drawn_a_row_of_two_for_each_data_set(tmp_path):
+    plots.draw(results.published(), tmp_path / "all.png")
+    image = matplotlib.image.imread(tmp_path / "all.png")
+    assert image.shape[:2] == (1386, 1650) and image.std() > 0.05
+    plots.draw([results.of_entry(entry((50.0, 99.0)))], tmp_path / "mine.svg")
+    assert "no entry has a price" in (tmp_path / "mine.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "words"),
+    [
+        ("a.jpeg2", (99.0,), "--plot=a.jpeg2: should end in one of .png"),
+        ("a.png", (9.0,), "--plot=a.png: needs a training entry that reached its threshold"),
+        ("no/a.png", (99.0,), "no/a.png: can't be written"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(tmp_path, monkeypatch, path, values, words):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Refusal, match=re.escape(words)):
+        plots.draw([results.of_entry(entry(values))], Path(path))

@@ -1,0 +1,150 @@
+"""Entries as others wrote them: everything published is read; what is none is one line."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dawnbench_tf.ranking import results
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import RANKED
+
+GOOD = {
+    "version": "v1.0",
+    "author": "A",
+    "model": "M",
+    "framework": "F",
+    "hardware": "H",
+    "timestamp": "2019-7-2",
+    "codeURL": " https://example.org ",
+    "costPerHour": 0.5,
+}
+
+
+HEAD = "epoch\thours\ttop1Accuracy\n"
+
+
+def write(root, tsv=f"{HEAD}1\t1\t93\n2\t2\t94\n3\t3\t93\n", **changes):
+    home = root / "CIFAR10" / "train"
+    home.mkdir(parents=True, exist_ok=True)
+    fields = {k: v for k, v in {**GOOD, **changes}.items() if v != "absent"}
+    (home / "a b é.json").write_bytes(json.dumps(fields, indent=0).encode())
+    (home / "a b é.tsv").write_bytes(tsv if isinstance(tsv, bytes) else tsv.encode())
+
+
+def read(root):
+    read_results, problems = results.read_tree(root)
+    assert not problems, problems
+    return read_results[0]
+
+
+def test_the_first_row_at_the_threshold_counts(tmp_path):
+    write(tmp_path)
+    read_results = read(tmp_path)
+    assert (read_results.hours, read_results.score, read_results.usd) == (2, 94, 1)
+    assert (read_results.date, read_results.url, read_results.name) == (
+        "2019-07-02",
+        "https://example.org",
+        "a b é",
+    )
+    lower, higher = results.at(read_results, 93.0), results.at(read_results, 99.0)
+    assert (lower.hours, lower.usd, lower.score) == (1, 0.5, 93)
+    assert (higher.hours, higher.usd, higher.score) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "tsv",
+    [
+        "\ufeffepoch\thours\ttop1Accuracy\r\n1\t2\t94\r\n",
+        "hours\ttop1Accuracy\tepoch\n2\t94\t1\n",
+        "epoch\thours\ttop1Accuracy\n\n1\t 2 \t 94 \n\n\n",
+        "extra\tepoch\thours\ttop1Accuracy\nx\t1\t2e0\t94.0\n",
+    ],
+)
+def test_published_oddities_are_read(tmp_path, tsv):
+    write(tmp_path, tsv, costPerHour=None)
+    assert (read(tmp_path).hours, read(tmp_path).score, read(tmp_path).usd) == (2, 94, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tsv": ""}, ".tsv:1: should have columns epoch hours top1Accuracy"),
+        ({"tsv": HEAD + "1\t1\tx\n"}, ".tsv:2: epoch hours top1Accuracy should be numbers"),
+        ({"tsv": HEAD + "1\t1\n"}, ".tsv:2: epoch hours top1Accuracy should be numbers"),
+        ({"tsv": HEAD + "1\tnan\t95\n"}, ".tsv:2: epoch hours top1Accuracy should be numbers"),
+        ({"tsv": b"\xff"}, ".tsv:1: should be text in UTF-8"),
+        ({"timestamp": "yesterday"}, "timestamp 'yesterday' should be YYYY-MM-DD"),
+        ({"timestamp": "absent"}, "timestamp None should be YYYY-MM-DD"),
+        ({"costPerHour": "1"}, ".json:9: costPerHour is '1'; should be a number"),
+        ({"costPerHour": True}, ".json:9: costPerHour is True; should be a number"),
+    ],
+)
+def test_what_is_no_entry_is_one_line(tmp_path, changes, words):
+    write(tmp_path, **changes)
+    read_results, (problem,) = results.read_tree(tmp_path)
+    assert not read_results and words in problem and "\n" not in problem
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(), st.binary())
+def test_any_bytes_are_a_result_or_one_line(tmp_path_factory, entry, rows):
+    root = tmp_path_factory.mktemp("fuzz")
+    write(root, rows)
+    read_results, problems = results.read_tree(root)
+    assert len(read_results) + len(problems) == 1
+    (root / "CIFAR10/train/a b é.json").write_bytes(entry)
+    read_results, problems = results.read_tree(root)
+    assert len(read_results) + len(problems) == 1 and not any("\n" in line for line in problems)
+
+
+def test_no_folder_is_refused(tmp_path):
+    with pytest.raises(Refusal, match=re.escape("is no folder; should be an entry tree")):
+        results.read_tree(tmp_path / "none")
+
+
+def test_all_118_published_results_ship_with_the_package():
+    read_results = results.published()
+    counts = {(r.dataset, r.phase): 0 for r in read_results}
+    for result in read_results:
+        counts[result.dataset, result.phase] += 1
+    assert counts == {
+        ("ImageNet", "train"): 27,
+        ("ImageNet", "inference"): 22,
+        ("CIFAR10", "train"): 31,
+        ("CIFAR10", "inference"): 21,
+        ("SQuAD", "train"): 11,
+        ("SQuAD", "inference"): 6,
+    }
+    for result in read_results:
+        threshold = RANKED[result.dataset].threshold
+        assert results.at(result, threshold).hours == result.hours  # of its own curve
+        assert result.score >= threshold and "@" not in result.author.replace(
+            "clint@KakaoBrain", ""
+        )
+
+
+def test_percent_where_a_fraction_is_due_is_read_as_such():
+    (read_results,) = (
+        result
+        for result in results.published()
+        if result.name == "dawn_fastfusionnet-1080ti" and result.latency
+    )
+    assert read_results.score == 0.8252085997573373
+
+
+def test_a_folder_of_runs_is_read_too_and_what_may_not_be_ranked_is_not(tmp_path):
+    write(tmp_path / "runs" / "one")
+    write(tmp_path / "runs" / "two")
+    (tmp_path / "runs/two/not_an_entry").mkdir()
+    (tmp_path / "runs/two/CIFAR10").rename(tmp_path / "runs/two/not_an_entry/CIFAR10")
+    assert [result.name for result in results.read_tree(tmp_path / "runs")[0]] == ["a b é"]
+    assert results.read_tree(tmp_path / "runs/two/not_an_entry") == ([], [])
+    assert len(results.read_tree(tmp_path / "runs", misses=True)[0]) == 2
+
+
+def test_only_links_that_a_browser_may_follow_are_kept(tmp_path):
+    write(tmp_path, codeURL="javascript:alert(1)")
+    assert read(tmp_path).url == ""

@@ -1,0 +1,117 @@
+"""A run's entry in the published form, held against three of the published ones."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dawnbench_tf import recipes
+from dawnbench_tf.machine import Machine
+from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.runs import Run
+from dawnbench_tf.submission import of_run
+from dawnbench_tf.submission.entry import check, first_at, texts
+from dawnbench_tf.submission.rules import Grade
+
+PUBLISHED = sorted((Path(__file__).parents[1] / "fixtures/published").glob("*.json"))
+MACHINE = Machine("2 CPU", "2cpu", {"tensorflow": "2.20.0", "gitRevision": "abc"})
+RECIPE = recipes.get("cifar10/resnet56_tf")
+
+
+def run(values, recipe=RECIPE):
+    metric = recipe.task_row.metric
+    rows = [
+        {"epoch": index + 1, "hours": 0.1 + 0.2 * index, metric: value}
+        for index, value in enumerate(values)
+    ]
+    return Run(recipe, rows, {"train": 1.0})
+
+
+def entry(values=(90.0, 94.0, 93.9), recipe=RECIPE, **credits):
+    credits = Credits(author="Ada Lovelace", author_email="ada@example.com", **credits)
+    return of_run.training(run(values, recipe), RunOptions(credits=credits), MACHINE, 100.0)
+
+
+def test_files_are_named_and_placed_as_published(tmp_path):
+    path, _ = of_run.write(tmp_path, entry())
+    assert str(path.relative_to(tmp_path)) == (
+        "CIFAR10/train/ada-lovelace_resnet56-tf_2cpu_tensorflow-2.20.json"
+    )
+    assert path.with_suffix(".tsv").exists()
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("published", PUBLISHED, ids=lambda path: path.stem)
+def test_fields_and_columns_are_those_of_published_entries(tmp_path, published):
+    theirs = json.loads(published.read_text())
+    if "bidaf" in published.stem:
+        ours = entry((0.5, 0.76), recipes.get("squad/bidaf_tf"), cost_per_hour=0.9)
+    else:
+        ours = entry(cost_per_hour=0.9)
+    path, _ = of_run.write(tmp_path, ours)
+    ours = json.loads(path.read_text())
+    assert set(theirs) - set(ours) == {"codeURL"}  # optional, and the author's to add
+    assert set(ours) <= set(theirs)
+    assert {key: type(ours[key]) for key in ours} == {key: type(theirs[key]) for key in ours}
+    heads = [
+        file.read_text().splitlines()[0]
+        for file in (path.with_suffix(".tsv"), published.with_suffix(".tsv"))
+    ]
+    assert heads[0] == heads[1]
+
+
+def test_the_original_submission_tests_would_pass(tmp_path):
+    path, _ = of_run.write(tmp_path, entry())
+    fields = json.loads(path.read_text())
+    for name in ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp"):
+        assert name in fields
+    assert fields["version"] == "v1.0" and re.fullmatch(r"\d{4}-\d\d-\d\d", fields["timestamp"])
+    with open(path.with_suffix(".tsv"), encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert sorted(rows[0]) == ["epoch", "hours", "top1Accuracy"]
+    assert max(float(row["top1Accuracy"]) for row in rows) >= 94.0
+
+
+def test_a_price_that_is_not_known_is_left_out():
+    assert "costPerHour" not in texts(entry())[0]
+    assert '"costPerHour": 0.5' in texts(entry(cost_per_hour=0.5))[0]
+
+
+def test_misc_holds_what_reviewers_asked_for():
+    misc = entry().misc
+    assert misc["recipe"]["learning_rate"] == 0.1 and misc["recipe"]["weight_decay"] == 5e-4
+    assert misc["gitRevision"] == "abc" and misc["seed"] == 0 and misc["testExamples"] == 10_000
+    assert misc["versions"] == {"tensorflow": "2.20.0"} and "clockSeconds" in misc
+    assert not check(entry(), Grade.REVIEW)
+
+
+@pytest.mark.parametrize(
+    ("values", "changes", "reason"),
+    [
+        ((93.99, 93.0), {}, "top1Accuracy never reached 94; its best is 93.99"),
+        ((), {}, "has no row"),
+        ((95.0,), {"synthetic": True}, "trained on synthetic data"),
+    ],
+)
+def test_what_may_not_be_ranked_is_kept_apart_with_the_reason(tmp_path, values, changes, reason):
+    path, reasons = of_run.write(tmp_path, entry(values, replace(RECIPE, **changes)))
+    assert path.parent == tmp_path / "not_an_entry/CIFAR10/train" and reason in reasons[0]
+    assert json.loads(path.read_text())["misc"]["violations"] == reasons
+
+
+def test_a_threshold_of_one_s_own_does_not_lower_the_task_s():
+    recipe = replace(RECIPE, threshold=90.0)
+    (violation,) = check(entry((93.0,), recipe))
+    assert violation.text == "top1Accuracy never reached 94; its best is 93"
+
+
+def test_the_time_is_the_first_row_at_the_threshold():
+    timed = entry()
+    assert first_at(timed.curve(), 94.0) == (timed.rows[1][1], 94)
+    line = of_run.summary(run((90.0, 94.0, 93.9)), cost_per_hour=10)
+    assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.0000")
+    miss = of_run.summary(run((93.0,)), None)
+    assert miss.startswith("did not converge: best top1Accuracy 93 of 94")

@@ -1,0 +1,61 @@
+"""Prices are those that published entries paid."""
+
+import datetime
+
+import pytest
+
+from dawnbench_tf.ranking import results
+from dawnbench_tf.submission import prices
+
+
+def implied():
+    """Price per hour of each published entry that has one."""
+    for result in results.published():
+        if result.usd is not None:
+            yield result, result.usd_per_hour or result.usd / result.latency * 3_600_000
+
+
+def test_instances_are_dated_and_have_a_price_and_a_source():
+    for name, row in prices.instances().items():
+        assert name == row.name and row.usd_per_hour > 0 and row.source and row.provider
+        datetime.date.fromisoformat(row.date)
+
+
+def test_the_price_of_an_instance_is_that_of_the_entry_it_is_from():
+    paid = {result.name: price for result, price in implied()}
+    checked = 0
+    for row in prices.instances().values():
+        if row.source.split(";")[0] in paid:
+            price = paid[row.source.split(";")[0]]
+            assert price == pytest.approx(row.usd_per_hour, rel=0.002), row
+            checked += 1
+    assert checked == len(prices.instances()) - 2  # two are corrected, and say so
+
+
+def test_a_priced_entry_on_machines_we_know_paid_for_all_of_them():
+    count, odd = 0, set()
+    for result, price in implied():
+        if machine := prices.named_in(result.hardware):
+            count += 1
+            due = prices.machines_in(result.hardware) * machine.usd_per_hour
+            if price != pytest.approx(due, rel=0.05):
+                odd.add(result.name)
+    swapped = {"dawn_resnet152_b_4M60_ec2_tensorflow", "dawn_resnet152_b_8k80_ec2_mxnet"}
+    assert count > 30 and odd == swapped
+
+
+@pytest.mark.parametrize(
+    ("hardware", "name", "machines"),
+    [
+        ("128 nodes with Xeon / 36 Cores (Amazon EC2 [c5.18xlarge])", None, 128),
+        ("p3.16xlarge", "p3.16xlarge", 1),
+        ("4 x p3.2xlarge", "p3.2xlarge", 4),
+        ("np3.2xlarge", None, 1),
+        ("1 ecs.gn6e-c12g1.24xlarge (AlibabaCloud)", "ecs.gn6e-c12g1.24xlarge", 1),
+        ("", None, 1),
+        ("0 machines", None, 1),
+    ],
+)
+def test_hardware_is_read_for_its_machines(hardware, name, machines):
+    instance = prices.named_in(hardware)
+    assert (instance and instance.name) == name and prices.machines_in(hardware) == machines

@@ -1,0 +1,84 @@
+"""Flags from fields: what --help shows, what a wrong one is told, and that TensorFlow stays out."""
+
+import sys
+from dataclasses import fields
+
+import pytest
+
+from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal
+
+NO_TENSORFLOW = """
+import sys
+sys.argv = ["train.py", {flag!r}]
+import atexit, runpy
+loaded = lambda: "TENSORFLOW" if "tensorflow" in sys.modules else "CLEAN"
+atexit.register(lambda: print(loaded(), file=sys.stderr))
+runpy.run_module("dawnbench_tf.train", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "flag", ["--help", "--list_recipes", "--bach_size=1", "--epochs=0", "--recipe=x", "--model=y"]
+)
+def test_flags_are_answered_without_tensorflow(command, flag):
+    done = command(program=("-c", NO_TENSORFLOW.format(flag=flag)))
+    assert done.stderr.splitlines()[-1] == "CLEAN" and "Traceback" not in done.stderr
+
+
+def test_help_shows_a_flag_for_every_setting(command):
+    done = command("--help")
+    classes = (Recipe, RunOptions, Credits)
+    names = [item.name for cls in classes for item in fields(cls) if "help" in item.metadata]
+    assert len(names) > 30
+    for name in names:
+        assert f"--{name}:" in done.stdout or f"--[no]{name}:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("flag", "line"),
+    [
+        ("--bach_size=1", "Unknown command line flag 'bach_size'. Did you mean: batch_size ?"),
+        (
+            "--batch_size=many",
+            "flag --batch_size=many: invalid literal for int() with base 10: 'many'",
+        ),
+        ("--strategy=tpus", "flag --strategy=tpus: value should be one of <off|one_device|"),
+        ("--schedule_epochs=1,x", "flag --schedule_epochs=1,x: should be comma-separated numbers"),
+        ("recipe=x", "recipe=x: not a flag; flags are written --name=value"),
+        (
+            "--recipe=digits/resnet",
+            "--recipe=digits/resnet: no such recipe; did you mean digits/resnet8?",
+        ),
+        ("--model=resnet8", "--model=resnet8: "),
+        ("--model=bidaf", "--model=bidaf: takes questions, and digits has images"),
+        ("--cost_per_hour=-1", "--cost_per_hour=-1.0: should be at least 0"),
+        ("--profile_steps=9,3", "--profile_steps=9,3: should be FIRST,LAST"),
+        ("--threshold=101", "--threshold=101.0: top1Accuracy should be over 0, at most 100"),
+    ],
+)
+def test_a_wrong_flag_is_one_line_and_status_1(command, flag, line):
+    done = command(flag)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"train.py: {line}") and done.stderr.count("\n") == 1
+
+
+def test_flags_replace_only_what_they_name(monkeypatch):
+    from dawnbench_tf import flags, recipes, train
+
+    argv = ["train.py", "--recipe=cifar10/resnet56_tf", "--epochs=3", "--schedule_epochs=1,2,2.5"]
+    monkeypatch.setattr(sys, "argv", argv)
+    monkeypatch.setattr(flags.app, "run", lambda main, flags_parser: flags_parser(argv))
+    flags.run(train.main, train.Options, replaces=Recipe)
+    options, changes = flags.read(train.Options), flags.replacements(Recipe)
+    assert changes == {"epochs": 3, "schedule_epochs": (1, 2, 2.5)}
+    recipe, row = recipes.get(options.recipe, **changes), recipes.get("cifar10/resnet56_tf")
+    changed = {f.name for f in fields(Recipe) if getattr(recipe, f.name) != getattr(row, f.name)}
+    assert changed == {"epochs", "schedule_epochs"}
+    assert options.run == RunOptions()
+
+
+def test_run_options_made_in_python_are_checked_too():
+    with pytest.raises(Refusal, match="--strategy=tpus: should be one of"):
+        RunOptions(strategy="tpus")

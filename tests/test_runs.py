@@ -1,0 +1,102 @@
+"""A run is read back from its folder: finished, missed, cut off by a crash, of an older version."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dawnbench_tf import recipes, runs
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.training import checkpoints
+
+OLD = Path(__file__).parent / "fixtures/digits_run_0_1_0"  # killed in its fourth epoch
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A copy of the run that version 0.1.0 began."""
+    return shutil.copytree(OLD, tmp_path / "run")
+
+
+def test_a_finished_run_is_read(trained_digits):
+    run = runs.read(trained_digits / "run")
+    assert run.recipe == recipes.get("digits/resnet8") and run.reached
+    assert run.first_hit == run.rows[-1] and run.first_hit["top1Accuracy"] >= 98
+    assert run.clock["train"] > 0 and [row["epoch"] for row in run.rows][:2] == [1, 2]
+    assert run.first_hit["hours"] * 3600 <= sum(run.clock.values())
+
+
+def test_a_miss_is_read(old):
+    run = runs.read(old)
+    assert not run.reached and run.first_hit is None
+    assert [row["top1Accuracy"] for row in run.rows] == [10.0, 26.6, 46.2]
+
+
+def test_a_row_that_a_crash_cut_off_does_not_count(old):
+    path = old / "rows.tsv"
+    path.write_text(path.read_text() + "4\t0.0")
+    assert len(runs.read(old).rows) == 3
+    path.write_text("")
+    assert runs.read(old).rows == []
+
+
+def test_a_run_that_died_at_once_has_no_rows_and_no_clock(old):
+    for name in ("rows.tsv", "clock.json"):
+        (old / name).unlink()
+    run = runs.read(old)
+    assert (run.rows, run.clock, run.reached) == ([], {}, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("run.json", "{", "run.json: can't be read"),
+        ("run.json", "[]", "run.json: is no recipe of this version"),
+        ("run.json", '{"task": "mnist"}', "run.json: is no recipe of this version"),
+        ("run.json", '{"colour": 1}', "run.json: is no recipe of this version"),
+        ("rows.tsv", "epoch\thours\ttop1Accuracy\n1\tx\t3\n", "rows.tsv:2: should be 3 numbers"),
+        ("rows.tsv", "epoch\thours\n1\t2\n", "rows.tsv:1: should have a column top1Accuracy"),
+        ("clock.json", "{", "clock.json: can't be read"),
+    ],
+)
+def test_a_damaged_file_is_one_line(old, name, content, words):
+    (old / name).write_text(content)
+    with pytest.raises(Refusal) as refusal:
+        runs.read(old)
+    assert words in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_a_folder_that_is_no_run_s_is_refused(tmp_path):
+    with pytest.raises(Refusal, match="holds no run.json; should be the --output_dir"):
+        runs.read(tmp_path)
+
+
+def test_a_run_begun_before_a_recipe_had_some_field_is_still_its_own(old):
+    """A new field's default keeps the curve as it was: the folder is not orphaned."""
+    path = old / "run.json"
+    values = json.loads(path.read_text())
+    for name in ("average", "bucket_boundaries", "synthetic"):
+        del values[name]
+    path.write_text(json.dumps(values))
+    recipe = replace(recipes.get("digits/resnet8"), seed=5)
+    assert runs.recipe_of(old) == recipe
+    checkpoints.claim(old, recipe)
+    (old / ".lock").unlink()
+    with pytest.raises(Refusal, match="with average=0.0, not 0.5; name another folder"):
+        checkpoints.claim(old, replace(recipe, average=0.5))
+
+
+def test_a_run_that_version_0_1_0_began_goes_on(old):
+    flags = ["--seed=5", f"--output_dir={old}", "--epochs=30"]
+    command = [sys.executable, "-m", "dawnbench_tf.train", *flags]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert "epoch 3/30" not in ended.stderr and "epoch 4/30" in ended.stderr
+    run, before = runs.read(old), runs.read(OLD)
+    assert run.rows[:3] == before.rows and run.reached
+    assert run.clock["train"] > before.clock["train"] and os.listdir(old / "digits/train")

@@ -1,0 +1,30 @@
+"""A picture of a run: its curve, and the first row at the threshold."""
+
+import matplotlib.image
+import pytest
+
+from dawnbench_tf import recipes
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.runs import Run
+from dawnbench_tf.training import curve
+
+
+def run(values):
+    rows = [
+        {"epoch": i, "hours": i / 3600, "top1Accuracy": value} for i, value in enumerate(values, 1)
+    ]
+    return Run(recipes.get("digits/resnet8"), rows, {})
+
+
+@pytest.mark.parametrize("values", [(50.0, 99.0), (50.0, 60.0), (10.0,)])
+def test_a_picture_is_drawn_with_and_without_a_hit(tmp_path, values):
+    curve.draw(run(values), "2 CPU", tmp_path / "accuracy.png")
+    image = matplotlib.image.imread(tmp_path / "accuracy.png")
+    assert image.shape[:2] == (480, 840) and image.std() > 0.01
+    red = (image[..., 0] > 0.7) & (image[..., 1] < 0.4) & (image[..., 2] < 0.3)
+    assert red.any() == (max(values) >= 98)
+
+
+def test_where_it_cannot_be_written_that_is_said(tmp_path):
+    with pytest.raises(Refusal, match="can't be written"):
+        curve.draw(run((1.0,)), "2 CPU", tmp_path / "nowhere" / "accuracy.png")

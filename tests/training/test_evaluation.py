@@ -1,0 +1,53 @@
+"""Every test example is scored once, whatever the batch; strategies: test_strategies.py."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models, recipes
+from dawnbench_tf.data import inputs
+from dawnbench_tf.data.images.splits import Splits, in_memory
+from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.training import evaluation, fitting
+
+
+@pytest.mark.parametrize("batch", [1, 7, 13, 26, 500])
+def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
+    monkeypatch.setattr(evaluation, "BATCH", batch)
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (26, 8, 8, 3), np.uint8)
+    model = models.build("resnet8_v1_pad", input_shape=(8, 8, 3))
+    one_by_one = [
+        np.argmax(model(tf.image.per_image_standardization(image[None]))) for image in images
+    ]
+    labels = np.where(np.arange(26) % 2, one_by_one, -1)  # right for every other one
+    splits = Splits(*[in_memory(images, labels)] * 2)
+    placement = Placement(tf.distribute.get_strategy())
+    evaluate = evaluation.Evaluator(recipes.get("digits/resnet8"), model, splits, placement)
+    assert evaluate() == {"top1Accuracy": 50.0}
+    assert evaluate() == {"top1Accuracy": 50.0}
+
+
+def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
+    recipe = replace(recipes.get("digits/resnet8"), average=0.5, synthetic=True)
+    placement, splits = Placement(tf.distribute.get_strategy()), inputs.load(recipe)
+    model = fitting.build(recipe, splits, placement)
+    seen = []
+    evaluate = evaluation.Evaluator(recipe, model, splits, placement)
+    forward = evaluate._forward
+
+    def spy(inputs):
+        seen.append([w.numpy().copy() for w in model.trainable_variables])
+        return forward(inputs)
+
+    evaluate._forward = spy
+    before = [w.numpy().copy() for w in model.trainable_variables]
+    model.train_on_batch(tf.random.normal([64, 32, 32, 3]), tf.zeros([64]))
+    after = [w.numpy().copy() for w in model.trainable_variables]
+    evaluate()
+    for old, new, mean, kept in zip(before, after, seen[0], model.trainable_variables, strict=True):
+        np.testing.assert_allclose(mean, (old + new) / 2, atol=1e-6)
+        np.testing.assert_array_equal(kept, new)
+    assert not all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))

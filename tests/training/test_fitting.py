@@ -1,0 +1,40 @@
+"""The recipe's model is made for the data it gets."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import recipes
+from dawnbench_tf.data import inputs
+from dawnbench_tf.data.images import pipeline
+from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.training import fitting
+
+
+def build(model, data_format):
+    recipe = replace(recipes.get("digits/resnet8"), model=model, synthetic=True)
+    splits = inputs.load(recipe)
+    placement = Placement(tf.distribute.get_strategy(), data_format)
+    model = fitting.build(recipe, splits, placement)
+    return model, pipeline.without_augmentation(splits.train, recipe, data_format, 1000)
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_whitening_takes_the_statistics_of_the_data(data_format):
+    model, images = build("resnet9_whitened", data_format)
+    whitening = model.get_layer("whitening")
+    outputs = np.asarray(whitening(images))
+    outputs = outputs if data_format == "NHWC" else outputs.transpose(0, 2, 3, 1)
+    inner = outputs[:, 1:-1, 1:-1].reshape(-1, 27)  # patches without padding
+    values = np.linalg.eigvalsh(np.cov(inner.T))
+    assert values.max() <= 1 and values.max() > 0.9  # identity: it would be far over 1
+    covariance = np.cov(inner.T)
+    assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 0.01
+
+
+def test_a_model_for_larger_images_takes_the_data_s():
+    model, images = build("resnet18_v1", "NCHW")
+    assert model.input_shape == (None, 3, 32, 32) == (None, *images.shape[1:])
+    assert model.output_shape == (None, 10)

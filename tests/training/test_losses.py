@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf.training import losses
+
+
+def model():
+    layers = [tf.keras.layers.Dense(3, input_shape=(4,)), tf.keras.layers.BatchNormalization()]
+    network = tf.keras.Sequential(layers)
+    network.compile(tf.keras.optimizers.SGD(0.5), "mse")
+    return network
+
+
+def test_weight_decay_is_over_kernels_alone_and_halved():
+    network = model()
+    losses.add_weight_decay(network, 0.1)
+    kernel = network.layers[0].get_weights()[0]
+    assert float(network.losses[0]) == pytest.approx(0.1 * (kernel**2).sum() / 2, rel=1e-5)
+
+
+def test_weight_decay_pulls_by_rate_times_decay():
+    network = model()
+    losses.add_weight_decay(network, 0.1)
+    kernel = network.layers[0].get_weights()[0]
+    x = np.zeros((2, 4), "f")
+    network.fit(x, network(x, training=True), verbose=0)  # the data pull nowhere
+    np.testing.assert_allclose(
+        network.layers[0].get_weights()[0], kernel * (1 - 0.5 * 0.1), rtol=1e-4
+    )
+
+
+def test_without_weight_decay_the_loss_is_the_data_s():
+    network = model()
+    losses.add_weight_decay(network, 0.0)
+    assert not network.losses
+
+
+def test_cross_entropy_equals_scikit_learn_s():
+    from sklearn.metrics import log_loss
+
+    logits = np.random.default_rng(0).normal(size=(20, 10))
+    classes = np.arange(20) % 10
+    chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    wanted = log_loss(classes, chances, labels=range(10))
+    assert float(losses.softmax_cross_entropy()(classes, logits)) == pytest.approx(wanted)

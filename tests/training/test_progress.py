@@ -1,0 +1,45 @@
+import io
+import re
+
+from dawnbench_tf.training import progress
+from dawnbench_tf.tta import TimeToAccuracy
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def timer():
+    tta = TimeToAccuracy(98, "top1Accuracy", cost_per_hour=3600)
+    tta.loss, tta.examples_per_second = 0.5, 1234.5
+    return tta
+
+
+def test_the_line_shows_best_threshold_clock_speed_and_cost():
+    tta = timer()
+    tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": value} for value in (97.0, 96.0)]
+    line = progress.text(tta, 30)
+    assert "top1Accuracy 96.00, best 97.00 of 98" in line and "1,234 examples/s" in line
+    assert re.search(r"0\.0000 h on the clock", line) and re.search(r"\$\d", line)
+
+
+def test_a_pipe_gets_a_line_a_row_and_a_terminal_one_that_lives():
+    for stream, wanted in ((io.StringIO(), 1), (Terminal(), 2)):
+        tta = timer()
+        line = progress.Line(tta, 30, stream)
+        line.on_train_begin()
+        line.on_train_batch_end(0)
+        tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
+        line.on_epoch_end(0)
+        assert stream.getvalue().count("epoch 0/30") == wanted
+        assert stream.getvalue().endswith("\n") and ("\r" in stream.getvalue()) == stream.isatty()
+
+
+def test_rows_of_an_earlier_process_are_not_shown_again():
+    tta, stream = timer(), io.StringIO()
+    tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
+    line = progress.Line(tta, 30, stream)
+    line.on_train_begin()
+    line.on_train_batch_end(0)
+    assert stream.getvalue() == ""
