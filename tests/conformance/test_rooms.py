@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BUILD = runpy.run_path(str(ROOT / "scripts/build_files.py"))
 MODULES = BUILD["modules"]()
+SETUP = (ROOT / "setup.py").read_text()
 COMMANDS = BUILD["commands"](MODULES)
 IMPORTS = {name: BUILD["imports"](name, MODULES) for name in MODULES}
 PACKAGES = {name: path for name, path in MODULES.items() if path.name == "__init__.py"}
@@ -100,6 +101,22 @@ runpy.run_module({name!r}, run_name="__main__", alter_sys=True)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ended.stderr.splitlines()[-1] == "CLEAN" and len(ended.stdout) > 100
+
+
+DISTRIBUTIONS = {  # imported name: what is installed, where the two differ
+    "absl": "absl-py",
+    "ai_edge_litert": "ai-edge-litert",
+    "official": "tf-models-official",
+    "sklearn": "scikit-learn",
+    "tensorflow_datasets": "tensorflow-datasets",
+}
+
+
+def test_what_is_imported_is_declared():
+    declared_names = set(re.findall(r'"([A-Za-z0-9_.-]+)(?:\[[^]]*\])?>=', SETUP))
+    imported = {target.split(".")[0] for targets in IMPORTS.values() for target in targets}
+    others = imported - set(sys.stdlib_module_names) - {"dawnbench_tf"}
+    assert {DISTRIBUTIONS.get(name, name) for name in others} <= declared_names
 
 
 def test_build_files_are_what_the_imports_say():
