@@ -45,6 +45,8 @@ def _row(variant):
 
 INTRODUCTION = """# The models
 
+*For whoever imports a model, or asks which of several look-alikes one is.*
+
 Made by `scripts/models_table.py` from `models/catalog.py`; edit those. Parameters are the trainable
 ones; of readers, with two words and two characters (100 and 8 for each further one). Multiply-adds
 are those of convolutions and dense layers for one image, 32x32 with 10 classes or, from
@@ -54,6 +56,37 @@ set; a table or section is of the source.
 
 """
 NOTES = """
+## Using them
+
+```python
+import tensorflow as tf
+
+from dawnbench_tf import models
+
+models.names()
+model = models.build("resnet50_v1_5")  # images in, logits out, float32
+
+# A backbone: features before the head, or the map that a stage ends with.
+pooled = tf.keras.Model(model.input, model.get_layer("features").output)
+maps = tf.keras.Model(model.input, [model.get_layer(f"stage{n}").output for n in (1, 2, 3)])
+
+# Your own head on it.
+logits = tf.keras.layers.Dense(5)(model.get_layer("features").output)
+mine = tf.keras.Model(model.input, logits)
+```
+
+It works in whichever Keras your `tf.keras` is, Keras 3 or tf-keras (`TF_USE_LEGACY_KERAS=1`), and
+touches none of your global settings. Saving keeps weights best: `save_weights`, and `models.build`
+to rebuild. Whole `.keras` files load in safe mode once `dawnbench_tf.models.layers` is imported;
+load only files of your own. `resnet9_whitened` has statistics to take before training:
+`model.get_layer("whitening").adapt(images)`.
+
+Each model is held to its source: parameters and multiply-adds exactly; outputs to
+keras.applications or a plain NumPy network (1e-4), to torchvision's and timm's ResNets (1e-6 of the
+largest logit, `scripts/compare_with_pytorch.py`), to the seeds' first loss as logged in 2017. Every
+kind of model is tested in both layouts, XLA, bfloat16, two mirrored devices and three file formats,
+in both Kerases.
+
 ## Where others differ
 
 `build` arguments cover each of these, or weights can be carried over as `tests/models/` does it.

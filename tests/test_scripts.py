@@ -1,6 +1,7 @@
 """The two commands, where they can't work."""
 
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -77,3 +78,21 @@ def test_the_table_of_models_is_the_catalogue_s():
         "| `resnet50_v1_5` | Gross & Wilber 2016, fb.resnet.torch | bottleneck, stride in the"
         in page_in_docs
     )
+
+
+def test_the_table_of_results_is_the_recipes():
+    page = runpy.run_path(str(ROOT / "scripts/results_table.py"))["page"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text == page(text), "run scripts/results_table.py"
+    assert "| `digits/resnet8` | top1Accuracy 98 | " in text
+
+
+def test_the_front_door_is_short_and_its_links_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        page = path.read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page):
+            assert link.startswith("https://") or (path.parent / link).exists(), (path, link)
+        if path.parent.name == "docs":
+            assert page.splitlines()[2].startswith("*For "), path  # whom it is for
