@@ -1,3 +1,5 @@
+"""The parts of the clock sum to the wall, whatever happens."""
+
 import json
 from itertools import accumulate
 

@@ -1,3 +1,5 @@
+"""Files appear whole or not at all."""
+
 import pytest
 
 from dawnbench_tf import files

@@ -1,3 +1,5 @@
+"""Recipes: bounds, names, evidence as published."""
+
 import csv
 import json
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""Scores against scikit-learn, a stable sort, and the official rules by hand."""
+
 from types import SimpleNamespace
 
 import numpy as np

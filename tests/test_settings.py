@@ -1,3 +1,5 @@
+"""Fields hold their bounds and choices."""
+
 from dataclasses import dataclass
 
 import pytest

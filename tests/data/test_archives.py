@@ -1,3 +1,5 @@
+"""Strangers' archives and pickles: read in place, nothing run, nothing followed."""
+
 import io
 import os
 import pickle

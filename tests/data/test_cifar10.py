@@ -1,3 +1,5 @@
+"""CIFAR-10 in every published form, and what is refused."""
+
 import shutil
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""The embedded digits: always the same split, whole and without overlap."""
+
 import numpy as np
 from sklearn.datasets import load_digits
 

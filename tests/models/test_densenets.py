@@ -1,3 +1,5 @@
+"""DenseNets against a plain NumPy network and the paper's table."""
+
 import re
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Both ResNet-9s against a plain NumPy network."""
+
 import re
 
 import numpy as np

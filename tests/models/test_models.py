@@ -1,3 +1,5 @@
+"""Names: the nearest is suggested, arguments replace the variant's."""
+
 import pytest
 
 from dawnbench_tf import models

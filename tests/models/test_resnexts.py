@@ -1,3 +1,5 @@
+"""ResNeXts against a plain NumPy network and the paper's table."""
+
 import re
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""This machine, as an entry states it."""
+
 import os
 import re
 import subprocess

@@ -1,3 +1,5 @@
+"""Losses against scikit-learn, weight decay by hand."""
+
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,3 +1,5 @@
+"""Schedules word for word, first steps by hand."""
+
 import pytest
 
 from dawnbench_tf import recipes

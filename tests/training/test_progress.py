@@ -1,3 +1,5 @@
+"""The line that a run shows."""
+
 import io
 import re
 

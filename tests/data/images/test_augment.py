@@ -1,3 +1,5 @@
+"""Crops, flips and standardization, against NumPy done by hand."""
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

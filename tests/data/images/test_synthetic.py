@@ -1,3 +1,5 @@
+"""Synthetic images have a task's shapes and counts, and can be learned."""
+
 import numpy as np
 from sklearn.neighbors import NearestCentroid
 

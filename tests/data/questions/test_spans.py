@@ -1,3 +1,5 @@
+"""The best span against brute force."""
+
 import itertools
 
 import numpy as np

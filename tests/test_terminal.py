@@ -1,0 +1,40 @@
+"""A status line is replaced on a terminal, and a line of a log elsewhere."""
+
+import io
+import sys
+
+import pytest
+
+from dawnbench_tf import terminal
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "logged", "text"),
+    [
+        (Terminal(), True, "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[K"),
+        (Terminal(), False, "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[K"),
+        (io.StringIO(), True, "one\ntwo\n"),
+        (io.StringIO(), False, ""),
+    ],
+)
+def test_status_lines(monkeypatch, stream, logged, text):
+    monkeypatch.setattr(sys, "stderr", stream)
+    for line in ("one", "two", ""):
+        terminal.status(line, logged)
+    assert stream.getvalue() == text
+
+
+def test_the_last_line_takes_the_status_line_s_place(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "argv", ["/somewhere/train.py"])
+    terminal.status("epoch 1")
+    with pytest.raises(SystemExit) as error:
+        terminal.exit_with("it is wrong", 3)
+    assert error.value.code == 3
+    assert stream.getvalue().endswith("\r\x1b[Ktrain.py: it is wrong\n")
