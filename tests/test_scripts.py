@@ -80,11 +80,13 @@ def test_the_table_of_models_is_the_catalogue_s():
     )
 
 
-def test_the_table_of_results_is_the_recipes():
-    page = runpy.run_path(str(ROOT / "scripts/results_table.py"))["page"]
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text == page(text), "run scripts/results_table.py"
-    assert "| `digits/resnet8` | top1Accuracy 98 | " in text
+def test_tables_in_documents_are_our_own_rows():
+    pages = runpy.run_path(str(ROOT / "scripts/doc_tables.py"))["pages"]()
+    assert {path.name for path in pages} == {"README.md", "inference.md"}
+    for path, text in pages.items():
+        assert path.read_text(encoding="utf-8") == text, "run scripts/doc_tables.py"
+    assert "| `digits/resnet8` | top1Accuracy 98 | " in pages[ROOT / "README.md"]
+    assert "| `litert` | LiteRT" in pages[ROOT / "docs/inference.md"]
 
 
 def test_the_front_door_is_short_and_its_links_lead_somewhere():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class RuntimeRow(NamedTuple):
     """What is known of a runtime before it is imported."""
 
+    what: str
     precisions: tuple[str, ...]
     packages: tuple[str, ...] = ()  # that have to be installed besides ours
     no_free_length: str = ""  # why texts of any length can't be run, if so
@@ -34,14 +35,22 @@ class RuntimeRow(NamedTuple):
 PRECISIONS = ("float32", "bfloat16", "int8")
 _TENSORFLOW = ("float32", "bfloat16")
 RUNTIMES = {  # by the name of the module in this folder
-    "keras": RuntimeRow(_TENSORFLOW),
-    "function": RuntimeRow(_TENSORFLOW),
-    "xla": RuntimeRow(_TENSORFLOW, no_free_length="XLA compiles anew for each length of text"),
-    "litert": RuntimeRow(
-        ("float32", "int8"), no_free_length="its converter fixes the length of text"
+    "keras": RuntimeRow("`model.predict`", _TENSORFLOW),
+    "function": RuntimeRow("TensorFlow's graph, weights frozen", _TENSORFLOW),
+    "xla": RuntimeRow(
+        "that graph compiled by XLA",
+        _TENSORFLOW,
+        no_free_length="XLA compiles anew for each length of text",
     ),
-    "onnx": RuntimeRow(("float32", "int8"), ("onnxruntime", "tf2onnx", "onnx")),
-    "openvino": RuntimeRow(("float32", "bfloat16"), ("openvino", "tf2onnx", "onnx")),
+    "litert": RuntimeRow(
+        "LiteRT (TensorFlow Lite) with XNNPACK",
+        ("float32", "int8"),
+        no_free_length="its converter fixes the length of text",
+    ),
+    "onnx": RuntimeRow("ONNX Runtime", ("float32", "int8"), ("onnxruntime", "tf2onnx", "onnx")),
+    "openvino": RuntimeRow(
+        "OpenVINO, from the ONNX export", ("float32", "bfloat16"), ("openvino", "tf2onnx", "onnx")
+    ),
 }
 
 
