@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 def main() -> None:
     """Runs the command that the first argument names. Exit status: the command's."""
-    name, *arguments = [*sys.argv[1:], "--help"][: max(len(sys.argv) - 1, 1)]
+    name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("--help", "-h", "--helpshort", "help"):
         print(usage())
     elif name == "--version":

@@ -67,6 +67,7 @@ def main(_: list[str]) -> int:
     try:
         options = flags.read(Options)
         if options.instance == "?":
+            terminal.end_quietly()
             print(prices.table())
             return 0
         return infer(_checked(options))

@@ -41,6 +41,7 @@ def main(_: list[str]) -> int:
     try:
         options = flags.read(Options)
         if options.list_recipes:
+            terminal.end_quietly()
             print(recipes.table())
             return 0
         recipe = recipes.get(options.recipe, **flags.replacements(Recipe))

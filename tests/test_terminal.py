@@ -1,6 +1,7 @@
 """A status line is replaced on a terminal, and a line of a log elsewhere."""
 
 import io
+import subprocess
 import sys
 
 import pytest
@@ -27,6 +28,15 @@ def test_status_lines(monkeypatch, stream, logged, text):
     for line in ("one", "two", ""):
         terminal.status(line, logged)
     assert stream.getvalue() == text
+
+
+@pytest.mark.parametrize(
+    "command", ["train --list_recipes", "infer --instance=?", "leaderboard --json"]
+)
+def test_a_reader_that_has_seen_enough_is_no_error(command):
+    shell = f"{sys.executable} -m dawnbench_tf {command} | head -1"
+    ended = subprocess.run(shell, shell=True, capture_output=True, text=True, timeout=60)
+    assert ended.stdout.count("\n") == 1 and ended.stderr == ""
 
 
 def test_the_last_line_takes_the_status_line_s_place(monkeypatch):
