@@ -71,8 +71,15 @@ def train(recipe: Recipe, run: RunOptions, output: Path) -> int:
     with clock.part("import"), tensorflow_env.importing():  # recorded, not counted
         from dawnbench_tf import tta
         from dawnbench_tf.data import inputs
-        from dawnbench_tf.training import checkpoints, curve, devices, evaluation, fitting
-        from dawnbench_tf.training import progress, strategies  # isort: skip
+        from dawnbench_tf.training import (
+            checkpoints,
+            curve,
+            devices,
+            evaluation,
+            fitting,
+            progress,
+            strategies,
+        )
 
     with clock.part("build"):
         strategy = strategies.build(run)  # before anything else touches a device

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dawnbench_tf import answer, entries, infer, leaderboard, train
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.tasks import Task
@@ -89,7 +90,10 @@ def test_every_module_and_public_function_says_what_it_is():
                 assert ast.get_docstring(node), f"{path}: {node.name}"
 
 
-@pytest.mark.parametrize("cls", [Recipe, RunOptions, Credits, Task], ids=lambda cls: cls.__name__)
+COMMANDS = [module.Options for module in (answer, entries, infer, leaderboard, train)]
+
+
+@pytest.mark.parametrize("cls", [Recipe, RunOptions, Credits, Task, *COMMANDS])
 def test_every_setting_is_read_somewhere(cls):
     code = "\n".join(path.read_text() for path in FILES)
     unread = [item.name for item in fields(cls) if not re.search(rf"\.{item.name}\b", code)]
