@@ -19,6 +19,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from dawnbench_tf import tensorflow_env
+
 NETWORKS = ("resnet56_tf", "resnet164_nb_tf", "resnet164_b_tf", "resnet9")
 SIDES = (
     "ours, auto",
@@ -170,7 +172,6 @@ def sides(loaded, threads):
 
 def main(thread_counts=(1, 2)):
     """Trains, times, prints, draws."""
-    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     print(f"{'network':16} threads  " + "  ".join(f"{side:>14}" for side in SIDES) + "  ms, p50")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -194,8 +195,8 @@ def main(thread_counts=(1, 2)):
 def one(run, threads):
     """One network at one number of threads, in a process of its own that stays on its CPUs."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    from dawnbench_tf.inference import latency, serving
+    with tensorflow_env.importing():
+        from dawnbench_tf.inference import latency, serving
 
     loaded = serving.load(Path(run))
     calls, best, fastest = sides(loaded, threads)

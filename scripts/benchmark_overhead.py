@@ -6,7 +6,6 @@ EPOCHS of STEPS of each in turn, in one process, on one model; evaluation, the s
 left out of both. Bare: the compiled training function on one batch made beforehand.
 """
 
-import os
 import shutil
 import statistics
 import sys
@@ -14,16 +13,18 @@ import tempfile
 import time
 from pathlib import Path
 
+from dawnbench_tf import tensorflow_env
+
 
 def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100", rounds: int = 7):
     """Prints the median ratio of wall times, harness over bare, and its range over rounds."""
-    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    import tensorflow as tf
+    with tensorflow_env.importing():
+        import tensorflow as tf
 
-    from dawnbench_tf import recipes, tta
-    from dawnbench_tf.data import inputs
-    from dawnbench_tf.options import RunOptions
-    from dawnbench_tf.training import checkpoints, fitting, progress
+        from dawnbench_tf import recipes, tta
+        from dawnbench_tf.data import inputs
+        from dawnbench_tf.options import RunOptions
+        from dawnbench_tf.training import checkpoints, fitting, progress
 
     changes = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
     recipe = recipes.get(name, epochs=1000, synthetic=True, **changes)

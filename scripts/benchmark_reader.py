@@ -7,12 +7,13 @@
 LSTMs get whole batches: packed ones, which padding would call for, are three times slower.
 """
 
-import os
 import statistics
 import time
 
 import numpy as np
 import side_by_side
+
+from dawnbench_tf import tensorflow_env
 
 BATCH, CONTEXT, QUESTION, WORDS, CHARACTERS, STEPS = 60, 400, 30, 5000, 100, 3
 
@@ -39,11 +40,11 @@ def seconds(step) -> float:
 
 def ours(precision: str) -> float:
     """Seconds of a step of our model."""
-    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    import tensorflow as tf
+    with tensorflow_env.importing():
+        import tensorflow as tf
 
-    from dawnbench_tf import models
-    from dawnbench_tf.training import losses
+        from dawnbench_tf import models
+        from dawnbench_tf.training import losses
 
     model = models.build("bidaf", trained_words=WORDS, characters=CHARACTERS, dtype=precision)
     optimizer, loss_of = tf.keras.optimizers.Adam(0.001), losses.SpanCrossEntropy()

@@ -6,10 +6,11 @@ Both models run in one process, in turn, on the same batch of 128; with a final 
 quarter of the blocks' work is skipped on average.
 """
 
-import os
 import statistics
 import sys
 import time
+
+from dawnbench_tf import tensorflow_env
 
 MODELS = ("resnet110_stochastic", "resnet110_v1_pad")
 BATCH, STEPS = 128, 10
@@ -17,9 +18,10 @@ BATCH, STEPS = 128, 10
 
 def steps_per_second(name):
     """Makes a function that trains a few steps of the model and returns their speed."""
-    import tensorflow as tf
+    with tensorflow_env.importing():
+        import tensorflow as tf
 
-    from dawnbench_tf import models
+        from dawnbench_tf import models
 
     model = models.build(name)
     optimizer = tf.keras.optimizers.SGD(0.01, momentum=0.9)
@@ -48,7 +50,6 @@ def steps_per_second(name):
 
 def main(rounds: int = 7):
     """Prints the medians of both, and of their ratio round by round."""
-    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     measures = [steps_per_second(name) for name in MODELS]
     pairs = [[measure() for measure in measures] for _ in range(rounds)]
     for name, column in zip(MODELS, zip(*pairs, strict=True), strict=True):

@@ -7,25 +7,26 @@ Ours is what a user runs: `fit` with every callback, crops and flips in the pipe
 its bare step in channels_last on one batch made beforehand. Each run is a process of its own.
 """
 
-import os
 import statistics
 import tempfile
 from pathlib import Path
 
 import side_by_side
 
+from dawnbench_tf import tensorflow_env
+
 BATCH, STEPS = 128, 60
 
 
 def ours(precision: str) -> float:
     """Examples per second of the recipe's `fit` in the steps after the first ones."""
-    os.environ |= {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    import tensorflow as tf
+    with tensorflow_env.importing():
+        import tensorflow as tf
 
-    from dawnbench_tf import recipes, tta
-    from dawnbench_tf.data import inputs
-    from dawnbench_tf.options import RunOptions
-    from dawnbench_tf.training import checkpoints, fitting, progress
+        from dawnbench_tf import recipes, tta
+        from dawnbench_tf.data import inputs
+        from dawnbench_tf.options import RunOptions
+        from dawnbench_tf.training import checkpoints, fitting, progress
 
     changes = {"precision": precision, "model": "resnet20_v1_proj", "synthetic": True}
     recipe = recipes.get("cifar10/resnet20_tf", **changes)
