@@ -66,13 +66,13 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
 
 
 def in_batches(served: Served, batch_size: int, most: int) -> Served:
-    """A model of fixed shape for batches of some size, with `most` batches of examples at most.
+    """A model of fixed shape for batches of some size, with `most` batches of the test at most.
 
     The last examples, too few for a batch, are left out; where all are too few, they are repeated.
     """
     return served._replace(
         examples=_batches(served.examples, batch_size, most),
-        calibration=_batches(served.calibration, batch_size, most),
+        calibration=_batches(served.calibration, batch_size, len(served.calibration)),
     )
 
 

@@ -45,6 +45,7 @@ def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(t
         np.testing.assert_array_equal(
             batches[index // 4][0][index % 4], served.examples[index][0][0]
         )
+    assert len(serving.in_batches(served, 1, most=3).calibration) == serving.CALIBRATION  # all
     ((many,),) = serving.in_batches(served, 600, most=3).examples  # of 500 in all
     np.testing.assert_array_equal(many[:100], many[500:])
 
