@@ -18,13 +18,13 @@ def main() -> None:
         print(usage())
     elif name == "--version":
         print(f"dawnbench_tf {dawnbench_tf.__version__}")
-    elif name in commands():
+    elif name in (names := commands()):
         sys.argv[1:] = arguments
         runpy.run_module(f"dawnbench_tf.{name}", run_name="__main__", alter_sys=True)
     else:
         sys.argv[0] = "dawnbench"
-        near = get_close_matches(name, commands(), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(commands())}"
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(names)}"
         exit_with(f"{name}: no such command; {hint}")
 
 

@@ -35,43 +35,41 @@ def run(
         `replacements` tells which were given.
     """
     define(options)
-    if replaces:
-        _define_replacements(replaces)
+    for item in _settings(replaces) if replaces else ():
+        _define_flag(item, None, f"{item.metadata['help']} (replaces the recipe's)")
     app.run(lambda argv: main(argv[1:]), flags_parser=partial(parse, files=files))
 
 
 def define(cls: type[Any]) -> None:
     """Defines a flag for each field of a dataclass of options, and of dataclasses within it."""
-    for item in fields(cls):
-        if isinstance(item.type, type) and is_dataclass(item.type):
-            define(item.type)
-        elif "help" in item.metadata:
-            _define_flag(item, item.default, item.metadata["help"])
+    for item in _nested(cls):
+        define(item.type)
+    for item in _settings(cls):
+        _define_flag(item, item.default, item.metadata["help"])
 
 
 def read(cls: type[T]) -> T:
     """The instance of such a dataclass that the flags name. Raises Refusal."""
     values = flags.FLAGS.flag_values_dict()
-    chosen: dict[str, Any] = {}
-    for item in fields(cls):  # type: ignore[arg-type]
-        if isinstance(item.type, type) and is_dataclass(item.type):
-            chosen[item.name] = read(item.type)
-        elif "help" in item.metadata:
-            chosen[item.name] = values[item.name]
-    return cls(**chosen)
+    nested = {item.name: read(item.type) for item in _nested(cls)}
+    return cls(**nested, **{item.name: values[item.name] for item in _settings(cls)})
 
 
 def replacements(cls: type[Any]) -> dict[str, Any]:
     """The settings of a dataclass that flags were given for, by name."""
     values = flags.FLAGS.flag_values_dict()
-    chosen = {item.name: values[item.name] for item in fields(cls) if "help" in item.metadata}
+    chosen = {item.name: values[item.name] for item in _settings(cls)}
     return {name: value for name, value in chosen.items() if value is not None}
 
 
-def _define_replacements(cls):
-    for item in fields(cls):
-        if "help" in item.metadata:
-            _define_flag(item, None, f"{item.metadata['help']} (replaces the recipe's)")
+def _settings(cls):
+    """The fields of a dataclass that are flags."""
+    return [item for item in fields(cls) if "help" in item.metadata]
+
+
+def _nested(cls):
+    """The fields of a dataclass that are dataclasses of options themselves."""
+    return [item for item in fields(cls) if is_dataclass(item.type)]
 
 
 def _define_flag(item, default, help):

@@ -86,12 +86,10 @@ def main() -> None:
     columns = [figures(root) for root in roots]
     for name in columns[0]:
         print(f"{name:24}" + "  ".join(f"{column[name]:>12}" for column in columns))
-    for root in roots:
-        ours = modules(root)
-        for name, path in ours.items():
-            for node in public(path):
-                if not is_typed(node) and root == roots[-1]:
-                    print(f"not typed: {name}.{node.name}")
+    for name, path in modules(roots[-1]).items():
+        for node in public(path):
+            if not is_typed(node):
+                print(f"not typed: {name}.{node.name}")
 
 
 if __name__ == "__main__":

@@ -67,6 +67,16 @@ def own_replicas(strategy: tf.distribute.Strategy, context: tf.distribute.InputC
     return slice(first, first + count)
 
 
+def without_autotune() -> tf.data.Options:
+    """The options of every pipeline.
+
+    With autotune on, `fit` lingered until the tuner's next period: 5.1 s for an epoch of 2.9 s.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return options
+
+
 def of(task: Task) -> Inputs:
     """The functions for the task's kind of input."""
     return import_module(f"dawnbench_tf.data.{task.inputs}.inputs").INPUTS

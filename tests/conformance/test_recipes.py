@@ -1,6 +1,8 @@
 """Properties of every recipe."""
 
 from dataclasses import replace
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 import tensorflow as tf
@@ -9,7 +11,6 @@ from dawnbench_tf import models, recipes
 from dawnbench_tf.data import inputs
 from dawnbench_tf.data.inputs import Placement
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.recipes import cifar10, digits, qa_mini, squad
 from dawnbench_tf.scores import SCORES
 from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.training import fitting, losses, optimizers
@@ -22,8 +23,9 @@ SPLITS = {  # small ones will do
 }
 
 
-@pytest.mark.parametrize("module", [cifar10, digits, qa_mini, squad], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [module.name for module in iter_modules(recipes.__path__)])
 def test_every_row_of_a_module_is_one_of_its_recipes(module):
+    module = import_module(f"{recipes.__name__}.{module}")
     rows = [row for row in vars(module).values() if isinstance(row, Recipe)]
     assert sorted(row.name for row in rows) == sorted(row.name for row in module.RECIPES)
     assert all(recipes.get(row.name) is row or recipes.get(row.name) == row for row in rows)

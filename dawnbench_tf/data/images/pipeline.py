@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from dawnbench_tf.data.images import augment
 from dawnbench_tf.data.images.splits import Split, Splits
-from dawnbench_tf.data.inputs import Example, Placement, own_replicas
+from dawnbench_tf.data.inputs import Example, Placement, own_replicas, without_autotune
 from dawnbench_tf.recipe import Recipe
 
 _ORDER, _CROP, _FLIP = range(3)  # purposes of random numbers
@@ -67,7 +67,7 @@ def train(
             .batch(per_replica, drop_remainder=True)
             .map(prepare, num_parallel_calls=2, deterministic=True)  # more took cores from steps
             .prefetch(4)  # batches: enough to bridge a checkpoint
-            .with_options(_options())
+            .with_options(without_autotune())
         )
 
     return strategy.distribute_datasets_from_function(of_worker)
@@ -123,7 +123,7 @@ def test(splits: Splits, recipe: Recipe, placement: Placement, batch_size: int) 
             .batch(per_replica, drop_remainder=True)
             .map(lambda indices: standardize(splits.test.fetch(indices)), num_parallel_calls=2)
             .prefetch(2)
-            .with_options(_options())
+            .with_options(without_autotune())
         )
 
     return strategy.distribute_datasets_from_function(of_worker)
@@ -194,10 +194,3 @@ def _standardizer(recipe: Recipe, data_format: str) -> Callable[[tf.Tensor], tf.
     if data_format == "NHWC":
         return standardize
     return lambda images: tf.transpose(standardize(images), [0, 3, 1, 2])
-
-
-def _options():
-    options = tf.data.Options()
-    # With autotune on, fit lingered until the tuner's next period: 5.1 s for an epoch of 2.9 s.
-    options.autotune.enabled = False
-    return options

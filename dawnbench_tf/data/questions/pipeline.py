@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf.data.inputs import Example, Placement, own_replicas
+from dawnbench_tf.data.inputs import Example, Placement, own_replicas, without_autotune
 from dawnbench_tf.data.questions import spans
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
 from dawnbench_tf.data.questions.vocabulary import CHARACTERS
@@ -88,7 +88,7 @@ def train(
         return (
             tf.data.Dataset.from_generator(batches, output_signature=signature)
             .prefetch(4)
-            .with_options(_options())
+            .with_options(without_autotune())
         )
 
     return strategy.distribute_datasets_from_function(of_worker)
@@ -154,7 +154,7 @@ def test(
         return (
             tf.data.Dataset.from_generator(batches, output_signature=_signature())
             .prefetch(2)
-            .with_options(_options())
+            .with_options(without_autotune())
         )
 
     return strategy.distribute_datasets_from_function(of_worker)
@@ -227,9 +227,3 @@ class OneByOne(Sequence[Example]):
 def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:
     """The test's answers from the logits (1, 2, context) of each question alone."""
     return _answers(encoded, np.concatenate([spans.best(logits) for logits in outputs]))
-
-
-def _options():
-    options = tf.data.Options()
-    options.autotune.enabled = False  # as for images: with it `fit` lingers at an epoch's end
-    return options
