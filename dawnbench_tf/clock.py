@@ -5,6 +5,7 @@ Which parts count is a set, not a property of the clock: DAWNBENCH is the benchm
 issues 9 and 12). Another rule is another set over the same record.
 """
 
+import threading
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ DAWNBENCH = frozenset({"load", "build", "compile", "train"})
 
 
 class Clock:
-    """A monotonic clock of named parts, in seconds.
+    """A monotonic clock of named parts, in seconds. Another thread may read it.
 
     Args:
       parts: seconds per part to carry on from, as `parts()` gave them in an earlier process.
@@ -33,12 +34,19 @@ class Clock:
     ):
         self._parts, self._now = dict(parts or {}), now
         self._current, self._since = "other", now()
+        self._lock = threading.RLock()
+
+    @property
+    def current(self) -> str:
+        """The part that is running."""
+        return self._current
 
     def switch(self, name: str) -> str:
         """Ends the running part, begins `name`; returns the part that was running."""
-        ended, moment = self._current, self._now()
-        self._parts[ended] = self._parts.get(ended, 0.0) + moment - self._since
-        self._current, self._since = name, moment
+        with self._lock:
+            ended, moment = self._current, self._now()
+            self._parts[ended] = self._parts.get(ended, 0.0) + moment - self._since
+            self._current, self._since = name, moment
         return ended
 
     @contextmanager
@@ -52,13 +60,15 @@ class Clock:
 
     def carry_on(self, parts: Mapping[str, float]) -> None:
         """Adds the seconds of an earlier process to this one's."""
-        for name, seconds in parts.items():
-            self._parts[name] = self._parts.get(name, 0.0) + seconds
+        with self._lock:
+            for name, seconds in parts.items():
+                self._parts[name] = self._parts.get(name, 0.0) + seconds
 
     def parts(self) -> dict[str, float]:
         """Seconds per part so far, the running one included."""
-        self.switch(self._current)
-        return dict(self._parts)
+        with self._lock:
+            self.switch(self._current)
+            return dict(self._parts)
 
     def hours(self, counted: Container[str] = DAWNBENCH) -> float:
         """Hours on the clock by the rule that counts these parts."""

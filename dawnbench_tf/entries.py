@@ -8,21 +8,22 @@ Exit status: 0, or 1 if anything is wrong.
 
 import datetime
 import json
-import re
-import sys
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dawnbench_tf import flags, terminal
 from dawnbench_tf.options import ANONYMOUS, Credits
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import check as check_settings
 from dawnbench_tf.settings import setting
 from dawnbench_tf.submission import of_run, rules
-from dawnbench_tf.submission.entry import Entry, check, read_entry, write_entry
+from dawnbench_tf.submission.entry import Entry, check, read_entry, texts, write_entry
+from dawnbench_tf.submission.field_rules import is_link
 from dawnbench_tf.submission.rules import Grade
 from dawnbench_tf.submission.source import Unreadable, Violation, find, load, shown
+from dawnbench_tf.tasks import RANKED
 
 USAGE = "should be: validate PATH..., or package RUN_DIR"
 
@@ -39,6 +40,8 @@ class Options:
 
     def __post_init__(self):
         check_settings(self)
+        if self.code_url and not is_link(self.code_url):
+            refuse("code_url", self.code_url, "should be an http or https URL")
 
 
 def check_tree(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Violation]]:
@@ -85,16 +88,22 @@ def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
     violations = [violation for _, of_path in checked for violation in of_path]
     if as_json:
         rows = [{**v._asdict(), "path": v.place()} for v in violations]
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(json.dumps(rows, indent=1))
     else:
         for violation in violations:
             print(f"{violation} [{violation.rule}]")
         entries = sum(count for count, _ in checked)
-        print(f"{entries} entries, {len(violations)} violations", file=sys.stderr)
+        terminal.say(f"{entries} entries, {len(violations)} violations")
     return 1 if violations else 0
 
 
-def package(folder: Path, changes: dict[str, Any], output: Path, tag: str = "") -> list[Path]:
+def package(
+    folder: Path,
+    changes: dict[str, Any],
+    output: Path,
+    tag: str = "",
+    cost_per_hour: float | None = None,
+) -> list[Path]:
     """Writes the entries of a run's folder, completed, in the published layout below `output`.
 
     Args:
@@ -102,34 +111,61 @@ def package(folder: Path, changes: dict[str, Any], output: Path, tag: str = "") 
       changes: fields of an Entry to set.
       output: what the benchmark's tree of entries is, or shall be.
       tag: hardware in the file's name; "": as the run has it.
+      cost_per_hour: price of the hardware in USD; None: as the run has it.
 
     Raises:
-      Refusal: an entry is not ready; nothing is written.
+      Refusal: an entry is not ready, or another of its name is there; nothing is written.
     """
     if not folder.is_dir():
         raise Refusal(f"{folder}: is no folder; should be the folder of a run")
-    files = [path for path in find(folder, []) if path.suffix == ".json"]
+    of_ranked = (path for path in find(folder, []) if path.parent.parent.name in RANKED)
+    files = [path for path in of_ranked if path.suffix == ".json"]
     if not files:
         why = "holds no entry; what may not be ranked is in not_an_entry/, with the reasons"
         raise Refusal(f"{folder}: {why}")
-    entries = [_completed(path, changes, tag) for path in files]
+    entries = [_completed(path, changes, cost_per_hour, tag) for path in files]
+    _check_names(entries, files, output)
     for entry in entries:
         if violations := check(entry):
             raise Refusal(f"{violations[0]}")
         for remark in check(entry, Grade.REVIEW):
-            print(f"reviewers will ask: {remark.text}", file=sys.stderr)
+            terminal.say(f"reviewers will ask: {one_line(remark.text)}")
     return [write_entry(output, entry) for entry in entries]
 
 
-def _completed(path, changes, tag) -> Entry:
+def _check_names(entries, files, output):
+    """Refuses entries that would replace one another, or what is in the tree already."""
+    paths: dict[Path, Path] = {}
+    for entry, file in zip(entries, files, strict=True):
+        path = output / entry.dataset / entry.phase / f"{entry.name}.json"
+        if path in paths:
+            text = f"would both be {shown(path.name)}; package them apart, with --hardware_tag"
+            raise Refusal(f"{shown(paths[path])} and {shown(file)}: {text}")
+        paths[path] = file
+        for there, content in zip((path, path.with_suffix(".tsv")), texts(entry), strict=True):
+            if content is not None and os.path.lexists(there) and not _holds(there, content):
+                text = "another entry of that name is there; move it away, or name --output_dir"
+                raise Refusal(f"{shown(there)}: {text}")
+
+
+def _holds(path, content):
+    return path.is_file() and path.read_bytes() == content.encode()
+
+
+def _completed(path, changes, cost_per_hour, tag) -> Entry:
     try:
         entry = replace(read_entry(path), **changes)
     except Unreadable as error:
         raise Refusal(str(error)) from None
     if not entry.task.benchmark:
         raise Refusal(f"{shown(path)}: is of an embedded task; DAWNBench ranks none of these")
-    tag = tag or entry.name.rsplit("_", 2)[-2]
-    name = of_run.name(entry.author, entry.model, tag, entry.framework)
+    if cost_per_hour is not None:
+        entry = of_run.priced(entry, cost_per_hour)
+    parts = entry.name.split("_")
+    if not tag and len(parts) < 4:
+        text = "is not named AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK; give --hardware_tag"
+        raise Refusal(f"{shown(path)}: {text}")
+    name = of_run.name(entry.author, entry.model, tag or parts[-2], entry.framework)
     return replace(entry, name=name, timestamp=datetime.date.today())  # reviewers: the day of it
 
 
@@ -144,7 +180,7 @@ def main(arguments: list[str]) -> int:
         if action == "package" and len(paths) == 1:
             _package(paths[0], options)
             return 0
-        raise Refusal(f"{shown(' '.join(arguments)) or 'nothing'}: {USAGE}")
+        raise Refusal(f"{shown(one_line(' '.join(arguments))) or 'nothing'}: {USAGE}")
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
 
@@ -153,17 +189,17 @@ def _package(folder, options):
     credits = options.credits
     if credits.author in ("", ANONYMOUS):
         refuse("author", credits.author, "should name who submits the entry")
-    if not re.fullmatch(r"\S+@\S+", credits.author_email):
-        refuse("author_email", credits.author_email, "should be an address to reach the author at")
+    if not credits.author_email:
+        refuse("author_email", "", "should be an address to reach the author at")
     changes = {
         "author": credits.author,
         "author_email": credits.author_email,
         "hardware": credits.hardware,
         "code_url": options.code_url,
-        "cost_per_hour": credits.cost_per_hour,
     }
     changes = {name: value for name, value in changes.items() if value}
-    for path in package(folder, changes, Path(options.output_dir), credits.hardware_tag):
+    output, price = Path(options.output_dir), credits.cost_per_hour
+    for path in package(folder, changes, output, credits.hardware_tag, price):
         print(path)
 
 

@@ -1,10 +1,16 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and JSON that tells whether it is what was written."""
 
+import hashlib
+import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dawnbench_tf.refusals import Refusal, one_line
+
+CHECKSUM = "sha256"  # key of a JSON file's own
+LARGEST_JSON = 256 * 2**20  # bytes; the vocabulary of a reader has 2 million
 
 
 def write_whole(path: Path, text: str, durable: bool = True) -> None:
@@ -15,22 +21,69 @@ def write_whole(path: Path, text: str, durable: bool = True) -> None:
     """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        discard(temporary)
         raise cannot_write(path, error) from None
+
+
+def discard(path: Path) -> None:
+    """Removes a file, if it is there and can be removed."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        pass  # a disk that takes no file may let none go either; the next one overwrites it
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes an object as JSON, whole, with a checksum over all of it. Raises Refusal."""
+    text = json.dumps({**values, CHECKSUM: _checksum(values)}, indent=1)
+    write_whole(path, text + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads what `write_json` wrote; a file without a checksum, of earlier versions, too.
+
+    Raises:
+      Refusal: it can't be read, or is not what was written.
+    """
+    try:
+        if not path.is_file():
+            raise Refusal(f"{path}: is no file; restore it or name another --output_dir")
+        if path.stat().st_size > LARGEST_JSON:
+            raise ValueError(f"is larger than {LARGEST_JSON >> 20} MiB")
+        values = json.loads(path.read_bytes().decode("utf-8"))
+        if not isinstance(values, dict):
+            raise ValueError(f"holds a {type(values).__name__}, should hold an object")
+        checksum = values.pop(CHECKSUM, None)
+        if checksum is not None and checksum != _checksum(values):
+            raise ValueError("its checksum differs: it is not what was written")
+    except Refusal:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        why = one_line(getattr(error, "strerror", None) or str(error), 100)
+        text = f"{path}: can't be read ({why}); restore it or name another --output_dir"
+        raise Refusal(text) from None
+    return values
+
+
+def _checksum(values):
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def save_figure(figure: Any, path: Path) -> None:
     """Writes a `matplotlib.figure.Figure`; the suffix decides the format. Raises Refusal."""
+    temporary = path.with_name(f".{path.stem}.tmp{path.suffix}")
     try:
-        figure.savefig(path)
+        figure.savefig(temporary)
+        os.replace(temporary, path)
     except OSError as error:
+        discard(temporary)
         raise cannot_write(path, error) from None
 
 

@@ -85,7 +85,8 @@ def _define_flag(item, default, help):
     elif kind is bool:
         flags.DEFINE_bool(**common)
     elif item.metadata["choices"]:
-        flags.DEFINE_enum(enum_values=list(item.metadata["choices"]), **common)
+        choices = list(item.metadata["choices"])
+        flags.DEFINE_enum(enum_values=choices, case_sensitive=False, **common)
     else:
         parsers = {
             int: flags.IntegerParser,
@@ -120,9 +121,17 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
     """
     app.define_help_flags()
     try:
-        rest = flags.FLAGS(argv)
+        rest = _parsed(argv)
         if rest[1:] and not files:
             raise flags.Error(f"{rest[1]}: not a flag; flags are written --name=value")
     except flags.Error as error:
-        exit_with(" ".join(str(error).split()))
+        exit_with(str(error))
     return rest
+
+
+def _parsed(argv):
+    """What absl parses; asked for help, which it ends with status 1, the command ends with 0."""
+    try:
+        return flags.FLAGS(argv)
+    except SystemExit:
+        raise SystemExit(0) from None

@@ -114,6 +114,7 @@ def _price(options):
 
 def infer(options: Options) -> int:
     """Times the run as `options` says and writes its entry. Returns the exit status."""
+    of_machine = machine.cpus()
     cpus = sorted(os.sched_getaffinity(0))[: options.threads]
     os.sched_setaffinity(0, cpus)  # all that follows stays there, whichever runtime it is
     terminal.status("loading")
@@ -127,7 +128,6 @@ def infer(options: Options) -> int:
     recipe, task = loaded.recipe, loaded.recipe.task_row
     name, precision, runtime = _runtime(options, loaded)
 
-    total = len(loaded.served.examples)
     examples = loaded.served.examples
     if options.examples:
         examples = examples[: options.examples]
@@ -139,7 +139,8 @@ def infer(options: Options) -> int:
     score = loaded.score(latencies.outputs, len(examples))[task.metric]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     timed = Timed(name, precision, options.threads, cpus, runtime.size, latencies, score, peak)
-    entry = _entry(options, recipe, timed, devices.machine_of(tf.distribute.get_strategy()))
+    here = devices.machine_of(tf.distribute.get_strategy(), of_machine)
+    entry = _entry(options, loaded, timed, here)
     terminal.status("")
     print(_report(task, timed, entry.cost))
 
@@ -151,8 +152,7 @@ def infer(options: Options) -> int:
         terminal.status("")
         batch_sizes.write(rows, f"{recipe.model}, {name} {precision}", output)
         print(batch_sizes.table(rows))
-    partial = f"only {len(examples)} of {total} examples were timed"
-    path, why_not = of_run.write(output, entry, (partial,) if len(examples) < total else ())
+    path, why_not = of_run.write(output, entry)
     print(of_run.outcome(task, path, why_not))
     return 0
 
@@ -175,9 +175,12 @@ def _runtime(options, loaded):
     return name, precision, runtimes.build(name, loaded.served, precision, options.threads)
 
 
-def _entry(options, recipe, timed, here):
+def _entry(options, loaded, timed, here):
+    recipe = loaded.recipe
     facts = {
         **timed.latencies.facts(),
+        "data": loaded.inputs.origin(loaded.splits).facts(),
+        "examples": timed.latencies.seconds.shape[1],
         "threads": timed.threads,
         "cpus": timed.cpus,
         "modelBytes": timed.model_bytes,
@@ -203,6 +206,8 @@ def _report(task: Task, timed: Timed, cost: float | None) -> str:
     ]
     if cost is not None:
         lines.append(f"${cost * 10_000:.4g} for 10,000 examples")
+    if not latencies.steady:
+        lines.append(f"calls were not steady yet after {latencies.warm_up} of them; run it again")
     if latencies.noisy:
         share = interval / mean
         lines.append(f"too noisy to tell: ± {share:.0%}; stop other programs, or add --passes")

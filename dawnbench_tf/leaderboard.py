@@ -4,7 +4,8 @@
     python -m dawnbench_tf.leaderboard RUN_DIR --dataset=CIFAR10 --top=5
     python -m dawnbench_tf.leaderboard RUN_DIR --html=DIR --plot=FILE.png
 
-Exit status: 0, or 1 for bad input.
+What the rules refuse is in no table, and listed below them with the reasons. Exit status: 0, or 1
+for bad input.
 """
 
 import csv
@@ -31,7 +32,9 @@ class Options:
     dataset: str = setting("", "show only this one's tables", choices=("", *RANKED))
     top: int = setting(10, "rows of each table", low=1)
     until: str = setting("", "only entries of this date or before, YYYY-MM-DD")
-    threshold: float | None = setting(None, "rank at this threshold of --dataset")
+    threshold: float | None = setting(
+        None, "rank at this threshold of --dataset, or of the runs given", above=0
+    )
     json: bool = setting(False, "print all tables as JSON")
     csv: bool = setting(False, "print all tables as CSV")
     html: str = setting("", "folder to write the tables to, as pages for a browser")
@@ -41,8 +44,6 @@ class Options:
 
     def __post_init__(self):
         check(self)
-        if self.threshold is not None and not self.dataset:
-            refuse("threshold", self.threshold, "needs --dataset, as each has its own metric")
 
 
 def text(table: Table, top: int) -> str:
@@ -71,10 +72,10 @@ def collect(folders: list[Path]) -> list[Result]:
     collected = results.published()
     published = {(result.dataset, result.phase, result.name) for result in collected}
     for folder in folders:
-        of_folder, problems = results.read_tree(folder)
+        of_folder, problems = results.read_tree(folder, misses=True)
         for line in problems:
-            print(f"left out: {line}", file=sys.stderr)
-        if not of_folder:
+            terminal.say(f"left out: {line}")
+        if not of_folder and not problems:
             why = "holds no entry; should hold DATASET/train/NAME.json or such"
             raise Refusal(f"{shown(folder)}: {why}")
         new = [r for r in of_folder if (r.dataset, r.phase, r.name) not in published]
@@ -85,15 +86,33 @@ def collect(folders: list[Path]) -> list[Result]:
 def chosen(
     collected: list[Result], dataset: str, until: str, threshold: float | None
 ) -> list[Result]:
-    """Those of a data set and time, at a threshold: an inference entry below it is left out."""
+    """Those of a data set and time, at a threshold if one is given."""
     wanted = [r for r in collected if dataset in ("", r.dataset) and r.date <= until]
-    if threshold is None:
-        return wanted
-    return [
-        results.at(result, threshold)
-        for result in wanted
-        if result.phase == "train" or result.score is None or result.score >= threshold
+    return wanted if threshold is None else [results.at(result, threshold) for result in wanted]
+
+
+def _dataset(options, collected):
+    """The data set that is shown: with a threshold, that of the runs given if none is named."""
+    dataset = options.dataset
+    if options.threshold is not None:
+        of_mine = {result.dataset for result in collected if result.mine}
+        if not dataset and len(of_mine) == 1:
+            dataset = of_mine.pop()
+        if not dataset:
+            refuse("threshold", options.threshold, "needs --dataset, as each has its own metric")
+        if options.threshold > RANKED[dataset].highest:
+            metric, highest = RANKED[dataset].metric, RANKED[dataset].highest
+            refuse("threshold", options.threshold, f"{metric} is at most {highest:g}")
+    return dataset
+
+
+def not_ranked(unranked: list[Result]) -> str:
+    """Your entries that are in no table, each with the reasons."""
+    lines = [
+        f"  your {row.name}, {row.dataset} {row.phase}: {'; '.join(row.reasons)}"
+        for row in unranked
     ]
+    return "\n".join(["not ranked", *lines])
 
 
 def main(arguments: list[str]) -> None:
@@ -102,27 +121,33 @@ def main(arguments: list[str]) -> None:
         options = flags.read(Options)
         until = _date(options.until)
         collected = collect([Path(name) for name in arguments])
-        ranked = chosen(collected, options.dataset, until, options.threshold)
-        rankings = tables.rank(ranked)
-        if not rankings:
+        dataset = _dataset(options, collected)
+        wanted = chosen(collected, dataset, until, options.threshold)
+        rankings = tables.rank(wanted)
+        unranked = [result for result in wanted if result.reasons and result.mine]
+        if not rankings and not unranked:
             raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
         if options.html:
             from dawnbench_tf.ranking import pages  # takes half a second, as do plots
 
-            print(pages.write(Path(options.html), rankings, ranked))
+            print(pages.write(Path(options.html), rankings, wanted))
         if options.plot:
             from dawnbench_tf.ranking import plots
 
-            plots.draw(ranked, Path(options.plot))
+            plots.draw(wanted, Path(options.plot))
             print(options.plot)
+        if options.json:
+            print(json.dumps(_plain(rankings, unranked), indent=1))
+        elif options.csv:
+            _write_csv(rankings, unranked)
+        elif not options.html and not options.plot:
+            parts = [text(table, options.top) for table in rankings]
+            print("\n\n".join([*parts, not_ranked(unranked)] if unranked else parts))
+        sys.stdout.flush()
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
-    if options.json:
-        print(json.dumps(_plain(rankings), indent=1, ensure_ascii=False))
-    elif options.csv:
-        _write_csv(rankings)
-    elif not options.html and not options.plot:
-        print("\n\n".join(text(table, options.top) for table in rankings))
+    except OSError as error:
+        terminal.exit_with(f"stdout can't be written ({error.strerror})", at_once=True)
 
 
 def _date(text):
@@ -137,8 +162,8 @@ def _facts(row):
     return {name: getattr(row, name) for name in (*results.columns(), "mine")}
 
 
-def _plain(rankings):
-    return [
+def _plain(rankings, unranked):
+    ranked = [
         {
             "dataset": table.dataset,
             "table": table.figure.name,
@@ -149,20 +174,38 @@ def _plain(rankings):
         }
         for table in rankings
     ]
+    datasets = dict.fromkeys(row.dataset for row in unranked)
+    return ranked + [
+        {
+            "dataset": dataset,
+            "table": "not ranked",
+            "rows": [
+                {**_facts(row), "reasons": list(row.reasons)}
+                for row in unranked
+                if row.dataset == dataset
+            ],
+        }
+        for dataset in datasets
+    ]
 
 
-def _write_csv(rankings):
+def _write_csv(rankings, unranked):
     writer = csv.writer(sys.stdout)
-    writer.writerow(["table", "rank", "figure", *results.columns(), "mine"])
+    writer.writerow(["table", "rank", "figure", *results.columns(), "mine", "reasons"])
     for table in rankings:
         for rank, row in enumerate(table.rows, 1):
             cells = map(_defused, _facts(row).values())
-            writer.writerow([table.figure.name, rank, table.figure.of(row), *cells])
+            writer.writerow([table.figure.name, rank, table.figure.of(row), *cells, ""])
+    for row in unranked:
+        cells = map(_defused, _facts(row).values())
+        writer.writerow(["not ranked", "", "", *cells, _defused("; ".join(row.reasons))])
 
 
 def _defused(cell):
     """Text that a spreadsheet would run as a formula, made plain."""
-    return f"'{cell}" if isinstance(cell, str) and cell.lstrip()[:1] in tuple("=+-@") else cell
+    if isinstance(cell, str) and cell.lstrip()[:1] in ("=", "+", "-", "@", "|", "%"):
+        return f"'{cell}"
+    return cell
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Where and on what a recipe runs, and who says so: dataclasses that commands make flags of."""
 
+import re
 from dataclasses import dataclass
 
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, setting
 
 ANONYMOUS = "anonymous"
+LONGEST = 200  # characters of a text in an entry
 
 
 @dataclass(frozen=True)
@@ -19,11 +21,18 @@ class Credits:
         "", "hardware in the entry's file name; default: made from what is found"
     )
     cost_per_hour: float | None = setting(
-        None, "on-demand price of the hardware, USD per hour", low=0
+        None, "on-demand price of the hardware, USD per hour", above=0
     )
 
     def __post_init__(self):
         check(self)
+        if self.author_email and not re.fullmatch(r"[^\s@]+@[^\s@]+", self.author_email):
+            refuse("author_email", self.author_email, "should be an address: NAME@HOST")
+        for name in ("author", "author_email", "hardware", "hardware_tag"):
+            text = getattr(self, name)
+            if len(text) > LONGEST or not text.isprintable():
+                right = f"should be text on one line, of {LONGEST} characters at most"
+                refuse(name, ascii(text)[1:-1], right)
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,9 @@ class RunOptions:
     )
     steps_per_execution: int = setting(
         10, "steps in one call into TensorFlow; evaluations and Ctrl-C wait for its end", low=1
+    )
+    max_steps: int = setting(
+        0, "train only so many steps and say how fast they are: no run, no entry; 0: all", low=0
     )
     deterministic: bool = setting(
         False, "ask TensorFlow for deterministic kernels (slower on GPUs)"

@@ -54,13 +54,16 @@ class Recipe:
         high=2**31 - 1,
     )
     optimizer: str = setting("sgd", "optimizer", choices=("sgd", "adam", "adadelta"))
-    learning_rate: float = setting(0.1, "learning rate that the schedule scales", low=0)
+    learning_rate: float = setting(0.1, "learning rate that the schedule scales", above=0)
     scale_learning_rate_from: int = setting(
         0,
         "linear scaling: multiply learning_rate by batch_size / this many examples; 0: don't",
         low=0,
     )
     momentum: float = setting(0.9, "momentum of sgd", low=0, high=1)
+    epsilon: float = setting(
+        1e-7, "added to the root of squared gradients' mean, in adam and adadelta", above=0
+    )
     nesterov: bool = setting(False, "Nesterov momentum in sgd")
     schedule: str = setting(
         "constant",
@@ -77,8 +80,14 @@ class Recipe:
     )
     weight_decay: float = setting(
         0.0,
-        "L2: adds this x (sum of squares) / 2 of all convolution and dense kernels to the loss",
+        "L2: adds this x (sum of squares) / 2 of the weights that decay to the loss",
         low=0,
+    )
+    decays: str = setting(
+        "kernels",
+        "which weights decay: kernels, those of convolutions and dense layers; all, BN's scales "
+        "and shifts and biases too, as PyTorch's weight_decay has it",
+        choices=("kernels", "all"),
     )
     average: float = setting(
         0.0,
@@ -115,7 +124,8 @@ class Recipe:
     bucket_boundaries: tuple[int, ...] = setting(
         (),
         "questions come in batches with passages of like length, filled up to these numbers of "
-        "words, comma-separated; longer ones than the last are left out of training",
+        "words, comma-separated; in training longer ones than the last are cut there, and "
+        "questions whose answer lies beyond are left out",
         low=1,
     )
     synthetic: bool = setting(False, "generated examples in place of the data set: never an entry")
@@ -167,6 +177,8 @@ class Recipe:
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()
         }
+        if fields.get("optimizer") == "adadelta":
+            fields.setdefault("epsilon", 1e-6)  # 0.1.0's own
         return cls(**fields)
 
 
@@ -198,6 +210,8 @@ def _check_schedule(recipe):
         "linear": (0 < len(factors) == len(epochs), "takes a factor for each of schedule_epochs"),
         "cosine": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
     }[recipe.schedule]
+    if factors and not any(factors):
+        refuse("schedule_factors", ",".join(map(str, factors)), "one of them should be over 0")
     if not fits:
         counts = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
         refuse("schedule", recipe.schedule, f"{rule}; found {counts}")

@@ -9,9 +9,10 @@ class Refusal(ValueError):
 
 def refuse(name: str, value: object, right: str) -> NoReturn:
     """Raises the Refusal of one setting, in the form that names its flag: `--name=value: right`."""
-    raise Refusal(f"--{name}={value}: {right}")
+    raise Refusal(f"--{name}={one_line(value)}: {right}")
 
 
-def one_line(error: Exception | str, most: int = 200) -> str:
-    """What an error says, on one line of `most` characters at most."""
-    return " ".join(str(error).split())[:most]
+def one_line(error: object, most: int = 200) -> str:
+    """What an error or a value says, on one line of `most` characters at most."""
+    line = " ".join(str(error)[: 20 * most].split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."

@@ -6,17 +6,19 @@
 
 A run that missed its threshold is read like any other; its entry is under
 `not_an_entry/TASK/train/`. `training/checkpoints.py` writes these files, and checkpoints beside
-them. Plain Python.
+them: each knows its own checksum, so what is damaged is not taken for a result. Plain Python.
 """
 
-import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dawnbench_tf import files
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
+REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 
 
 class Run(NamedTuple):
@@ -52,45 +54,89 @@ def read(folder: Path) -> Run:
     return Run(
         recipe,
         _read_rows(rows, recipe.task_row.metric) if rows.exists() else [],
-        read_json(clock) if clock.exists() else {},
+        read_clock(clock) if clock.exists() else {},
     )
 
 
 def recipe_of(folder: Path) -> Recipe:
     """The recipe that a run's folder belongs to. Raises Refusal if it is no run's folder."""
+    return owner_of(folder)[0]
+
+
+def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
+    """The recipe that a run's folder belongs to, and the names of the fields that flags replaced.
+
+    The names are None in folders of versions that did not write them.
+
+    Raises:
+      Refusal: it is no run's folder, or its recipe is damaged.
+    """
     owner = folder / RECIPE
     if not owner.is_file():
         raise Refusal(f"{folder}: holds no {RECIPE}; should be the --output_dir of a training run")
+    values = files.read_json(owner)
+    replaced = values.pop(REPLACED, None)
     try:
-        recipe = Recipe.from_values(read_json(owner))
+        recipe = Recipe.from_values(values)
         recipe.task_row  # noqa: B018 - a task there is
-    except (TypeError, AttributeError, KeyError) as error:
+    except (TypeError, AttributeError, KeyError, Refusal) as error:
         raise Refusal(f"{owner}: is no recipe of this version ({one_line(error)})") from None
-    return recipe
+    if replaced is not None and not _are_fields(replaced, values):
+        raise Refusal(f"{owner}: {REPLACED} should be a list of the recipe's fields")
+    return recipe, replaced
 
 
-def read_json(path: Path) -> Any:
-    """A JSON file of a run's folder. Raises Refusal if it can't be read."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Refusal(
-            f"{path}: can't be read ({error}); restore it or name another --output_dir"
-        ) from None
+def _are_fields(names, values):
+    return isinstance(names, list) and all(isinstance(n, str) and n in values for n in names)
+
+
+def read_clock(path: Path) -> dict[str, float]:
+    """Seconds by part of a run's clock. Raises Refusal if they can't be read, or are none."""
+    parts = files.read_json(path)
+    if not are_seconds(parts):
+        raise Refusal(f"{path}: should hold seconds by part of the clock")
+    return parts
+
+
+def are_seconds(parts: Any) -> bool:
+    """Whether a value out of a JSON file can be the parts of a clock."""
+    return isinstance(parts, dict) and all(is_figure(s) and s >= 0 for s in parts.values())
+
+
+def are_rows(rows: Any, metric: str) -> bool:
+    """Whether a value out of a JSON file can be a run's rows: numbers by column."""
+    columns = {"epoch", "hours", metric}
+    return isinstance(rows, list) and all(
+        isinstance(row, dict) and columns <= set(row) and all(map(is_figure, row.values()))
+        for row in rows
+    )
+
+
+def is_figure(value: Any) -> bool:
+    """Whether a value out of a JSON file is a finite number."""
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**63
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _read_rows(path, metric):
     """The rows that are whole: the last one may have been cut off by a crash."""
     try:
+        if not path.is_file():
+            raise ValueError("is no file")
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError) as error:
         raise Refusal(f"{path}: can't be read ({one_line(error)})") from None
     columns, rows = lines[0].split("\t"), []
-    if metric not in columns and len(lines) > 1:
-        raise Refusal(f"{path}:1: should have a column {metric}; found {' '.join(columns)[:100]}")
+    if not {metric, "hours", "epoch"} <= set(columns) and len(lines) > 1:
+        names = one_line(" ".join(columns), 100)
+        raise Refusal(f"{path}:1: should have columns epoch, hours and {metric}; has {names!r}")
     for number, line in enumerate(lines[1:-1], 2):
         try:
-            rows.append(dict(zip(columns, map(float, line.split("\t")), strict=True)))
+            row = dict(zip(columns, map(float, line.split("\t")), strict=True))
         except ValueError:
-            raise Refusal(f"{path}:{number}: should be {len(columns)} numbers") from None
+            row = {}
+        if not row or not all(map(math.isfinite, row.values())):
+            raise Refusal(f"{path}:{number}: should be {len(columns)} numbers")
+        rows.append(row)
     return rows

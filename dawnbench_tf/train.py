@@ -10,6 +10,7 @@ import shlex
 import signal
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +36,10 @@ class Options:
 
 
 def main(_: list[str]) -> int:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    terminal.hold_standard_streams()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _interrupt)
     command = ["python", "-m", "dawnbench_tf.train", *sys.argv[1:]]
     try:
         options = flags.read(Options)
@@ -44,18 +47,20 @@ def main(_: list[str]) -> int:
             terminal.end_quietly()
             print(recipes.table())
             return 0
-        recipe = recipes.get(options.recipe, **flags.replacements(Recipe))
+        replaced = flags.replacements(Recipe)
+        recipe = recipes.get(options.recipe, **replaced)
         folder = options.run.output_dir
         if not folder:
             folder = f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
             command.append(f"--output_dir={folder}")
-        return train(recipe, options.run, Path(folder))
+        return train(recipe, options.run, Path(folder), replaced)
     except Refusal as refusal:
-        terminal.exit_with(str(refusal))
+        terminal.exit_with(str(refusal), at_once="tensorflow" in sys.modules)
     except KeyboardInterrupt as interrupt:
         signal.setitimer(signal.ITIMER_REAL, 0)
         number = interrupt.args[0] if interrupt.args else signal.SIGINT
-        terminal.exit_with(f"interrupted; to continue: {shlex.join(command)}", 128 + number)
+        line = f"interrupted; to continue: {shlex.join(command)}"
+        terminal.exit_with(line, 128 + number, at_once="tensorflow" in sys.modules)
 
 
 def _interrupt(number, frame):
@@ -65,9 +70,16 @@ def _interrupt(number, frame):
     raise KeyboardInterrupt(number)
 
 
-def train(recipe: Recipe, run: RunOptions, output: Path) -> int:
-    """Trains `recipe` the way `run` says, in folder `output`. Returns the exit status."""
+def train(
+    recipe: Recipe, run: RunOptions, output: Path, replaced: Collection[str] | None = None
+) -> int:
+    """Trains `recipe` the way `run` says, in folder `output`. Returns the exit status.
+
+    `replaced` names the fields of the recipe that differ from the library's row by the user's wish;
+    None: each may. A run that began with another row goes on with that one, except for these.
+    """
     clock = Clock()  # from here every second belongs to one named part
+    terminal.status("importing TensorFlow")
     with clock.part("import"), tensorflow_env.importing():  # recorded, not counted
         from dawnbench_tf import tta
         from dawnbench_tf.data import inputs
@@ -78,70 +90,86 @@ def train(recipe: Recipe, run: RunOptions, output: Path) -> int:
             evaluation,
             fitting,
             progress,
+            pulse,
             strategies,
+            trial,
         )
 
+    if run.max_steps:
+        return trial.run(recipe, run)
     with clock.part("build"):
         strategy = strategies.build(run)  # before anything else touches a device
-        strategies.check(strategy, run, recipe)
     chief = strategies.is_chief(strategy)
-    folder = checkpoints.claim(output, recipe, writer=chief)
-    with clock.part("load"):
-        splits = inputs.load(recipe, run.data_dir, run.download)
+    folder = checkpoints.claim(output, recipe, writer=chief, replaced=replaced)
+    recipe = folder.recipe
+    newest = folder.newest()
+    recorded = folder.recorded(newest)  # seconds of earlier processes
+    clock.carry_on(recorded)
     task, placement = recipe.task_row, inputs.Placement(strategy, run.data_format)
     of_task = inputs.of(task)
-    if chief:
-        of_task.save(splits, output)  # what inference needs besides recipe and weights
-    with clock.part("build"):
-        model = fitting.build(recipe, splits, placement, run.steps_per_execution)
+    finished = newest is not None and checkpoints.is_finished(newest, recipe)
+    beats = [checkpoints.beat(folder, clock)] if chief and not finished else []
+    with pulse.beating(*beats):  # whatever ends it: no second is forgotten
+        with folder.given_back_if_refused():
+            strategies.check(strategy, run, recipe)
+            terminal.status("loading the data")
+            with clock.part("load"):
+                splits = inputs.load(recipe, run.data_dir, run.download)
+            if chief:
+                of_task.save(splits, output)  # what inference needs besides recipe and weights
+            terminal.status("building the model")
+            with clock.part("build"):
+                model = fitting.build(recipe, splits, placement, run.steps_per_execution)
 
-    evaluate = evaluation.Evaluator(recipe, model, splits, placement)
-    timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
-        recipe.goal,
-        task.metric,
-        evaluate=evaluate,
-        every=recipe.eval_every,
-        clock=clock,
-        log=folder.rows if chief else None,
-        step_examples=recipe.batch_size,
-        cost_per_hour=run.credits.cost_per_hour,
-    )
-    saver = checkpoints.Saver(folder, model, timer)  # weights, optimizer, rows, clock: one rename
-    callbacks = [timer, saver]  # order matters: row, then save, then show
-    if chief:
-        callbacks.append(progress.Line(timer, recipe.epochs))
-    if chief and (run.tensorboard or run.profile_steps):
-        callbacks.append(fitting.tensorboard(output, run.profile_steps))
+        evaluate = evaluation.Evaluator(recipe, model, splits, placement)
+        timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
+            recipe.goal,
+            task.metric,
+            evaluate=evaluate,
+            every=recipe.eval_every,
+            clock=clock,
+            log=folder.rows if chief else None,
+            step_examples=recipe.batch_size,
+            cost_per_hour=run.credits.cost_per_hour,
+        )
+        saver = checkpoints.Saver(folder, model, timer)  # weights, rows, clock: one rename
+        epochs_done = saver.restore(newest)
+        fitting.check_agreement(strategy, epochs_done)
+        callbacks = [timer, saver]  # order matters: row, then save, then show
+        machine, ticks = devices.machine_of(strategy), []
+        steps = of_task.steps(splits, recipe)
+        if chief:
+            terminal.status("")
+            terminal.say(progress.summary(recipe, model, splits, machine.hardware))
+            terminal.say(progress.begins(folder, newest, recorded))
+            line = progress.Line(timer, recipe.epochs, steps)
+            callbacks, ticks = [*callbacks, line], [line.tick]
+        if chief and (run.tensorboard or run.profile_steps):
+            callbacks.append(fitting.tensorboard(output, run.profile_steps))
 
-    epochs_done = saver.restore()
-    fitting.check_agreement(strategy, epochs_done)
-    finished = timer.reached or epochs_done >= recipe.epochs  # by an earlier process
-    if not finished:
-        try:
-            with fitting.refusing(recipe, output), clock.part("train"):
+        if not finished:
+            with fitting.refusing(recipe, output), pulse.beating(*ticks), clock.part("train"):
                 model.fit(
                     of_task.train(splits, recipe, placement, epochs_done),
                     initial_epoch=epochs_done,
                     epochs=recipe.epochs,
-                    steps_per_epoch=of_task.steps(splits, recipe),
+                    steps_per_epoch=steps,
                     verbose=0,
                     callbacks=callbacks,
                 )
-        finally:
-            saver.beat()  # whatever ended it: no second is forgotten
     status = 0 if timer.reached else 3
     if not chief:
         return status
 
     # A process that finds the run finished is no part of it: the clock is that of the run.
-    result = Run(recipe, timer.rows, saver.recorded if finished else clock.parts())
-    machine = devices.machine_of(strategy)
-    entry = of_run.training(result, run, machine, timer.examples_per_second)
+    result = Run(recipe, timer.rows, recorded if finished else clock.parts())
+    data = of_task.origin(splits).facts()
+    entry = of_run.training(result, run, machine, timer.examples_per_second, data)
     path, why_not = of_run.write(output, entry)
     evaluate.save(output)
     curve.draw(result, entry.hardware, output / "accuracy.png")
-    print(of_run.summary(result, run.credits.cost_per_hour))
-    print(of_run.outcome(task, path, why_not))
+    terminal.say(of_run.summary(result, run.credits.cost_per_hour), sys.stdout)
+    terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
     return status
 
 

@@ -10,12 +10,16 @@ It works in anybody's `fit`:
 import math
 import os
 from collections.abc import Callable
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
+
+_FRACTIONS = ("accuracy", "acc", "auc", "precision", "recall", "f1_score")  # Keras's, in 0..1
 
 
 class TimeToAccuracy(tf.keras.callbacks.Callback):
@@ -35,7 +39,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         the end of an execution (`steps_per_execution`).
       mode: "max" if more is better, "min" if less is.
       clock: the Clock to run on, if loading and building should count; else one of its own.
-      log: path of a TSV, written row by row; None writes none.
+      log: path of a TSV, written row by row; an earlier run's is kept as NAME.1.tsv and so on.
+        None writes none.
       step_examples: examples in a step, for examples per second; None leaves them out.
       cost_per_hour: USD; with it `cost()` is known.
 
@@ -63,6 +68,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if not every > 0 or (evaluate is None and every != int(every)):
             raise ValueError(
                 f"`every` should be over 0, and whole without `evaluate`. Received: every={every}"
+            )
+        if evaluate is None and mode == "max" and threshold > 1 and _is_fraction(metric):
+            raise ValueError(
+                f"`threshold` should be at most 1: Keras's {metric} is a fraction. "
+                f"Received: threshold={threshold}"
             )
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
         self.clock = Clock() if clock is None else clock
@@ -114,7 +124,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         """Carries on from `state()`; the log is written again from its rows."""
         self.rows, self.step = list(state["rows"]), state["step"]
         self._evaluated_at = self.step
-        self._write_log(only_last=False)
+        if self._log is not None and (self.rows or os.path.exists(self._log)):
+            self._write_log(self._log, only_last=False)
 
     # What Keras calls.
 
@@ -136,6 +147,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if self.clock.switch("train") == "compile":  # logs are on the host: the execution has ended
             self._speed_from = self.step, self._train_seconds()
         self._check_loss(logs, first)
+        self._measure_speed()
         if self._fractional and self._crossed():
             self._add_row(self._values(logs))
 
@@ -187,9 +199,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _add_row(self, values):
         self._evaluated_at = self.step
-        self._measure_speed()
         self.rows.append({"epoch": self.epoch, "hours": self.clock.hours(), **values})
-        self._write_log(only_last=len(self.rows) > 1)
+        if self._log is not None:
+            if len(self.rows) == 1:
+                _keep_earlier(Path(self._log))
+            self._write_log(self._log, only_last=len(self.rows) > 1)
         if self.reached:
             self.model.stop_training = True
 
@@ -203,11 +217,21 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             if self.step > step and spent > 0:
                 self.examples_per_second = (self.step - step) * self.step_examples / spent
 
-    def _write_log(self, only_last):
-        if self._log is None:
-            return
-        with open(self._log, "a" if only_last else "w", encoding="utf-8") as file:
+    def _write_log(self, log, only_last):
+        with open(log, "a" if only_last else "w", encoding="utf-8") as file:
             if not only_last and self.rows:
                 file.write("\t".join(self.rows[0]) + "\n")
             for row in self.rows[-1:] if only_last else self.rows:
                 file.write("\t".join(map(str, row.values())) + "\n")
+
+
+def _is_fraction(metric):
+    name = metric.removeprefix("val_")
+    return any(name == word or name.endswith(f"_{word}") for word in _FRACTIONS)
+
+
+def _keep_earlier(log):
+    """Renames the log of an earlier run, which this one's would replace."""
+    if log.is_file() and log.stat().st_size:
+        names = (log.with_name(f"{log.stem}.{number}{log.suffix}") for number in count(1))
+        log.rename(next(name for name in names if not name.exists()))

@@ -26,12 +26,14 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Variant:
-    """The catalogue row of a variant. Raises ValueError, with the nearest name."""
+    """The catalogue row of a variant. Raises ValueError, with names that are like it."""
     if name not in VARIANTS:
-        near = get_close_matches(name, VARIANTS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(VARIANTS)}"
+        text = str(name)[:100]
+        near = [known for known in VARIANTS if known.startswith(f"{text}_")]
+        near = near or get_close_matches(text, VARIANTS, n=1)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "names() lists them."
         raise ValueError(
-            f"`name` should be a model of the catalogue; {hint} Received: name={name!r}"
+            f"`name` should be a model of the catalogue; {hint} Received: name={text!r}"
         )
     return VARIANTS[name]
 

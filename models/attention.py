@@ -119,7 +119,9 @@ class BidirectionalAttention(tf.keras.layers.Layer):
     def build(self, input_shape):
         """Makes w, in its three parts, and b."""
         width = input_shape[0][-1]
-        self.parts = self.add_weight(name="w", shape=(3, width), initializer="glorot_uniform")
+        limit = (6 / (3 * width + 1)) ** 0.5  # Glorot's, of the vector that the parts make up
+        start = tf.keras.initializers.RandomUniform(-limit, limit)
+        self.parts = self.add_weight(name="w", shape=(3, width), initializer=start)
         self.bias = self.add_weight(name="b", shape=(), initializer="zeros")
         self.built = True
 

@@ -121,9 +121,13 @@ _ROWS = (
     ),
     *_rows(
         "cifar_resnets",
+        _HE15,
+        (("resnet8_v1_proj", {"depth": 8}, 78_042, 12_501_632),),
+    ),
+    *_rows(
+        "cifar_resnets",
         _TORCH_SEEDS,
         (
-            ("resnet8_v1_proj", {"depth": 8}, 78_042, 12_501_632),
             ("resnet20_v1_proj", {"depth": 20}, 272_474, 40_813_184),
             ("resnet32_v1_proj", {"depth": 32}, 466_906, 69_124_736),
             ("resnet44_v1_proj", {"depth": 44}, 661_338, 97_436_288),

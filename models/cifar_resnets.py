@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from . import blocks, factories
 from .factories import Layers
-from .networks import Arguments, Family
+from .networks import Arguments, Family, classifier
 
 PREACTIVATION = (None, "first", "widening")
 
@@ -85,6 +85,12 @@ def _plan(depth, block, strided):
     return blocks.three_stages(widths, units), unit
 
 
+def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:
+    if args.get("preactivation") == "first":  # the TensorFlow seeds: uniform_unit_scaling
+        make = make._replace(dense=partial(make.dense, kernel_scale=1.0))
+    return classifier(x, num_classes, make, args)
+
+
 def _describe(args: Arguments) -> tuple[str, str, str]:
     block = args.get("block", "basic")
     if block == "bottleneck":
@@ -102,4 +108,5 @@ FAMILY = Family(
     body,
     smallest=lambda args: {"depth": 11 if args.get("block") == "bottleneck" else 8},
     describe=_describe,
+    head=_head,
 )

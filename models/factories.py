@@ -28,7 +28,7 @@ class Layers(NamedTuple):
     pad_channels: Callable  # (channels)
     global_average: Callable  # (name=None)
     global_max: Callable  # (name=None)
-    dense: Callable  # (units)
+    dense: Callable  # (units, use_bias=True, kernel_scale=1 / 3)
     to_float32: Callable  # (scale=1.0, name=None)
     stochastic: Callable  # (branch, survival)
     whitening: Callable  # (name=None)
@@ -115,6 +115,17 @@ def _padded(layer, padding, layout, size, strides):
     return lambda x: inner(pad(x))
 
 
-def _dense(units, use_bias=True, **kwargs):
-    initializer = tf.keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
-    return tf.keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=initializer, **kwargs)
+def _dense(units, use_bias=True, kernel_scale=1 / 3, **kwargs):
+    """A dense layer that starts as PyTorch's: weights and biases uniform, to 1 / sqrt(fan-in).
+
+    With another `kernel_scale`, a uniform kernel's variance times fan-in, biases start at 0.
+    """
+    kernel = tf.keras.initializers.VarianceScaling(kernel_scale, "fan_in", "uniform")
+
+    def apply(x):
+        limit = x.shape[-1] ** -0.5 if kernel_scale == 1 / 3 else 0.0
+        bias = tf.keras.initializers.RandomUniform(-limit, limit) if limit else "zeros"
+        starts = {"kernel_initializer": kernel, "bias_initializer": bias}
+        return tf.keras.layers.Dense(units, use_bias=use_bias, **starts, **kwargs)(x)
+
+    return apply

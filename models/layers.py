@@ -136,13 +136,17 @@ class Whitening(tf.keras.layers.Layer):
     """A frozen convolution that decorrelates the pixels of each patch and scales them to 1.
 
     Its filters are the eigenvectors of the covariance of the patches of `adapt`'s images, each
-    divided by the root of its eigenvalue + `epsilon` (Page 2019). Before `adapt` they pick out
-    the patch's pixels as they are.
+    divided by the root of its eigenvalue + `epsilon` (Page 2019). Before `adapt`, or the weights
+    of a model that was adapted, they pick out the patch's pixels as they are: training refuses to
+    begin with these.
 
     Args:
       patch: side of the patches, in pixels, odd.
       epsilon: added to the eigenvalues.
       axis: of the channels.
+
+    Raises:
+      ValueError: it is called in training before `adapt`.
     """
 
     def __init__(self, patch=3, epsilon=1e-2, axis=-1, **kwargs):
@@ -173,7 +177,20 @@ class Whitening(tf.keras.layers.Layer):
         filters = vectors / np.sqrt(values + self.epsilon)
         self.kernel.assign(filters.reshape(self.kernel.shape))
 
-    def call(self, inputs):
+    def _check_adapted(self):
+        """Refuses filters that are still those of `build`; looked at once, when `fit` traces."""
+        with tf.init_scope():
+            kernel = tf.convert_to_tensor(self.kernel)
+            size = kernel.shape[-1]
+            if tf.reduce_all(tf.reshape(kernel, [size, size]) == tf.eye(size, dtype=kernel.dtype)):
+                raise ValueError(
+                    f"`{self.name}` should have the training images' statistics before training; "
+                    "call adapt(images). Received: filters as they were built"
+                )
+
+    def call(self, inputs, training=False):
+        if training:
+            self._check_adapted()
         layout = "NHWC" if self.axis == -1 else "NCHW"
         kernel = tf.cast(self.kernel, inputs.dtype)
         return tf.nn.conv2d(inputs, kernel, 1, "SAME", data_format=layout)

@@ -74,15 +74,17 @@ def body(
         return keras.Dropout(dropout, dtype=dtype)(x)
 
     masks = [IsWord(dtype=dtype)(ids) for ids in (context, question)]
-    phrase = _bilstm(hidden, dtype)  # shared; dropout in front of it on the question's side only
+    phrase = _bilstm(
+        hidden, character_filters + VECTOR_WIDTH, dtype
+    )  # shared; dropout in front of it on the question's side only
     h = phrase(embed(context, context_characters), mask=masks[0])  # (batch, context, 2 hidden)
     u = phrase(drop(embed(question, question_characters)), mask=masks[1])  # (.., question, ..)
     g = BidirectionalAttention(dtype=dtype)([h, u, *masks])  # (batch, context, 8 hidden)
-    m = _bilstm(hidden, dtype)(drop(g), mask=masks[0])
-    m = _bilstm(hidden, dtype)(drop(m), mask=masks[0])
+    m = _bilstm(hidden, 8 * hidden, dtype)(drop(g), mask=masks[0])
+    m = _bilstm(hidden, 2 * hidden, dtype)(drop(m), mask=masks[0])
     start = keras.Dense(1, dtype=dtype)(drop(join([m, g])))  # (batch, context, 1)
     soft = Weighted(dtype=dtype)([start, m, masks[0]])  # where the answer may start: (.., 4 hidden)
-    m = _bilstm(hidden, dtype)(drop(join([g, m, soft])), mask=masks[0])
+    m = _bilstm(hidden, 14 * hidden, dtype)(drop(join([g, m, soft])), mask=masks[0])
     end = keras.Dense(1, dtype=dtype)(drop(join([m, g])))
     return SpanLogits(dtype="float32", name="logits")([start, end, masks[0]])
 
@@ -106,18 +108,35 @@ def _spelling(characters, filters, dropout, dtype):
     keras = tf.keras.layers
     ids = tf.keras.Input((None, CHARACTERS), dtype="int32")
     x = keras.Dropout(dropout, dtype=dtype)(Vectors(characters, 0, 8, dtype=dtype)(ids))
-    x = keras.Conv2D(filters, (1, 5), activation="relu", dtype=dtype)(x)
+    bias = _uniform(filters, filters)  # TensorFlow 1's default for any variable, biases too
+    x = keras.Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, dtype=dtype)(x)
     x = keras.MaxPooling2D((1, CHARACTERS - 4), dtype=dtype)(x)
     x = keras.Reshape((-1, filters), dtype=dtype)(x)
     return tf.keras.Model(ids, x, name="spelling")
 
 
-def _bilstm(hidden, dtype):
-    """Keras's own, in the form that cuDNN takes; measured as fast as anything else on CPUs."""
+def _bilstm(hidden, width, dtype):
+    """Keras's own, in the form that cuDNN takes; measured as fast as anything else on CPUs.
+
+    Its weights start as those of TensorFlow 1's BasicLSTMCell, which holds those of inputs (of some
+    width) and of states in one matrix, with one Glorot range. Both directions see one dropout mask
+    of their input, as Keras's layer takes one input; the seed drew one for each.
+    """
+    starts = [_uniform(width + hidden, 4 * hidden) for _ in range(2)]
     lstm = tf.keras.layers.LSTM(
-        hidden, return_sequences=True, recurrent_initializer="glorot_uniform", dtype=dtype
+        hidden,
+        return_sequences=True,
+        kernel_initializer=starts[0],
+        recurrent_initializer=starts[1],
+        dtype=dtype,
     )
     return tf.keras.layers.Bidirectional(lstm, dtype=dtype)
+
+
+def _uniform(fan_in, fan_out):
+    """Glorot's uniform initializer of a matrix of which the weights are a part."""
+    limit = (6 / (fan_in + fan_out)) ** 0.5
+    return tf.keras.initializers.RandomUniform(-limit, limit)
 
 
 def _describe(args: Arguments) -> tuple[str, str, str]:

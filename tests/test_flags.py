@@ -53,7 +53,7 @@ def test_help_shows_a_flag_for_every_setting(command):
         ),
         ("--model=resnet8", "--model=resnet8: "),
         ("--model=bidaf", "--model=bidaf: takes questions, and digits has images"),
-        ("--cost_per_hour=-1", "--cost_per_hour=-1.0: should be at least 0"),
+        ("--cost_per_hour=-1", "--cost_per_hour=-1.0: should be over 0"),
         ("--profile_steps=9,3", "--profile_steps=9,3: should be FIRST,LAST"),
         ("--threshold=101", "--threshold=101.0: top1Accuracy should be over 0, at most 100"),
     ],

@@ -37,9 +37,13 @@ def test_an_embedded_task_s_run_has_a_table_of_its_own(tmp_path):
 def test_one_s_own_is_ranked_among_the_published_at_another_threshold(tmp_path):
     write(tmp_path)
     done = json.loads(run(tmp_path, "--dataset=CIFAR10", "--threshold=94.5", "--json").stdout)
+    *done, others = done
     assert [len(table["rows"]) for table in done] == [9, 7, 7, 5]  # counted by hand
     assert all(row["score"] >= 94.5 for table in done for row in table["rows"])
-    assert not any(row["mine"] for table in done for row in table["rows"])  # its best is 94
+    assert not any(row["mine"] for table in done for row in table["rows"])
+    (row,) = others["rows"]
+    assert others["table"] == "not ranked" and row["mine"]
+    assert row["reasons"] == ["top1Accuracy never reached 94.5; its best is 94"]
 
 
 def test_until_threshold_and_csv(tmp_path):

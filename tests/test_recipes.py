@@ -20,8 +20,10 @@ PUBLISHED = Path(__file__).parent / "fixtures/published"
         ({"batch_size": 0}, "--batch_size=0: should be at least 1"),
         ({"batch_size": 1298}, "--batch_size=1298: should be at most digits's 1297 examples"),
         ({"epochs": -1}, "--epochs=-1: should be at least 1"),
-        ({"learning_rate": float("nan")}, "--learning_rate=nan: should be at least 0"),
+        ({"learning_rate": float("nan")}, "--learning_rate=nan: should be a finite number"),
         ({"threshold": 100.5}, "--threshold=100.5: top1Accuracy should be over 0, at most 100"),
+        ({"learning_rate": 0.0}, "--learning_rate=0.0: should be over 0"),
+        ({"schedule_factors": (0, 0, 0)}, "--schedule_factors=0,0,0: one of them should be over 0"),
         ({"threshold": 0}, "--threshold=0: top1Accuracy should be over 0, at most 100"),
         ({"optimizer": "lamb"}, "--optimizer=lamb: should be one of sgd, adam"),
         ({"schedule_epochs": (2, 1, 3)}, "--schedule_epochs=2,1,3: should rise"),
@@ -45,7 +47,7 @@ def test_an_unknown_recipe_is_answered_with_the_nearest():
 def test_evidence_is_what_the_published_files_say():
     items = [(row, item) for row in recipes.rows().values() for item in row.evidence]
     published = [(row, item) for row, item in items if isinstance(item, Published)]
-    assert len(published) == 3
+    assert len(published) == 5
     for recipe, item in published:
         path = PUBLISHED / Path(item.entry).name
         task = recipe.task_row

@@ -14,6 +14,7 @@ class Sample:
     kind: str = setting("a", "a kind", choices=("a", "b"))
     sizes: tuple[float, ...] = setting((), "sizes", low=0)
     maybe: float | None = setting(None, "perhaps", low=0)
+    rate: float = setting(1.0, "a rate", above=0)
     free: int = 0
 
 
@@ -29,7 +30,12 @@ def test_what_is_within_bounds_passes(good):
     [
         ({"size": 0}, "--size=0: should be at least 1"),
         ({"size": 5}, "--size=5: should be at most 4"),
-        ({"size": float("nan")}, "--size=nan: should be at least 1"),
+        ({"size": float("nan")}, "--size=nan: should be a whole number"),
+        ({"size": True}, "--size=True: should be a whole number"),
+        ({"kind": None}, "--kind=None: should be text"),
+        ({"sizes": [1.0]}, "--sizes=[1.0]: should be a list of floats"),
+        ({"maybe": float("inf")}, "--maybe=inf: should be a finite number"),
+        ({"rate": 0.0}, "--rate=0.0: should be over 0"),
         ({"kind": "c"}, "--kind=c: should be one of a, b"),
         ({"sizes": (1.0, -1.0)}, "--sizes=-1.0: should be at least 0"),
         ({"maybe": -1}, "--maybe=-1: should be at least 0"),

@@ -1,24 +1,48 @@
-"""Reading files that strangers made: members of a .tar.gz or a folder, and pickles, without trust.
+"""Reading archives that strangers made: members of a tar file or a folder, held to their checksums.
 
-Archives are read in place: nothing is ever extracted, so nothing can land outside a folder.
+Archives are read in place: nothing is ever extracted, so nothing can land outside a folder. They
+are read to their end, where gzip, bzip2 and xz keep the checksum of their content, and no more is
+read into memory than a published file can hold.
 """
 
-import io
-import pickle
+import bz2
+import gzip
+import hashlib
+import lzma
 import tarfile
 import zlib
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, one_line
 
 LARGEST_MEMBER = 64 * 2**20  # bytes; CIFAR-10's largest file is 31 MB
+LARGEST_CONTENT = 1 << 30  # bytes of all members
+LARGEST_READ = 1 << 20  # bytes at once; only headers that are none of these are longer
+_FORMS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
+_DAMAGES = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError)
+
+
+def is_published(path: Path, checksums: Mapping[str, str]) -> bool:
+    """Whether a file is, to the bit, one of those published.
+
+    Args:
+      path: of the file, of any name.
+      checksums: SHA-256 by name, of each.
+    """
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() in checksums.values()
 
 
 def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
     """Reads files by their base names from a folder or a tar archive.
 
     Args:
-      path: the folder, or the archive (.tar, .tar.gz).
+      path: the folder, or the archive (.tar, .tar.gz, .tar.bz2, .tar.xz).
       names: base names wanted.
 
     Returns:
@@ -29,8 +53,11 @@ def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
     """
     try:
         members = _from_folder(path, names) if path.is_dir() else _from_tar(path, names)
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise Refusal(f"{path}: damaged or truncated ({error}); fetch it again") from None
+    except Refusal:
+        raise
+    except _DAMAGES as error:
+        why = one_line(error, 100)
+        raise Refusal(f"{path}: damaged or truncated ({why}); fetch it again") from None
     missing = [name for name in names if name not in members]
     if missing:
         raise Refusal(f"{path}: should hold {', '.join(names)}; {missing[0]} is missing")
@@ -44,13 +71,50 @@ def _from_folder(path, names):
 
 def _from_tar(path, names):
     members = {}
-    with tarfile.open(path) as archive:
-        for member in archive:
-            name = member.name.rsplit("/", 1)[-1]
-            is_file = member.isfile()  # links are not followed: they may point anywhere
-            if is_file and name in names and (content := archive.extractfile(member)):
-                members[name] = _capped(f"{path}:{name}", member.size, content.read)
+    with open(path, "rb") as raw:
+        content = _Bounded(path, _opened(raw))
+        with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
+            for member in archive:
+                name = member.name.rsplit("/", 1)[-1]
+                is_file = member.isfile()  # links are not followed: they may point anywhere
+                if is_file and name in names and (file := archive.extractfile(member)):
+                    members[name] = _capped(f"{path}:{name}", member.size, partial(_whole, file))
+        while content.read(LARGEST_READ):  # to the end: the checksum is there
+            pass
     return members
+
+
+def _whole(file):
+    """A file's content, in pieces that `_Bounded` gives."""
+    return b"".join(iter(partial(file.read, LARGEST_READ), b""))
+
+
+def _opened(raw: BinaryIO) -> Any:
+    start = raw.read(6)
+    raw.seek(0)
+    return next((form(raw) for magic, form in _FORMS if start.startswith(magic)), raw)
+
+
+class _Bounded:
+    """A file that gives no more than a published archive holds, however it was compressed."""
+
+    def __init__(self, path: Path, file: Any):
+        self._path, self._file = path, file
+        self.tell = file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes. Raises Refusal if too many are asked for, at once or in all."""
+        self._check(0 <= size <= LARGEST_READ and self._file.tell() <= LARGEST_CONTENT)
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Goes to a place. Raises Refusal if it is past all that may be there."""
+        self._check(whence == 0 and offset <= LARGEST_CONTENT)
+        return self._file.seek(offset)
+
+    def _check(self, is_within):
+        if not is_within:
+            raise Refusal(f"{self._path}: holds more than the published file can; fetch it again")
 
 
 def _capped(where, size, read):
@@ -59,33 +123,3 @@ def _capped(where, size, read):
             f"{where}: {size} bytes, should be at most {LARGEST_MEMBER}; not the published file"
         )
     return read()
-
-
-class _ArraysOnly(pickle.Unpickler):
-    """Loads dicts, lists, strings, numbers and NumPy arrays; any other global is refused."""
-
-    ALLOWED = {
-        ("numpy.core.multiarray", "_reconstruct"),
-        ("numpy._core.multiarray", "_reconstruct"),
-        ("numpy", "ndarray"),
-        ("numpy", "dtype"),
-        ("_codecs", "encode"),  # how Python 3 writes bytes in protocols 0 to 2
-    }
-
-    def find_class(self, module, name):
-        if (module, name) not in self.ALLOWED:
-            raise pickle.UnpicklingError(f"it would run {module}.{name}")
-        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
-
-
-def unpickle_arrays(where: str, content: bytes) -> dict:
-    """Unpickles a dict of arrays and plain values; runs nothing else. Raises Refusal."""
-    try:
-        loaded = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
-    except Exception as error:  # whatever garbage makes the unpickler raise, the file is refused
-        raise Refusal(f"{where}: not a pickle of plain arrays ({error}); fetch it again") from None
-    if not isinstance(loaded, dict):
-        raise Refusal(
-            f"{where}: should be a dict, is a {type(loaded).__name__}; not the published file"
-        )
-    return {key.decode() if isinstance(key, bytes) else key: value for key, value in loaded.items()}

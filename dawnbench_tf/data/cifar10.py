@@ -8,14 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf.data import archives, tfds
+from dawnbench_tf.data import archives, pickles, tfds
 from dawnbench_tf.data.images.splits import Splits, in_memory
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
 _PER_BATCH, _PIXELS = 10_000, 3 * 32 * 32
 _PYTHON = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
 _BINARY = [f"{name}.bin" for name in _PYTHON]
+# As Keras (tf.keras.datasets.cifar10) and TensorFlow Datasets publish them.
+PUBLISHED = {
+    "cifar-10-python.tar.gz": "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+    "cifar-10-binary.tar.gz": "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+}
 _PLACES = (
     "",
     "cifar-10-batches-py",
@@ -54,8 +60,8 @@ def load(data_dir: str, download: bool = False) -> Splits:
         )
     if (root / "cifar10").is_dir():
         return _from_tfds(root, download=False)
-    for place in _PLACES:
-        splits = _from_batches(root / place)
+    for place in _PLACES if root.is_dir() else _PLACES[:1]:
+        splits = _from_batches(root / place) if _may_hold(root / place) else None
         if splits:
             return splits
     refuse(
@@ -64,6 +70,11 @@ def load(data_dir: str, download: bool = False) -> Splits:
         "holds no CIFAR-10: should be cifar-10-python.tar.gz, cifar-10-binary.tar.gz, the folder "
         "of either, or TensorFlow Datasets' folder with cifar10/ in it",
     )
+
+
+def _may_hold(path):
+    """Whether a folder, or a file that is named as an archive."""
+    return path.is_dir() or (path.is_file() and ".tar" in path.name or path.suffix == ".tgz")
 
 
 def _from_batches(path: Path) -> Splits | None:
@@ -85,6 +96,7 @@ def _from_batches(path: Path) -> Splits | None:
     return Splits(
         in_memory(np.concatenate(images[:5]), np.concatenate(labels[:5])),
         in_memory(images[5], labels[5]),
+        Origin(path.name, archives.is_published(path, PUBLISHED)),
     )
 
 
@@ -101,21 +113,28 @@ def _parse_binary(where, content):
 
 def _parse_python(where, content):
     """A pickled dict: data uint8 (10000, 3072), labels a list of 10,000."""
-    batch = archives.unpickle_arrays(where, content)
+    batch = pickles.unpickle_arrays(where, content)
     data, labels = batch.get("data"), batch.get("labels")
     if data is None or labels is None:
-        raise Refusal(
-            f"{where}: should have data and labels, has {', '.join(map(str, batch))}; not CIFAR-10"
-        )
+        keys = one_line(", ".join(map(str, batch)))
+        raise Refusal(f"{where}: should have data and labels, has {keys}; not CIFAR-10")
     if (
         getattr(data, "shape", None) != (_PER_BATCH, _PIXELS)
         or data.dtype != np.uint8
-        or len(labels) != _PER_BATCH
+        or not _are_labels(labels)
     ):
         raise Refusal(
-            f"{where}: data should be uint8 (10000, 3072), labels as many; damaged or not CIFAR-10"
+            f"{where}: data should be uint8 (10000, 3072), labels as many whole numbers; damaged "
+            "or not CIFAR-10"
         )
     return _to_nhwc(data), np.asarray(labels, np.int64)
+
+
+def _are_labels(labels):
+    if isinstance(labels, np.ndarray):
+        return labels.shape == (_PER_BATCH,) and labels.dtype.kind in "iu"
+    whole = isinstance(labels, list) and all(type(label) is int for label in labels)
+    return whole and len(labels) == _PER_BATCH and max(map(abs, labels)) < 2**31
 
 
 def _to_nhwc(flat):
@@ -123,7 +142,8 @@ def _to_nhwc(flat):
 
 
 def _from_tfds(root: Path, download: bool) -> Splits:
-    return Splits(*tfds.read(root, "cifar10", ("train", "test"), _split_of_tfds, download))
+    splits = tfds.read(root, "cifar10", ("train", "test"), _split_of_tfds, download)
+    return Splits(splits[0], splits[1], Origin("TensorFlow Datasets"))
 
 
 def _split_of_tfds(dataset):

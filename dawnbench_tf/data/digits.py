@@ -6,6 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from dawnbench_tf.data.images.splits import Splits, in_memory
+from dawnbench_tf.data.origin import Origin
 
 
 def load() -> Splits:
@@ -18,4 +19,8 @@ def load() -> Splits:
         np.arange(len(images)), test_size=500, stratify=bunch.target, random_state=0
     )
     labels = bunch.target.astype(np.int64)
-    return Splits(*(in_memory(images[part], labels[part]) for part in (train, test)))
+    return Splits(
+        in_memory(images[train], labels[train]),
+        in_memory(images[test], labels[test]),
+        Origin("scikit-learn's digits"),
+    )

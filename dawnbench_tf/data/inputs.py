@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.tasks import Task
@@ -38,6 +39,7 @@ class Inputs(NamedTuple):
     synthetic: Callable[[Task, int], Splits]  # (task, seed): generated, of the task's counts
     first: Callable[[Splits, int], Splits]  # with so many test examples only
     of_training: Callable[[Splits, int], Splits]  # with the first training examples as its test
+    origin: Callable[[Splits], Origin]  # where it came from
     references: Callable[[Splits], Any]  # what the test's outputs are scored against
 
     # Training.
@@ -101,7 +103,7 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
     if data_dir and task.embedded:
         refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
     if recipe.synthetic:
-        splits = inputs.synthetic(task, recipe.seed)
+        splits = inputs.synthetic(task, recipe.seed)._replace(origin=Origin("synthetic"))
     else:
         module = import_module(f"dawnbench_tf.data.{task.name}")
         splits = module.load() if task.embedded else module.load(data_dir, download)

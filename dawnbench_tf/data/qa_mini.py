@@ -8,6 +8,7 @@ reader works; it says nothing about how well one reads English.
 import json
 import random
 
+from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import encoding, squad_json
 from dawnbench_tf.data.questions.encoding import Encoded
 
@@ -116,7 +117,8 @@ def _paragraph(rng, name):
 
 def load() -> Encoded:
     """The generated data, always the same: 4,200 questions for training, 600 for test."""
-    return generate(CONTEXTS["train"] * QUESTIONS, CONTEXTS["test"] * QUESTIONS, seed=2017)
+    encoded = generate(CONTEXTS["train"] * QUESTIONS, CONTEXTS["test"] * QUESTIONS, seed=2017)
+    return encoded._replace(origin=Origin("generated"))
 
 
 def generate(train: int, test: int, seed: int) -> Encoded:

@@ -6,21 +6,27 @@ Texts are cut into tokens once; the result is kept in a cache, whose key is the 
 import hashlib
 import json
 import os
-import sys
 import zipfile
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import terminal
-from dawnbench_tf.data import tfds
+from dawnbench_tf import files, terminal
+from dawnbench_tf.data import archives, tfds
+from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import encoding, squad_json, tokens, vocabulary
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.refusals import Refusal, refuse
 
 TRAIN, TEST = "train-v1.1.json", "dev-v1.1.json"
+# As TensorFlow Datasets publishes them.
+PUBLISHED = {
+    TRAIN: "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
+    TEST: "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
+}
 HOME = "https://rajpurkar.github.io/SQuAD-explorer/"
 GLOVE_HOME = "https://nlp.stanford.edu/projects/glove/"
 MIN_COUNTS = (10, 50)  # of tokens without a vector, of characters; as in the seed
@@ -53,11 +59,14 @@ def load(data_dir: str, download: bool = False) -> Encoded:
         )
     if (root / TRAIN).is_file() or not (download or (root / "squad").is_dir()):
         train, test = (_read(root / name) for name in (TRAIN, TEST))
+        verified = all(archives.is_published(root / n, {n: PUBLISHED[n]}) for n in PUBLISHED)
+        origin = Origin(f"{TRAIN}, {TEST}", verified)
     else:
         train, test = tfds.read(
             root, "squad/v1.1", ("train", "validation"), _corpus_of_tfds, download
         )
-    return _encoded(train, test, glove)
+        origin = Origin("TensorFlow Datasets")
+    return _encoded(train, test, glove)._replace(origin=origin)
 
 
 def _read(path: Path) -> Corpus:
@@ -68,6 +77,22 @@ def _read(path: Path) -> Corpus:
             f"{path}: can't be read ({error.strerror}); fetch it from {HOME}, or add --download"
         ) from None
     return squad_json.parse(str(path), content)
+
+
+_DAMAGES = (  # of a cache file: it is then made anew
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 class _Tokenized(NamedTuple):
@@ -109,11 +134,10 @@ def _report(tokenized):
     for name, split in (("train", tokenized.train), ("dev", tokenized.test)):
         counts = np.bincount(split.alignments, minlength=4)
         if counts[1:].any():
-            print(
+            terminal.say(
                 f"squad {name}: {counts.sum():,} answers; {counts[encoding.CUT]:,} end inside a "
                 f"word, {counts[encoding.MOVED]:,} were moved to where their text is, "
-                f"{counts[encoding.NOWHERE]:,} are nowhere in the passage (not trained on)",
-                file=sys.stderr,
+                f"{counts[encoding.NOWHERE]:,} are nowhere in the passage (not trained on)"
             )
 
 
@@ -123,8 +147,11 @@ def _report(tokenized):
 def _cache_file(train, test, glove):
     """The cache of exactly this data: its name is a hash of the content and of our own code."""
     digest = hashlib.sha256(repr((train, test)).encode("utf-8", "surrogatepass"))
-    with open(glove, "rb") as file:
-        digest.update(hashlib.file_digest(file, "sha256").digest())
+    try:
+        with open(glove, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    except OSError as error:
+        raise Refusal(f"{glove}: can't be read ({error.strerror}); fetch it again") from None
     for module in (encoding, tokens, vocabulary):
         digest.update(Path(str(module.__file__)).read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -146,8 +173,8 @@ def _to_cache(path, tokenized):
         np.savez(temporary, **arrays)  # type: ignore[arg-type]
         os.replace(temporary, path)
     except OSError as error:  # a full disk costs the next run a minute, no more
-        temporary.unlink(missing_ok=True)
-        print(f"{path}: can't be written ({error.strerror}); going on without", file=sys.stderr)
+        files.discard(temporary)
+        terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
 
 
 def _from_cache(path) -> _Tokenized | None:
@@ -159,9 +186,18 @@ def _from_cache(path) -> _Tokenized | None:
             json.loads(arrays[name].tobytes()) for name in ("words", "with_vector")
         )
         vectors = dict(zip(with_vector, arrays["vectors"], strict=True))
-        return _Tokenized(_split(arrays, "train"), _split(arrays, "test"), words, vectors)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        tokenized = _Tokenized(_split(arrays, "train"), _split(arrays, "test"), words, vectors)
+        return tokenized if _is_whole(tokenized) else None
+    except _DAMAGES:
         return None
+
+
+def _is_whole(tokenized):
+    """Whether what a cache file holds is of the right kinds, and its checksum was that of zip."""
+    texts = [*tokenized.words, *tokenized.vectors]
+    return all(isinstance(text, str) for text in texts) and all(
+        vector.shape == (vocabulary.DIMENSION,) for vector in tokenized.vectors.values()
+    )
 
 
 def _split(arrays, name):

@@ -15,8 +15,9 @@ import numpy as np
 from scipy import stats
 
 BLOCKS = 20  # of consecutive calls, whose means give the confidence interval
-WINDOW = 20  # calls between looks at whether they are steady
+WINDOW = 20  # examples that are called between two looks at whether calls are steady
 STEADY = 0.05  # relative change of the median from one window to the next
+MOST_SECONDS = 20.0  # of the calls before the first timed one
 LOADED = 500  # examples in memory at a time
 NOISY = 0.05  # half a confidence interval, relative to the mean, from which it tells nothing
 
@@ -27,6 +28,7 @@ class Latencies(NamedTuple):
     seconds: np.ndarray  # (passes, examples), in the order they were called
     outputs: list[Any]  # of the first pass, one for each example
     warm_up: int  # calls before the first timed one
+    steady: bool  # whether these had become steady; they are ended after MOST_SECONDS
     overhead: float  # seconds that the loop adds to each call, of a call that does nothing
 
     @property
@@ -61,6 +63,7 @@ class Latencies(NamedTuple):
         return {
             "passes": len(self.seconds),
             "warmUpCalls": self.warm_up,
+            "warmUpSteady": self.steady,
             "confidenceMs": round(self.interval() * 1e3, 6),
             "loopOverheadMs": round(self.overhead * 1e3, 6),
             **percentiles,
@@ -89,7 +92,7 @@ def measure(
       progress: told before each pass how many are done, of how many.
     """
     with _no_collection():
-        warm_up = _warm_up(call, examples)
+        warm_up, steady = _warm_up(call, examples)
         overhead = _overhead(examples)
         rows: list[np.ndarray] = []
         outputs: list[Any] = []
@@ -101,7 +104,7 @@ def measure(
             nanoseconds, of_pass = _timed(call, examples)
             rows.append(nanoseconds / 1e9)
             outputs = outputs or of_pass
-    return Latencies(np.array(rows), outputs, warm_up, overhead)
+    return Latencies(np.array(rows), outputs, warm_up, steady, overhead)
 
 
 @contextmanager
@@ -137,18 +140,22 @@ def _timed_block(call, examples):
     return laps, outputs
 
 
-def _warm_up(call, examples, most_seconds=20.0):
-    """Calls until the median of a window of calls is that of the one before; returns how many."""
-    before, calls, begin = np.inf, 0, time.monotonic()
-    while time.monotonic() - begin < most_seconds:
-        window = [examples[(calls + i) % len(examples)] for i in range(WINDOW)]
+def _warm_up(call, examples):
+    """Calls the same few examples again and again until that takes no less and no more time.
+
+    Returns:
+      How many calls, and whether the last two windows of them had become alike.
+    """
+    window, calls, begin = list(examples[:WINDOW]), 0, time.monotonic()
+    before = None
+    while calls == 0 or time.monotonic() - begin < MOST_SECONDS:
         nanoseconds, _ = _timed(call, window)
-        calls += WINDOW
+        calls += len(window)
         median = float(np.median(nanoseconds))
-        if abs(median - before) <= STEADY * before:
-            break
+        if before is not None and abs(median - before) <= STEADY * before:
+            return calls, True
         before = median
-    return calls
+    return calls, False
 
 
 def _overhead(examples):

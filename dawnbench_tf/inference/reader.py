@@ -38,7 +38,7 @@ class Reader:
         self._vocabulary = vocabulary.load(folder)
         self.model = inputs.network(recipe, self._vocabulary)
         self.model.compile(optimizers.build(recipe, steps_per_epoch=1))
-        checkpoints.load_weights(folder, self.model)
+        checkpoints.load_weights(folder, recipe, self.model)
         # Eagerly, each LSTM would step through the text in Python.
         self._forward = tf.function(
             lambda inputs: self.model(inputs, training=False), reduce_retracing=True

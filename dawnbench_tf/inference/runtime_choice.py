@@ -50,8 +50,10 @@ def compare(
     seconds: dict[int, list[np.ndarray]] = {index: [] for index in built}
     outputs: dict[int, list[np.ndarray]] = {}
     for turn in range(ROUNDS):
-        progress(f"round {turn + 1} of {ROUNDS}: {len(examples)} examples through each runtime")
-        for index, runtime in built.items():
+        for place, (index, runtime) in enumerate(built.items(), 1):
+            of_round = f"round {turn + 1} of {ROUNDS}, runtime {place} of {len(built)}"
+            candidate = candidates[index]
+            progress(f"{of_round}: {candidate.name}, {candidate.precision}")
             latencies = latency.measure(runtime.call, examples, passes=1)
             seconds[index].append(latencies.seconds)
             outputs[index] = latencies.outputs

@@ -89,7 +89,7 @@ def _with_weights(folder, recipe, build) -> Callable[[str], tf.keras.Model]:
     """`build`, with the run's weights: their moving averages, if it kept them."""
     trained = build("float32")
     trained.compile(optimizers.build(recipe, steps_per_epoch=1))
-    checkpoints.load_weights(folder, trained)
+    checkpoints.load_weights(folder, recipe, trained)
     weights = [variable.numpy().copy() for variable in trained.weights]
 
     def with_weights(precision):

@@ -28,7 +28,7 @@ def draw(results: list[Result], path: Path) -> None:
     """
     if path.suffix not in FORMATS:
         refuse("plot", path, f"should end in one of {', '.join(FORMATS)}")
-    trained = [result for result in results if result.hours]
+    trained = [result for result in results if result.hours and not result.reasons]
     datasets = [name for name in RANKED if any(result.dataset == name for result in trained)]
     if not datasets:
         refuse("plot", path, "needs a training entry that reached its threshold; there is none")

@@ -10,13 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.submission.entry import Entry, first_at, read_entry
-from dawnbench_tf.submission.source import NOT_RANKED, Unreadable, Violation, find, shown
+from dawnbench_tf.submission import rules
+from dawnbench_tf.submission.entry import Entry, first_at, of_source
+from dawnbench_tf.submission.field_rules import is_link
+from dawnbench_tf.submission.rules import Grade
+from dawnbench_tf.submission.source import NOT_RANKED, Unreadable, Violation, find, load, shown
 from dawnbench_tf.tasks import RANKED
 
 # Both are made by scripts/published_results.py.
 PUBLISHED = Path(__file__).with_name("published.tsv")  # a row for each of 118 entries
 CURVES = Path(__file__).with_name("published_curves.tsv")  # a row for each of their evaluations
+LONGEST = 200  # characters of a text that is shown
+MOST_FLAWS = 5  # of an entry that are told
 CURVE_COLUMNS = ("dataset", "name", "hours", "score")
 
 
@@ -40,15 +45,23 @@ class Result:
     usd_per_hour: float | None  # training: of the hardware
     curve: tuple[tuple[float, float], ...] = ()  # training: hours and score of each row
     mine: bool = False
+    flaws: tuple[str, ...] = ()  # why its figures can't be ranked, whatever the threshold
+    missed: str = ""  # why not at this threshold
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is not ranked; () if it is."""
+        return (*self.flaws, self.missed) if self.missed else self.flaws
 
 
 def columns() -> list[str]:
-    """Columns of published.tsv: the fields of a Result but for `curve` and `mine`."""
-    return [item.name for item in fields(Result) if item.name not in ("curve", "mine")]
+    """Columns of published.tsv: the facts of a Result but for its curve."""
+    own = ("curve", "mine", "flaws", "missed")
+    return [item.name for item in fields(Result) if item.name not in own]
 
 
-def of_entry(entry: Entry) -> Result:
-    """An entry's facts, its texts made fit to be shown."""
+def of_entry(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
+    """An entry's facts, its texts made fit to be shown, at its task's threshold."""
     training, score = entry.phase == "train", entry.score
     if score is not None and entry.task.highest == 1 < score:
         score /= 100  # percent where a fraction is due: one published entry
@@ -56,30 +69,45 @@ def of_entry(entry: Entry) -> Result:
         dataset=entry.dataset,
         phase=entry.phase,
         name=shown(entry.name),
-        author=shown(entry.author),
-        model=shown(entry.model),
-        framework=shown(entry.framework),
-        hardware=shown(entry.hardware),
+        author=_text(entry.author),
+        model=_text(entry.model),
+        framework=_text(entry.framework),
+        hardware=_text(entry.hardware),
         date=entry.timestamp.isoformat(),
-        url=entry.code_url if entry.code_url.startswith(("http://", "https://")) else "",
+        url=entry.code_url if is_link(entry.code_url) else "",
         score=score,
         hours=None,
         latency=entry.latency,
         usd=None if training else entry.cost,
         usd_per_hour=entry.cost_per_hour,
         curve=tuple(entry.curve()),
+        flaws=flaws,
     )
     return at(result, entry.task.threshold)
 
 
+def _text(text):
+    return shown(text[:LONGEST])
+
+
 def at(result: Result, threshold: float) -> Result:
-    """A training result at some threshold: the first row at it counts. Others as they are."""
+    """A result at some threshold: of a training the first row at it counts."""
+    metric, score = RANKED[result.dataset].metric, result.score
     if result.phase != "train":
-        return result
+        below = score is None or score < threshold
+        missed = f"{metric} is {_shown(score)}; should be at least {threshold:g}" if below else ""
+        return replace(result, missed=missed)
+    best = max((score for _, score in result.curve), default=None)
     hours, score = first_at(result.curve, threshold) or (None, None)
     price = result.usd_per_hour
     usd = None if hours is None or price is None else hours * price
-    return replace(result, hours=hours, score=score, usd=usd)
+    missed = f"{metric} never reached {threshold:g}; its best is {_shown(best)}"
+    missed = missed if hours is None else ""
+    return replace(result, hours=hours, score=score, usd=usd, missed=missed)
+
+
+def _shown(score):
+    return "not given" if score is None else f"{score:g}"
 
 
 def read_tree(root: Path, misses: bool = False) -> tuple[list[Result], list[str]]:
@@ -90,7 +118,8 @@ def read_tree(root: Path, misses: bool = False) -> tuple[list[Result], list[str]
       misses: whether what may not be ranked counts too: what lies under `not_an_entry/`.
 
     Returns:
-      The results, and one line for each entry that can't be read.
+      The results, those that may not be ranked with their reasons; one line for each entry that
+      can't be read.
 
     Raises:
       Refusal: there is no such folder.
@@ -103,10 +132,18 @@ def read_tree(root: Path, misses: bool = False) -> tuple[list[Result], list[str]
         wanted = misses or NOT_RANKED not in path.parts
         if path.suffix == ".json" and path.parent.parent.name in RANKED and wanted:
             try:
-                results.append(of_entry(read_entry(path)))
+                results.append(_of_file(path))
             except Unreadable as error:
                 problems.append(error.violation)
     return results, [str(problem) for problem in problems]
+
+
+def _of_file(path):
+    source = load(path)
+    entry = of_source(source)
+    broken = rules.broken_rules(source, Grade.RANKED)
+    flaws = [shown(v.text) for v in broken if v.rule not in rules.OF_THRESHOLD]
+    return of_entry(entry, tuple(flaws[:MOST_FLAWS]))
 
 
 def published() -> list[Result]:

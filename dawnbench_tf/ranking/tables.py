@@ -5,6 +5,7 @@ then the name. Plain Python.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -39,10 +40,10 @@ class Table(NamedTuple):
 def clock(hours: float) -> str:
     """Hours as h:mm:ss, seconds rounded up as DAWNBench's page does.
 
-    >>> clock(0.3127), clock(10.0), clock(26 / 3600)
-    ('0:18:46', '10:00:00', '0:00:26')
+    >>> clock(0.3127), clock(10.0), clock(26 / 3600), clock(1.1)
+    ('0:18:46', '10:00:00', '0:00:26', '1:06:00')
     """
-    seconds = math.ceil(hours * 3600)
+    seconds = math.ceil(round(hours * 3600, 9))  # 1.1 hours are 3960 s, not a bit more
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
@@ -68,11 +69,14 @@ FIGURES = (
 
 
 def rank(results: list[Result]) -> list[Table]:
-    """All tables that hold a result."""
-    tables = []
+    """All tables that hold a result; results with reasons against it are in none."""
+    tables, of_kind = [], defaultdict(list)
+    for result in results:
+        if not result.reasons:
+            of_kind[result.dataset, result.phase].append(result)
     for dataset in RANKED:
         for figure in FIGURES:
-            entries = [r for r in results if (r.dataset, r.phase) == (dataset, figure.phase)]
+            entries = of_kind[dataset, figure.phase]
             ranked = [result for result in entries if figure.find(result) is not None]
             ranked.sort(key=lambda result: (figure.of(result), result.date, result.name))  # noqa: B023
             if ranked:

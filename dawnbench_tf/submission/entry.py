@@ -93,10 +93,11 @@ def read_entry(path: Path) -> Entry:
     Raises:
       Unreadable: it is no entry that could be ranked.
     """
-    return _from_source(load(path))
+    return of_source(load(path))
 
 
-def _from_source(source: Source) -> Entry:
+def of_source(source: Source) -> Entry:
+    """The entry that files hold. Raises Unreadable: it is none that could be ranked."""
     fields = source.fields
     day = date(fields.get("timestamp"))
     if day is None:

@@ -1,16 +1,19 @@
 """Rules of an entry's fields, its JSON, and of its files' names."""
 
 import datetime
+import math
 import re
 
-from dawnbench_tf.submission.row_rules import beyond
 from dawnbench_tf.submission.source import Complaints, Source, is_number, quoted, shown
 from dawnbench_tf.tasks import TASKS
 
 VERSIONS = ("v1.0",)
 TEXTS = ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp")
 LINKS = ("codeURL", "logFilename")
-_NAME = re.compile(r"[^\W_]([\w.+-]*_){3,}[\w.+-]+")
+FIRST_YEAR = 1970  # of a date that is none of a computer's mistakes
+LARGEST = 1e9  # USD, or ms: beyond all reason
+LONGEST = 2000  # characters of a text
+MS_PER_HOUR = 3_600_000
 
 
 def required(source: Source) -> Complaints:
@@ -37,10 +40,13 @@ def timestamp(source: Source) -> Complaints:
 
 def date(text: object) -> datetime.date | None:
     """The date that a timestamp gives, also with one digit for months and days."""
+    if not isinstance(text, str) or len(text) > 10:
+        return None
     try:
-        return datetime.datetime.strptime(str(text), "%Y-%m-%d").date()
+        day = datetime.datetime.strptime(text, "%Y-%m-%d").date()
     except ValueError:
         return None
+    return day if day.year >= FIRST_YEAR else None
 
 
 def written_date(source: Source) -> Complaints:
@@ -48,7 +54,7 @@ def written_date(source: Source) -> Complaints:
     text = source.fields.get("timestamp")
     day, line = date(text), source.line("timestamp")
     if day and text != day.isoformat():
-        yield line, f"timestamp is {text}; should have two digits for month and day: {day}"
+        yield line, f"timestamp is {quoted(text)}; should have two digits for month and day: {day}"
     if day and day > datetime.date.today() + datetime.timedelta(days=1):  # ahead of us by a zone
         yield line, f"timestamp {day} is in the future; should be the day of submission"
 
@@ -74,12 +80,21 @@ def accuracy(source: Source) -> Complaints:
 
 
 def inference_range(source: Source) -> Complaints:
-    """An inference entry's metric within its unit."""
+    """An inference entry's metric in 0 to 100: percent, or what may be a fraction in percent."""
+    yield from _score_beyond(source, 0.0, 100.0, "percent, 0 to 100")
+
+
+def inference_fraction(source: Source) -> Complaints:
+    """A fraction where the metric is one."""
+    if source.task.highest == 1.0:
+        yield from _score_beyond(source, -math.inf, 1.0, "a fraction, 0 to 1")
+
+
+def _score_beyond(source, low, high, right):
     metric = source.task.metric
     value = source.fields.get(metric)
-    if source.phase == "inference" and is_number(value):
-        for line, text in beyond(source, [(source.line(metric), value)]):
-            yield line, f"{metric} {text}"
+    if source.phase == "inference" and is_number(value) and not low <= value <= high:
+        yield source.line(metric), f"{metric} {value:g} should be {right}"
 
 
 def pair(source: Source) -> Complaints:
@@ -102,24 +117,74 @@ def texts(source: Source) -> Complaints:
             yield source.line(key), f"{key} is {quoted(value)}; should be text"
         elif value is not None and (value != value.strip() or (not value and key != "authorEmail")):
             yield source.line(key), f"{key} is {quoted(value)}; should be text, no spaces around"
+        elif value is not None and (len(value) > LONGEST or not is_writable(value)):
+            right = f"should be whole characters, {LONGEST} at most"
+            yield source.line(key), f"{key} is {quoted(value)}; {right}"
+
+
+def is_writable(text: str) -> bool:
+    """Whether a text can be written as UTF-8: it holds no half of a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def links(source: Source) -> Complaints:
     """Links are http or https."""
     for key in LINKS:
         value = source.fields.get(key)
-        if isinstance(value, str) and not re.match(r"\s*https?://\S+\s*$", value):
+        if isinstance(value, str) and not is_link(value.strip()):
             yield source.line(key), f"{key} is {quoted(value)}; should be an http or https URL"
 
 
+def is_link(text: str) -> bool:
+    """Whether a text is an http or https URL that can be shown and followed."""
+    rest = text.removeprefix("http://").removeprefix("https://")
+    return 0 < len(rest) < len(text) <= LONGEST and all(c.isprintable() and c != " " for c in text)
+
+
 def prices(source: Source) -> Complaints:
-    """A price is positive or left out."""
+    """A price is left out where there is none."""
     for key in ("costPerHour", "cost"):
-        value = source.fields.get(key)
-        if key in source.fields and value is None:
+        if key in source.fields and source.fields[key] is None:
             yield source.line(key), f"{key} is null; leave it out where there is no price"
-        elif is_number(value) and value <= 0:
+
+
+def possible(source: Source) -> Complaints:
+    """Prices above 0, no figure beyond all reason."""
+    for key in ("costPerHour", "cost", "latency"):
+        value = source.fields.get(key)
+        if is_number(value) and value <= 0 and key != "latency":
             yield source.line(key), f"{key} is {value:g}; should be above 0"
+        elif is_number(value) and value > LARGEST:
+            yield source.line(key), f"{key} is {value:g}; should be at most {LARGEST:g}"
+
+
+def cost(source: Source) -> Complaints:
+    """A price in the field of its phase; of one inference, what price and latency make."""
+    phase, fields = source.phase, source.fields
+    foreign, due = ("cost", "costPerHour") if phase == "train" else ("costPerHour", "cost")
+    if foreign in fields:
+        yield source.line(foreign), f"{foreign} is no field of {phase} entries; {due} is theirs"
+    misc = fields.get("misc")
+    price = misc.get("costPerHour") if isinstance(misc, dict) else None
+    value, latency = fields.get("cost"), fields.get("latency")
+    if phase == "inference" and is_number(price) and is_number(latency):
+        right = price * latency / MS_PER_HOUR
+        if not is_number(value) or not abs(value - right) <= 1e-6 * abs(right):
+            text = f"cost should be {right:g}: {price:g} USD per hour at {latency:g} ms"
+            yield source.line("cost"), f"{text}; is {quoted(value)}"
+
+
+def whole_test(source: Source) -> Complaints:
+    """All of the test was timed."""
+    misc = source.fields.get("misc")
+    if source.phase == "inference" and isinstance(misc, dict):
+        timed, due = misc.get("examples"), misc.get("testExamples")
+        if is_number(timed) and is_number(due) and timed < due:
+            yield source.line("misc"), f"only {timed:g} of {due:g} examples were timed"
 
 
 def misc(source: Source) -> Complaints:
@@ -136,7 +201,10 @@ def repeated(source: Source) -> Complaints:
 
 def file_name(source: Source) -> Complaints:
     """AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK."""
-    if not _NAME.fullmatch(source.path.stem):
+    stem = source.path.stem
+    parts = [part for part in re.split("_", stem) if part]
+    in_name = all(character.isalnum() or character in "_.+-" for character in stem)
+    if len(parts) < 4 or not in_name or not stem[0].isalnum() or len(stem) > 250:
         yield 1, "file should be named AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK.json, without spaces"
 
 

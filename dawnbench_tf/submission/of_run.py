@@ -6,6 +6,7 @@ result too.
 
 import datetime
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,16 +15,20 @@ from dawnbench_tf.clock import DAWNBENCH
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.runs import Run
 from dawnbench_tf.submission.entry import Entry, check, write_entry
+from dawnbench_tf.submission.field_rules import MS_PER_HOUR
 from dawnbench_tf.submission.source import NOT_RANKED
 from dawnbench_tf.tasks import Task
 
-MS_PER_HOUR = 3_600_000
-
 
 def training(
-    run: Run, options: RunOptions, machine: Machine, examples_per_second: float | None
+    run: Run,
+    options: RunOptions,
+    machine: Machine,
+    examples_per_second: float | None,
+    data: Mapping[str, Any] | None = None,
 ) -> Entry:
     """Makes the entry of a training run.
 
@@ -32,6 +37,7 @@ def training(
       options: where and how it was trained, and who says so.
       machine: what was found of it.
       examples_per_second: of training steps, if that was measured.
+      data: where the data set came from, and whether it was verified.
     """
     task = run.recipe.task_row
     versions = dict(machine.software)
@@ -44,6 +50,7 @@ def training(
         "dataFormat": options.data_format,
         "stepsPerExecution": options.steps_per_execution,
         "examplesPerSecond": examples_per_second,
+        "data": dict(data or {}),
         "testExamples": task.test_examples,
         "benchmark": task.benchmark,
         "clockSeconds": {name: round(seconds, 3) for name, seconds in run.clock.items()},
@@ -81,12 +88,9 @@ def inference(recipe: Recipe, credits: Credits, machine: Machine, timing: Timing
     task, price = recipe.task_row, credits.cost_per_hour
     versions = dict(machine.software)
     framework = f"TensorFlow {versions['tensorflow']}"
-    of_name = f"{framework.removesuffix('.0')} {runtime}"
-    return replace(
-        _entry(recipe, "inference", credits, machine, of_name),
-        framework=f"{framework}, {runtime} {precision}",
+    entry = replace(
+        _entry(recipe, "inference", credits, machine, f"{framework}, {runtime} {precision}"),
         latency=latency_ms,
-        cost=None if price is None else price * latency_ms / MS_PER_HOUR,
         score=score,
         misc={
             "gitRevision": versions.pop("gitRevision"),
@@ -100,6 +104,17 @@ def inference(recipe: Recipe, credits: Credits, machine: Machine, timing: Timing
             **facts,
         },
     )
+    return entry if price is None else priced(entry, price)
+
+
+def priced(entry: Entry, cost_per_hour: float) -> Entry:
+    """The entry at another price of its hardware, in USD per hour: all that follows from it."""
+    if entry.phase == "train":
+        return replace(entry, cost_per_hour=cost_per_hour)
+    if entry.latency is None:
+        raise Refusal(f"{entry.name}: has no latency, so a price gives no cost")
+    cost = cost_per_hour * entry.latency / MS_PER_HOUR
+    return replace(entry, cost=cost, misc={**(entry.misc or {}), "costPerHour": cost_per_hour})
 
 
 def _entry(recipe, phase, credits, machine, framework):
@@ -127,21 +142,21 @@ def name(author: str, model: str, hardware_tag: str, framework: str) -> str:
 
 
 def _slug(text):
-    return re.sub(r"[^a-z0-9.]+", "-", text.lower().removesuffix(".0")).strip("-.")
+    text = re.sub(r"(\d)\.0(?![\d.])", r"\1", text.lower())  # 2.20.0 is 2.20
+    return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.")[:80]
 
 
-def write(folder: Path, entry: Entry, reasons: tuple[str, ...] = ()) -> tuple[Path, list[str]]:
+def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
     """Writes a run's entry below its folder, or below `not_an_entry/` there.
 
     Args:
       folder: of the run.
       entry: what to write.
-      reasons: why it may not be ranked, such as the entry itself does not show.
 
     Returns:
       Path of the JSON, and all reasons why it may not be ranked; [] if it may.
     """
-    why_not = [*reasons, *(violation.text for violation in check(entry))]
+    why_not = [violation.text for violation in check(entry)]
     if not why_not:
         return write_entry(folder, entry), []
     annotated = replace(entry, misc={**(entry.misc or {}), "violations": why_not})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TABLE = Path(__file__).with_name("instances.tsv")
-_COUNT = re.compile(r"(\d+) ?(?:machines|nodes|instances|hosts)", re.IGNORECASE)
+_COUNT = re.compile(r"(?<!\d)(\d{1,9}) ?(?:machines|nodes|instances|hosts)", re.IGNORECASE)
 
 
 class Instance(NamedTuple):
@@ -69,5 +69,5 @@ def machines_in(hardware: str) -> int:
     """
     match, instance = _COUNT.search(hardware), named_in(hardware)
     if not match and instance:
-        match = re.search(rf"(\d{{1,5}}) ?[x*]? ?{re.escape(instance.name)}", hardware)
-    return max(1, int(match[1][:9])) if match else 1
+        match = re.search(rf"(?<!\d)(\d{{1,5}}) ?[x*]? ?{re.escape(instance.name)}", hardware)
+    return max(1, int(match[1])) if match else 1

@@ -6,8 +6,8 @@ from dawnbench_tf.submission import prices
 from dawnbench_tf.submission.source import Complaints, Source, is_number, quoted
 
 _MACHINE_TYPE = re.compile(
-    r"\.(\d*x?large|medium|small|micro|metal)|\b[a-z]\d\w*-(standard|high\w+|mega\w+|ultra\w+)-"
-    r"|\bN[CDV]\w*\d|\bTPU|\bv\d\w*-\d+",
+    r"\.(\d{0,4}x?large|medium|small|micro|metal)|\b[a-z]\d\w{0,9}-(standard|high|mega|ultra)"
+    r"|\bN[CDV]\w{0,20}\d|\bTPU|\bv\d\w{0,20}-\d",
     re.IGNORECASE,
 )
 

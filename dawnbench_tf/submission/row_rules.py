@@ -4,12 +4,14 @@ from itertools import pairwise
 
 from dawnbench_tf.submission.source import Complaints, Source, number, quoted
 
+LARGEST = 1e6  # epochs, or hours: over a century
+
 
 def columns(source: Source) -> Complaints:
     """All columns of the data set, no others; in any order."""
     due, header = source.task.columns, source.header
     if sorted(header) != sorted(due):
-        extra = ", ".join(quoted(name) for name in header if name not in due)
+        extra = ", ".join(quoted(name) for name in header[:20] if name not in due)
         lacking = ", ".join(name for name in due if name not in header)
         what = [f"has {extra}"] * bool(extra) + [f"lacks {lacking}"] * bool(lacking)
         yield 1, f"header {' and '.join(what) or 'repeats a column'}; should be {' '.join(due)}"
@@ -35,11 +37,13 @@ def cells(source: Source) -> Complaints:
 
 
 def increasing(source: Source) -> Complaints:
-    """Epochs never fall, hours rise."""
+    """Epochs never fall, hours rise, within reason."""
     for name, strictly in (("epoch", False), ("hours", True)):
         column = source.column(name)
         if column and column[0][1] < 0:
             yield column[0][0], f"{name} is {column[0][1]:g}; should be 0 or more"
+        if column and column[-1][1] > LARGEST:
+            yield column[-1][0], f"{name} is {column[-1][1]:g}; should be at most {LARGEST:g}"
         for (_, before), (line, value) in pairwise(column):
             if value < before or (strictly and value == before):
                 yield line, f"{name} is {value:g} after {before:g}; should go up"

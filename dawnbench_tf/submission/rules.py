@@ -14,8 +14,12 @@ class Grade(IntEnum):
     """How much a rule asks."""
 
     CHECKED = 1  # what DAWNBench's own submission tests checked; all 118 published entries keep it
-    FORM = 2  # the form as documented; new entries keep it
-    REVIEW = 3  # what the maintainers asked about when they read an entry
+    RANKED = 2  # what makes its figures ones that can be ranked; so do they this
+    FORM = 3  # the form as documented; new entries keep it
+    REVIEW = 4  # what the maintainers asked about when they read an entry
+
+
+OF_THRESHOLD = ("accuracy", "threshold")  # rules that another threshold decides anew
 
 
 class Rule(NamedTuple):
@@ -38,19 +42,23 @@ RULES = (
     Rule("cells", Grade.CHECKED, row_rules.cells, of_rows=True),
     Rule("fraction", Grade.CHECKED, row_rules.fraction, of_rows=True),
     Rule("threshold", Grade.CHECKED, row_rules.reached, of_rows=True),
+    Rule("possible", Grade.RANKED, field_rules.possible),
+    Rule("inference range", Grade.RANKED, field_rules.inference_range),
+    Rule("embedded", Grade.RANKED, field_rules.embedded),
+    Rule("whole test", Grade.RANKED, field_rules.whole_test),
+    Rule("increasing", Grade.RANKED, row_rules.increasing, of_rows=True),
+    Rule("range", Grade.RANKED, row_rules.percent_range, of_rows=True),
     Rule("texts", Grade.FORM, field_rules.texts),
     Rule("written date", Grade.FORM, field_rules.written_date),
     Rule("links", Grade.FORM, field_rules.links),
     Rule("prices", Grade.FORM, field_rules.prices),
+    Rule("cost", Grade.FORM, field_rules.cost),
     Rule("misc", Grade.FORM, field_rules.misc),
     Rule("repeated key", Grade.FORM, field_rules.repeated),
     Rule("file name", Grade.FORM, field_rules.file_name),
     Rule("no table", Grade.FORM, field_rules.no_table),
-    Rule("inference range", Grade.FORM, field_rules.inference_range),
-    Rule("embedded", Grade.FORM, field_rules.embedded),
+    Rule("inference fraction", Grade.FORM, field_rules.inference_fraction),
     Rule("column order", Grade.FORM, row_rules.column_order, of_rows=True),
-    Rule("increasing", Grade.FORM, row_rules.increasing, of_rows=True),
-    Rule("range", Grade.FORM, row_rules.percent_range, of_rows=True),
     Rule("percent", Grade.REVIEW, row_rules.no_fraction, of_rows=True),
     Rule("author", Grade.REVIEW, review_rules.author),
     Rule("machine type", Grade.REVIEW, review_rules.machine_type),

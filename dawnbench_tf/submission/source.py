@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from dawnbench_tf.refusals import one_line
+from dawnbench_tf.runs import RECIPE
 from dawnbench_tf.tasks import RANKED, Task
 
 PHASES = ("train", "inference")
@@ -36,7 +37,7 @@ class Violation(NamedTuple):
     text: str  # what, and what is right
 
     def __str__(self):
-        return f"{self.place()}:{self.line}: {self.text}"
+        return f"{self.place()}:{self.line}: {one_line(self.text, 400)}"
 
     def place(self) -> str:
         """Its file as one would name it from here."""
@@ -61,13 +62,17 @@ def shown(value: object) -> str:
 
 def quoted(value: object) -> str:
     """A stranger's value as a message shows it."""
-    return shown(one_line(repr(value), 60))
+    text = value[:300] if isinstance(value, str) else value
+    try:
+        return shown(one_line(repr(text), 60))
+    except (ValueError, RecursionError):  # an integer of thousands of digits
+        return f"a {type(value).__name__}"
 
 
 def number(cell: str) -> float | None:
     """The finite number that a cell holds, if it does."""
     try:
-        value = float(cell)
+        value = float(cell) if len(cell) < 100 else math.nan
     except ValueError:
         return None
     plain = cell.isascii() and "_" not in cell  # Python's own spellings are no numbers in a TSV
@@ -75,8 +80,13 @@ def number(cell: str) -> float | None:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a JSON value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether a JSON value is a finite number, as a float would hold it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer of 309 digits or more
+        return False
 
 
 @dataclass(frozen=True)
@@ -177,14 +187,15 @@ def _object(path, text):
         fields = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise Unreadable(path, error.lineno, f"should be JSON: {error.msg}") from None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(path, 1, f"should be JSON: {one_line(error, 80)}") from None
     if not isinstance(fields, dict):
         raise Unreadable(path, 1, "should be a JSON object")
     lines: dict[str, int] = {}
     repeated, at, decoder = [], text.index("{") + 1, json.JSONDecoder()
+    line, counted = 1, 0
     while match := _NEXT_KEY.match(text, at):
-        line = text.count("\n", 0, match.end()) + 1
+        line, counted = line + text.count("\n", counted, match.end()), match.end()
         key, at = decoder.raw_decode(text, match.end() - 1)
         colon = _COLON.match(text, at)
         _, at = decoder.raw_decode(text, colon.end() if colon else at)
@@ -212,7 +223,8 @@ def _table(text):
 def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterator[Path]:
     """All JSON and TSV files in folders named for a phase, at or below `root`, in order.
 
-    Links to folders are not followed.
+    Links to folders are not followed; a run's own files are none of an entry, whatever its folder
+    is called.
 
     Args:
       root: where to look.
@@ -228,7 +240,7 @@ def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterato
         below[:] = sorted(
             name for name in below if name[0] != "." and (misses or name != NOT_RANKED)
         )
-        if os.path.basename(folder) in PHASES:
+        if os.path.basename(folder) in PHASES and RECIPE not in names:
             for name in sorted(names):
                 if name.endswith((".json", ".tsv")) and not name.startswith("."):
                     yield Path(folder, name)

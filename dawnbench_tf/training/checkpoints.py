@@ -1,81 +1,214 @@
 """The folder of a run: claimed by one recipe, saved an epoch at a time, resumed after any death.
 
-    checkpoint-7/    weights, optimizer, streams of random numbers; rows and step, after 7 epochs
+    checkpoint-7/    weights, optimizer, streams of random numbers; rows, step and clock after 7
+                     epochs, with a checksum of each file
 
-besides the files that `runs.py` reads, of which clock.json is written every second: what a crash
-may lose. A checkpoint is written under another name and appears by one rename, so there is never
-half of one. Order and augmentation of the data follow from (seed, epoch): they need no saving.
+besides the files that `runs.py` reads, of which clock.json is written every second: it adds what
+came after the checkpoint. A checkpoint is written under another name and appears by one rename, so
+there is never half of one; one that was damaged later is passed over for the one before. Order and
+augmentation of the data follow from (seed, epoch): they need no saving.
 """
 
 import fcntl
-import json
+import hashlib
 import os
 import shutil
 import tempfile
-import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from dawnbench_tf import files, runs
+from dawnbench_tf import files, runs, terminal
+from dawnbench_tf.clock import Clock
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.runs import Run
 from dawnbench_tf.training import optimizers
 from dawnbench_tf.tta import TimeToAccuracy
 
+STATE = "state.json"
+
+
+class Checkpoint(NamedTuple):
+    """A whole checkpoint: its files are what was written."""
+
+    epochs: int  # that were done
+    path: Path
+    state: dict[str, Any]  # "rows" and "step", as TimeToAccuracy has them; "clock" by part
+
 
 class Folder:
-    """A claimed output folder. `writer` is false on workers that must not write to it."""
+    """The output folder of a run.
 
-    def __init__(self, path: Path, writer: bool = True):
-        self.path, self.writer = path, writer
+    Args:
+      path: of the folder.
+      recipe: that is run in it.
+      writer: false on workers that must not write to it.
+    """
+
+    def __init__(self, path: Path, recipe: Recipe, writer: bool = True):
+        self.path, self.recipe, self.writer = path, recipe, writer
         self.rows = path / runs.ROWS
         self.clock = path / runs.CLOCK
+        self._is_new = False  # this process made the first file in it
+        self._was_there = path.exists()
 
     def checkpoints(self) -> list[tuple[int, Path]]:
-        """Whole checkpoints as (epochs done, folder), oldest first."""
+        """Checkpoints as (epochs done, folder), oldest first; any of them may be damaged."""
         named = [
             (path.name.removeprefix("checkpoint-"), path) for path in self.path.glob("checkpoint-*")
         ]
-        return sorted((int(epochs), path) for epochs, path in named if epochs.isdigit())
+        return sorted(
+            (int(epochs), path)
+            for epochs, path in named
+            if epochs.isascii() and epochs.isdigit() and len(epochs) < 10
+        )
+
+    def newest(self) -> Checkpoint | None:
+        """The newest whole checkpoint; what is newer and damaged is told. None: there is none.
+
+        Raises:
+          Refusal: there are checkpoints, and all are damaged.
+        """
+        why = ""
+        for epochs, path in reversed(self.checkpoints()):
+            try:
+                return Checkpoint(epochs, path, _state(path, self.recipe.task_row.metric))
+            except Refusal as refusal:
+                why = str(refusal)
+                terminal.say(f"{why}; passed over for the one before")
+        if why:
+            raise Refusal(
+                f"{self.path}: no checkpoint in it is whole ({why}); restore one, or delete "
+                "all to begin anew"
+            )
+        return None
+
+    def recorded(self, newest: Checkpoint | None) -> dict[str, float]:
+        """Seconds by part of all earlier processes: clock.json's, or else the checkpoint's."""
+        of_checkpoint = (newest.state.get("clock") if newest else None) or {}
+        try:
+            written = runs.read_clock(self.clock) if self.clock.exists() else {}
+        except Refusal as refusal:
+            written = {}
+            terminal.say(f"{refusal}; the clock goes on from the checkpoint's")
+        if sum(written.values()) >= sum(of_checkpoint.values()):
+            return written
+        if not written:
+            terminal.say(f"{self.clock}: not there; the clock goes on from the checkpoint's")
+        return of_checkpoint
+
+    @contextmanager
+    def given_back_if_refused(self) -> Iterator[None]:
+        """A refusal in the body leaves the folder as it was found, if this process claimed it."""
+        try:
+            yield
+        except Refusal:
+            if self._is_new:
+                for path in self.path.iterdir():
+                    files.discard(path)
+                if not self._was_there:
+                    shutil.rmtree(self.path, ignore_errors=True)
+            raise
 
 
-def claim(path: Path, recipe: Recipe, writer: bool = True) -> Folder:
+def is_finished(checkpoint: Checkpoint, recipe: Recipe) -> bool:
+    """Whether a run with this checkpoint has nothing more to train."""
+    last = Run(recipe, checkpoint.state["rows"], {})
+    return last.reached or checkpoint.epochs >= recipe.epochs
+
+
+def _state(path, metric):
+    """A checkpoint's state.json, its other files held to the checksums in it. Raises Refusal."""
+    state = files.read_json(path / STATE)
+    for name, checksum in state.get("files", {}).items():
+        if _digest(path / name) != checksum:
+            raise Refusal(f"{path / name}: damaged; it is not what was written")
+    clock, step = state.get("clock", {}), state.get("step")
+    rows = state.get("rows")
+    well_formed = isinstance(step, int) and step > 0 and runs.are_seconds(clock)
+    if not well_formed or not runs.are_rows(rows, metric):
+        raise Refusal(f"{path / STATE}: should hold rows, step and clock of a run")
+    return state
+
+
+def _digest(path):
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
+
+
+def claim(
+    path: Path,
+    recipe: Recipe,
+    writer: bool = True,
+    replaced: Collection[str] | None = None,
+) -> Folder:
     """Takes a new or empty folder for this recipe, or the one where it was run before.
 
-    Raises Refusal if the folder can't be written, is in use, holds another recipe's run, or
-    holds something else.
+    Args:
+      path: of the folder.
+      recipe: to run.
+      writer: whether this process writes to the folder.
+      replaced: fields that differ from the library's row of that name by the user's wish; None:
+        each field is.
+
+    Returns:
+      The folder, and the recipe to run in it: that of the run which began there, should the
+      library's row have changed since.
+
+    Raises:
+      Refusal: the folder can't be written, is in use, holds another recipe's run, or something
+        else.
     """
-    folder = Folder(path, writer)
+    folder, owner = Folder(path, recipe, writer), path / runs.RECIPE
     if not writer:
+        if owner.is_file():
+            folder.recipe = _owner(path, recipe, replaced)
         return folder
     files.make_folder(path)
     _lock(path)
     for half in path.glob(".checkpoint-*"):  # of a process that was killed while it saved
-        shutil.rmtree(half)
-    owner = path / runs.RECIPE
-    if owner.exists():
-        _check_owner(path, runs.recipe_of(path), recipe)
+        _remove(half)
+    if os.path.lexists(owner):
+        folder.recipe = _owner(path, recipe, replaced)
+        for file in (folder.rows, folder.clock):
+            if os.path.lexists(file) and not file.is_file():
+                raise Refusal(f"{file}: should be a file; move it away")
     elif {item.name for item in path.iterdir()} - {".lock"}:
         raise Refusal(
             f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
         )
     else:
-        files.write_whole(owner, json.dumps(recipe.values(), indent=2) + "\n")
+        folder._is_new = True
+        names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
+        files.write_json(owner, {**recipe.values(), **names})
     return folder
 
 
-def load_weights(path: Path, model: tf.keras.Model) -> None:
-    """Gives a compiled model the newest checkpoint's weights: their averages, if it has those.
+def _remove(path):
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        files.discard(path)
+
+
+def load_weights(path: Path, recipe: Recipe, model: tf.keras.Model) -> None:
+    """Gives a recipe's compiled model the newest weights in its run's folder, or their averages.
 
     Raises Refusal if the folder holds no checkpoint, or one of another model.
     """
-    checkpoints = Folder(path).checkpoints()
-    if not checkpoints:
+    newest = Folder(path, recipe).newest()
+    if newest is None:
         raise Refusal(f"{path}: holds no checkpoint; train with --output_dir={path} first")
     optimizer = optimizers.inner(model)
     optimizer.build(model.trainable_variables)
-    _read(tf.train.Checkpoint(model=model, optimizer=model.optimizer), checkpoints[-1][1])
+    _read(tf.train.Checkpoint(model=model, optimizer=model.optimizer), newest.path)
     if optimizer.use_ema:
         optimizer.finalize_variable_values(model.trainable_variables)
 
@@ -98,23 +231,33 @@ def _lock(path):
         raise files.cannot_write(path, error) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         raise Refusal(
             f"--output_dir={path}: another process is training in it; name another folder"
         ) from None
+    except OSError as error:
+        raise files.cannot_write(path, error) from None
 
 
-def _check_owner(path: Path, owner: Recipe, recipe: Recipe):
-    """Refuses another recipe's folder. What an earlier version did not write has its default."""
+def _owner(path, recipe, replaced):
+    """The recipe that a folder goes on with. Raises Refusal if it holds a run of another one."""
+    owner, owners_replaced = runs.owner_of(path)
     theirs, ours = owner.values(), recipe.values()
+    held = set(ours)  # what has to be the same
+    if replaced is not None:
+        held = {"name", "task", "synthetic", *replaced, *(owners_replaced or ())}
     for name in ours:
-        if theirs[name] != ours[name]:
-            held = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
-            raise Refusal(f"--output_dir={path}: holds a run of {held}; name another folder")
+        if name in held and theirs[name] != ours[name]:
+            what = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
+            raise Refusal(f"--output_dir={path}: holds a run of {what}; name another folder")
+    changed = [f"{name}={theirs[name]}" for name in ours if theirs[name] != ours[name]]
+    if changed:
+        terminal.say(f"{path}: goes on as it began, with {', '.join(changed)}")
+    return owner
 
 
 class Saver(tf.keras.callbacks.Callback):
-    """Saves all of a run at the end of each epoch, and the clock in between.
+    """Saves all of a run at the end of each epoch; `beat` saves the clock in between.
 
     Args:
       folder: the claimed Folder.
@@ -122,36 +265,21 @@ class Saver(tf.keras.callbacks.Callback):
       timer: TimeToAccuracy, whose rows and clock are saved; before this one in `callbacks`.
     """
 
-    SECONDS_BETWEEN_BEATS = 1.0
-
     def __init__(self, folder: Folder, model: tf.keras.Model, timer: TimeToAccuracy):
         super().__init__()
         self.folder, self.timer = folder, timer
         self._saved = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
         self._optimizer, self._variables = optimizers.inner(model), model.trainable_variables
-        self._beat_at = time.monotonic()
-        self.recorded: dict[str, float] = {}  # seconds by part of earlier processes
 
-    def restore(self) -> int:
-        """Restores the newest checkpoint, clock and rows; returns the epochs done (0: none)."""
-        checkpoints = self.folder.checkpoints()
-        if self.folder.clock.exists():
-            self.recorded = runs.read_json(self.folder.clock)
-            self.timer.clock.carry_on(self.recorded)
-        if not checkpoints:
+    def restore(self, newest: Checkpoint | None) -> int:
+        """Restores weights and rows of a checkpoint; returns the epochs done (0: none)."""
+        if newest is None:
+            self.timer.restore({"rows": [], "step": 0})
             return 0
-        epochs, path = checkpoints[-1]
         self._optimizer.build(self._variables)
-        _read(self._saved, path)
-        self.timer.restore(runs.read_json(path / "state.json"))
-        return epochs
-
-    def on_train_begin(self, logs=None):
-        self.beat()
-
-    def on_train_batch_end(self, batch, logs=None):
-        if time.monotonic() - self._beat_at >= self.SECONDS_BETWEEN_BEATS:
-            self.beat()
+        _read(self._saved, newest.path)
+        self.timer.restore(newest.state)
+        return newest.epochs
 
     def on_epoch_end(self, epoch, logs=None):
         with self.timer.clock.part("checkpoint"):
@@ -159,13 +287,6 @@ class Saver(tf.keras.callbacks.Callback):
                 self._save(epoch + 1)
             except (OSError, tf.errors.OpError) as error:
                 raise files.cannot_write(self.folder.path, error) from None
-        self.beat()
-
-    def beat(self) -> None:
-        """Writes the clock as it stands, so that no second of a run that dies is forgotten."""
-        self._beat_at = time.monotonic()
-        if self.folder.writer:
-            files.write_whole(self.folder.clock, json.dumps(self.timer.clock.parts()) + "\n")
 
     def _save(self, epochs):
         """Writes checkpoint-EPOCHS. Every worker takes part: values may be spread over them."""
@@ -174,16 +295,39 @@ class Saver(tf.keras.callbacks.Callback):
         try:
             self._saved.write(str(temporary / "variables"))
             if self.folder.writer:
-                files.write_whole(temporary / "state.json", json.dumps(self.timer.state()) + "\n")
-                for path in temporary.iterdir():
-                    _flush(path)
-                os.rename(temporary, self.folder.path / f"checkpoint-{epochs}")
-                _flush(self.folder.path)
-                # The one before stays, should this one be lost.
-                for _, old in self.folder.checkpoints()[:-2]:
-                    shutil.rmtree(old)
+                self._publish(temporary, self.folder.path / f"checkpoint-{epochs}")
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+    def _publish(self, temporary, final):
+        for path in temporary.iterdir():
+            _flush(path)
+        state = {**self.timer.state(), "clock": self.timer.clock.parts()}
+        state["files"] = {path.name: _digest(path) for path in sorted(temporary.iterdir())}
+        files.write_json(temporary / STATE, state)
+        _flush(temporary)
+        if os.path.lexists(final):  # damaged: that is why its epoch was trained again
+            _remove(final)
+        os.rename(temporary, final)
+        _flush(self.folder.path)
+        # The one before stays, should this one be lost.
+        for _, old in self.folder.checkpoints()[:-2]:
+            _remove(old)
+
+
+def beat(folder: Folder, clock: Clock) -> Callable[[], None]:
+    """What writes the clock as it stands, so that no second of a run that dies is forgotten.
+
+    A disk that takes nothing is told by the next checkpoint.
+    """
+
+    def write():
+        try:
+            files.write_json(folder.clock, clock.parts())
+        except Refusal:
+            pass
+
+    return write
 
 
 def _flush(path):

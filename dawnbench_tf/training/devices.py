@@ -13,10 +13,15 @@ from dawnbench_tf import machine
 from dawnbench_tf.machine import Machine
 
 
-def machine_of(strategy: tf.distribute.Strategy) -> Machine:
-    """What an entry says of this machine, as far as strategy and process use it."""
+def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Machine:
+    """What an entry says of this machine.
+
+    Args:
+      strategy: whose accelerators and workers count.
+      cpus: of the machine, if this process has been narrowed to fewer since it began.
+    """
     name, count = _accelerators(strategy)
-    workers, cpus = _workers(strategy), machine.cpus()
+    workers, cpus = _workers(strategy), cpus or machine.cpus()
     if name:
         hardware = f"{count} {name} / {machine.memory_gb():.0f} GB / {cpus} CPU"
     else:
@@ -28,7 +33,8 @@ def machine_of(strategy: tf.distribute.Strategy) -> Machine:
 
 
 def _software():
-    build = tf.sysconfig.get_build_info()
+    # TensorFlow is built for CUDA everywhere; what ran on no GPU has not used it.
+    build = tf.sysconfig.get_build_info() if tf.config.get_visible_devices("GPU") else {}
     of_gpu = (("cuda", "cuda_version"), ("cudnn", "cudnn_version"))
     return {
         "python": platform.python_version(),

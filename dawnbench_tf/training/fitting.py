@@ -32,7 +32,7 @@ def build(
     with placement.strategy.scope():
         model = kind.network(splits, recipe, placement)
         kind.adapt(model, splits, recipe, placement)
-        losses.add_weight_decay(model, recipe.weight_decay)
+        losses.add_weight_decay(model, recipe.weight_decay, recipe.decays)
         model.compile(
             optimizers.build(recipe, steps),
             losses.LOSSES[task.loss](),
@@ -53,17 +53,25 @@ def tensorboard(folder: Path, profile_steps: tuple[int, ...]) -> tf.keras.callba
     )
 
 
+_OF_LOST_WORKERS = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
+
 @contextmanager
-def refusing(recipe: Recipe, folder: Path) -> Iterator[None]:
+def refusing(recipe: Recipe, folder: Path | None) -> Iterator[None]:
     """Makes a Refusal of what ends `fit` for reasons that a user can mend."""
     try:
         yield
-    except tf.errors.ResourceExhaustedError:
+    except (tf.errors.ResourceExhaustedError, MemoryError):
         refuse("batch_size", recipe.batch_size, "does not fit into the device's memory; lower it")
-    except (tf.errors.UnavailableError, tf.errors.AbortedError):
+    except _OF_LOST_WORKERS:
         raise Refusal("a worker was lost; the same command on all workers continues") from None
     except OSError as error:
-        raise files.cannot_write(folder, error) from None
+        raise files.cannot_write(folder or Path("."), error) from None
 
 
 def check_agreement(strategy: tf.distribute.Strategy, epochs_done: int) -> None:

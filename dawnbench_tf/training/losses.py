@@ -22,13 +22,15 @@ LOSSES = {
 }
 
 
-def add_weight_decay(model: tf.keras.Model, weight_decay: float) -> None:
-    """Adds weight_decay x (sum of squares) / 2 of all kernels to the model's loss.
+def add_weight_decay(model: tf.keras.Model, weight_decay: float, decays: str = "kernels") -> None:
+    """Adds weight_decay x (sum of squares) / 2 of the weights that decay to the model's loss.
 
-    As the TensorFlow seeds defined it: convolution and dense kernels, not BN's or biases.
+    Args:
+      model: not yet compiled.
+      weight_decay: 0 adds nothing.
+      decays: "kernels": convolution and dense kernels, as the TensorFlow seeds defined it; "all":
+        every trained weight, as the PyTorch seeds' optimizer had it.
     """
-    kernels = [weight for weight in model.trainable_variables if weight.shape.rank > 1]
+    weights = [w for w in model.trainable_variables if decays == "all" or w.shape.rank > 1]
     if weight_decay:
-        model.add_loss(
-            lambda: weight_decay * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
-        )
+        model.add_loss(lambda: weight_decay * tf.add_n([tf.nn.l2_loss(w) for w in weights]))

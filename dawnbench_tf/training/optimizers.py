@@ -92,10 +92,12 @@ def build(recipe: Recipe, steps_per_epoch: int) -> tf.keras.optimizers.Optimizer
         optimizer = tf.keras.optimizers.SGD(
             schedule, momentum=recipe.momentum, nesterov=recipe.nesterov, **average
         )
-    elif recipe.optimizer == "adadelta":  # as Zeiler 2012 has it, and TensorFlow 1 had
-        optimizer = tf.keras.optimizers.Adadelta(schedule, rho=0.95, epsilon=1e-6, **average)
+    elif recipe.optimizer == "adadelta":  # rho is Zeiler's (2012), and TensorFlow 1's
+        optimizer = tf.keras.optimizers.Adadelta(
+            schedule, rho=0.95, epsilon=recipe.epsilon, **average
+        )
     else:
-        optimizer = tf.keras.optimizers.Adam(schedule, **average)
+        optimizer = tf.keras.optimizers.Adam(schedule, epsilon=recipe.epsilon, **average)
     if recipe.precision == "mixed_float16":
         return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
     return optimizer

@@ -1,54 +1,118 @@
-"""One line while a run goes: epoch, best so far, threshold, hours on the clock, speed, cost."""
+"""What a run says: a summary at its start, then epoch, loss, score, speed and time left."""
 
-import sys
+import datetime
 import time
 from typing import TextIO
 
 import tensorflow as tf
 
 from dawnbench_tf import terminal
+from dawnbench_tf.clock import DAWNBENCH
+from dawnbench_tf.data import inputs
+from dawnbench_tf.data.inputs import Splits
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.training.checkpoints import Checkpoint, Folder
 from dawnbench_tf.tta import TimeToAccuracy
+
+DOING = {"compile": "compiling and first steps", "eval": "evaluating", "checkpoint": "saving"}
+
+
+def summary(recipe: Recipe, model: tf.keras.Model, splits: Splits, hardware: str) -> str:
+    """What is about to be trained, on what: two lines."""
+    task, kind = recipe.task_row, inputs.of(recipe.task_row)
+    parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
+    return (
+        f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
+        f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs} epochs of "
+        f"{kind.steps(splits, recipe):,} steps of {recipe.batch_size}; seed {recipe.seed}\n"
+        f"data: {task.train_examples:,} examples to train on, {task.test_examples:,} to test; "
+        f"{kind.origin(splits)}; on {hardware}"
+    )
+
+
+def begins(folder: Folder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:
+    """Where a run is kept, and what it goes on from, in a line."""
+    spent = sum(seconds for part, seconds in recorded.items() if part in DAWNBENCH)
+    if newest is None:
+        again = f"begins again, {spent:.1f} s on the clock" if spent else "a new run"
+        return f"in {folder.path}: {again}"
+    return f"in {folder.path}: goes on after epoch {newest.epochs}, {spent:.1f} s on the clock"
 
 
 class Line(tf.keras.callbacks.Callback):
-    """Prints a line for each row, and on a terminal keeps one alive in between.
+    """Prints a line for each row; in between keeps one alive on a terminal, or adds one a minute.
 
     Args:
       timer: TimeToAccuracy; it must come before this in `callbacks`.
       epochs: of the recipe.
+      steps: of an epoch.
     """
 
-    SECONDS_BETWEEN_UPDATES = 0.5
+    SECONDS_BETWEEN_LINES = 55.0  # where no terminal is
 
-    def __init__(self, timer: TimeToAccuracy, epochs: int, stream: TextIO = sys.stderr):
+    def __init__(
+        self, timer: TimeToAccuracy, epochs: int, steps: int, stream: TextIO | None = None
+    ):
         super().__init__()
-        self.timer, self.epochs, self.stream = timer, epochs, stream
-        self._shown_at = 0.0
-
-    def on_train_begin(self, logs=None):
-        self._rows = len(self.timer.rows)  # those of an earlier process have been shown
+        self.timer, self.epochs, self.steps, self.stream = timer, epochs, steps, stream
+        self._rows = len(timer.rows)  # those of an earlier process have been shown
+        self._shown_at = time.monotonic()
+        self._first: tuple[int, float] | None = None  # step and moment after the first execution
 
     def on_train_batch_end(self, batch, logs=None):
-        now = time.monotonic()
-        if len(self.timer.rows) > self._rows:
-            self._show(end="\n")
-        elif self.stream.isatty() and now - self._shown_at > self.SECONDS_BETWEEN_UPDATES:
-            self._shown_at = now
-            self._show(end="")
+        if self._first is None:
+            self._first = self.timer.step, time.monotonic()
+        self._show_rows()
 
     def on_epoch_end(self, epoch, logs=None):
+        self._show_rows()
+
+    def tick(self) -> None:
+        """Shows how things stand, if it is time to; called every second, from another thread."""
+        if terminal.is_terminal(self.stream):
+            self._show(end="")
+        elif time.monotonic() - self._shown_at >= self.SECONDS_BETWEEN_LINES:
+            self._show(end="\n")
+
+    def _show_rows(self):
         if len(self.timer.rows) > self._rows:
+            self._rows = len(self.timer.rows)
             self._show(end="\n")
 
     def _show(self, end):
-        self._rows = len(self.timer.rows)
-        start = terminal.CLEAR if self.stream.isatty() else ""
-        print(f"{start}{text(self.timer, self.epochs)}", end=end, file=self.stream, flush=True)
+        self._shown_at = time.monotonic()
+        start = terminal.CLEAR if terminal.is_terminal(self.stream) else ""
+        terminal.say(f"{start}{text(self.timer, self.epochs)}{self._left()}", self.stream, end)
+
+    def _left(self):
+        """How long the epoch and all epochs take yet, at the pace so far."""
+        if self._first is None or self.timer.step == self._first[0] or self.timer.reached:
+            return ""
+        step = self.timer.step
+        pace = (time.monotonic() - self._first[1]) / (step - self._first[0])  # s, with evaluations
+        of_epoch, of_all = -step % self.steps, self.epochs * self.steps - step
+        if of_all <= 0:
+            return ""
+        ends = f"{duration(of_epoch * pace)} to the epoch's end, " if of_epoch else ""
+        return f"  {ends}{duration(of_all * pace)} at most"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> duration(3.2), duration(75), duration(7400), duration(200_000)
+    ('4 s', '0:01:15', '2:03:20', '2 days, 7:33:20')
+    """
+    seconds = int(-(-seconds // 1))
+    return f"{seconds} s" if seconds < 60 else str(datetime.timedelta(seconds=seconds))
 
 
 def text(timer: TimeToAccuracy, epochs: int) -> str:
     """The line itself."""
-    parts = [f"epoch {timer.epoch:.4g}/{epochs}", f"loss {timer.loss:.3f}"]
+    parts = [f"epoch {timer.epoch:.4g}/{epochs}"]
+    parts.append(f"loss {timer.loss:.3f}" if timer.loss is not None else "no step yet")
+    if timer.clock.current in DOING:
+        parts.append(DOING[timer.clock.current])
     if timer.rows:
         parts.append(
             f"{timer.metric} {timer.rows[-1][timer.metric]:.2f}, "

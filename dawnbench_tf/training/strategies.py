@@ -8,11 +8,13 @@ import os
 import shutil
 import signal
 import socket
+import sys
 from contextlib import contextmanager
 
 import tensorflow as tf
 from official.common import distribute_utils
 
+from dawnbench_tf import terminal
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
@@ -115,9 +117,9 @@ def _multi_worker_mirrored(run):
             "output_dir", "", "several workers need the same folder; name one that all of them see"
         )
     with _mortal():
-        print(
+        terminal.say(
             f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
-            flush=True,
+            sys.stdout,
         )
         return tf.distribute.MultiWorkerMirroredStrategy(resolver)
 
@@ -125,7 +127,7 @@ def _multi_worker_mirrored(run):
 @contextmanager
 def _mortal():
     """Lets signals kill: TensorFlow hears no Python handler while it waits."""
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, signal.SIG_DFL) for number in signals]
     try:
         yield

@@ -8,7 +8,7 @@ import tarfile
 import numpy as np
 import pytest
 
-from dawnbench_tf.data import archives
+from dawnbench_tf.data import archives, pickles
 from dawnbench_tf.refusals import Refusal
 
 
@@ -22,7 +22,7 @@ class Hostile:
 @pytest.mark.parametrize("protocol", [0, 2, 4])
 def test_arrays_come_out_as_they_went_in(protocol):
     wanted = {b"data": np.arange(6, dtype=np.uint8).reshape(2, 3), b"labels": [1, 2], b"name": b"x"}
-    arrays = archives.unpickle_arrays("file", pickle.dumps(wanted, protocol))
+    arrays = pickles.unpickle_arrays("file", pickle.dumps(wanted, protocol))
     np.testing.assert_array_equal(arrays["data"], wanted[b"data"])
     assert arrays["labels"] == [1, 2] and arrays["name"] == b"x"
 
@@ -30,14 +30,14 @@ def test_arrays_come_out_as_they_went_in(protocol):
 def test_a_pickle_of_python_2_and_old_numpy_is_read():
     old = pickle.dumps({"data": np.zeros(2, np.uint8)}, 2).replace(b"numpy._core", b"numpy.core")
     assert b"numpy.core.multiarray" in old
-    assert archives.unpickle_arrays("file", old)["data"].shape == (2,)
+    assert pickles.unpickle_arrays("file", old)["data"].shape == (2,)
 
 
 @pytest.mark.parametrize("content", [Hostile(), {"data": Hostile()}, eval, os.path.join])
 def test_a_pickle_that_would_run_code_is_refused(tmp_path, monkeypatch, content):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Refusal, match="batch: not a pickle of plain arrays"):
-        archives.unpickle_arrays("batch", pickle.dumps(content))
+        pickles.unpickle_arrays("batch", pickle.dumps(content))
     assert not list(tmp_path.iterdir())
 
 
@@ -46,7 +46,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path, monkeypatch, content)
 )
 def test_garbage_is_refused(content):
     with pytest.raises(Refusal, match="^batch: "):
-        archives.unpickle_arrays("batch", content)
+        pickles.unpickle_arrays("batch", content)
 
 
 def tar(path, members):

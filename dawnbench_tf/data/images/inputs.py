@@ -94,6 +94,7 @@ INPUTS = Inputs(
     synthetic=synthetic.load,
     first=_first,
     of_training=_of_training,
+    origin=lambda splits: splits.origin,
     references=_references,
     steps=pipeline.steps,
     train=pipeline.train,

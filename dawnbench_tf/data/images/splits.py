@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf.data.origin import Origin
+
 
 class Split(NamedTuple):
     """One split of an image data set: its labels, and its images by index.
@@ -31,6 +33,7 @@ class Splits(NamedTuple):
 
     train: Split
     test: Split
+    origin: Origin = Origin("given")
 
 
 def in_memory(images: np.ndarray, labels: np.ndarray) -> Split:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import tokens, vocabulary
 from dawnbench_tf.data.questions.squad_json import Corpus
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
@@ -52,6 +53,7 @@ class Encoded(NamedTuple):
     vectors: np.ndarray  # float32 (fixed tokens, 100)
     token_ids: np.ndarray  # int32 (types,)
     character_ids: np.ndarray  # int32 (types, 16)
+    origin: Origin = Origin("given")
 
 
 def encode(

@@ -63,7 +63,7 @@ def _check_saved(encoded: Encoded, folder: Path) -> None:
 
 def _save_outputs(answers: Answers, encoded: Encoded, folder: Path) -> None:
     """Writes the answers as SQuAD's official evaluator takes them."""
-    text = json.dumps(predictions(answers, encoded), ensure_ascii=False) + "\n"
+    text = json.dumps(predictions(answers, encoded)) + "\n"
     files.write_whole(folder / "predictions.json", text)
 
 
@@ -94,6 +94,7 @@ INPUTS = Inputs(
     synthetic=_synthetic,
     first=_first,
     of_training=_of_training,
+    origin=lambda splits: splits.origin,
     references=_references,
     steps=pipeline.steps,
     train=pipeline.train,

@@ -34,7 +34,9 @@ def _buckets(encoded, recipe):
     split = encoded.train
     lengths = split.contexts.lengths()[split.context_of_question]
     fits = split.questions.lengths() <= MOST_QUESTION_TOKENS
-    fits &= _first_spans(split)[:, 0] >= 0
+    first, longest = _first_spans(split), recipe.bucket_boundaries[-1]
+    fits &= (first[:, 0] >= 0) & (first[:, 1] < longest)
+    lengths = np.minimum(lengths, longest)  # longer contexts are cut there, as the seed cut them
     edges = (0, *recipe.bucket_boundaries)
     buckets = [
         np.flatnonzero(fits & (lengths > low) & (lengths <= high))

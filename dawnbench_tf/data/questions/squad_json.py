@@ -35,7 +35,7 @@ def parse(where: str, content: bytes) -> Corpus:
     """
     try:
         whole = json.loads(content)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         raise Refusal(f"{where}: not JSON ({one_line(error)}); fetch it again") from None
     contexts: list[str] = []
     questions: list[Question] = []
@@ -46,7 +46,8 @@ def parse(where: str, content: bytes) -> Corpus:
             for qa, at_qa in _items(paragraph, "qas", at):
                 questions.append(_question(qa, len(contexts), at_qa))
                 if questions[-1].id in seen:
-                    raise Refusal(f"{at_qa}.id: {questions[-1].id!r} is there twice; should be one")
+                    twice = one_line(ascii(questions[-1].id), 60)
+                    raise Refusal(f"{at_qa}.id: {twice} is there twice; should be one")
                 seen.add(questions[-1].id)
             contexts.append(context)
     if not questions:
@@ -60,6 +61,8 @@ def _question(qa, context, at):
     answers = []
     for answer, at_answer in _items(qa, "answers", at):
         start = _value(answer, "answer_start", int, at_answer)
+        if not -1 <= start < 2**31:
+            raise Refusal(f"{at_answer}.answer_start: should be a place in the context")
         answers.append((_text(answer, "text", at_answer), start))
     if not answers:
         raise Refusal(f"{at}.answers: is empty; each question should have an answer")
@@ -78,6 +81,8 @@ def _text(node, key, at):
     text = _value(node, key, str, at)
     if not text.strip():
         raise Refusal(f"{at}.{key}: is empty; should be text")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise Refusal(f"{at}.{key}: holds half of a character (a lone surrogate); fetch it again")
     return text
 
 

@@ -1,8 +1,8 @@
 """Token and character ids, and word vectors (GloVe) for the tokens that have one."""
 
 import io
-import json
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -18,6 +18,9 @@ FILE = "vocabulary.json"
 GLOVE = "glove.6B.100d.txt"
 PADDING, UNKNOWN = 0, 1  # ids of tokens and of characters
 CHARACTERS = 16  # of a token, its first; further ones are cut off, as in the original
+LONGEST_LINE = 1 << 16  # bytes; GloVe's have 1,000
+_BOM = b"\xef\xbb\xbf"
+_DAMAGES = (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 DIMENSION = 100  # of the word vectors: glove.6B.100d
 
 
@@ -42,17 +45,23 @@ class Vocabulary(NamedTuple):
 
 def save(vocabulary: Vocabulary, folder: Path) -> None:
     """Writes what a trained reader needs besides its weights: FOLDER/vocabulary.json."""
-    text = json.dumps(vocabulary._asdict(), ensure_ascii=False)
-    files.write_whole(folder / FILE, text + "\n")
+    files.write_json(folder / FILE, vocabulary._asdict())
 
 
 def load(folder: Path) -> Vocabulary:
     """Reads a run's vocabulary. Raises Refusal if it is not there, or damaged."""
     path = folder / FILE
-    try:
-        return Vocabulary(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise Refusal(f"{path}: can't be read ({one_line(error)}); not a reader's run?") from None
+    if not path.is_file():
+        raise Refusal(f"{path}: can't be read (it is not there); not a reader's run?")
+    values = files.read_json(path)
+    lists = list(values.values())
+    if set(values) != set(Vocabulary._fields) or not all(map(_are_texts, lists)):
+        raise Refusal(f"{path}: should hold lists of texts: {', '.join(Vocabulary._fields)}")
+    return Vocabulary(**values)
+
+
+def _are_texts(values):
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def normalized(token: str) -> str:
@@ -101,18 +110,31 @@ def read_glove(path: Path, tokens: Set[str]) -> dict[str, np.ndarray]:
     vectors = {}
     try:
         with _open(path) as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(_lines(file, path), 1):
                 name, _, rest = line.partition(b" ")
                 if number == 1 or len(rest) < 2 * DIMENSION:
                     _vector(rest, f"{path}:{number}")  # of another dimension, or cut off
-                token = name.decode("utf-8", "replace")
+                token = name.removeprefix(_BOM if number == 1 else b"").decode("utf-8", "replace")
                 if token in tokens:
+                    if token in vectors:
+                        raise Refusal(
+                            f"{path}:{number}: {ascii(token)} is there twice; fetch it again"
+                        )
                     vectors[token] = _vector(rest, f"{path}:{number}")
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise Refusal(f"{path}: can't be read ({error}); fetch it again") from None
+    except _DAMAGES as error:
+        why = one_line(error, 100)
+        raise Refusal(f"{path}: can't be read ({why}); fetch it again") from None
     if not vectors:
         raise Refusal(f"{path}: has none of the data's words; should be {GLOVE}")
     return vectors
+
+
+def _lines(file, path):
+    """The lines of a file, none of them longer than a vector's can be."""
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise Refusal(f"{path}: holds a line of over {LONGEST_LINE} bytes; fetch it again")
+        yield line
 
 
 @contextmanager
@@ -130,6 +152,8 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 def _vector(text, where):
     try:
+        if b"_" in text:  # a number to Python, to nobody else
+            raise ValueError
         vector = np.array(text.split(), np.float32)
     except ValueError:
         raise Refusal(f"{where}: holds what is no number; fetch the file again") from None

@@ -24,7 +24,7 @@ from dawnbench_tf.tasks import RANKED
 
 HERE = Path(__file__).parent
 MOST_POINTS = 60  # of a curve in the comparison
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
+_ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}(\.[\w-]{1,64}){1,9}")
 
 
 def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
@@ -34,6 +34,8 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     """
     style, script = (_asset(name) for name in ("style.css", "site.js"))
     templates = _templates(style, script)
+    unranked = [result for result in results if result.reasons and result.mine]
+    results = [result for result in results if not result.reasons]
     links = _links(results)
     places = _places(tables)
     files.make_folder(folder / "entries")
@@ -52,7 +54,12 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     for table in tables:
         sections[table.dataset].append((table, charts.progress(table)))
     index = templates.get_template("index.html").render(
-        sections=sections, links=links, ranked=RANKED, count=len(results), root=""
+        sections=sections,
+        links=links,
+        ranked=RANKED,
+        count=len(results),
+        unranked=unranked,
+        root="",
     )
     compare = templates.get_template("compare.html").render(
         results=results, links=links, data=_comparable(results, links), root=""
@@ -84,14 +91,18 @@ def _templates(style, script):
 
 def _links(results):
     """A file name for each entry's page, from its own name: unlike any other, safe in any URL."""
-    taken, links = set(), {}
+    taken: set[str] = set()
+    numbers: dict[str, int] = defaultdict(int)
+    links = {}
     for result in results:
-        name = f"{result.dataset}-{result.phase}-{result.name}"
+        name = f"{result.dataset}-{result.phase}-{result.name[:200]}"
         stem = re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:100].strip("-.")
-        name, number = stem, 1
-        while name.lower() in taken:
-            number += 1
-            name = f"{stem}-{number}"
+        while True:
+            numbers[stem.lower()] += 1
+            number = numbers[stem.lower()]
+            name = stem if number == 1 else f"{stem}-{number}"
+            if name.lower() not in taken:
+                break
         taken.add(name.lower())
         links[result] = f"{name}.html"
     return links

@@ -24,6 +24,6 @@ def test_the_seed_decides():
 
 def test_it_can_be_learned_but_one_image_is_no_giveaway():
     splits = synthetic.load(TASK, 0)
-    flat = [split.images().reshape(len(split.labels), -1) for split in splits]
+    flat = [split.images().reshape(len(split.labels), -1) for split in splits[:2]]
     score = NearestCentroid().fit(flat[0], splits.train.labels).score(flat[1], splits.test.labels)
     assert score > 0.9

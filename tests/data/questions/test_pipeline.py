@@ -112,6 +112,7 @@ def test_what_has_no_place_or_is_too_long_is_not_trained_on():
     assert 71 not in np.concatenate(pipeline._buckets(changed, RECIPE))
 
 
-def test_no_passage_in_any_bucket_is_refused():
-    with pytest.raises(Refusal, match="--bucket_boundaries=5: no passage fits; they have"):
-        pipeline.steps(DATA, replace(RECIPE, bucket_boundaries=(5,)))
+def test_no_passage_in_any_bucket_is_refused(monkeypatch):
+    monkeypatch.setattr(pipeline, "MOST_QUESTION_TOKENS", 0)
+    with pytest.raises(Refusal, match="--bucket_boundaries=1: no passage fits; they have"):
+        pipeline.steps(DATA, replace(RECIPE, bucket_boundaries=(1,)))
