@@ -4,6 +4,7 @@ The only module that knows about flags. No TensorFlow: a wrong flag is answered 
 imported.
 """
 
+import logging
 import sys
 import types
 from collections.abc import Callable
@@ -34,6 +35,7 @@ def run(
       replaces: a dataclass, for each setting of which there is a flag too, without a default:
         `replacements` tells which were given.
     """
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
     define(options)
     for item in _settings(replaces) if replaces else ():
         _define_flag(item, None, f"{item.metadata['help']} (replaces the recipe's)")

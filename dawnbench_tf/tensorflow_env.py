@@ -1,6 +1,7 @@
 """How the commands import TensorFlow: late, as tf-keras 2, and without its chatter."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,3 +22,18 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     yield
     logging.set_verbosity(verbosity)  # TensorFlow's import has raised it to INFO
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Hides what code written in C++ says on stderr: TensorFlow logs some at any level."""
+    sys.stderr.flush()
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nowhere)

@@ -112,6 +112,7 @@ def train(
     with pulse.beating(*beats):  # whatever ends it: no second is forgotten
         with folder.given_back_if_refused():
             strategies.check(strategy, run, recipe)
+            fitting.check_agreement(strategy, recipe, run, newest.epochs if newest else 0)
             terminal.status("loading the data")
             with clock.part("load"):
                 splits = inputs.load(recipe, run.data_dir, run.download)
@@ -134,7 +135,6 @@ def train(
         )
         saver = checkpoints.Saver(folder, model, timer)  # weights, rows, clock: one rename
         epochs_done = saver.restore(newest)
-        fitting.check_agreement(strategy, epochs_done)
         callbacks = [timer, saver]  # order matters: row, then save, then show
         machine, ticks = devices.machine_of(strategy), []
         steps = of_task.steps(splits, recipe)

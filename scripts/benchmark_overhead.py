@@ -24,7 +24,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
         from dawnbench_tf import recipes, tta
         from dawnbench_tf.data import inputs
         from dawnbench_tf.options import RunOptions
-        from dawnbench_tf.training import checkpoints, fitting, progress
+        from dawnbench_tf.training import checkpoints, fitting, progress, pulse
 
     changes = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
     recipe = recipes.get(name, epochs=1000, synthetic=True, **changes)
@@ -36,11 +36,16 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         timer = tta.TimeToAccuracy(101, "loss", log=Path(folder) / "rows.tsv")
-        saver = checkpoints.Saver(checkpoints.Folder(Path(folder)), model, timer)
-        callbacks = [timer, saver, progress.Line(timer, 1)]
+        home = checkpoints.Folder(Path(folder), recipe)
+        line = progress.Line(timer, epochs, steps)
+        callbacks = [timer, checkpoints.Saver(home, model, timer), line]
+        beats = checkpoints.beat(home, timer.clock), line.tick
 
         def harness():
-            model.fit(batches, epochs=epochs, steps_per_epoch=steps, verbose=0, callbacks=callbacks)
+            with pulse.beating(*beats):
+                model.fit(
+                    batches, epochs=epochs, steps_per_epoch=steps, verbose=0, callbacks=callbacks
+                )
 
         def bare():
             step, iterator = model.make_train_function(), iter(ready)
@@ -49,7 +54,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
 
         for round_ in range(rounds + 1):
             seconds = [_seconds(run) for run in (harness, bare)]
-            for _, old in saver.folder.checkpoints():  # the next round's have these names
+            for _, old in home.checkpoints():  # the next round's have these names
                 shutil.rmtree(old)
             if round_:  # the first round compiles
                 ratios.append(seconds[0] / seconds[1])

@@ -35,9 +35,9 @@ def ours(precision: str) -> float:
     model = fitting.build(recipe, splits, placement, RunOptions().steps_per_execution)
     timer = tta.TimeToAccuracy(101, "loss", step_examples=BATCH)
     with tempfile.TemporaryDirectory() as folder:
-        saver = checkpoints.Saver(checkpoints.Folder(Path(folder)), model, timer)
+        saver = checkpoints.Saver(checkpoints.Folder(Path(folder), recipe), model, timer)
         batches = of_task.train(splits, recipe, placement, 0)
-        callbacks = [timer, saver, progress.Line(timer, 3)]
+        callbacks = [timer, saver, progress.Line(timer, 3, STEPS)]
         model.fit(batches, epochs=3, steps_per_epoch=STEPS, verbose=0, callbacks=callbacks)
     return timer.examples_per_second
 

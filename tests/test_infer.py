@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from dawnbench_tf import entries
+from dawnbench_tf import entries, files
 from dawnbench_tf.data.questions import spans
 from dawnbench_tf.inference import runtime_choice, runtimes, serving
 from dawnbench_tf.submission.entry import read_entry
@@ -154,7 +154,7 @@ def test_a_reader_is_timed_by_the_same_command(trained_reader, tmp_path):
         ),
         (["--instance=p9.huge"], "--instance=p9.huge: is not known; --instance=? lists those"),
         (["--instance=p3.2xlarge", "--cost_per_hour=1"], "and --cost_per_hour both give a price"),
-        (["--cost_per_hour=-1"], "--cost_per_hour=-1.0: should be at least 0"),
+        (["--cost_per_hour=-1"], "--cost_per_hour=-1.0: should be over 0"),
         (["--batch_sizes=0"], "--batch_sizes=0: should be at least 1"),
     ],
 )
@@ -187,7 +187,7 @@ def spoil(run, what):
 
 @pytest.mark.parametrize(
     ("what", "words"),
-    [("missing", "holds no checkpoint"), ("truncated", "damaged or of another model")],
+    [("missing", "holds no checkpoint"), ("truncated", "damaged; it is not what was written")],
 )
 def test_weights_that_are_not_all_there_are_refused(trained_digits, tmp_path, what, words):
     shutil.copytree(trained_digits / "run", tmp_path / "run")
@@ -199,8 +199,7 @@ def test_weights_that_are_not_all_there_are_refused(trained_digits, tmp_path, wh
 def test_weights_of_another_model_are_refused(trained_digits, tmp_path):
     shutil.copytree(trained_digits / "run", tmp_path / "run")
     path = tmp_path / "run/run.json"
-    recipe = json.loads(path.read_text())
-    path.write_text(json.dumps({**recipe, "model": "resnet20_v1_pad"}))
+    files.write_json(path, {**files.read_json(path), "model": "resnet20_v1_pad"})
     done = infer(tmp_path, "--runtime=function")
     assert done.returncode == 1 and "damaged or of another model" in done.stderr
 

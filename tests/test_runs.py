@@ -88,8 +88,15 @@ def test_a_run_begun_before_a_recipe_had_some_field_is_still_its_own(old):
         del values[name]
     path.write_text(json.dumps(values))
     recipe = replace(recipes.get("digits/resnet8"), seed=5)
-    assert runs.recipe_of(old) == recipe
+    assert runs.owner_of(old) == (recipe, None)
     checkpoints.claim(old, recipe)
+    (old / ".lock").unlink()
+    # The library's row has changed since: the run goes on as it began.
+    changed = replace(recipes.get("digits/resnet8"), seed=5, weight_decay=0.1)
+    assert checkpoints.claim(old, changed, replaced=["seed"]).recipe == recipe
+    (old / ".lock").unlink()
+    with pytest.raises(Refusal, match="with seed=5, not 6; name another folder"):
+        checkpoints.claim(old, replace(changed, seed=6), replaced=["seed"])
     (old / ".lock").unlink()
     with pytest.raises(Refusal, match="with average=0.0, not 0.5; name another folder"):
         checkpoints.claim(old, replace(recipe, average=0.5))

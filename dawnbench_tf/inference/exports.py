@@ -1,10 +1,6 @@
 """Trained models in the formats of other runtimes: frozen, folded, for examples of one shape."""
 
-import contextlib
-import os
-import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +39,7 @@ def flatbuffer(served: Served, precision: str) -> bytes:
     if precision == "int8":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.representative_dataset = lambda: map(list, served.calibration)
-    with silent():
-        return converter.convert()
+    return converter.convert()
 
 
 def onnx(served: Served, precision: str) -> bytes:
@@ -52,15 +47,14 @@ def onnx(served: Served, precision: str) -> bytes:
     import tf2onnx  # an extra
 
     graph = frozen(served.build("float32"), served)
-    with silent():
-        model, _ = tf2onnx.convert.from_graph_def(
-            graph.graph.as_graph_def(),
-            input_names=[tensor.name for tensor in graph.inputs],
-            output_names=[tensor.name for tensor in graph.outputs],
-            opset=OPSET,
-        )
-        content = model.SerializeToString()
-        return _of_integers(content, served) if precision == "int8" else content
+    model, _ = tf2onnx.convert.from_graph_def(
+        graph.graph.as_graph_def(),
+        input_names=[tensor.name for tensor in graph.inputs],
+        output_names=[tensor.name for tensor in graph.outputs],
+        opset=OPSET,
+    )
+    content = model.SerializeToString()
+    return _of_integers(content, served) if precision == "int8" else content
 
 
 def _of_integers(content, served):
@@ -88,18 +82,3 @@ def _of_integers(content, served):
         shape_inference.quant_pre_process(str(whole), str(ready), skip_symbolic_shape=True)
         quantization.quantize_static(str(ready), str(small), reader, per_channel=True)
         return small.read_bytes()
-
-
-@contextlib.contextmanager
-def silent() -> Iterator[None]:
-    """Hides what converters written in C++ say on stderr."""
-    sys.stderr.flush()
-    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(stderr, 2)
-        os.close(stderr)
-        os.close(nowhere)

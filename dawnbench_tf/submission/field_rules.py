@@ -10,7 +10,7 @@ from dawnbench_tf.tasks import TASKS
 VERSIONS = ("v1.0",)
 TEXTS = ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp")
 LINKS = ("codeURL", "logFilename")
-FIRST_YEAR = 1970  # of a date that is none of a computer's mistakes
+FIRST_YEAR, LAST_YEAR = 1970, 2999  # of a date that is no mistake
 LARGEST = 1e9  # USD, or ms: beyond all reason
 LONGEST = 2000  # characters of a text
 MS_PER_HOUR = 3_600_000
@@ -46,7 +46,7 @@ def date(text: object) -> datetime.date | None:
         day = datetime.datetime.strptime(text, "%Y-%m-%d").date()
     except ValueError:
         return None
-    return day if day.year >= FIRST_YEAR else None
+    return day if FIRST_YEAR <= day.year <= LAST_YEAR else None
 
 
 def written_date(source: Source) -> Complaints:

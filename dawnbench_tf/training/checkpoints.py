@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +54,7 @@ class Folder:
         self.rows = path / runs.ROWS
         self.clock = path / runs.CLOCK
         self._is_new = False  # this process made the first file in it
-        self._was_there = path.exists()
+        self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
 
     def checkpoints(self) -> list[tuple[int, Path]]:
         """Checkpoints as (epochs done, folder), oldest first; any of them may be damaged."""
@@ -110,8 +110,9 @@ class Folder:
             if self._is_new:
                 for path in self.path.iterdir():
                     files.discard(path)
-                if not self._was_there:
-                    shutil.rmtree(self.path, ignore_errors=True)
+                with suppress(OSError):  # what somebody else put there stays
+                    for folder in self._made:
+                        folder.rmdir()
             raise
 
 
@@ -129,7 +130,7 @@ def _state(path, metric):
             raise Refusal(f"{path / name}: damaged; it is not what was written")
     clock, step = state.get("clock", {}), state.get("step")
     rows = state.get("rows")
-    well_formed = isinstance(step, int) and step > 0 and runs.are_seconds(clock)
+    well_formed = isinstance(step, int) and step >= 0 and runs.are_seconds(clock)
     if not well_formed or not runs.are_rows(rows, metric):
         raise Refusal(f"{path / STATE}: should hold rows, step and clock of a run")
     return state
@@ -203,12 +204,14 @@ def load_weights(path: Path, recipe: Recipe, model: tf.keras.Model) -> None:
 
     Raises Refusal if the folder holds no checkpoint, or one of another model.
     """
-    newest = Folder(path, recipe).newest()
-    if newest is None:
+    checkpoints = Folder(path, recipe).checkpoints()
+    if not checkpoints:
         raise Refusal(f"{path}: holds no checkpoint; train with --output_dir={path} first")
+    newest = checkpoints[-1][1]
+    _state(newest, recipe.task_row.metric)  # whole, or refused: an older one is another model
     optimizer = optimizers.inner(model)
     optimizer.build(model.trainable_variables)
-    _read(tf.train.Checkpoint(model=model, optimizer=model.optimizer), newest.path)
+    _read(tf.train.Checkpoint(model=model, optimizer=model.optimizer), newest)
     if optimizer.use_ema:
         optimizer.finalize_variable_values(model.trainable_variables)
 

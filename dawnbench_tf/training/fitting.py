@@ -1,5 +1,7 @@
 """From a recipe to a compiled model, and what may go wrong in `fit`, in one line each."""
 
+import json
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +11,7 @@ import tensorflow as tf
 from dawnbench_tf import files
 from dawnbench_tf.data import inputs
 from dawnbench_tf.data.inputs import Placement, Splits
+from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.training import losses, optimizers
@@ -74,19 +77,37 @@ def refusing(recipe: Recipe, folder: Path | None) -> Iterator[None]:
         raise files.cannot_write(folder or Path("."), error) from None
 
 
-def check_agreement(strategy: tf.distribute.Strategy, epochs_done: int) -> None:
-    """Refuses if workers restored different checkpoints: they would wait for ever."""
+def check_agreement(
+    strategy: tf.distribute.Strategy, recipe: Recipe, run: RunOptions, epochs_done: int
+) -> None:
+    """Refuses workers that restored different checkpoints, or were told different things.
+
+    They would wait for one another for ever, or train what nobody asked for.
+    """
     if strategy.num_replicas_in_sync == 1:
         return
+    own = [
+        epochs_done,
+        zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1,
+        run.steps_per_execution,
+        int(run.data_format == "NCHW"),
+    ]
 
     @tf.function
     def gathered():
-        own = strategy.run(lambda: tf.constant([epochs_done]))
-        return strategy.gather(own, axis=0)
+        of_replica = strategy.run(lambda: tf.constant([own], tf.int32))
+        return strategy.gather(of_replica, axis=0)  # (replicas, facts)
 
-    epochs = gathered().numpy()
+    epochs, recipes, steps, layouts = gathered().numpy().T
     if epochs.min() != epochs.max():
         raise Refusal(
             f"--output_dir: workers found checkpoints of epochs {sorted(set(epochs.tolist()))}; "
             "it should be one folder that all workers see"
         )
+    for facts, what in (
+        (recipes, "recipes, or flags that replace their fields"),
+        (steps, "--steps_per_execution"),
+        (layouts, "--data_format"),
+    ):
+        if facts.min() != facts.max():
+            raise Refusal(f"workers were given different {what}; give all of them the same flags")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import tensorflow as tf
 from official.common import distribute_utils
 
-from dawnbench_tf import terminal
+from dawnbench_tf import tensorflow_env, terminal
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
@@ -121,7 +121,12 @@ def _multi_worker_mirrored(run):
             f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
             sys.stdout,
         )
-        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+        try:
+            with tensorflow_env.silent():
+                return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+        except (tf.errors.OpError, RuntimeError, ValueError) as error:
+            address = workers[resolver.task_id]
+            raise Refusal(f"worker {address}: can't take part ({one_line(error)})") from None
 
 
 @contextmanager

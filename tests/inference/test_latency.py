@@ -40,6 +40,25 @@ def test_the_loop_adds_under_two_percent_to_half_a_millisecond():
     assert np.median(latencies.seconds) < 0.02 * 0.0005
 
 
+def test_calls_that_still_get_faster_are_warmed_up_until_they_do_not():
+    calls = []
+
+    def settling(example):
+        calls.append(example)
+        sleep_until(max(0.0002, 0.004 - 0.0000385 * len(calls)))  # from 4 to 0.2 ms over 100 calls
+
+    latencies = latency.measure(settling, range(50), passes=1)
+    assert latencies.steady and latencies.warm_up >= 100
+    assert latencies.percentile(50) == pytest.approx(0.0002, rel=0.5)
+
+
+def test_calls_that_never_settle_are_told(monkeypatch):
+    monkeypatch.setattr(latency, "MOST_SECONDS", 0.05)
+    lengths = iter([0.0001 * 1.5 ** (i // 5) for i in range(10_000)])
+    latencies = latency.measure(lambda example: sleep_until(next(lengths)), [1] * 5, passes=1)
+    assert not latencies.steady and latencies.facts()["warmUpSteady"] is False
+
+
 def test_the_garbage_collector_waits_and_comes_back():
     states = []
     latency.measure(lambda x: states.append(gc.isenabled()), [1] * 20)
@@ -56,7 +75,7 @@ def test_slow_calls_get_one_pass_and_no_more():
 
 
 def of(seconds):
-    return Latencies(np.asarray(seconds), [], 0, 0.0)
+    return Latencies(np.asarray(seconds), [], 0, True, 0.0)
 
 
 def test_the_interval_holds_the_true_mean_as_often_as_it_says():

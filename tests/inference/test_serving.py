@@ -19,7 +19,7 @@ def save(folder, recipe):
     checkpoints.claim(folder, recipe)
     splits = inputs.load(recipe)
     model = fitting.build(recipe, splits, inputs.Placement(tf.distribute.get_strategy()))
-    saver = checkpoints.Saver(checkpoints.Folder(folder), model, TimeToAccuracy(98))
+    saver = checkpoints.Saver(checkpoints.Folder(folder, recipe), model, TimeToAccuracy(0.98))
     saver.on_epoch_end(0)
     return model
 

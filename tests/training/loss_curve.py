@@ -38,8 +38,9 @@ def main(_):
     timer = Recorder(101, task.metric, evaluate=evaluate)
     folder = checkpoints.claim(Path(run.output_dir), recipe, strategies.is_chief(strategy))
     saver = checkpoints.Saver(folder, model, timer)
-    epochs_done = saver.restore()
-    fitting.check_agreement(strategy, epochs_done)
+    newest = folder.newest()
+    epochs_done = saver.restore(newest)
+    fitting.check_agreement(strategy, recipe, run, epochs_done)
     with fitting.refusing(recipe, folder.path):
         model.fit(
             of_task.train(splits, recipe, placement, epochs_done),

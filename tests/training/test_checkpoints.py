@@ -1,6 +1,7 @@
 """What a folder refuses, and what comes back out of it."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes
+from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints
 from dawnbench_tf.tta import TimeToAccuracy
 
-RECIPE = recipes.get("digits/resnet8")
+RECIPE, METRIC = recipes.get("digits/resnet8"), "top1Accuracy"
 X, Y = np.random.default_rng(0).normal(size=(32, 4)).astype("f"), np.arange(32) % 2
 
 
@@ -21,8 +23,15 @@ def saver(path, optimizer="adam", units=3):
     layers = [tf.keras.layers.Dense(units, input_shape=(4,)), tf.keras.layers.BatchNormalization()]
     model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(2)])
     model.compile(optimizer, tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    timer = TimeToAccuracy(2, "top1", evaluate=lambda: {"top1": 1})
-    return model, checkpoints.Saver(checkpoints.Folder(path), model, timer)
+    timer = TimeToAccuracy(2, METRIC, evaluate=lambda: {METRIC: 1})
+    return model, checkpoints.Saver(checkpoints.Folder(path, RECIPE), model, timer)
+
+
+def restore(keeper):
+    """As `train` does: the clock first, then weights and rows."""
+    newest = keeper.folder.newest()
+    keeper.timer.clock.carry_on(keeper.folder.recorded(newest))
+    return keeper.restore(newest)
 
 
 def fit(model_and_saver, first, epochs):
@@ -39,7 +48,7 @@ def test_a_restored_run_ends_with_the_very_weights(tmp_path, optimizer):
     fit(whole, 0, 4)
     fit(saver(tmp_path, optimizer), 0, 2)
     resumed = saver(tmp_path, optimizer)
-    assert resumed[1].restore() == 2 and len(resumed[1].timer.rows) == 2
+    assert restore(resumed[1]) == 2 and len(resumed[1].timer.rows) == 2
     fit(resumed, 2, 4)
     for one, other in zip(whole[0].get_weights(), resumed[0].get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -51,40 +60,115 @@ def test_the_last_row_is_saved_though_its_epoch_was_not_due(tmp_path):
     model_and_saver[1].timer.every = 2
     fit(model_and_saver, 0, 3)
     again = saver(tmp_path)[1]
-    again.restore()
+    restore(again)
     assert [row["epoch"] for row in again.timer.rows] == [2, 3]
 
 
 def test_half_a_checkpoint_does_not_count(tmp_path):
     fit(saver(tmp_path), 0, 2)
     (tmp_path / "checkpoint-2").rename(tmp_path / ".checkpoint-xyz")  # killed before the rename
-    assert saver(tmp_path)[1].restore() == 1
+    assert restore(saver(tmp_path)[1]) == 1
 
 
 def test_the_clock_written_last_counts_not_the_checkpoint_s(tmp_path):
     fit(saver(tmp_path), 0, 1)
-    (tmp_path / "clock.json").write_text(json.dumps({"train": 5000.0}))
+    (tmp_path / "clock.json").write_text(json.dumps({"train": 5000.0}))  # as 0.1.0 wrote it
     keeper = saver(tmp_path)[1]
-    keeper.restore()
-    assert keeper.timer.clock.parts()["train"] == 5000.0
+    restore(keeper)
+    assert 5000.0 <= keeper.timer.clock.parts()["train"] < 5000.1
 
 
-@pytest.mark.parametrize("damage", ["truncate", "other model", "state"])
-def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
+@pytest.mark.parametrize(
+    "content", [None, b"", b"[]", b"null", b'{"train":"x"}', b'{"train":NaN}', b'{"train":1e400}']
+)
+def test_a_clock_that_is_gone_or_damaged_goes_on_from_the_checkpoint_s(tmp_path, capsys, content):
+    whole = saver(tmp_path)
+    fit(whole, 0, 1)
+    spent = json.loads((tmp_path / "checkpoint-1/state.json").read_text())["clock"]
+    (tmp_path / "clock.json").unlink(missing_ok=True)
+    if content is not None:
+        (tmp_path / "clock.json").write_bytes(content)
+    keeper = saver(tmp_path)[1]
+    assert keeper.folder.recorded(keeper.folder.newest()) == spent and spent["compile"] > 0
+    assert "the clock goes on from the checkpoint's" in capsys.readouterr().err
+
+
+def test_a_clock_of_another_content_than_was_written_does_not_count(tmp_path, capsys):
     fit(saver(tmp_path), 0, 1)
-    path = tmp_path / "checkpoint-1"
+    folder, path = checkpoints.Folder(tmp_path, RECIPE), tmp_path / "clock.json"
+    checkpoints.beat(folder, Clock({"train": 7000.0}))()
+    path.write_text(path.read_text().replace("7000", "9000"))
+    assert folder.recorded(folder.newest()).get("train", 0) < 1
+    assert "checksum differs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "state", "edited", "unlink"])
+def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, capsys, damage):
+    fit(saver(tmp_path), 0, 2)
+    path = tmp_path / "checkpoint-2"
+    file = next(path.glob("*.data*"))
+    content, state = bytearray(file.read_bytes()), path / "state.json"
     if damage == "truncate":
-        file = next(path.glob("*.data*"))
-        file.write_bytes(file.read_bytes()[:-400])
+        file.write_bytes(content[:-400])
+    if damage == "flip":
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
     if damage == "state":
-        (path / "state.json").write_text("{")
-    with pytest.raises(Refusal, match="checkpoint-1.*: (damaged|can't be read)"):
-        saver(tmp_path, units=5 if damage == "other model" else 3)[1].restore()
+        state.write_text("{")
+    if damage == "edited":
+        state.write_text(state.read_text().replace(f'"{METRIC}": 1', f'"{METRIC}": 99'))
+    if damage == "unlink":
+        file.unlink()
+    keeper = saver(tmp_path)
+    assert restore(keeper[1]) == 1 and len(keeper[1].timer.rows) == 1
+    assert "checkpoint-2" in (told := capsys.readouterr().err) and "passed over" in told
+    fit(keeper, 1, 2)  # the damaged one gives way
+    assert restore(saver(tmp_path)[1]) == 2
+
+
+def test_checkpoints_that_are_all_damaged_are_refused(tmp_path):
+    fit(saver(tmp_path), 0, 2)
+    for state in tmp_path.glob("*/state.json"):
+        state.write_text('{"rows":[],"step":-1}')
+    with pytest.raises(Refusal, match="no checkpoint in it is whole"):
+        restore(saver(tmp_path)[1])
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    fit(saver(tmp_path), 0, 1)
+    with pytest.raises(Refusal, match="checkpoint-1: damaged or of another model"):
+        restore(saver(tmp_path, units=5)[1])
+
+
+def test_what_is_refused_before_training_leaves_no_trace(tmp_path):
+    for path in (tmp_path / "deep" / "run", tmp_path / "empty"):
+        if path.name == "empty":
+            path.mkdir()
+        folder = checkpoints.claim(path, RECIPE)
+        with pytest.raises(Refusal), folder.given_back_if_refused():
+            raise Refusal("no data")
+    assert [item.name for item in tmp_path.rglob("*")] == ["empty"]
+
+
+def test_files_of_strange_kinds_are_one_line_or_swept_away(tmp_path):
+    checkpoints.claim(tmp_path, RECIPE)
+    (tmp_path / ".lock").unlink()
+    (tmp_path / ".checkpoint-x").touch()
+    (tmp_path / "checkpoint-7").touch()
+    (tmp_path / "checkpoint-x").mkdir()
+    folder = checkpoints.claim(tmp_path, RECIPE)
+    assert not (tmp_path / ".checkpoint-x").exists()
+    with pytest.raises(Refusal, match="no checkpoint in it is whole"):
+        folder.newest()
+    (tmp_path / ".lock").unlink()
+    os.mkfifo(tmp_path / "clock.json")
+    with pytest.raises(Refusal, match="clock.json: should be a file"):
+        checkpoints.claim(tmp_path, RECIPE)
 
 
 def test_only_the_last_two_checkpoints_stay(tmp_path):
     fit(saver(tmp_path), 0, 4)
-    assert [epochs for epochs, _ in checkpoints.Folder(tmp_path).checkpoints()] == [3, 4]
+    assert [epochs for epochs, _ in checkpoints.Folder(tmp_path, RECIPE).checkpoints()] == [3, 4]
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path):

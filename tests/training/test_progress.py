@@ -29,19 +29,49 @@ def test_the_line_shows_best_threshold_clock_speed_and_cost():
 def test_a_pipe_gets_a_line_a_row_and_a_terminal_one_that_lives():
     for stream, wanted in ((io.StringIO(), 1), (Terminal(), 2)):
         tta = timer()
-        line = progress.Line(tta, 30, stream)
-        line.on_train_begin()
+        line = progress.Line(tta, 30, 21, stream)
         line.on_train_batch_end(0)
+        line.tick()
         tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
         line.on_epoch_end(0)
         assert stream.getvalue().count("epoch 0/30") == wanted
         assert stream.getvalue().endswith("\n") and ("\r" in stream.getvalue()) == stream.isatty()
 
 
+def test_a_pipe_gets_a_line_a_minute_too():
+    stream = io.StringIO()
+    line = progress.Line(timer(), 30, 21, stream)
+    line._shown_at -= 54
+    line.tick()
+    assert stream.getvalue() == ""
+    line._shown_at -= 1
+    line.tick()
+    line.tick()
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_time_left_is_told_at_the_pace_so_far(monkeypatch):
+    tta, stream = timer(), io.StringIO()
+    line = progress.Line(tta, 2, 10, stream)
+    now = iter([100.0, 110.0, 110.0, 110.0]).__next__
+    monkeypatch.setattr(progress.time, "monotonic", now)
+    tta.step = 1
+    line.on_train_batch_end(0)  # at 100 s
+    tta.step = 6
+    tta.rows.append({"epoch": 0.6, "hours": 0, "top1Accuracy": 50.0})
+    line.on_train_batch_end(5)  # at 110 s: 2 s a step; 4 to the epoch's end, 14 to that of all
+    assert "8 s to the epoch's end, 28 s at most" in stream.getvalue()
+
+
+def test_before_the_first_step_the_line_says_what_goes_on():
+    tta = TimeToAccuracy(98, "top1Accuracy")
+    tta.clock.switch("compile")
+    assert "no step yet  compiling" in progress.text(tta, 30)
+
+
 def test_rows_of_an_earlier_process_are_not_shown_again():
     tta, stream = timer(), io.StringIO()
     tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
-    line = progress.Line(tta, 30, stream)
-    line.on_train_begin()
+    line = progress.Line(tta, 30, 21, stream)
     line.on_train_batch_end(0)
     assert stream.getvalue() == ""

@@ -17,6 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
+from dawnbench_tf import tensorflow_env
 from dawnbench_tf.refusals import refuse
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ RUNTIMES = {  # by the name of the module in this folder
 
 
 def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime":
-    """A model in a runtime.
+    """A model in a runtime, called once.
 
     Args:
       name: of the runtime, a key of `RUNTIMES`.
@@ -75,4 +76,7 @@ def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime
     if absent:
         hint = 'pip install "dawnbench_tf[runtimes]" has all'
         refuse("runtime", name, f"{', '.join(absent)} is not installed; {hint}")
-    return import_module(f"{__name__}.{name}").build(served, precision, threads)
+    with tensorflow_env.silent():
+        runtime = import_module(f"{__name__}.{name}").build(served, precision, threads)
+        runtime.call(served.examples[0])  # some compile only now
+    return runtime

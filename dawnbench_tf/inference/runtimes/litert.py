@@ -11,9 +11,8 @@ from dawnbench_tf.inference.served import Runtime, Served
 def build(served: Served, precision: str, threads: int) -> Runtime:
     """The model in LiteRT's interpreter."""
     content = exports.flatbuffer(served, precision)
-    with exports.silent():
-        interpreter = Interpreter(model_content=content, num_threads=threads)
-        interpreter.allocate_tensors()
+    interpreter = Interpreter(model_content=content, num_threads=threads)
+    interpreter.allocate_tensors()
     (entry,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
     into, out = entry["index"], result["index"]
 
