@@ -10,6 +10,7 @@ them: each knows its own checksum, so what is damaged is not taken for a result.
 """
 
 import math
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
+STATES = "checkpoint-*/state.json"
 REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 
 
@@ -51,11 +53,32 @@ def read(folder: Path) -> Run:
     """
     recipe = recipe_of(folder)
     rows, clock = folder / ROWS, folder / CLOCK
+    logged = _read_rows(rows, recipe.task_row.metric) if os.path.lexists(rows) else []
     return Run(
         recipe,
-        _read_rows(rows, recipe.task_row.metric) if rows.exists() else [],
-        read_clock(clock) if clock.exists() else {},
+        _with_saved(logged, folder, recipe.task_row.metric),
+        read_clock(clock) if os.path.lexists(clock) else {},
     )
+
+
+def _with_saved(rows, folder, metric):
+    """The rows of rows.tsv, or those of the newest checkpoint where they are more.
+
+    Raises Refusal if the two differ: one of them is damaged.
+    """
+    numbered = [(path.parent.name.rpartition("-")[2], path) for path in folder.glob(STATES)]
+    numbers = [(int(number), path) for number, path in numbered if number.isdecimal()]
+    if not numbers:
+        return rows
+    _, path = max(numbers)
+    saved = files.read_json(path).get("rows")
+    if saved is None or not are_rows(saved, metric):
+        raise Refusal(f"{path}: should hold a run's rows; restore it")
+    both = min(len(rows), len(saved))
+    if rows[:both] != saved[:both]:
+        why = f"differs from the rows in {path.parent.name}"
+        raise Refusal(f"{folder / ROWS}: {why}; the command that trained it writes it anew")
+    return rows if len(rows) >= len(saved) else saved
 
 
 def recipe_of(folder: Path) -> Recipe:

@@ -123,6 +123,11 @@ OTHERS = [
     ("cost", "cost should be 1.5e-06: 3.6 USD per hour", {"cost": 2, "misc": {"costPerHour": 3.6}}),
     ("cost", "at 1.5 ms; is None", {"misc": {"costPerHour": 3.6}}),
     (
+        "as measured",
+        "latency or score are not those that were measured",
+        {"misc": {"measuredSha256": "x"}},
+    ),
+    (
         "whole test",
         "only 10 of 500 examples were timed",
         {"misc": {"examples": 10, "testExamples": 500}},

@@ -42,12 +42,20 @@ def test_a_row_that_a_crash_cut_off_does_not_count(old):
     path.write_text(path.read_text() + "4\t0.0")
     assert len(runs.read(old).rows) == 3
     path.write_text("")
-    assert runs.read(old).rows == []
+    assert len(runs.read(old).rows) == 3  # the checkpoint has them
+
+
+def test_rows_that_were_damaged_are_refused(old):
+    path = old / "rows.tsv"
+    path.write_text(path.read_text().replace("26.6", "96.6"))
+    with pytest.raises(Refusal, match="rows.tsv: differs from the rows in checkpoint-3"):
+        runs.read(old)
 
 
 def test_a_run_that_died_at_once_has_no_rows_and_no_clock(old):
     for name in ("rows.tsv", "clock.json"):
         (old / name).unlink()
+    shutil.rmtree(old / "checkpoint-3")
     run = runs.read(old)
     assert (run.rows, run.clock, run.reached) == ([], {}, False)
 

@@ -4,6 +4,7 @@ import datetime
 import math
 import re
 
+from dawnbench_tf.submission import checksums
 from dawnbench_tf.submission.source import Complaints, Source, is_number, quoted, shown
 from dawnbench_tf.tasks import TASKS
 
@@ -176,6 +177,26 @@ def cost(source: Source) -> Complaints:
         if not is_number(value) or not abs(value - right) <= 1e-6 * abs(right):
             text = f"cost should be {right:g}: {price:g} USD per hour at {latency:g} ms"
             yield source.line("cost"), f"{text}; is {quoted(value)}"
+
+
+def as_measured(source: Source) -> Complaints:
+    """What our own entries measured is what they hold."""
+    misc = source.fields.get("misc")
+    checksum = misc.get(checksums.KEY) if isinstance(misc, dict) else None
+    if checksum is not None and checksum != _checksum(source):
+        what = "rows" if source.phase == "train" else "latency or score"
+        yield source.line("misc"), f"{what} are not those that were measured; restore the files"
+
+
+def _checksum(source):
+    if source.phase == "inference":
+        latency, score = (source.fields.get(key) for key in ("latency", source.task.metric))
+        both = is_number(latency) and is_number(score)
+        return checksums.of_inference(latency, score) if both else None
+    columns = [source.column(name) for name in source.task.columns]
+    if any(len(column) != len(source.rows) for column in columns):
+        return None
+    return checksums.of_training(list(zip(*([v for _, v in c] for c in columns), strict=True)))
 
 
 def whole_test(source: Source) -> Complaints:

@@ -17,6 +17,7 @@ from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.runs import Run
+from dawnbench_tf.submission import checksums
 from dawnbench_tf.submission.entry import Entry, check, write_entry
 from dawnbench_tf.submission.field_rules import MS_PER_HOUR
 from dawnbench_tf.submission.source import NOT_RANKED
@@ -57,10 +58,12 @@ def training(
         "clockCounts": sorted(DAWNBENCH),
     }
     framework = f"TensorFlow {versions['tensorflow']}"
+    rows = tuple(tuple(float(row[column]) for column in task.columns) for row in run.rows)
+    misc[checksums.KEY] = checksums.of_training(rows)
     return replace(
         _entry(run.recipe, "train", options.credits, machine, framework),
         cost_per_hour=options.credits.cost_per_hour,
-        rows=tuple(tuple(float(row[column]) for column in task.columns) for row in run.rows),
+        rows=rows,
         misc=misc,
     )
 
@@ -102,6 +105,7 @@ def inference(recipe: Recipe, credits: Credits, machine: Machine, timing: Timing
             "runtime": runtime,
             "precision": precision,
             **facts,
+            checksums.KEY: checksums.of_inference(latency_ms, score),
         },
     )
     return entry if price is None else priced(entry, price)

@@ -45,6 +45,7 @@ RULES = (
     Rule("possible", Grade.RANKED, field_rules.possible),
     Rule("inference range", Grade.RANKED, field_rules.inference_range),
     Rule("embedded", Grade.RANKED, field_rules.embedded),
+    Rule("as measured", Grade.RANKED, field_rules.as_measured),
     Rule("whole test", Grade.RANKED, field_rules.whole_test),
     Rule("increasing", Grade.RANKED, row_rules.increasing, of_rows=True),
     Rule("range", Grade.RANKED, row_rules.percent_range, of_rows=True),

@@ -174,8 +174,8 @@ def claim(
         return folder
     files.make_folder(path)
     _lock(path)
-    for half in path.glob(".checkpoint-*"):  # of a process that was killed while it saved
-        _remove(half)
+    for half in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp*")):
+        _remove(half)  # of a process that was killed while it wrote
     if os.path.lexists(owner):
         folder.recipe = _owner(path, recipe, replaced)
         for file in (folder.rows, folder.clock):

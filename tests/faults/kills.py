@@ -1,0 +1,116 @@
+"""Trainings that are killed, or whose files fail, and what must come of them in the end."""
+
+import errno
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+ERRORS = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EROFS)
+
+
+class Ended(NamedTuple):
+    """How a training ended."""
+
+    status: int | None  # of the process, minus the signal's number; None: it hung
+    said: str
+    operations: list[str]  # on files of its folder; [] of one that was killed
+
+
+class Victims:
+    """Trainings in folders below `home`, one at a time."""
+
+    def __init__(self, home: Path, process: subprocess.Popen):
+        self.home, self._process = home, process
+
+    def train(self, name: str, at: int | None = None, action: Any = "kill") -> Ended:
+        """Trains in a folder, until operation `at` if one is given."""
+        request = {"folder": str(self.home / name), "at": at, "action": action}
+        assert self._process.stdin and self._process.stdout
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        answer = json.loads(self._process.stdout.readline())
+        return Ended(answer["status"], answer["said"], answer["operations"])
+
+    def left(self, name: str) -> dict[str, Any]:
+        """What a run must end with, however often it died: its rows and its weights."""
+        folder = self.home / name
+        lines = (folder / "rows.tsv").read_text().splitlines()
+        weights = next((folder / "checkpoint-2").glob("variables.data*")).read_bytes()
+        return {"rows": [line.split("\t")[::2] for line in lines], "weights": weights}
+
+    def clock(self, name: str) -> float:
+        """Seconds on a run's clock file; 0 if it has none yet."""
+        path = self.home / name / "clock.json"
+        parts = json.loads(path.read_text()) if path.exists() else {}
+        return sum(seconds for part, seconds in parts.items() if part != "sha256")
+
+
+@contextmanager
+def victims(home: Path) -> Iterator[Victims]:
+    """Starts what trains."""
+    command = [sys.executable, "-m", "tests.faults.victim"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
+        try:
+            yield Victims(home, process)
+        finally:
+            process.kill()
+
+
+def points(operations: list[str]) -> list[int]:
+    """Each operation once; of many writes to one file the first."""
+    return [
+        number
+        for number, name in enumerate(operations)
+        if not name.startswith("write") or name != operations[number - 1]
+    ]
+
+
+def killed(victims: Victims, name: str, wanted: dict[str, Any], deaths: list[int]) -> str:
+    """Kills a run at one operation after the other, then lets it end; says what was wrong."""
+    for at in deaths:
+        before = victims.clock(name)
+        ended = victims.train(name, at)
+        if ended.status not in (-9, 3):
+            return f"status {ended.status} before operation {at}: {ended.said[-300:]}"
+        if victims.clock(name) < before:
+            return f"the clock fell from {before} at operation {at}"
+    before = victims.clock(name)
+    ended = victims.train(name)
+    return _wrong(victims, name, wanted, ended, before)
+
+
+def failed(victims: Victims, name: str, wanted: dict[str, Any], at: int, error: int) -> str:
+    """Lets a run's file fail at an operation, then lets it go on; says what was wrong."""
+    ended = victims.train(name, at, error)
+    last = ended.said.splitlines()[-1] if ended.said else ""
+    if ended.status not in (1, 3) or "Traceback" in ended.said:
+        return f"status {ended.status} after error {error} at {at}: {ended.said[-300:]}"
+    if ended.status == 1 and "can't be written" not in last:
+        return f"no word of what to mend after error {error} at {at}: {last}"
+    before = victims.clock(name)
+    return _wrong(victims, name, wanted, victims.train(name), before)
+
+
+def _wrong(victims, name, wanted, ended, before):
+    if ended.status != 3 or "Traceback" in ended.said:
+        return f"status {ended.status} at the end: {ended.said[-300:]}"
+    if victims.left(name) != wanted:
+        return "other rows or weights than those of the run that nobody disturbed"
+    if victims.clock(name) < before:
+        return f"the clock fell from {before}"
+    if not list((victims.home / name).glob("not_an_entry/digits/train/*.json")):
+        return "no entry was written"
+    shutil.rmtree(victims.home / name)
+    return ""
+
+
+def several(chosen: random.Random, operations: int) -> list[int]:
+    """Deaths of one run in a row, for the long mode."""
+    return [chosen.randrange(operations) for _ in range(chosen.randint(1, 4))]

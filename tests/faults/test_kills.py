@@ -1,0 +1,27 @@
+"""A run killed at any file operation, or whose files fail there, ends as if nothing had been."""
+
+from itertools import cycle
+
+import pytest
+
+from tests.faults import kills
+
+
+@pytest.mark.parametrize("fault", ["kill", "error"])
+def test_at_each_file_operation(tmp_path, fault):
+    with kills.victims(tmp_path) as victims:
+        whole = victims.train("whole")
+        assert whole.status == 3, whole.said
+        wanted, numbers = victims.left("whole"), kills.points(whole.operations)
+        assert len(numbers) > 50
+        wrong = []
+        for at, error in zip(numbers, cycle(kills.ERRORS), strict=False):
+            name = f"{fault}-{at}"
+            if fault == "kill":
+                text = kills.killed(victims, name, wanted, [at])
+            else:
+                text = kills.failed(victims, name, wanted, at, error)
+            if text:
+                wrong.append(f"{at}, {whole.operations[at]}: {text}")
+    print(f"{fault}s tried: {len(numbers)}, held: {len(numbers) - len(wrong)}")
+    assert not wrong, "\n".join(wrong)

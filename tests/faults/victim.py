@@ -1,0 +1,191 @@
+"""A small training by the command's own `train`, that dies or fails at a chosen file operation.
+
+    python -m tests.faults.victim     # serves: a request a line on stdin, answers on stdout
+
+Each training runs in a forked child: TensorFlow is imported once, and runs nothing in the parent.
+Numbered are the operations of the main thread on files below the run's folder: opening for writing,
+each write, fsync, rename, making and removing, and TensorFlow's writing of a checkpoint as a whole,
+before and after.
+"""
+
+import builtins
+import contextlib
+import io
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+SECONDS = 60  # after which a child is taken for hung
+
+_PATCHED = ("fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
+
+
+class Operations:
+    """Counts what is done to files below a folder; dies or fails at one of them.
+
+    Args:
+      folder: whose files count.
+      at: number of the operation, from 0; None: none.
+      action: "kill" before it, or the errno to fail with.
+    """
+
+    def __init__(self, folder: Path, at: int | None, action: Any):
+        self.folder, self.at, self.action = str(folder), at, action
+        self.names: list[str] = []
+
+    def operation(self, name: str, path: object) -> None:
+        """Takes note of an operation that is about to be done."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if not str(path).startswith(self.folder):
+            return
+        self.names.append(f"{name} {os.path.basename(str(path))}")
+        if len(self.names) - 1 == self.at:
+            if self.action == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise OSError(self.action, os.strerror(self.action), str(path))
+
+    def install(self) -> None:
+        """Puts itself between this process and its files."""
+        for name in _PATCHED:
+            setattr(os, name, self._wrapped(name, getattr(os, name)))
+        really_open = builtins.open
+
+        def opened(path, mode="r", *args, **kwargs):
+            if not isinstance(path, int) and set(mode) & set("wax+"):
+                self.operation("open", path)
+                return _Writer(really_open(path, mode, *args, **kwargs), self, path)
+            return really_open(path, mode, *args, **kwargs)
+
+        builtins.open = io.open = opened
+
+    def _wrapped(self, name, really):
+        def operation(path, *args, **kwargs):
+            handle = path if isinstance(path, int) else kwargs.get("dir_fd")
+            where = "" if handle is None else os.readlink(f"/proc/self/fd/{handle}")
+            self.operation(name, where if isinstance(path, int) else os.path.join(where, path))
+            return really(path, *args, **kwargs)
+
+        return operation
+
+
+class _Writer:
+    """A file whose writes are counted."""
+
+    def __init__(self, file, operations, path):
+        self._file, self._operations, self._path = file, operations, path
+
+    def write(self, content):
+        self._operations.operation("write", self._path)
+        return self._file.write(content)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._file.close()
+
+    def __iter__(self):
+        return iter(self._file)
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+
+def train(folder: Path, epochs: int, operations: Operations) -> int:
+    """Trains a tiny model on the digits for some epochs, in a folder; returns the exit status."""
+    import tensorflow as tf
+
+    from dawnbench_tf import recipes, terminal, train
+    from dawnbench_tf.options import RunOptions
+    from dawnbench_tf.refusals import Refusal
+    from dawnbench_tf.training import fitting, pulse
+
+    pulse.SECONDS = 1000.0  # no beat but the first and the last: the same operations each time
+    write = tf.train.Checkpoint.write
+
+    def tiny(recipe, splits, placement, steps_per_execution):
+        tf.keras.utils.set_random_seed(recipe.seed)
+        layers = [tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)]
+        model = tf.keras.Sequential([tf.keras.Input((32, 32, 3)), *layers])
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(tf.keras.optimizers.SGD(0.01, 0.9), loss, steps_per_execution=21)
+        model.optimizer.build(model.trainable_variables)
+        return model
+
+    def written(checkpoint, path):
+        operations.operation("begin", path)
+        done = write(checkpoint, path)
+        operations.operation("end", path)
+        return done
+
+    fitting.build, tf.train.Checkpoint.write = tiny, written
+    operations.install()
+    recipe = recipes.get("digits/resnet8", epochs=epochs, threshold=100.0)
+    try:
+        return train.train(recipe, RunOptions(output_dir=str(folder)), folder)
+    except Refusal as refusal:
+        with contextlib.suppress(SystemExit):
+            terminal.exit_with(str(refusal))
+        return 1
+
+
+def _child(request, log):
+    output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    operations = Operations(Path(request["folder"]), request.get("at"), request.get("action"))
+    status = 70  # a traceback
+    try:
+        status = train(Path(request["folder"]), request.get("epochs", 2), operations)
+    except BaseException:
+        traceback.print_exc()
+    Path(f"{log}.operations").write_text(json.dumps(operations.names))
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def serve() -> None:
+    """Answers requests until stdin ends."""
+    from dawnbench_tf import tensorflow_env
+
+    with tensorflow_env.importing():
+        import matplotlib.figure  # noqa: F401
+        import sklearn.datasets  # noqa: F401
+
+        from dawnbench_tf.training import curve, devices, evaluation, strategies, trial  # noqa: F401
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        log = Path(f"{request['folder']}.log")
+        log.with_name(f"{log.name}.operations").unlink(missing_ok=True)
+        begin = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            _child(request, str(log))
+        status = None
+        while status is None and time.monotonic() - begin < SECONDS:
+            ended, code = os.waitpid(child, os.WNOHANG)
+            status = os.waitstatus_to_exitcode(code) if ended else None
+            time.sleep(0.005)
+        if status is None:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        names = log.with_name(f"{log.name}.operations")
+        answer = {
+            "status": status,
+            "said": log.read_text(errors="replace") if log.exists() else "",
+            "operations": json.loads(names.read_text()) if names.exists() else [],
+            "seconds": time.monotonic() - begin,
+        }
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    serve()
