@@ -150,7 +150,7 @@ def _read_rows(path, metric):
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError) as error:
         raise Refusal(f"{path}: can't be read ({one_line(error)})") from None
-    columns, rows = lines[0].split("\t"), []
+    columns, rows = lines[0].split("\t"), list[dict[str, float]]()
     if not {metric, "hours", "epoch"} <= set(columns) and len(lines) > 1:
         names = one_line(" ".join(columns), 100)
         raise Refusal(f"{path}:1: should have columns epoch, hours and {metric}; has {names!r}")
@@ -161,5 +161,7 @@ def _read_rows(path, metric):
             row = {}
         if not row or not all(map(math.isfinite, row.values())):
             raise Refusal(f"{path}:{number}: should be {len(columns)} numbers")
+        if rows and row["hours"] <= rows[-1]["hours"]:
+            raise Refusal(f"{path}:{number}: hours should rise from row to row")
         rows.append(row)
     return rows

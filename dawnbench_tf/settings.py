@@ -55,8 +55,12 @@ def _check_type(item, value):
     for one in values:
         if not isinstance(one, accepted) or (isinstance(one, bool) and kind is not bool):
             refuse(item.name, one_line(repr(one), 60), f"should be {_NAMES[kind]}")
-        if kind is float and not (isinstance(one, int) and abs(one) < 2**63 or math.isfinite(one)):
-            refuse(item.name, one, "should be a finite number")
+        if kind is float and not _is_finite(one):
+            refuse(item.name, one_line(repr(one), 60), "should be a finite number")
+
+
+def _is_finite(number):
+    return math.isfinite(number) if isinstance(number, float) else abs(number) < 2**63
 
 
 def _check_bounds(item, value):

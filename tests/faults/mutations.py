@@ -1,0 +1,394 @@
+"""Files that were damaged at random: each reader refuses them in one line, or reads what was there.
+
+A kind holds one sort of file; its trial damages one of them, looks at what comes of it, and says
+what was wrong with that, or "".
+"""
+
+import contextlib
+import io
+import json
+import pickle
+import random
+import tarfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dawnbench_tf import entries, files, leaderboard, recipes, runs, tasks
+from dawnbench_tf.data import cifar10, pickles, squad
+from dawnbench_tf.data.questions import encoding, squad_json, vocabulary
+from dawnbench_tf.machine import Machine
+from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.ranking import pages, results, tables
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.runs import Run
+from dawnbench_tf.submission import of_run
+from dawnbench_tf.training import checkpoints
+
+Trial = Callable[[random.Random], str]
+LONGEST = 2.0  # seconds that a trial may take
+VALUES = (
+    b"null", b"[]", b"{}", b'""', b'"x"', b"true", b"-1", b"0", b"NaN", b"Infinity", b"1e400",
+    b"1e306", b"9" * 400, b"9" * 5000, b'"\\ud800"', b'{"train":"x"}', b"[" * 3000, b"\xff\xfe",
+)  # fmt: skip
+
+
+class Kind(NamedTuple):
+    """A sort of file that is damaged."""
+
+    name: str
+    trial: Trial
+
+
+def damaged(chosen: random.Random, content: bytes) -> bytes:
+    """Some content, emptied, cut, flipped, spliced, or with a value of another type in it."""
+    at = chosen.randrange(len(content) + 1)
+    end = min(len(content), at + chosen.choice((1, 4, 40, 400)))
+    ways: list[Callable[[], bytes]] = [
+        lambda: b"",
+        lambda: content[:at],
+        lambda: _flipped(chosen, content),
+        lambda: _flipped(chosen, content),
+        lambda: content[:at] + content[end:],
+        lambda: content[:end] + content[at:],
+        lambda: content[:at] + chosen.randbytes(end - at) + content[end:],
+        lambda: _retyped(chosen, content),
+        lambda: chosen.choice(VALUES),
+    ]
+    return chosen.choice(ways)()
+
+
+def _flipped(chosen, content):
+    changed = bytearray(content)
+    for _ in range(chosen.randint(1, 3)):
+        changed[chosen.randrange(len(changed))] ^= 1 << chosen.randrange(8)
+    return bytes(changed)
+
+
+def _retyped(chosen, content):
+    """With one value behind a colon, or one cell, replaced."""
+    places = [i + 1 for i, byte in enumerate(content) if byte in b":\t"]
+    if not places:
+        return content
+    at = chosen.choice(places)
+    ends = [i for i in (content.find(mark, at) for mark in (b",", b"\n", b"}", b"\t")) if i >= 0]
+    return content[:at] + chosen.choice(VALUES) + content[min(ends, default=len(content)) :]
+
+
+@contextlib.contextmanager
+def _instead(chosen: random.Random, path: Path) -> Iterator[None]:
+    """In the body a file is damaged."""
+    content = path.read_bytes()
+    path.write_bytes(damaged(chosen, content))
+    try:
+        yield
+    finally:
+        path.write_bytes(content)
+
+
+def _outcome(read: Callable[[], Any]) -> tuple[Any, str]:
+    """What a reader gives, or None where it refuses; and what was wrong with the refusal."""
+    begin = time.monotonic()
+    with contextlib.redirect_stderr(io.StringIO()):
+        try:
+            value = read()
+        except Refusal as refusal:
+            text = str(refusal)
+            value, wrong = None, "" if "\n" not in text else f"several lines: {text[:100]}"
+        else:
+            wrong = ""
+    took = time.monotonic() - begin
+    return value, wrong or (f"took {took:.1f} s" if took > LONGEST else "")
+
+
+# Runs.
+
+METRIC = "top1Accuracy"
+CLOCK = {"load": 1.0, "train": 20.0}
+
+
+def _run_folder(home: Path) -> Run:
+    """The files of a run of two epochs, without TensorFlow's own format in its checkpoints."""
+    recipe = recipes.get("digits/resnet8")
+    rows = [{"epoch": n, "hours": n / 100, METRIC: 40.0 + n} for n in (1, 2)]
+    home.mkdir(parents=True)
+    files.write_json(home / runs.RECIPE, {**recipe.values(), runs.REPLACED: []})
+    files.write_json(home / runs.CLOCK, CLOCK)
+    lines = [f"{row['epoch']}\t{row['hours']}\t{row[METRIC]}" for row in rows]
+    (home / runs.ROWS).write_text("\n".join([f"epoch\thours\t{METRIC}", *lines]) + "\n")
+    for epoch in (1, 2):
+        folder = home / f"checkpoint-{epoch}"
+        folder.mkdir()
+        (folder / "variables.index").write_bytes(random.Random(epoch).randbytes(500))
+        digest = checkpoints._digest(folder / "variables.index")
+        state = {"rows": rows[:epoch], "step": 21 * epoch, "clock": {"train": 9.0 * epoch}}
+        files.write_json(
+            folder / checkpoints.STATE, {**state, "files": {"variables.index": digest}}
+        )
+    return Run(recipe, rows, CLOCK)
+
+
+def run_folders(home: Path) -> Kind:
+    """Each file of a run's folder."""
+    folder, whole = home / "run", _run_folder(home / "run")
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    kept = checkpoints.Folder(folder, whole.recipe)
+    states = [files.read_json(path) for path in sorted(folder.glob(runs.STATES))]
+    clocks = [CLOCK, *(state["clock"] for state in states)]
+
+    def trial(chosen):
+        path = chosen.choice(paths)
+        if chosen.random() < 0.3 and path.suffix == ".json":
+            return _of_earlier_version(chosen, path, folder, kept)
+        with _instead(chosen, path):
+            run, wrong = _outcome(lambda: runs.read(folder))
+            newest, also_wrong = _outcome(kept.newest)
+            clock, wrong_clock = _outcome(lambda: kept.recorded(newest))
+        if run is not None and run != whole:
+            wrong = f"read as another run: {run}"
+        if newest is not None and newest.state not in states:
+            also_wrong = f"restored another state: {newest.state}"
+        if newest is not None and clock not in clocks:
+            wrong_clock = f"the clock is {clock}"
+        return f"{path.name}: {told}" if (told := wrong or also_wrong or wrong_clock) else ""
+
+    return Kind("run folders", trial)
+
+
+def _of_earlier_version(chosen, path, folder, kept):
+    """Without a checksum other values may be read, but each refusal is one line."""
+    content = path.read_bytes()
+    values = json.loads(content)
+    del values[files.CHECKSUM]
+    path.write_text(json.dumps(values))
+    try:
+        with _instead(chosen, path):
+            looks = [_outcome(lambda: runs.read(folder)), _outcome(kept.newest)]
+            looks.append(_outcome(lambda: kept.recorded(looks[1][0])))
+    finally:
+        path.write_bytes(content)
+    return next((f"{path.name}, as of 0.1.0: {wrong}" for _, wrong in looks if wrong), "")
+
+
+# Entries.
+
+MACHINE = Machine("2 CPU", "2cpu", {"tensorflow": "2.20.0", "gitRevision": "none"})
+
+
+def _ours(home: Path) -> None:
+    """Entries of a training and of an inference, as we write them."""
+    recipe = recipes.get("cifar10/resnet56_tf")
+    rows = [{"epoch": n, "hours": n / 7, METRIC: 93.0 + n} for n in (1.0, 2.0)]
+    credits = Credits("Ada", "ada@example.org", "p3.2xlarge", "1v100", 3.06)
+    options = RunOptions(credits=credits)
+    of_run.write(home, of_run.training(Run(recipe, rows, CLOCK), options, MACHINE, 100.0))
+    facts = {"examples": 10_000}
+    timing = of_run.Timing("litert", "int8", 0.5, 94.5, facts)
+    of_run.write(home, of_run.inference(recipe, credits, MACHINE, timing))
+
+
+def entry_files(home: Path) -> Kind:
+    """An entry's two files, ours, which know what was measured, and a stranger's, which don't."""
+    root = home / "entries"
+    _ours(root)
+    paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    measured = {(r.hours, r.latency) for r in results.read_tree(root)[0]}
+
+    def look(is_ours):
+        violations = entries.check_tree(root)[1]
+        collected, problems = results.read_tree(root, misses=True)
+        mine = [replace(result, mine=True) for result in collected]
+        rankings = tables.rank(mine)
+        shown = [leaderboard.text(table, 5) for table in rankings]
+        shown.append(leaderboard.not_ranked([r for r in mine if r.reasons]))
+        for line in [*map(str, violations), *problems, *"\n".join(shown).splitlines()]:
+            if not line.isprintable() or len(line) > 3000:
+                return f"a line that is none: {line[:100]!r}"
+        for table in rankings:
+            for row in table.rows:
+                task = tasks.RANKED[row.dataset]
+                score = row.score is not None and task.threshold <= row.score <= task.highest
+                if not score or not 0 < table.figure.of(row) < 1e12:
+                    return f"ranked with {row.score}, {table.figure.of(row)}"
+                if is_ours and (row.hours, row.latency) not in measured:
+                    return f"ranked at {row.hours} h, {row.latency} ms"
+        return (rankings, mine)
+
+    def trial(chosen):
+        path = chosen.choice(paths)
+        is_ours = chosen.random() < 0.5
+        others = {p: p.read_bytes() for p in paths}
+        try:
+            if not is_ours:
+                for name in (p for p in paths if p.suffix == ".json"):
+                    values = json.loads(others[name])
+                    del values["misc"]["measuredSha256"]
+                    name.write_text(json.dumps(values, indent=1))
+            with _instead(chosen, path):
+                looked, wrong = _outcome(lambda: look(is_ours))
+                if isinstance(looked, str):
+                    wrong = looked
+                elif looked and looked[0] and chosen.random() < 0.01:
+                    _, wrong = _outcome(lambda: pages.write(home / "site", *looked))
+        finally:
+            for name, content in others.items():
+                name.write_bytes(content)
+        return f"{path.name}: {wrong}" if wrong else ""
+
+    return Kind("entries", trial)
+
+
+# Data.
+
+IMAGES = 4  # in a batch of the small archives here
+
+
+def _batches() -> dict[str, bytes]:
+    """Small batches of CIFAR-10 in both forms, by name."""
+    numbers = np.random.default_rng(0)
+    content = {}
+    for name in cifar10._PYTHON:
+        data = numbers.integers(0, 256, (IMAGES, 3072), np.uint8)
+        labels = numbers.integers(0, 10, IMAGES).tolist()
+        content[name] = pickle.dumps({"data": data, "labels": labels}, 2)
+        records = (bytes([label]) + row.tobytes() for label, row in zip(labels, data, strict=True))
+        content[f"{name}.bin"] = b"".join(records)
+    return content
+
+
+def archives(home: Path) -> Kind:
+    """CIFAR-10's archives, compressed in each way."""
+    batches, folder = _batches(), home / "archives"
+    folder.mkdir()
+    paths = []
+    for form in ("gz", "xz", "bz2"):
+        for names, kind in ((cifar10._PYTHON, "py"), (cifar10._BINARY, "bin")):
+            path = folder / f"cifar-{kind}.tar.{form}"
+            with tarfile.open(path, f"w:{form}") as archive:  # type: ignore[call-overload]
+                for name in names:
+                    info = tarfile.TarInfo(f"folder/{name}")
+                    info.size = len(batches[name])
+                    archive.addfile(info, io.BytesIO(batches[name]))
+            paths.append(path)
+
+    def load(path):
+        splits = cifar10.load(str(path))
+        return [(split.images().tobytes(), split.labels.tobytes()) for split in splits[:2]]
+
+    def trial(chosen):
+        path, size = chosen.choice(paths), cifar10._PER_BATCH
+        cifar10._PER_BATCH = IMAGES
+        try:
+            whole = load(path)
+            with _instead(chosen, path):
+                loaded, wrong = _outcome(lambda: load(path))
+        finally:
+            cifar10._PER_BATCH = size
+        return (
+            f"{path.name}: {wrong or 'other data'}" if wrong or loaded not in (None, whole) else ""
+        )
+
+    return Kind("archives", trial)
+
+
+def batches(home: Path) -> Kind:
+    """Pickled batches as such."""
+    contents = [content for name, content in _batches().items() if not name.endswith(".bin")]
+
+    def trial(chosen):
+        content = damaged(chosen, chosen.choice(contents))
+        return _outcome(lambda: pickles.unpickle_arrays("batch", content))[1]
+
+    return Kind("pickles", trial)
+
+
+SQUAD = {
+    "version": "1.1",
+    "data": [
+        {
+            "title": "T",
+            "paragraphs": [
+                {
+                    "context": f"Ada lived in city {n}, and wrote \u00e9t\u00e9 there in 18{n}.",
+                    "qas": [
+                        {
+                            "id": f"q{n}",
+                            "question": "When did Ada write?",
+                            "answers": [{"text": f"18{n}", "answer_start": 44}],
+                        }
+                    ],
+                }
+                for n in range(10, 16)
+            ],
+        }
+    ],
+}
+
+
+def texts(home: Path) -> Kind:
+    """SQuAD's JSON."""
+    content = json.dumps(SQUAD).encode()
+
+    def read(changed):
+        corpus = squad_json.parse("squad", changed)
+        for text in [*corpus.contexts, *(q.text for q in corpus.questions)]:
+            text.encode()
+        return encoding.encode(corpus, {})
+
+    def trial(chosen):
+        changed = damaged(chosen, content)
+        return _outcome(lambda: read(changed))[1]
+
+    return Kind("SQuAD texts", trial)
+
+
+def vectors(home: Path) -> Kind:
+    """GloVe as text and zipped, a run's vocabulary, and the cache of tokens."""
+    folder = home / "vectors"
+    folder.mkdir()
+    words = {f"w{n}" for n in range(8)}
+    lines = [f"{word} {' '.join(['0.25'] * vocabulary.DIMENSION)}\n" for word in sorted(words)]
+    text, zipped = folder / vocabulary.GLOVE, folder / "glove.6B.zip"
+    text.write_text("".join(lines))
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(vocabulary.GLOVE, "".join(lines))
+    vocab = vocabulary.Vocabulary(["a"], ["b", "c"], ["d"])
+    vocabulary.save(vocab, folder)
+    corpus = squad_json.parse("squad", json.dumps(SQUAD).encode())
+    known: dict[str, int] = {}
+    splits = [encoding.encode(corpus, known) for _ in range(2)]
+    cached = squad._Tokenized(splits[0], splits[1], list(known), {"ada": np.zeros(100, np.float32)})
+    cache = folder / "cache.npz"
+    squad._to_cache(cache, cached)
+    whole = repr(squad._from_cache(cache))
+
+    def look(path):
+        if path is cache:
+            tokenized = squad._from_cache(cache)
+            return "" if tokenized is None or repr(tokenized) == whole else "another cache"
+        if path.name == vocabulary.FILE:
+            return "" if vocabulary.load(folder) == vocab else "other words"
+        read = vocabulary.read_glove(path, words)
+        fits = all(
+            v.shape == (vocabulary.DIMENSION,) and np.isfinite(v).all() for v in read.values()
+        )
+        exact = path is text or (
+            set(read) == words and all((v == 0.25).all() for v in read.values())
+        )
+        return "" if fits and exact else "other vectors"
+
+    def trial(chosen):
+        path = chosen.choice([text, zipped, folder / vocabulary.FILE, cache])
+        with _instead(chosen, path):
+            told, wrong = _outcome(lambda: look(path))
+        return f"{path.name}: {wrong or told}" if wrong or told else ""
+
+    return Kind("word vectors", trial)
+
+
+KINDS = (run_folders, entry_files, archives, batches, texts, vectors)

@@ -1,0 +1,20 @@
+"""Damaged files of every kind are refused in one line, or read as what was there."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.faults import mutations
+
+
+@pytest.fixture(scope="module", params=mutations.KINDS, ids=lambda kind: kind.__name__)
+def kind(request, tmp_path_factory):
+    return request.param(tmp_path_factory.mktemp("damaged"))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 2**32))
+def test_a_damaged_file_is_told_or_harmless(kind, seed):
+    assert kind.trial(random.Random(seed)) == ""
