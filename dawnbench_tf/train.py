@@ -109,7 +109,8 @@ def train(
     of_task = inputs.of(task)
     finished = newest is not None and checkpoints.is_finished(newest, recipe)
     beats = [checkpoints.beat(folder, clock)] if chief and not finished else []
-    with pulse.beating(*beats):  # whatever ends it: no second is forgotten
+    # Whatever ends it: no second is forgotten.
+    with pulse.beating(*beats), fitting.refusing(recipe, output):
         with folder.given_back_if_refused():
             strategies.check(strategy, run, recipe)
             fitting.check_agreement(strategy, recipe, run, newest.epochs if newest else 0)
@@ -148,7 +149,7 @@ def train(
             callbacks.append(fitting.tensorboard(output, run.profile_steps))
 
         if not finished:
-            with fitting.refusing(recipe, output), pulse.beating(*ticks), clock.part("train"):
+            with pulse.beating(*ticks), clock.part("train"):
                 model.fit(
                     of_task.train(splits, recipe, placement, epochs_done),
                     initial_epoch=epochs_done,

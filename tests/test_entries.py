@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dawnbench_tf import entries
+from dawnbench_tf.ranking import pages, results, tables
 from dawnbench_tf.submission.entry import read_entry, write_entry
 from dawnbench_tf.submission.rules import RULES, Grade
 from tests.submission.test_entry import NAME, ODD, example
@@ -287,6 +289,101 @@ def test_a_run_is_packaged_for_a_pull_request(tmp_path):
     entry = read_entry(path)
     assert (entry.author, entry.hardware) == ("Ada Lovelace", "p3.2xlarge")
     assert entries.check_tree(tmp_path / "submission") == (1, [])
+
+
+WHO = ["--author=Ada", "--author_email=ada@example.org"]
+
+
+def test_an_inference_entry_is_packaged_at_the_price_asked_for(tmp_path):
+    put(tmp_path / "run", phase="inference", cost=1.0)
+    done = run("package", "run", *WHO, "--cost_per_hour=3.6", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    fields = json.loads((tmp_path / done.stdout.strip()).read_text())
+    assert fields["cost"] == pytest.approx(1.5e-6) and "costPerHour" not in fields
+    assert entries.check_tree(tmp_path / "submission") == (1, [])
+
+
+def test_what_would_replace_another_entry_is_not_packaged(tmp_path):
+    for name in ("one", "two"):
+        put(tmp_path / "both" / name, ROWS if name == "one" else HEAD + "1\t1\t95\n")
+    done = run("package", "both", *WHO, cwd=tmp_path)
+    assert done.returncode == 1 and "would both be ada_m_hardware_f.json" in done.stderr
+    assert not (tmp_path / "submission").exists()
+    assert run("package", "both/one", *WHO, cwd=tmp_path).returncode == 0
+    assert run("package", "both/one", *WHO, cwd=tmp_path).returncode == 0  # the very same
+    done = run("package", "both/two", *WHO, cwd=tmp_path)
+    assert done.returncode == 1 and "another entry of that name is there" in done.stderr
+
+
+def test_a_run_in_a_folder_named_as_an_entry_s_is_packaged(tmp_path):
+    home = tmp_path / "CIFAR10" / "train"
+    put(home)
+    for name in ("run.json", "clock.json", "rows.tsv"):
+        (home / name).write_text("{}")
+    done = run("package", "CIFAR10/train", *WHO, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    put(tmp_path / "short", name="mine")
+    done = run("package", "short", *WHO, cwd=tmp_path)
+    assert done.returncode == 1 and "give --hardware_tag" in done.stderr
+
+
+LARGE = "x_" * 500_000
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"author": LARGE},
+        {"model": "a.b@" * 250_000},
+        {"hardware": "1" * 1_000_000, "costPerHour": 3},
+        {"hardware": "NC" * 500_000},
+        {"hardware": "a1-" * 333_000},
+        {"hardware": "4 p3." * 170_000},
+        {"codeURL": "http://a" + " " * 1_000_000 + "b"},
+        {"timestamp": "2" * 1_000_000},
+        {"misc": {f"k{n}": n for n in range(60_000)}},
+        {"version": LARGE, "framework": LARGE},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_megabyte_in_a_field_is_answered_at_once(tmp_path, changes):
+    for phase in ("train", "inference"):
+        put(tmp_path, phase=phase, **changes)
+    begin = time.monotonic()
+    violations = entries.check_tree(tmp_path)[1]
+    assert all(len(str(violation)) < 1000 for violation in violations)
+    results.read_tree(tmp_path)
+    assert time.monotonic() - begin < 2  # linear: the quadratic rules took minutes
+
+
+def test_a_name_of_many_underscores_is_answered_at_once(tmp_path):
+    put(tmp_path, name="_".join("a" * 100) + " !")
+    begin = time.monotonic()
+    assert [hit[0] for hit in complaints(tmp_path)] == ["file name"]
+    assert time.monotonic() - begin < 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"costPerHour": 10**400},
+        {"costPerHour": 10**308 * 9},
+        {"timestamp": "0001-01-01"},
+        {"timestamp": "9999-12-31"},
+        {"codeURL": "http://\ud800"},
+        {"author": "\ud800"},
+        {"tsv": HEAD + "1\t1e306\t95\n"},
+        {"tsv": HEAD + "1\t-5\t95\n"},
+        {"tsv": HEAD + f"1\t{'9' * 5000}\t95\n"},
+    ],
+)
+def test_absurd_values_are_violations_and_take_no_board_down(tmp_path, changes):
+    put(tmp_path, **changes)
+    assert complaints(tmp_path)
+    collected, problems = results.read_tree(tmp_path)
+    assert problems or collected[0].reasons or "tsv" not in changes
+    rankings = tables.rank(collected)
+    assert pages.write(tmp_path / "site", rankings, collected).exists()
 
 
 def test_what_is_not_ready_is_not_packaged(tmp_path):

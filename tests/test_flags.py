@@ -36,6 +36,10 @@ def test_help_shows_a_flag_for_every_setting(command):
         assert f"--{name}:" in done.stdout or f"--[no]{name}:" in done.stdout
 
 
+def test_asked_for_help_a_command_ends_well(command):
+    assert command("--help").returncode == command("--helpshort").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("flag", "line"),
     [
@@ -53,6 +57,10 @@ def test_help_shows_a_flag_for_every_setting(command):
         ),
         ("--model=resnet8", "--model=resnet8: "),
         ("--model=bidaf", "--model=bidaf: takes questions, and digits has images"),
+        ("--author_email=foo", "--author_email=foo: should be an address: NAME@HOST"),
+        ("--author=a\tb", "--author=a\\tb: should be text on one line"),
+        ("--learning_rate=0", "--learning_rate=0.0: should be over 0"),
+        ("--learning_rate=inf", "--learning_rate=inf: should be a finite number"),
         ("--cost_per_hour=-1", "--cost_per_hour=-1.0: should be over 0"),
         ("--profile_steps=9,3", "--profile_steps=9,3: should be FIRST,LAST"),
         ("--threshold=101", "--threshold=101.0: top1Accuracy should be over 0, at most 100"),
@@ -82,3 +90,8 @@ def test_flags_replace_only_what_they_name(monkeypatch):
 def test_run_options_made_in_python_are_checked_too():
     with pytest.raises(Refusal, match="--strategy=tpus: should be one of"):
         RunOptions(strategy="tpus")
+
+
+def test_a_line_is_no_longer_than_people_read(command):
+    done = command(f"--recipe={'x' * 12_000}", f"--author={'y' * 12_000}")
+    assert done.returncode == 1 and len(done.stderr) < 1100 and done.stderr.count("\n") == 1

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.ranking.test_results import HEAD, write
+from tests.ranking.test_results import GOOD, HEAD, write
 
 
 def run(*flags, cwd=None):
@@ -79,6 +79,66 @@ def test_bad_input_is_one_line(tmp_path, flags, words):
     done = run(*flags, cwd=tmp_path)
     assert done.returncode == 1 and words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_data_set_is_known_in_any_case():
+    assert run("--dataset=cifar10").stdout == run("--dataset=CIFAR10").stdout != ""
+
+
+def test_what_the_rules_refuse_is_in_no_table_and_told(tmp_path):
+    """Each of these ranked first."""
+    for name, tsv in (
+        ("negative", "1\t-5\t95\n"),
+        ("perfect", "1\t0.001\t1e9\n"),
+        ("missed", "1\t0.001\t93\n"),
+        ("good", "1\t0.001\t95\n"),
+    ):
+        write(tmp_path / name, HEAD + tsv, model=name)
+    write(tmp_path / "paid", HEAD + "1\t0.001\t95\n", model="paid", costPerHour=-3)
+    done = run(tmp_path, "--dataset=CIFAR10", "--json")
+    rankings = {table["table"]: table["rows"] for table in json.loads(done.stdout)}
+    ranked = {row["model"] for name in rankings for row in rankings[name] if row["mine"]}
+    reasons = {row["model"]: row["reasons"] for row in rankings["not ranked"]}
+    assert ranked - set(reasons) == {"good"}
+    assert reasons == {
+        "negative": ["hours is -5; should be 0 or more"],
+        "perfect": ["1e+09 should be percent, 0 to 100"],
+        "missed": ["top1Accuracy never reached 94; its best is 93"],
+        "paid": ["costPerHour is -3; should be above 0"],
+    }
+    assert rankings["training time"][0]["model"] == "good"
+
+
+def test_a_miss_is_ranked_at_a_threshold_that_it_reached(tmp_path):
+    write(tmp_path / "not_an_entry", HEAD + "1\t0.001\t60\n2\t0.002\t70\n")
+    done = run(tmp_path, "--threshold=60")  # the data set is the run's own
+    assert "your a b é would rank" in done.stdout and "not ranked" not in done.stdout
+    done = run(tmp_path, "--dataset=CIFAR10")
+    assert "your a b é, CIFAR10 train: top1Accuracy never reached 94; its best" in done.stdout
+
+
+def test_inference_below_the_threshold_is_not_ranked(tmp_path):
+    home = tmp_path / "CIFAR10/inference"
+    home.mkdir(parents=True)
+    for name, accuracy in (("low", 10.0), ("high", 94.6)):
+        fields = {**GOOD, "authorEmail": "a@b.c", "latency": 0.001, "top1Accuracy": accuracy}
+        del fields["costPerHour"]
+        (home / f"{name}.json").write_text(json.dumps({**fields, "model": name}))
+    done = run(tmp_path, "--dataset=CIFAR10")
+    assert "your high would rank 1 of 22" in done.stdout
+    assert "your low, CIFAR10 inference: top1Accuracy is 10; should be at least 94" in done.stdout
+    done = run(tmp_path, "--dataset=CIFAR10", "--threshold=94.6")
+    assert "your high would rank 1 of" in done.stdout
+    done = run(tmp_path, "--dataset=CIFAR10", "--threshold=94.7")
+    assert "your high, CIFAR10 inference: top1Accuracy is 94.6; should be at l" in done.stdout
+
+
+def test_a_full_disk_is_one_line():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "dawnbench_tf.leaderboard"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == "leaderboard.py: stdout can't be written (No space left on device)\n"
 
 
 def test_pages_and_pictures_are_written(tmp_path):

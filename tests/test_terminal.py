@@ -1,6 +1,7 @@
 """A status line is replaced on a terminal, and a line of a log elsewhere."""
 
 import io
+import os
 import subprocess
 import sys
 
@@ -48,3 +49,33 @@ def test_the_last_line_takes_the_status_line_s_place(monkeypatch):
         terminal.exit_with("it is wrong", 3)
     assert error.value.code == 3
     assert stream.getvalue().endswith("\r\x1b[Ktrain.py: it is wrong\n")
+
+
+def test_a_reader_that_has_gone_is_no_error_and_no_later_print_fails():
+    program = """
+import os, sys
+from dawnbench_tf import terminal
+if sys.argv[1] == "closed":
+    os.close(2)
+    terminal.hold_standard_streams()
+for _ in range(3):
+    terminal.say("lost")
+    terminal.say("lost too", sys.stdout)
+print("as well", flush=True)
+"""
+    for how in ("closed", "broken"):
+        read, write = os.pipe()
+        os.close(read)
+        command = [sys.executable, "-c", program, how]
+        done = subprocess.run(command, stdout=write, stderr=write, timeout=60)
+        os.close(write)
+        assert done.returncode == 0
+
+
+def test_a_line_of_odd_characters_is_printable_and_short(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with pytest.raises(SystemExit):
+        terminal.exit_with("--author=\x1b[2J\ud800: " + "x" * 9000)
+    line = stream.getvalue()
+    assert line.endswith("...\n") and line[:-1].isprintable() and len(line) < 1100

@@ -209,3 +209,20 @@ assert [row["epoch"] for row in timer.rows] == [1], timer.rows
 assert set(timer.clock.parts()) == {"other", "compile", "train", "eval"}
 """
     under_keras_3(program)
+
+
+def test_a_threshold_in_percent_of_a_fraction_is_refused():
+    with pytest.raises(ValueError, match="val_accuracy is a fraction. Received: threshold=94"):
+        TimeToAccuracy(94, metric="val_accuracy")
+    TimeToAccuracy(94, metric="val_loss", mode="min")
+    TimeToAccuracy(94, metric="accuracy", evaluate=lambda: {"accuracy": 95.0})  # its own unit
+
+
+def test_the_log_of_an_earlier_run_is_kept(tmp_path):
+    logs = []
+    for number in range(3):
+        fit(TimeToAccuracy(2, "loss", log=tmp_path / "tta.tsv"), epochs=number + 1)
+        logs.append((tmp_path / "tta.tsv").read_text())
+    assert [text.count("\n") for text in logs] == [2, 3, 4]
+    kept = [(tmp_path / name).read_text() for name in ("tta.1.tsv", "tta.2.tsv", "tta.tsv")]
+    assert kept == logs

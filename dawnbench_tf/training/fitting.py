@@ -1,6 +1,7 @@
 """From a recipe to a compiled model, and what may go wrong in `fit`, in one line each."""
 
 import json
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,6 +57,7 @@ def tensorboard(folder: Path, profile_steps: tuple[int, ...]) -> tf.keras.callba
     )
 
 
+SECONDS_TO_HEAR = 3  # that a worker which refuses the others stays, so that they learn why
 _OF_LOST_WORKERS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
@@ -110,4 +112,5 @@ def check_agreement(
         (layouts, "--data_format"),
     ):
         if facts.min() != facts.max():
+            time.sleep(SECONDS_TO_HEAR)
             raise Refusal(f"workers were given different {what}; give all of them the same flags")

@@ -1,5 +1,6 @@
 """Strangers' archives and pickles: read in place, nothing run, nothing followed."""
 
+import hashlib
 import io
 import os
 import pickle
@@ -96,3 +97,58 @@ def test_a_member_too_large_to_be_the_published_file_is_not_read(tmp_path, monke
     monkeypatch.setattr(archives, "LARGEST_MEMBER", 99)
     with pytest.raises(Refusal, match="x.tar.gz:a: 100 bytes, should be at most 99"):
         archives.read_members(tar(tmp_path / "x.tar.gz", {"a": b"0" * 100}), ["a"])
+
+
+@pytest.mark.parametrize("form", ["gz", "bz2", "xz"])
+def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing(tmp_path, form):
+    path = tmp_path / f"x.tar.{form}"
+    content = np.random.default_rng(0).bytes(600)
+    with tarfile.open(path, f"w:{form}") as archive:
+        info = tarfile.TarInfo("a")
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    whole = path.read_bytes()
+    refused = 0
+    for place in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        try:
+            assert archives.read_members(path, ["a"]) == {"a": content}
+        except Refusal as refusal:
+            assert "\n" not in str(refusal)
+            refused += 1
+    assert refused > 0.9 * len(whole)
+
+
+def test_a_header_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "LARGEST_READ", 1000)
+    path = tmp_path / "x.tar.gz"
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("a")
+        info.pax_headers = {"comment": "x" * 5000}
+        archive.addfile(info)
+    with pytest.raises(Refusal, match="holds more than the published file can"):
+        archives.read_members(path, ["a"])
+
+
+def test_a_pickle_that_hangs_python_is_refused_at_once():
+    """Each tuple holds the one before twice: to hash it, as a key, takes 2 to the 60th steps."""
+    nested = b"\x80\x04}" + b"N" + b"".join(b"\x94h" + bytes([n]) + b"\x86" for n in range(60))
+    with pytest.raises(Refusal, match="a key is a tuple, should be text"):
+        pickles.unpickle_arrays("batch", nested + b"K\x01s.")
+
+
+def test_more_instructions_than_a_batch_takes_are_refused(monkeypatch):
+    monkeypatch.setattr(pickles, "MOST_INSTRUCTIONS", 50)
+    with pytest.raises(Refusal, match="more than 50 instructions"):
+        pickles.unpickle_arrays("batch", pickle.dumps({"labels": list(range(100))}))
+
+
+def test_only_the_published_file_is_called_that(tmp_path):
+    (tmp_path / "x").write_bytes(b"content")
+    checksums = {"x": hashlib.sha256(b"content").hexdigest()}
+    assert archives.is_published(tmp_path / "x", checksums)
+    (tmp_path / "x").write_bytes(b"contents")
+    assert not archives.is_published(tmp_path / "x", checksums)
+    assert not archives.is_published(tmp_path, checksums)

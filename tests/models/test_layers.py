@@ -169,6 +169,17 @@ def test_before_adapt_whitening_picks_out_pixels():
     np.testing.assert_array_equal(outputs[:, 3, 4], patch)
 
 
+def test_training_before_adapt_is_refused():
+    layer = layers.Whitening()
+    images = np.random.default_rng(0).normal(size=(4, 8, 8, 3)).astype("f")
+    model = tf.keras.Sequential([tf.keras.Input((8, 8, 3)), layer])
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="call adapt"):
+        model.fit(images, np.zeros((4, 8, 8, 27)), verbose=0)
+    layer.adapt(images)
+    model.fit(images, np.zeros((4, 8, 8, 27)), verbose=0)
+
+
 def test_celu_is_its_formula():
     x = np.linspace(-3, 3, 61).astype("f")
     wanted = np.maximum(x, 0) + np.minimum(0, 0.3 * np.expm1(x / 0.3))  # Barron 2017, equation 2

@@ -10,6 +10,13 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         models.build("resnet56tf")
 
 
+def test_the_start_of_several_names_is_answered_with_these():
+    with pytest.raises(
+        ValueError, match="mean 'resnet50_cifar' or 'resnet50_v1' or 'resnet50_v1_5'"
+    ):
+        models.get("resnet50")
+
+
 def test_another_head_and_name_are_taken():
     model = models.build("resnet8_v1_pad", num_classes=7, name="mine")
     assert model.output_shape == (None, 7) and model.name == "mine"

@@ -40,7 +40,6 @@ def main(_):
     saver = checkpoints.Saver(folder, model, timer)
     newest = folder.newest()
     epochs_done = saver.restore(newest)
-    fitting.check_agreement(strategy, recipe, run, epochs_done)
     with fitting.refusing(recipe, folder.path):
         model.fit(
             of_task.train(splits, recipe, placement, epochs_done),

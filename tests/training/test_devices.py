@@ -25,3 +25,14 @@ def test_software_names_versions_and_revision():
     head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
     if not head.returncode:
         assert software["gitRevision"].removesuffix("-dirty") == head.stdout.strip()
+
+
+def test_where_no_gpu_is_no_cuda_is_named():
+    software = devices.machine_of(tf.distribute.get_strategy()).software
+    assert ("cuda" in software) == bool(tf.config.get_visible_devices("GPU"))
+
+
+def test_a_process_that_stays_on_fewer_cpus_states_those_of_the_machine():
+    machine = devices.machine_of(tf.distribute.get_strategy(), cpus=48)
+    if not tf.config.get_visible_devices("GPU"):
+        assert machine.hardware.startswith("48 CPU ") and machine.tag == "48cpu"

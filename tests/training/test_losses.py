@@ -46,3 +46,13 @@ def test_cross_entropy_equals_scikit_learn_s():
     chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     wanted = log_loss(classes, chances, labels=range(10))
     assert float(losses.softmax_cross_entropy()(classes, logits)) == pytest.approx(wanted)
+
+
+def test_all_weights_decay_where_the_recipe_says_so():
+    """As PyTorch's `weight_decay`: scales, shifts and biases are pulled too."""
+    network = model()
+    losses.add_weight_decay(network, 0.1, decays="all")
+    weights = [weight.numpy() for weight in network.trainable_variables]
+    assert len(weights) == 4
+    wanted = sum((weight**2).sum() for weight in weights)
+    assert float(network.losses[0]) == pytest.approx(0.1 * wanted / 2, rel=1e-5)

@@ -21,9 +21,9 @@ PROGRAM = Path(__file__).parent / "loss_curve.py"
 FLAGS = ("--precision=float64", "--epochs=2", "--steps_per_execution=1")
 
 
-def start(folder, *flags):
+def start(folder, *flags, program=(str(PROGRAM),)):
     return subprocess.Popen(
-        [sys.executable, str(PROGRAM), f"--output_dir={folder / 'out'}", *flags],
+        [sys.executable, *program, f"--output_dir={folder / 'out'}", *flags],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -111,17 +111,43 @@ def test_a_worker_that_waits_for_another_can_be_interrupted(tmp_path):
     assert process.returncode != 0
 
 
-def test_a_lost_worker_ends_the_others_in_one_line(tmp_path):
-    chief, other = start_two_workers(tmp_path, "--epochs=100")
+COMMAND = ("-m", "dawnbench_tf.train")
+
+
+def test_a_lost_worker_ends_the_others_in_one_line_and_a_restart_goes_on(tmp_path):
+    flags = (*cluster(), "--epochs=3", "--threshold=100", "--steps_per_execution=1")
+
+    def start_both():
+        workers = [(*flags, f"--task_index={index}") for index in range(2)]
+        return [start(tmp_path, *worker, program=COMMAND) for worker in workers]
+
+    chief, other = start_both()
     while not (tmp_path / "out/checkpoint-1").exists():
         assert chief.poll() is None, chief.stderr.read()
         time.sleep(0.1)
     other.kill()
     other.communicate()
-    error = chief.communicate(timeout=120)[1]
-    assert error.splitlines()[-1].endswith(
-        "a worker was lost; the same command on all workers continues"
-    )
+    error = chief.communicate(timeout=15)[1]  # it ends, it does not wait for ever
+    assert chief.returncode == 1
+    line = "train.py: a worker was lost; the same command on all workers continues"
+    assert error.splitlines()[-1] == line
+    chief, other = start_both()
+    error = chief.communicate(timeout=200)[1]
+    other.communicate(timeout=60)
+    assert (chief.returncode, other.returncode) == (3, 3) and "epoch 1/3" not in error
+    lines = (tmp_path / "out/rows.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["epoch", "1", "2", "3"]
+
+
+def test_workers_that_were_told_different_things_are_refused(tmp_path):
+    flags = cluster()
+    own = [("--task_index=0",), ("--task_index=1", "--learning_rate=0.3")]
+    workers = [start(tmp_path, *flags, *mine, program=COMMAND) for mine in own]
+    for process in workers:
+        error = process.communicate(timeout=120)[1]
+        assert "workers were given different recipes" in error.splitlines()[-1], error
+        assert process.returncode == 1
+    assert not (tmp_path / "out").exists()  # nothing was claimed
 
 
 def test_without_synchronized_batch_norm_two_devices_differ(tmp_path, alone):
