@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,14 @@ def discard(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError:
         pass  # a disk that takes no file may let none go either; the next one overwrites it
+
+
+def remove(path: Path) -> None:
+    """Removes a file, or a folder and all in it, as far as that can be done."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        discard(path)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:

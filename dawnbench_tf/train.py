@@ -85,6 +85,7 @@ def train(
         from dawnbench_tf.data import inputs
         from dawnbench_tf.training import (
             checkpoints,
+            claims,
             curve,
             devices,
             evaluation,
@@ -100,8 +101,9 @@ def train(
     with clock.part("build"):
         strategy = strategies.build(run)  # before anything else touches a device
     chief = strategies.is_chief(strategy)
-    folder = checkpoints.claim(output, recipe, writer=chief, replaced=replaced)
-    recipe = folder.recipe
+    claim = claims.claim(output, recipe, writer=chief, replaced=replaced)
+    recipe = claim.recipe
+    folder = checkpoints.Folder(output, recipe, writer=chief)
     newest = folder.newest()
     recorded = folder.recorded(newest)  # seconds of earlier processes
     clock.carry_on(recorded)
@@ -111,7 +113,7 @@ def train(
     beats = [checkpoints.beat(folder, clock)] if chief and not finished else []
     # Whatever ends it: no second is forgotten.
     with pulse.beating(*beats), fitting.refusing(recipe, output):
-        with folder.given_back_if_refused():
+        with claim.given_back_if_refused():
             strategies.check(strategy, run, recipe)
             fitting.check_agreement(strategy, recipe, run, newest.epochs if newest else 0)
             terminal.status("loading the data")

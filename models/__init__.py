@@ -29,7 +29,7 @@ def get(name: str) -> Variant:
     """The catalogue row of a variant. Raises ValueError, with names that are like it."""
     if name not in VARIANTS:
         text = str(name)[:100]
-        near = [known for known in VARIANTS if known.startswith(f"{text}_")]
+        near = [variant for variant in VARIANTS if variant.startswith(f"{text}_")]
         near = near or get_close_matches(text, VARIANTS, n=1)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "names() lists them."
         raise ValueError(

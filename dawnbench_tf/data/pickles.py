@@ -199,10 +199,10 @@ def _finished(value):
     return array.reshape(shape, order="F" if by_columns else "C")
 
 
-def _dtype(made):
-    name, order = made.arguments[0], made.state[1]
+def _dtype(value):
+    name, order = value.arguments[0], value.state[1]
     dtype = np.dtype(_text(name))
-    if made.function != _DTYPE or dtype.kind not in "biuf":
+    if value.function != _DTYPE or dtype.kind not in "biuf":
         raise ValueError("an array should be of numbers")
     return dtype.newbyteorder(_text(order))
 

@@ -81,6 +81,7 @@ def measure(
     passes: int = 3,
     seconds: float = 120,
     progress: Callable[[int, int], None] = lambda done, of: None,
+    warm_up_seconds: float = MOST_SECONDS,
 ) -> Latencies:
     """Calls every example once in each pass, and times each call.
 
@@ -90,9 +91,10 @@ def measure(
       passes: over all examples, at most; one is always finished.
       seconds: after which no further pass begins.
       progress: told before each pass how many are done, of how many.
+      warm_up_seconds: after which the first timed call comes, though calls be not steady yet.
     """
     with _no_collection():
-        warm_up, steady = _warm_up(call, examples)
+        warm_up, steady = _warm_up(call, examples, warm_up_seconds)
         overhead = _overhead(examples)
         rows: list[np.ndarray] = []
         outputs: list[Any] = []
@@ -140,7 +142,7 @@ def _timed_block(call, examples):
     return laps, outputs
 
 
-def _warm_up(call, examples):
+def _warm_up(call, examples, most_seconds):
     """Calls the same few examples again and again until that takes no less and no more time.
 
     Returns:
@@ -148,7 +150,7 @@ def _warm_up(call, examples):
     """
     window, calls, begin = list(examples[:WINDOW]), 0, time.monotonic()
     before = None
-    while calls == 0 or time.monotonic() - begin < MOST_SECONDS:
+    while calls == 0 or time.monotonic() - begin < most_seconds:
         nanoseconds, _ = _timed(call, window)
         calls += len(window)
         median = float(np.median(nanoseconds))

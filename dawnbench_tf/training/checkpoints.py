@@ -1,4 +1,4 @@
-"""The folder of a run: claimed by one recipe, saved an epoch at a time, resumed after any death.
+"""What a run leaves in its folder: saved an epoch at a time, resumed after any death.
 
     checkpoint-7/    weights, optimizer, streams of random numbers; rows, step and clock after 7
                      epochs, with a checksum of each file
@@ -9,13 +9,11 @@ there is never half of one; one that was damaged later is passed over for the on
 augmentation of the data follow from (seed, epoch): they need no saving.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,8 +51,6 @@ class Folder:
         self.path, self.recipe, self.writer = path, recipe, writer
         self.rows = path / runs.ROWS
         self.clock = path / runs.CLOCK
-        self._is_new = False  # this process made the first file in it
-        self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
 
     def checkpoints(self) -> list[tuple[int, Path]]:
         """Checkpoints as (epochs done, folder), oldest first; any of them may be damaged."""
@@ -101,20 +97,6 @@ class Folder:
             terminal.say(f"{self.clock}: not there; the clock goes on from the checkpoint's")
         return of_checkpoint
 
-    @contextmanager
-    def given_back_if_refused(self) -> Iterator[None]:
-        """A refusal in the body leaves the folder as it was found, if this process claimed it."""
-        try:
-            yield
-        except Refusal:
-            if self._is_new:
-                for path in self.path.iterdir():
-                    files.discard(path)
-                with suppress(OSError):  # what somebody else put there stays
-                    for folder in self._made:
-                        folder.rmdir()
-            raise
-
 
 def is_finished(checkpoint: Checkpoint, recipe: Recipe) -> bool:
     """Whether a run with this checkpoint has nothing more to train."""
@@ -144,61 +126,6 @@ def _digest(path):
         raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
 
 
-def claim(
-    path: Path,
-    recipe: Recipe,
-    writer: bool = True,
-    replaced: Collection[str] | None = None,
-) -> Folder:
-    """Takes a new or empty folder for this recipe, or the one where it was run before.
-
-    Args:
-      path: of the folder.
-      recipe: to run.
-      writer: whether this process writes to the folder.
-      replaced: fields that differ from the library's row of that name by the user's wish; None:
-        each field is.
-
-    Returns:
-      The folder, and the recipe to run in it: that of the run which began there, should the
-      library's row have changed since.
-
-    Raises:
-      Refusal: the folder can't be written, is in use, holds another recipe's run, or something
-        else.
-    """
-    folder, owner = Folder(path, recipe, writer), path / runs.RECIPE
-    if not writer:
-        if owner.is_file():
-            folder.recipe = _owner(path, recipe, replaced)
-        return folder
-    files.make_folder(path)
-    _lock(path)
-    for half in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp*")):
-        _remove(half)  # of a process that was killed while it wrote
-    if os.path.lexists(owner):
-        folder.recipe = _owner(path, recipe, replaced)
-        for file in (folder.rows, folder.clock):
-            if os.path.lexists(file) and not file.is_file():
-                raise Refusal(f"{file}: should be a file; move it away")
-    elif {item.name for item in path.iterdir()} - {".lock"}:
-        raise Refusal(
-            f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
-        )
-    else:
-        folder._is_new = True
-        names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
-        files.write_json(owner, {**recipe.values(), **names})
-    return folder
-
-
-def _remove(path):
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        files.discard(path)
-
-
 def load_weights(path: Path, recipe: Recipe, model: tf.keras.Model) -> None:
     """Gives a recipe's compiled model the newest weights in its run's folder, or their averages.
 
@@ -224,39 +151,6 @@ def _read(saved, path):
             f"{path}: damaged or of another model ({one_line(error)}); "
             "delete it to go on from the one before"
         ) from None
-
-
-def _lock(path):
-    """Holds a lock on the folder until the process ends, however it ends."""
-    try:
-        lock = os.open(path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
-    except OSError as error:
-        raise files.cannot_write(path, error) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Refusal(
-            f"--output_dir={path}: another process is training in it; name another folder"
-        ) from None
-    except OSError as error:
-        raise files.cannot_write(path, error) from None
-
-
-def _owner(path, recipe, replaced):
-    """The recipe that a folder goes on with. Raises Refusal if it holds a run of another one."""
-    owner, owners_replaced = runs.owner_of(path)
-    theirs, ours = owner.values(), recipe.values()
-    held = set(ours)  # what has to be the same
-    if replaced is not None:
-        held = {"name", "task", "synthetic", *replaced, *(owners_replaced or ())}
-    for name in ours:
-        if name in held and theirs[name] != ours[name]:
-            what = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
-            raise Refusal(f"--output_dir={path}: holds a run of {what}; name another folder")
-    changed = [f"{name}={theirs[name]}" for name in ours if theirs[name] != ours[name]]
-    if changed:
-        terminal.say(f"{path}: goes on as it began, with {', '.join(changed)}")
-    return owner
 
 
 class Saver(tf.keras.callbacks.Callback):
@@ -310,12 +204,12 @@ class Saver(tf.keras.callbacks.Callback):
         files.write_json(temporary / STATE, state)
         _flush(temporary)
         if os.path.lexists(final):  # damaged: that is why its epoch was trained again
-            _remove(final)
+            files.remove(final)
         os.rename(temporary, final)
         _flush(self.folder.path)
         # The one before stays, should this one be lost.
         for _, old in self.folder.checkpoints()[:-2]:
-            _remove(old)
+            files.remove(old)
 
 
 def beat(folder: Folder, clock: Clock) -> Callable[[], None]:

@@ -100,6 +100,8 @@ def _outcome(read: Callable[[], Any]) -> tuple[Any, str]:
         except Refusal as refusal:
             text = str(refusal)
             value, wrong = None, "" if "\n" not in text else f"several lines: {text[:100]}"
+        except Exception as error:  # what a user would see as a traceback
+            value, wrong = None, f"{type(error).__name__}: {error}"[:200]
         else:
             wrong = ""
     took = time.monotonic() - begin
@@ -155,7 +157,8 @@ def run_folders(home: Path) -> Kind:
             also_wrong = f"restored another state: {newest.state}"
         if newest is not None and clock not in clocks:
             wrong_clock = f"the clock is {clock}"
-        return f"{path.name}: {told}" if (told := wrong or also_wrong or wrong_clock) else ""
+        wrong = wrong or also_wrong or wrong_clock
+        return f"{path.name}: {wrong}" if wrong else ""
 
     return Kind("run folders", trial)
 
@@ -360,9 +363,9 @@ def vectors(home: Path) -> Kind:
     vocab = vocabulary.Vocabulary(["a"], ["b", "c"], ["d"])
     vocabulary.save(vocab, folder)
     corpus = squad_json.parse("squad", json.dumps(SQUAD).encode())
-    known: dict[str, int] = {}
-    splits = [encoding.encode(corpus, known) for _ in range(2)]
-    cached = squad._Tokenized(splits[0], splits[1], list(known), {"ada": np.zeros(100, np.float32)})
+    types: dict[str, int] = {}
+    splits = [encoding.encode(corpus, types) for _ in range(2)]
+    cached = squad._Tokenized(splits[0], splits[1], list(types), {"ada": np.zeros(100, np.float32)})
     cache = folder / "cache.npz"
     squad._to_cache(cache, cached)
     whole = repr(squad._from_cache(cache))
@@ -385,8 +388,9 @@ def vectors(home: Path) -> Kind:
     def trial(chosen):
         path = chosen.choice([text, zipped, folder / vocabulary.FILE, cache])
         with _instead(chosen, path):
-            told, wrong = _outcome(lambda: look(path))
-        return f"{path.name}: {wrong or told}" if wrong or told else ""
+            other, wrong = _outcome(lambda: look(path))
+        wrong = wrong or other or ""
+        return f"{path.name}: {wrong}" if wrong else ""
 
     return Kind("word vectors", trial)
 

@@ -43,7 +43,7 @@ class Operations:
         """Takes note of an operation that is about to be done."""
         if threading.current_thread() is not threading.main_thread():
             return
-        if not str(path).startswith(self.folder):
+        if self.folder not in (str(path), *map(str, Path(str(path)).parents)):
             return
         self.names.append(f"{name} {os.path.basename(str(path))}")
         if len(self.names) - 1 == self.at:

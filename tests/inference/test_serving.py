@@ -10,13 +10,13 @@ from dawnbench_tf import recipes
 from dawnbench_tf.data import inputs
 from dawnbench_tf.inference import serving
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import checkpoints, fitting
+from dawnbench_tf.training import checkpoints, claims, fitting
 from dawnbench_tf.tta import TimeToAccuracy
 
 
 def save(folder, recipe):
     """A run's folder with the checkpoint of its untrained model, which is returned."""
-    checkpoints.claim(folder, recipe)
+    claims.claim(folder, recipe)
     splits = inputs.load(recipe)
     model = fitting.build(recipe, splits, inputs.Placement(tf.distribute.get_strategy()))
     saver = checkpoints.Saver(checkpoints.Folder(folder, recipe), model, TimeToAccuracy(0.98))

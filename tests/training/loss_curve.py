@@ -18,7 +18,7 @@ def main(_):
     with tensorflow_env.importing():
         from dawnbench_tf import tta
         from dawnbench_tf.data import inputs
-        from dawnbench_tf.training import checkpoints, evaluation, fitting, strategies
+        from dawnbench_tf.training import checkpoints, claims, evaluation, fitting, strategies
 
     class Recorder(tta.TimeToAccuracy):
         losses = []
@@ -36,7 +36,9 @@ def main(_):
     model = fitting.build(recipe, splits, placement, run.steps_per_execution)
     evaluate = evaluation.Evaluator(recipe, model, splits, placement)
     timer = Recorder(101, task.metric, evaluate=evaluate)
-    folder = checkpoints.claim(Path(run.output_dir), recipe, strategies.is_chief(strategy))
+    chief = strategies.is_chief(strategy)
+    claims.claim(Path(run.output_dir), recipe, chief)
+    folder = checkpoints.Folder(Path(run.output_dir), recipe, chief)
     saver = checkpoints.Saver(folder, model, timer)
     newest = folder.newest()
     epochs_done = saver.restore(newest)

@@ -20,7 +20,15 @@ PADDING, UNKNOWN = 0, 1  # ids of tokens and of characters
 CHARACTERS = 16  # of a token, its first; further ones are cut off, as in the original
 LONGEST_LINE = 1 << 16  # bytes; GloVe's have 1,000
 _BOM = b"\xef\xbb\xbf"
-_DAMAGES = (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+_DAMAGES = (
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 DIMENSION = 100  # of the word vectors: glove.6B.100d
 
 
@@ -121,6 +129,8 @@ def read_glove(path: Path, tokens: Set[str]) -> dict[str, np.ndarray]:
                             f"{path}:{number}: {ascii(token)} is there twice; fetch it again"
                         )
                     vectors[token] = _vector(rest, f"{path}:{number}")
+    except Refusal:
+        raise
     except _DAMAGES as error:
         why = one_line(error, 100)
         raise Refusal(f"{path}: can't be read ({why}); fetch it again") from None

@@ -1,0 +1,112 @@
+"""The folder of a run, claimed by one recipe and one process at a time."""
+
+import fcntl
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from dawnbench_tf import files, runs, terminal
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal
+
+
+class Claim(NamedTuple):
+    """A claimed folder."""
+
+    path: Path
+    recipe: Recipe  # that is run in it
+    is_new: bool = False  # this process wrote the first file in it
+    made: tuple[Path, ...] = ()  # folders that were not there before, the innermost first
+
+    @contextmanager
+    def given_back_if_refused(self) -> Iterator[None]:
+        """A refusal in the body leaves the folder as it was found, if this claim is its first."""
+        try:
+            yield
+        except Refusal:
+            if self.is_new:
+                for path in self.path.iterdir():
+                    files.discard(path)
+                with suppress(OSError):  # what somebody else put there stays
+                    for folder in self.made:
+                        folder.rmdir()
+            raise
+
+
+def claim(
+    path: Path,
+    recipe: Recipe,
+    writer: bool = True,
+    replaced: Collection[str] | None = None,
+) -> Claim:
+    """Takes a new or empty folder for this recipe, or the one where it was run before.
+
+    Args:
+      path: of the folder.
+      recipe: to run.
+      writer: whether this process writes to the folder.
+      replaced: fields that differ from the library's row of that name by the user's wish; None:
+        each field is.
+
+    Returns:
+      The folder, and the recipe to run in it: that of the run which began there, should the
+      library's row have changed since.
+
+    Raises:
+      Refusal: the folder can't be written, is in use, holds another recipe's run, or something
+        else.
+    """
+    owner, made = path / runs.RECIPE, [p for p in (path, *path.parents) if not p.exists()]
+    if not writer:
+        return Claim(path, _owner(path, recipe, replaced) if owner.is_file() else recipe)
+    files.make_folder(path)
+    _lock(path)
+    for half in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp*")):
+        files.remove(half)  # of a process that was killed while it wrote
+    if os.path.lexists(owner):
+        for name in (runs.ROWS, runs.CLOCK):
+            if os.path.lexists(path / name) and not (path / name).is_file():
+                raise Refusal(f"{path / name}: should be a file; move it away")
+        return Claim(path, _owner(path, recipe, replaced))
+    if {item.name for item in path.iterdir()} - {".lock"}:
+        raise Refusal(
+            f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
+        )
+    names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
+    files.write_json(owner, {**recipe.values(), **names})
+    return Claim(path, recipe, is_new=True, made=tuple(made))
+
+
+def _lock(path):
+    """Holds a lock on the folder until the process ends, however it ends."""
+    try:
+        lock = os.open(path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+    except OSError as error:
+        raise files.cannot_write(path, error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Refusal(
+            f"--output_dir={path}: another process is training in it; name another folder"
+        ) from None
+    except OSError as error:
+        raise files.cannot_write(path, error) from None
+
+
+def _owner(path, recipe, replaced):
+    """The recipe that a folder goes on with. Raises Refusal if it holds a run of another one."""
+    owner, owners_replaced = runs.owner_of(path)
+    theirs, ours = owner.values(), recipe.values()
+    held = set(ours)  # what has to be the same
+    if replaced is not None:
+        held = {"name", "task", "synthetic", *replaced, *(owners_replaced or ())}
+    for name in ours:
+        if name in held and theirs[name] != ours[name]:
+            what = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
+            raise Refusal(f"--output_dir={path}: holds a run of {what}; name another folder")
+    changed = [f"{name}={theirs[name]}" for name in ours if theirs[name] != ours[name]]
+    if changed:
+        terminal.say(f"{path}: goes on as it began, with {', '.join(changed)}")
+    return owner

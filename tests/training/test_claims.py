@@ -1,0 +1,39 @@
+"""Who may train in a folder, and what is left where nobody may."""
+
+from dataclasses import replace
+
+import pytest
+
+from dawnbench_tf import recipes
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.training import claims
+
+RECIPE = recipes.get("digits/resnet8")
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(Refusal, match="holds other files and no run"):
+        claims.claim(tmp_path, RECIPE)
+    assert [path.name for path in tmp_path.iterdir() if path.name != ".lock"] == ["thesis.txt"]
+
+
+def test_the_same_recipe_is_let_in_and_another_is_not(tmp_path):
+    claims.claim(tmp_path, RECIPE)
+    for lock in tmp_path.glob(".lock"):
+        lock.unlink()  # this process still holds the first claim's
+    claims.claim(tmp_path, replace(RECIPE, evidence=()))
+    for lock in tmp_path.glob(".lock"):
+        lock.unlink()
+    with pytest.raises(Refusal, match="with seed=0, not 1; name another folder"):
+        claims.claim(tmp_path, replace(RECIPE, seed=1))
+
+
+def test_what_is_refused_before_training_leaves_no_trace(tmp_path):
+    for path in (tmp_path / "deep" / "run", tmp_path / "empty"):
+        if path.name == "empty":
+            path.mkdir()
+        claim = claims.claim(path, RECIPE)
+        with pytest.raises(Refusal), claim.given_back_if_refused():
+            raise Refusal("no data")
+    assert [item.name for item in tmp_path.rglob("*")] == ["empty"]
