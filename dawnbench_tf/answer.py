@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from dawnbench_tf.inference.reader import Answer
 
 
+LONGEST = 500_000  # characters of a context: a reader steps through them one token at a time
+
+
 @dataclass(frozen=True)
 class Options:
     """What to ask, of which reader."""
@@ -77,8 +80,11 @@ def show(context: str, answer: "Answer") -> str:
 
 def _read(name):
     try:
-        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return content.decode("utf-8-sig")
+        with sys.stdin.buffer if name == "-" else open(name, "rb") as file:
+            content = file.read(4 * LONGEST + 1)  # bytes of so many characters, at most
+        if len(content) > 4 * LONGEST or len(text := content.decode("utf-8-sig")) > LONGEST:
+            refuse("context_file", name, f"holds more than {LONGEST:,} characters; cut it")
+        return text
     except OSError as error:
         refuse("context_file", name, f"can't be read ({error.strerror})")
     except UnicodeDecodeError:

@@ -116,7 +116,7 @@ def _are_fields(names, values):
 def read_clock(path: Path) -> dict[str, float]:
     """Seconds by part of a run's clock. Raises Refusal if they can't be read, or are none."""
     parts = files.read_json(path)
-    if not are_seconds(parts):
+    if not parts or not are_seconds(parts):
         raise Refusal(f"{path}: should hold seconds by part of the clock")
     return parts
 

@@ -68,3 +68,55 @@ def test_the_list_names_every_recipe_and_its_evidence():
     table = recipes.table()
     assert all(name in table for name in recipes.rows())
     assert "published: 10.0457 h, best 94.31, 1 K80" in table
+
+
+TF = {"batch_size": 128, "momentum": 0.9, "weight_decay": 5e-4, "pad": 2, "standardize": "image"}
+TORCH = {
+    "batch_size": 128,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+    "decays": "all",
+    "pad": 4,
+    "channel_mean": (0.4914, 0.4822, 0.4465),
+    "channel_deviation": (0.2023, 0.1994, 0.2010),
+}
+BIDAF = {"batch_size": 60, "average": 0.999, "epsilon": 1e-8, "schedule": "constant"}
+STATED = {  # read off the seeds' code and READMEs, not off our rows
+    "cifar10/resnet20_tf": TF,
+    "cifar10/resnet56_tf": TF,
+    "cifar10/resnet164_nb_tf": TF,
+    "cifar10/resnet164_b_tf": TF,
+    "cifar10/resnet56_proj": TORCH,
+    "cifar10/resnet110_proj": TORCH,
+    "cifar10/resnet110_stochastic": TORCH,
+    "cifar10/preact164": TORCH,
+    "cifar10/preact164_basic": TORCH,
+    "squad/bidaf_tf": {**BIDAF, "optimizer": "adam", "learning_rate": 0.001},
+    "squad/bidaf_paper": {**BIDAF, "optimizer": "adadelta", "learning_rate": 0.5, "epochs": 12},
+}
+RATES = {  # epoch (from 0) to learning rate
+    "cifar10/resnet20_tf": {0: 0.01, 1: 0.1, 90: 0.1, 91: 0.01, 135: 0.01, 136: 0.001, 180: 0.001},
+    "cifar10/resnet56_proj": {4: 0.01, 5: 0.1, 94: 0.1, 95: 0.01, 140: 0.001, 184: 0.001},
+    "cifar10/preact164": {0: 0.01, 1: 0.1, 90: 0.1, 91: 0.01, 136: 0.001},
+}
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_settings_are_those_of_the_source(name):
+    recipe = recipes.get(name)
+    assert {key: getattr(recipe, key) for key in STATED[name]} == STATED[name]
+
+
+def test_every_recipe_of_a_published_entry_is_held_to_its_source():
+    rows = recipes.rows().values()
+    assert {row.name for row in rows if row.task_row.benchmark} == set(STATED)
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_the_rate_falls_when_the_source_s_did(name):
+    from dawnbench_tf.training import optimizers
+
+    recipe = recipes.get(name)
+    factor = optimizers.factor(recipe, steps_per_epoch=391)
+    for epoch, rate in RATES[name].items():
+        assert recipe.learning_rate * float(factor(epoch * 391)) == pytest.approx(rate)

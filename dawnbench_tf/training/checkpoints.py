@@ -107,13 +107,14 @@ def is_finished(checkpoint: Checkpoint, recipe: Recipe) -> bool:
 def _state(path, metric):
     """A checkpoint's state.json, its other files held to the checksums in it. Raises Refusal."""
     state = files.read_json(path / STATE)
-    for name, checksum in state.get("files", {}).items():
+    checksums = state.get("files", {})
+    for name, checksum in checksums.items() if isinstance(checksums, dict) else ():
         if _digest(path / name) != checksum:
             raise Refusal(f"{path / name}: damaged; it is not what was written")
-    clock, step = state.get("clock", {}), state.get("step")
-    rows = state.get("rows")
-    well_formed = isinstance(step, int) and step >= 0 and runs.are_seconds(clock)
-    if not well_formed or not runs.are_rows(rows, metric):
+    rows, step = state.get("rows"), state.get("step")
+    fits = set(state) <= {"rows", "step", "clock", "files"} and runs.are_rows(rows, metric)
+    fits = fits and isinstance(step, int) and step >= 0
+    if not fits or not runs.are_seconds(state.get("clock", {})):
         raise Refusal(f"{path / STATE}: should hold rows, step and clock of a run")
     return state
 

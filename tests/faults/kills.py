@@ -21,6 +21,7 @@ class Ended(NamedTuple):
     status: int | None  # of the process, minus the signal's number; None: it hung
     said: str
     operations: list[str]  # on files of its folder; [] of one that was killed
+    samples: list[tuple[int, int]]  # bytes of memory and open files at each epoch's end
 
 
 class Victims:
@@ -29,13 +30,16 @@ class Victims:
     def __init__(self, home: Path, process: subprocess.Popen):
         self.home, self._process = home, process
 
-    def train(self, name: str, at: int | None = None, action: Any = "kill") -> Ended:
+    def train(
+        self, name: str, at: int | None = None, action: Any = "kill", epochs: int = 2
+    ) -> Ended:
         """Trains in a folder, until operation `at` if one is given."""
-        request = {"folder": str(self.home / name), "at": at, "action": action}
+        request = {"folder": str(self.home / name), "at": at, "action": action, "epochs": epochs}
         assert self._process.stdin and self._process.stdout
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
-        return Ended(answer["status"], answer["said"], answer["operations"])
+        operations, samples = answer.get("operations", []), answer.get("samples", [])
+        return Ended(answer["status"], answer["said"], operations, samples)
 
     def left(self, name: str) -> dict[str, Any]:
         """What a run must end with, however often it died: its rows and its weights."""

@@ -25,3 +25,13 @@ def test_at_each_file_operation(tmp_path, fault):
                 wrong.append(f"{at}, {whole.operations[at]}: {text}")
     print(f"{fault}s tried: {len(numbers)}, held: {len(numbers) - len(wrong)}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_memory_and_open_files_are_flat_over_200_epochs(tmp_path):
+    with kills.victims(tmp_path) as victims:
+        long = victims.train("long", epochs=200)
+    assert long.status == 3 and len(long.samples) == 200, long.said[-500:]
+    memory, handles = zip(*long.samples, strict=True)
+    assert max(handles[20:]) == handles[20]
+    growth = min(memory[-20:]) - min(memory[40:60])
+    assert growth < 20 * 2**20, f"{growth / 2**20:.1f} MiB over 140 epochs"

@@ -38,6 +38,7 @@ class Operations:
     def __init__(self, folder: Path, at: int | None, action: Any):
         self.folder, self.at, self.action = str(folder), at, action
         self.names: list[str] = []
+        self.samples: list[tuple[int, int]] = []  # at each epoch's end: bytes, open files
 
     def operation(self, name: str, path: object) -> None:
         """Takes note of an operation that is about to be done."""
@@ -120,6 +121,10 @@ def train(folder: Path, epochs: int, operations: Operations) -> int:
         return model
 
     def written(checkpoint, path):
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        operations.samples.append(
+            (pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir("/proc/self/fd")))
+        )
         operations.operation("begin", path)
         done = write(checkpoint, path)
         operations.operation("end", path)
@@ -146,7 +151,8 @@ def _child(request, log):
         status = train(Path(request["folder"]), request.get("epochs", 2), operations)
     except BaseException:
         traceback.print_exc()
-    Path(f"{log}.operations").write_text(json.dumps(operations.names))
+    answer = {"operations": operations.names, "samples": operations.samples}
+    Path(f"{log}.operations").write_text(json.dumps(answer))
     sys.stderr.flush()
     os._exit(status)
 
@@ -181,8 +187,7 @@ def serve() -> None:
         answer = {
             "status": status,
             "said": log.read_text(errors="replace") if log.exists() else "",
-            "operations": json.loads(names.read_text()) if names.exists() else [],
-            "seconds": time.monotonic() - begin,
+            **(json.loads(names.read_text()) if names.exists() else {}),
         }
         print(json.dumps(answer), flush=True)
 

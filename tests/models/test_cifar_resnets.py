@@ -126,3 +126,14 @@ def test_impossible_arguments_are_refused_in_one_line(args, words):
     with pytest.raises(ValueError, match=re.escape(words)) as error:
         models.build("resnet20_v1_pad", **args)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("name", "scale", "bias"), [("resnet20_tf", 3, 0), ("preact20", 1, 1)])
+def test_the_dense_layer_starts_as_its_source_s(name, scale, bias):
+    """Uniform to sqrt(3 / fan-in) in the TensorFlow seeds; to 1 / sqrt(fan-in) in PyTorch."""
+    import numpy as np
+
+    kernel, biases = models.build(name).trainable_variables[-2:]
+    limit = (scale / kernel.shape[0]) ** 0.5
+    assert 0.97 < np.abs(kernel.numpy()).max() / limit <= 1
+    assert (np.abs(biases.numpy()).max() > 0.3 * limit) == bool(bias)

@@ -177,3 +177,22 @@ def test_it_compiles_under_xla():
 def test_impossible_arguments_are_refused_in_one_line(args, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         models.build("bidaf", **args)
+
+
+def test_weights_start_within_the_ranges_of_the_seed_s():
+    """TensorFlow 1's: one Glorot range for inputs and states of a cell, and for a bias too."""
+    model = models.build("bidaf", characters=50)
+    limits = {}
+    for weight in model.trainable_variables:
+        limits.setdefault(tuple(weight.shape), []).append(float(np.abs(weight.numpy()).max()))
+
+    def glorot(fan_in, fan_out):
+        return (6 / (fan_in + fan_out)) ** 0.5
+
+    for width in (200, 800, 1400):
+        kernels = limits[width, 400]
+        assert all(0.99 < most / glorot(width + 100, 400) <= 1 for most in kernels)
+    assert any(0.99 < most / glorot(300, 400) <= 1 for most in limits[100, 400])
+    (attention,) = limits[3, 200]
+    assert 0.98 < attention / glorot(600, 1) <= 1
+    assert any(0.9 < most / glorot(100, 100) <= 1 for most in limits[100,])

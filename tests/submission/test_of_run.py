@@ -115,3 +115,26 @@ def test_the_time_is_the_first_row_at_the_threshold():
     assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.0000")
     miss = of_run.summary(run((93.0,)), None)
     assert miss.startswith("did not converge: best top1Accuracy 93 of 94")
+
+
+def test_a_packaged_inference_entry_has_the_run_s_own_name():
+    timing = of_run.Timing("litert", "int8", 0.5, 94.5, {})
+    made_here = of_run.inference(RECIPE, Credits("Ada"), MACHINE, timing)
+    name = of_run.name("Ada", made_here.model, "2cpu", made_here.framework)
+    assert made_here.name == name == "ada_resnet56-tf_2cpu_tensorflow-2.20-litert-int8"
+
+
+def test_another_price_gives_another_cost_of_inference():
+    timing = of_run.Timing("litert", "int8", 0.5, 94.5, {})
+    free = of_run.inference(RECIPE, Credits("Ada"), MACHINE, timing)
+    assert free.cost is None and not check(replace(free, author_email="a@b.c"))
+    priced = of_run.priced(free, 3.6)
+    assert priced.cost == pytest.approx(5e-7) and priced.cost_per_hour is None
+    stale = replace(priced, cost=1e-6)
+    assert "cost should be 5e-07: 3.6 USD per hour" in check(stale)[0].text
+
+
+def test_figures_that_were_changed_since_are_no_longer_ranked():
+    changed = replace(entry(), rows=((1.0, 0.01, 95.0),))
+    (violation,) = check(changed, Grade.RANKED)
+    assert violation.rule == "as measured"

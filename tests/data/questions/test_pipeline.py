@@ -116,3 +116,16 @@ def test_no_passage_in_any_bucket_is_refused(monkeypatch):
     monkeypatch.setattr(pipeline, "MOST_QUESTION_TOKENS", 0)
     with pytest.raises(Refusal, match="--bucket_boundaries=1: no passage fits; they have"):
         pipeline.steps(DATA, replace(RECIPE, bucket_boundaries=(1,)))
+
+
+def test_a_context_longer_than_the_last_boundary_is_cut_as_the_seed_s_was():
+    short = replace(RECIPE, bucket_boundaries=(20,))
+    batches = [
+        [np.asarray(x) for x in tf.nest.flatten(batch)]
+        for batch in pipeline.train(DATA, short, Placement(Shared()))
+    ]
+    assert all(batch[0].shape[1] == 20 and batch[0].all() for batch in batches)  # no padding
+    assert all(batch[-1].max() < 20 for batch in batches)  # each answer is still there
+    spans = DATA.train.spans.values[DATA.train.spans.bounds[:-1]]
+    (rows,) = pipeline._buckets(DATA, short)
+    assert len(rows) == (spans[:, 1] < 20).sum() < len(spans)
