@@ -1,8 +1,8 @@
 """Tries for long what tests/faults tries in short: kills, failing files, damaged files.
 
-    .venv/bin/python scripts/faults.py --hours=1 [--kills=1000] [--mutations=10000]
+    .venv/bin/python scripts/faults.py --hours=1 [--kills=1000] [--failures=1000] [--mutations=10000]
 
-Prints a table of how many faults were tried and held, and each that did not.
+Prints a table of how many faults were tried and held, and each that did not; Ctrl-C ends it there.
 """
 
 import random
@@ -24,7 +24,8 @@ class Options:
     """How long, and how much of each kind."""
 
     hours: float = setting(1.0, "hours after which nothing new is tried", above=0)
-    kills: int = setting(1000, "kills, and as many failing files, at most", low=0)
+    kills: int = setting(1000, "kills, at most", low=0)
+    failures: int = setting(1000, "failing files, at most", low=0)
     mutations: int = setting(10_000, "damaged files of each kind, at most", low=0)
     seed: int = setting(0, "seed of what is chosen", low=0)
 
@@ -32,48 +33,47 @@ class Options:
 def main(_: list[str]) -> int:
     options = flags.read(Options)
     end = time.monotonic() + options.hours * 3600
-    rows = []
+    counts: dict[str, list[int]] = {}  # by fault: tried, held
     with tempfile.TemporaryDirectory() as folder:
-        rows += _killed(options, Path(folder), end)
-        rows += _damaged(options, Path(folder), end)
+        try:
+            _killed(options, Path(folder), end, counts)
+            _damaged(options, Path(folder), end, counts)
+        except KeyboardInterrupt:
+            pass
     print("| fault | tried | held |\n|---|---|---|")
-    for name, tried, held in rows:
+    for name, (tried, held) in counts.items():
         print(f"| {name} | {tried:,} | {held:,} |")
-    return 0 if all(tried == held for _, tried, held in rows) else 1
+    return 0 if all(tried == held for tried, held in counts.values()) else 1
 
 
-def _killed(options, home, end):
+def _killed(options, home, end, counts):
     from tests.faults import kills
 
     chosen = random.Random(options.seed)
-    counts = {"kill": [0, 0], "failing file": [0, 0]}
     with kills.victims(home) as victims:
         operations = victims.train("whole").operations
         wanted, errors = victims.left("whole"), cycle(kills.ERRORS)
-        for name, count in counts.items():
-            while count[0] < options.kills and time.monotonic() < end:
-                folder = f"{name.replace(' ', '-')}-{count[0]}"
-                deaths = kills.several(chosen, len(operations))
-                if name == "kill":
-                    text = kills.killed(victims, folder, wanted, deaths)
-                else:
-                    deaths = deaths[:1]
-                    text = kills.failed(victims, folder, wanted, deaths[0], next(errors))
-                _count(count, text, f"{name} at {deaths}", len(deaths))
-    return [(name, *count) for name, count in counts.items()]
+        count = counts.setdefault("run killed", [0, 0])
+        while count[0] < options.kills and time.monotonic() < end:
+            deaths = kills.several(chosen, len(operations))
+            text = kills.killed(victims, f"kill-{count[0]}", wanted, deaths)
+            _count(count, text, f"killed at {deaths}", len(deaths))
+        count = counts.setdefault("file of a run failing", [0, 0])
+        while count[0] < options.failures and time.monotonic() < end:
+            at, error = chosen.randrange(len(operations)), next(errors)
+            text = kills.failed(victims, f"failure-{count[0]}", wanted, at, error)
+            _count(count, text, f"error {error} at {at}")
 
 
-def _damaged(options, home, end):
+def _damaged(options, home, end, counts):
     with tensorflow_env.importing():
         from tests.faults import mutations
-    rows = []
     for make in mutations.KINDS:
-        kind, count = make(home), [0, 0]
+        kind = make(home)
+        count = counts.setdefault(f"damaged: {kind.name}", [0, 0])
         while count[0] < options.mutations and time.monotonic() < end:
             seed = options.seed + count[0]
             _count(count, kind.trial(random.Random(seed)), f"{kind.name}, seed {seed}")
-        rows.append((f"damaged {kind.name}", *count))
-    return rows
 
 
 def _count(count, wrong, what, faults=1):

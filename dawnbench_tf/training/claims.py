@@ -18,7 +18,7 @@ class Claim(NamedTuple):
     path: Path
     recipe: Recipe  # that is run in it
     is_new: bool = False  # this process wrote the first file in it
-    made: tuple[Path, ...] = ()  # folders that were not there before, the innermost first
+    absent: tuple[Path, ...] = ()  # folders that were not there before, the innermost first
 
     @contextmanager
     def given_back_if_refused(self) -> Iterator[None]:
@@ -30,7 +30,7 @@ class Claim(NamedTuple):
                 for path in self.path.iterdir():
                     files.discard(path)
                 with suppress(OSError):  # what somebody else put there stays
-                    for folder in self.made:
+                    for folder in self.absent:
                         folder.rmdir()
             raise
 
@@ -58,7 +58,8 @@ def claim(
       Refusal: the folder can't be written, is in use, holds another recipe's run, or something
         else.
     """
-    owner, made = path / runs.RECIPE, [p for p in (path, *path.parents) if not p.exists()]
+    owner = path / runs.RECIPE
+    absent = tuple(folder for folder in (path, *path.parents) if not folder.exists())
     if not writer:
         return Claim(path, _owner(path, recipe, replaced) if owner.is_file() else recipe)
     files.make_folder(path)
@@ -76,7 +77,7 @@ def claim(
         )
     names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
     files.write_json(owner, {**recipe.values(), **names})
-    return Claim(path, recipe, is_new=True, made=tuple(made))
+    return Claim(path, recipe, is_new=True, absent=absent)
 
 
 def _lock(path):

@@ -119,9 +119,9 @@ def test_the_time_is_the_first_row_at_the_threshold():
 
 def test_a_packaged_inference_entry_has_the_run_s_own_name():
     timing = of_run.Timing("litert", "int8", 0.5, 94.5, {})
-    made_here = of_run.inference(RECIPE, Credits("Ada"), MACHINE, timing)
-    name = of_run.name("Ada", made_here.model, "2cpu", made_here.framework)
-    assert made_here.name == name == "ada_resnet56-tf_2cpu_tensorflow-2.20-litert-int8"
+    ours = of_run.inference(RECIPE, Credits("Ada"), MACHINE, timing)
+    name = of_run.name("Ada", ours.model, "2cpu", ours.framework)
+    assert ours.name == name == "ada_resnet56-tf_2cpu_tensorflow-2.20-litert-int8"
 
 
 def test_another_price_gives_another_cost_of_inference():
