@@ -1,8 +1,8 @@
 """Tries for long what tests/faults tries in short: kills, failing files, damaged files.
 
-    .venv/bin/python scripts/faults.py --hours=1 [--kills=1000] [--failures=1000] [--mutations=10000]
+    .venv/bin/python scripts/faults.py --hours=1 --kills=1000 --failures=1000 --mutations=10000
 
-Prints a table of how many faults were tried and held, and each that did not; Ctrl-C ends it there.
+Each is a most. Prints how many faults were tried and held, and each that did not; Ctrl-C ends it.
 """
 
 import random

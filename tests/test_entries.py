@@ -92,6 +92,7 @@ TRAINING = [  # rule, line, words; what is changed
     ("increasing", 3, "epoch is 1 after 2; should go up", {"tsv": HEAD + "2\t1\t93\n1\t2\t95"}),
     ("increasing", 3, "hours is 1 after 1; should go up", {"tsv": HEAD + "1\t1\t93\n2\t1\t95"}),
     ("increasing", 2, "hours is -1; should be 0 or more", {"tsv": HEAD + "1\t-1\t93\n2\t1\t95"}),
+    ("took time", 2, "hours is 0 at the threshold", {"tsv": HEAD + "1\t0\t95\n"}),
     ("range", 3, "940 should be percent, 0 to 100", {"tsv": HEAD + "1\t1\t93\n2\t2\t940"}),
     (
         "embedded",

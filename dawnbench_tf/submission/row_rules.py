@@ -80,6 +80,14 @@ def reached(source: Source) -> Complaints:
         yield line, f"{task.metric} never reached {task.threshold:g}; its best is {best:g}"
 
 
+def took_time(source: Source) -> Complaints:
+    """No row is at the threshold after no time."""
+    hours = {line: value for line, value in source.column("hours")}
+    for line, value in source.column(source.task.metric):
+        if value >= source.task.threshold and hours.get(line) == 0:
+            yield line, "hours is 0 at the threshold; should be above 0"
+
+
 def no_fraction(source: Source) -> Complaints:
     """Percent where percent is due (pull requests 5 and 14)."""
     if source.task.highest == 1.0:

@@ -48,6 +48,7 @@ RULES = (
     Rule("as measured", Grade.RANKED, field_rules.as_measured),
     Rule("whole test", Grade.RANKED, field_rules.whole_test),
     Rule("increasing", Grade.RANKED, row_rules.increasing, of_rows=True),
+    Rule("took time", Grade.RANKED, row_rules.took_time, of_rows=True),
     Rule("range", Grade.RANKED, row_rules.percent_range, of_rows=True),
     Rule("texts", Grade.FORM, field_rules.texts),
     Rule("written date", Grade.FORM, field_rules.written_date),
