@@ -167,6 +167,7 @@ def _from_tf_config():
     try:
         jobs = resolver.cluster_spec().as_dict()
         usable = resolver.task_type == "worker" and set(jobs) == {"worker"}
+        int(resolver.task_id)  # which reads it
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refusal(f"TF_CONFIG: can't be read ({error})") from None
     if not usable:

@@ -165,7 +165,12 @@ def test_skipped_blocks_want_batch_norm_of_each_replica_s_own(tmp_path):
 
 @pytest.mark.parametrize(
     "config",
-    ["not json", "{}", '{"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}}'],
+    [
+        "not json",
+        "{}",
+        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": "x"}}',
+        '{"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}}',
+    ],
 )
 def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, config):
     monkeypatch.setenv("TF_CONFIG", config)
