@@ -86,7 +86,8 @@ def _plan(depth, block, strided):
 
 
 def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:
-    if args.get("preactivation") == "first":  # the TensorFlow seeds: uniform_unit_scaling
+    # TensorFlow's uniform_unit_scaling: the TensorFlow seeds' start, and ours where none is stated.
+    if args.get("preactivation") == "first" or args.get("shortcut") == "stride_pad":
         make = make._replace(dense=partial(make.dense, kernel_scale=1.0))
     return classifier(x, num_classes, make, args)
 

@@ -128,11 +128,17 @@ def test_impossible_arguments_are_refused_in_one_line(args, words):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("name", "scale", "bias"), [("resnet20_tf", 3, 0), ("preact20", 1, 1)])
+@pytest.mark.parametrize(
+    ("name", "scale", "bias"),
+    [
+        ("resnet20_tf", 3, 0),
+        ("preact20", 1, 1),
+        ("resnet20_v1_proj", 1, 1),
+        ("resnet8_v1_pad", 3, 0),
+    ],
+)
 def test_the_dense_layer_starts_as_its_source_s(name, scale, bias):
     """Uniform to sqrt(3 / fan-in) in the TensorFlow seeds; to 1 / sqrt(fan-in) in PyTorch."""
-    import numpy as np
-
     kernel, biases = models.build(name).trainable_variables[-2:]
     limit = (scale / kernel.shape[0]) ** 0.5
     assert 0.97 < np.abs(kernel.numpy()).max() / limit <= 1
