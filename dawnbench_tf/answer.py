@@ -40,6 +40,7 @@ class Options:
 
 
 def main(_: list[str]) -> None:
+    terminal.end_quietly()
     try:
         options = flags.read(Options)
         context = _read(options.context_file)

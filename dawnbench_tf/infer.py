@@ -68,7 +68,7 @@ def main(_: list[str]) -> int:
         options = flags.read(Options)
         if options.instance == "?":
             terminal.end_quietly()
-            print(prices.table())
+            terminal.say(prices.table(), sys.stdout)
             return 0
         return infer(_checked(options))
     except Refusal as refusal:
@@ -77,7 +77,7 @@ def main(_: list[str]) -> int:
 
 def _interrupt(number, frame):
     """Ends at once: there is nothing to save, and TensorFlow may swallow an exception."""
-    print("infer.py: interrupted; no entry was written", file=sys.stderr, flush=True)
+    terminal.say("infer.py: interrupted; no entry was written")
     os._exit(128 + number)
 
 
@@ -108,7 +108,9 @@ def _price(options):
     if options.instance not in prices.instances():
         refuse("instance", options.instance, "is not known; --instance=? lists those that are")
     row = prices.instances()[options.instance]
-    print(f"{row.name}: ${row.usd_per_hour:g} per hour on {row.date} ({row.source})")
+    terminal.say(
+        f"{row.name}: ${row.usd_per_hour:g} per hour on {row.date} ({row.source})", sys.stdout
+    )
     return row.usd_per_hour
 
 
@@ -149,7 +151,7 @@ def infer(options: Options) -> int:
     here = devices.machine_of(tf.distribute.get_strategy(), of_machine)
     entry = _entry(options, loaded, timed, here)
     terminal.status("")
-    print(_report(task, timed, entry.cost))
+    terminal.say(_report(task, timed, entry.cost), sys.stdout)
 
     output = Path(options.output_dir or options.model)
     if options.batch_sizes:
@@ -158,9 +160,9 @@ def infer(options: Options) -> int:
         )
         terminal.status("")
         batch_sizes.write(rows, f"{recipe.model}, {name} {precision}", output)
-        print(batch_sizes.table(rows))
+        terminal.say(batch_sizes.table(rows), sys.stdout)
     path, why_not = of_run.write(output, entry)
-    print(of_run.outcome(task, path, why_not))
+    terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
     return 0
 
 
@@ -175,7 +177,7 @@ def _candidates(options, loaded):
         )
         best = runtime_choice.best(candidates, task)
         terminal.status("")
-        print(runtime_choice.table(candidates, best[0], task))
+        terminal.say(runtime_choice.table(candidates, best[0], task), sys.stdout)
         reaches = max(candidate.score for candidate in best) >= task.threshold
         best = best if reaches else best[:1]
         return [(candidate.name, candidate.precision, candidate.runtime) for candidate in best]
