@@ -47,7 +47,12 @@ def small(name, data_format="NHWC", **overrides):
     sides = (side(name), side(name))
     shape = (*sides, 3) if data_format == "NHWC" else (3, *sides)
     changes = {"input_shape": shape, "num_classes": 10, "data_format": data_format, **overrides}
-    return models.build(name, **{**smallest(name), **changes})
+    model = models.build(name, **{**smallest(name), **changes})
+    for layer in model.layers:
+        if layer.name == "whitening":  # refuses to train before
+            images = batch(name)
+            layer.adapt(images if data_format == "NHWC" else images.transpose(0, 3, 1, 2))
+    return model
 
 
 def batch(name, examples=8):
