@@ -220,6 +220,8 @@ def beat(folder: Folder, clock: Clock) -> Callable[[], None]:
     """
 
     def write():
+        if not (folder.path / runs.RECIPE).exists():
+            return  # the folder was given back
         try:
             files.write_json(folder.clock, clock.parts())
         except Refusal:

@@ -26,8 +26,8 @@ class Claim(NamedTuple):
         try:
             yield
         except Refusal:
-            if self.is_new:
-                for path in self.path.iterdir():
+            if self.is_new:  # run.json first: without it nobody writes the clock
+                for path in (self.path / runs.RECIPE, *self.path.iterdir()):
                     files.discard(path)
                 with suppress(OSError):  # what somebody else put there stays
                     for folder in self.absent:
@@ -71,10 +71,11 @@ def claim(
             if os.path.lexists(path / name) and not (path / name).is_file():
                 raise Refusal(f"{path / name}: should be a file; move it away")
         return Claim(path, _owner(path, recipe, replaced))
-    if {item.name for item in path.iterdir()} - {".lock"}:
+    if {item.name for item in path.iterdir()} - {".lock", runs.CLOCK}:
         raise Refusal(
             f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
         )
+    files.discard(path / runs.CLOCK)  # of a run that was refused before it had begun
     names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
     files.write_json(owner, {**recipe.values(), **names})
     return Claim(path, recipe, is_new=True, absent=absent)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from dawnbench_tf import recipes
+from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import claims
+from dawnbench_tf.training import checkpoints, claims, pulse
 
 RECIPE = recipes.get("digits/resnet8")
 
@@ -37,3 +38,12 @@ def test_what_is_refused_before_training_leaves_no_trace(tmp_path):
         with pytest.raises(Refusal), claim.given_back_if_refused():
             raise Refusal("no data")
     assert [item.name for item in tmp_path.rglob("*")] == ["empty"]
+
+
+def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
+    claim = claims.claim(tmp_path, RECIPE)
+    beat = checkpoints.beat(checkpoints.Folder(tmp_path, RECIPE), Clock())
+    with pytest.raises(Refusal), pulse.beating(beat), claim.given_back_if_refused():
+        assert (tmp_path / "clock.json").exists()
+        raise Refusal("no data")
+    assert not list(tmp_path.iterdir())
