@@ -15,14 +15,14 @@ from typing import Any
 
 from dawnbench_tf import flags, terminal
 from dawnbench_tf.options import ANONYMOUS, Credits
-from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.settings import check as check_settings
 from dawnbench_tf.settings import setting
 from dawnbench_tf.submission import of_run, rules
 from dawnbench_tf.submission.entry import Entry, check, read_entry, texts, write_entry
 from dawnbench_tf.submission.field_rules import is_link
 from dawnbench_tf.submission.rules import Grade
-from dawnbench_tf.submission.source import Unreadable, Violation, find, load, shown
+from dawnbench_tf.submission.source import Unreadable, Violation, find, load
 from dawnbench_tf.tasks import RANKED
 
 USAGE = "should be: validate PATH..., or package RUN_DIR"

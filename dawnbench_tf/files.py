@@ -85,6 +85,15 @@ def _checksum(values):
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
+def digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal. Raises Refusal if it can't be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Writes a `matplotlib.figure.Figure`; the suffix decides the format. Raises Refusal."""
     temporary = path.with_name(f".{path.stem}.tmp{path.suffix}")

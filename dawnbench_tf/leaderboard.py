@@ -19,9 +19,8 @@ from dawnbench_tf import flags, terminal
 from dawnbench_tf.ranking import results, tables
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import Table
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.settings import check, setting
-from dawnbench_tf.submission.source import shown
 from dawnbench_tf.tasks import RANKED
 
 

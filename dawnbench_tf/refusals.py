@@ -12,6 +12,11 @@ def refuse(name: str, value: object, right: str) -> NoReturn:
     raise Refusal(f"--{name}={one_line(value)}: {right}")
 
 
+def shown(value: object) -> str:
+    """A stranger's text on one line, without characters that a terminal or a log would act on."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+
+
 def one_line(error: object, most: int = 200) -> str:
     """What an error or a value says, on one line of `most` characters at most."""
     line = " ".join(str(error)[: 20 * most].split())

@@ -19,7 +19,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
-STATES = "checkpoint-*/state.json"
+STATE = "state.json"  # of a checkpoint
 REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 
 
@@ -66,11 +66,10 @@ def _with_saved(rows, folder, metric):
 
     Raises Refusal if the two differ: one of them is damaged.
     """
-    numbered = [(path.parent.name.rpartition("-")[2], path) for path in folder.glob(STATES)]
-    numbers = [(int(number), path) for number, path in numbered if number.isdecimal()]
-    if not numbers:
+    states = [path / STATE for _, path in checkpoints(folder) if (path / STATE).exists()]
+    if not states:
         return rows
-    _, path = max(numbers)
+    path = states[-1]
     saved = files.read_json(path).get("rows")
     if saved is None or not are_rows(saved, metric):
         raise Refusal(f"{path}: should hold a run's rows; restore it")
@@ -79,6 +78,16 @@ def _with_saved(rows, folder, metric):
         why = f"differs from the rows in {path.parent.name}"
         raise Refusal(f"{folder / ROWS}: {why}; the command that trained it writes it anew")
     return rows if len(rows) >= len(saved) else saved
+
+
+def checkpoints(folder: Path) -> list[tuple[int, Path]]:
+    """Checkpoints in a run's folder as (epochs done, path), oldest first; any may be damaged."""
+    named = [(path.name.removeprefix("checkpoint-"), path) for path in folder.glob("checkpoint-*")]
+    return sorted(
+        (int(epochs), path)
+        for epochs, path in named
+        if epochs.isascii() and epochs.isdigit() and len(epochs) < 10
+    )
 
 
 def recipe_of(folder: Path) -> Recipe:

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import NoReturn, TextIO
 
-from dawnbench_tf.refusals import one_line
+from dawnbench_tf.refusals import one_line, shown
 
 CLEAR = "\r\x1b[K"  # back to the line's start, and wipe it
 LONGEST = 1000  # characters of a last line
@@ -76,8 +76,7 @@ def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
     `at_once`, without the interpreter's clean-up: TensorFlow's waits there for lost workers.
     """
     start = CLEAR if is_terminal() else ""
-    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
-    say(f"{start}{sys.argv[0].rsplit('/', 1)[-1]}: {one_line(plain, LONGEST)}")
+    say(f"{start}{sys.argv[0].rsplit('/', 1)[-1]}: {one_line(shown(line), LONGEST)}")
     if at_once:
         say("", sys.stdout, end="")  # flushes it
         os._exit(status)

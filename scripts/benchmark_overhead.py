@@ -21,7 +21,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     with tensorflow_env.importing():
         import tensorflow as tf
 
-        from dawnbench_tf import recipes, tta
+        from dawnbench_tf import recipes, runs, tta
         from dawnbench_tf.data import inputs
         from dawnbench_tf.options import RunOptions
         from dawnbench_tf.training import checkpoints, fitting, progress, pulse
@@ -54,7 +54,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
 
         for round_ in range(rounds + 1):
             seconds = [_seconds(run) for run in (harness, bare)]
-            for _, old in home.checkpoints():  # the next round's have these names
+            for _, old in runs.checkpoints(home.path):  # the next round's have these names
                 shutil.rmtree(old)
             if round_:  # the first round compiles
                 ratios.append(seconds[0] / seconds[1])

@@ -7,7 +7,6 @@ read into memory than a published file can hold.
 
 import bz2
 import gzip
-import hashlib
 import lzma
 import tarfile
 import zlib
@@ -16,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from dawnbench_tf import files
 from dawnbench_tf.refusals import Refusal, one_line
 
 LARGEST_MEMBER = 64 * 2**20  # bytes; CIFAR-10's largest file is 31 MB
@@ -32,10 +32,7 @@ def is_published(path: Path, checksums: Mapping[str, str]) -> bool:
       path: of the file, of any name.
       checksums: SHA-256 by name, of each.
     """
-    if not path.is_file():
-        return False
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() in checksums.values()
+    return path.is_file() and files.digest(path) in checksums.values()
 
 
 def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
@@ -65,8 +62,8 @@ def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
 
 
 def _from_folder(path, names):
-    files = [path / name for name in names if (path / name).is_file()]
-    return {file.name: _capped(file, file.stat().st_size, file.read_bytes) for file in files}
+    paths = [path / name for name in names if (path / name).is_file()]
+    return {file.name: _capped(file, file.stat().st_size, file.read_bytes) for file in paths}
 
 
 def _from_tar(path, names):

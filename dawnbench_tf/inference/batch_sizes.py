@@ -10,7 +10,6 @@ from dawnbench_tf.inference import latency, runtimes, serving
 from dawnbench_tf.inference.serving import Serving
 from dawnbench_tf.refusals import refuse
 
-WARM_UP = 2.0  # seconds at most, of each batch size
 CALLS = 50  # of each batch size, at most
 Row = tuple[int, float, float]  # batch size, milliseconds of a batch, examples a second
 
@@ -45,7 +44,7 @@ def sweep(
         served = serving.in_batches(loaded.served, size, CALLS)
         built = runtimes.build(runtime, served, precision, threads)
         median = latency.measure(
-            built.call, served.examples, 1, warm_up_seconds=WARM_UP
+            built.call, served.examples, 1, warm_up_seconds=latency.BRIEFLY
         ).percentile(50)
         rows.append((size, median * 1e3, size / median))
     return rows

@@ -18,6 +18,7 @@ BLOCKS = 20  # of consecutive calls, whose means give the confidence interval
 WINDOW = 20  # examples that are called between two looks at whether calls are steady
 STEADY = 0.05  # relative change of the median from one window to the next
 MOST_SECONDS = 20.0  # of the calls before the first timed one
+BRIEFLY = 2.0  # the same, where many runtimes or sizes are compared
 LOADED = 500  # examples in memory at a time
 NOISY = 0.05  # half a confidence interval, relative to the mean, from which it tells nothing
 

@@ -13,7 +13,6 @@ from dawnbench_tf.inference.serving import Serving
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.tasks import Task
 
-WARM_UP = 2.0  # seconds at most, of each runtime in each round
 ROUNDS = 3  # over the sample, one runtime after the other in each
 LOSS = 0.002  # of a perfect metric: what may be lost against Keras's own float32
 
@@ -55,7 +54,7 @@ def compare(
             of_round = f"round {turn + 1} of {ROUNDS}, runtime {place} of {len(built)}"
             candidate = candidates[index]
             progress(f"{of_round}: {candidate.name}, {candidate.precision}")
-            latencies = latency.measure(runtime.call, examples, 1, warm_up_seconds=WARM_UP)
+            latencies = latency.measure(runtime.call, examples, 1, warm_up_seconds=latency.BRIEFLY)
             seconds[index].append(latencies.seconds)
             outputs[index] = latencies.outputs
     keras = next(index for index, candidate in enumerate(candidates) if candidate.name == "keras")

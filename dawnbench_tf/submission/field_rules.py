@@ -4,8 +4,9 @@ import datetime
 import math
 import re
 
+from dawnbench_tf.refusals import shown
 from dawnbench_tf.submission import checksums
-from dawnbench_tf.submission.source import Complaints, Source, is_number, quoted, shown
+from dawnbench_tf.submission.source import Complaints, Source, is_number, quoted
 from dawnbench_tf.tasks import TASKS
 
 VERSIONS = ("v1.0",)
@@ -169,8 +170,7 @@ def cost(source: Source) -> Complaints:
     foreign, due = ("cost", "costPerHour") if phase == "train" else ("costPerHour", "cost")
     if foreign in fields:
         yield source.line(foreign), f"{foreign} is no field of {phase} entries; {due} is theirs"
-    misc = fields.get("misc")
-    price = misc.get("costPerHour") if isinstance(misc, dict) else None
+    price = source.misc.get("costPerHour")
     value, latency = fields.get("cost"), fields.get("latency")
     if phase == "inference" and is_number(price) and is_number(latency):
         right = price * latency / MS_PER_HOUR
@@ -181,8 +181,7 @@ def cost(source: Source) -> Complaints:
 
 def as_measured(source: Source) -> Complaints:
     """What our own entries measured is what they hold."""
-    misc = source.fields.get("misc")
-    checksum = misc.get(checksums.KEY) if isinstance(misc, dict) else None
+    checksum = source.misc.get(checksums.KEY)
     if checksum is not None and checksum != _checksum(source):
         what = "rows" if source.phase == "train" else "latency or score"
         yield source.line("misc"), f"{what} are not those that were measured; restore the files"
@@ -201,11 +200,9 @@ def _checksum(source):
 
 def whole_test(source: Source) -> Complaints:
     """All of the test was timed."""
-    misc = source.fields.get("misc")
-    if source.phase == "inference" and isinstance(misc, dict):
-        timed, due = misc.get("examples"), misc.get("testExamples")
-        if is_number(timed) and is_number(due) and timed < due:
-            yield source.line("misc"), f"only {timed:g} of {due:g} examples were timed"
+    timed, due = source.misc.get("examples"), source.misc.get("testExamples")
+    if source.phase == "inference" and is_number(timed) and is_number(due) and timed < due:
+        yield source.line("misc"), f"only {timed:g} of {due:g} examples were timed"
 
 
 def misc(source: Source) -> Complaints:
@@ -231,8 +228,7 @@ def file_name(source: Source) -> Complaints:
 
 def embedded(source: Source) -> Complaints:
     """No synthetic data, and no other task's run, in a data set's folder."""
-    misc, line = source.fields.get("misc"), source.line("misc")
-    recipe = misc.get("recipe") if isinstance(misc, dict) else None
+    recipe, line = source.misc.get("recipe"), source.line("misc")
     if not isinstance(recipe, dict):
         return
     if recipe.get("synthetic"):

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from dawnbench_tf.refusals import one_line
+from dawnbench_tf.refusals import one_line, shown
 from dawnbench_tf.runs import RECIPE
 from dawnbench_tf.tasks import RANKED, Task
 
@@ -53,11 +53,6 @@ class Unreadable(ValueError):
     def __init__(self, path: Path, line: int, text: str):
         self.violation = Violation(path, line, "readable", text)
         super().__init__(str(self.violation))
-
-
-def shown(value: object) -> str:
-    """A stranger's text on one line, without characters that a terminal or a log would act on."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
 
 
 def quoted(value: object) -> str:
@@ -120,6 +115,12 @@ class Source:
     def task(self) -> Task:
         """The task of its data set's entries. Raises KeyError for an unknown folder."""
         return RANKED[self.dataset]
+
+    @property
+    def misc(self) -> dict[str, Any]:
+        """Its misc, if that is an object; else {}."""
+        misc = self.fields.get("misc")
+        return misc if isinstance(misc, dict) else {}
 
     def line(self, key: str) -> int:
         """Where a key is; the first line if it is not there."""

@@ -9,7 +9,6 @@ there is never half of one; one that was damaged later is passed over for the on
 augmentation of the data follow from (seed, epoch): they need no saving.
 """
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -26,8 +25,6 @@ from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.runs import Run
 from dawnbench_tf.training import optimizers
 from dawnbench_tf.tta import TimeToAccuracy
-
-STATE = "state.json"
 
 
 class Checkpoint(NamedTuple):
@@ -52,17 +49,6 @@ class Folder:
         self.rows = path / runs.ROWS
         self.clock = path / runs.CLOCK
 
-    def checkpoints(self) -> list[tuple[int, Path]]:
-        """Checkpoints as (epochs done, folder), oldest first; any of them may be damaged."""
-        named = [
-            (path.name.removeprefix("checkpoint-"), path) for path in self.path.glob("checkpoint-*")
-        ]
-        return sorted(
-            (int(epochs), path)
-            for epochs, path in named
-            if epochs.isascii() and epochs.isdigit() and len(epochs) < 10
-        )
-
     def newest(self) -> Checkpoint | None:
         """The newest whole checkpoint; what is newer and damaged is told. None: there is none.
 
@@ -70,7 +56,7 @@ class Folder:
           Refusal: there are checkpoints, and all are damaged.
         """
         why = ""
-        for epochs, path in reversed(self.checkpoints()):
+        for epochs, path in reversed(runs.checkpoints(self.path)):
             try:
                 return Checkpoint(epochs, path, _state(path, self.recipe.task_row.metric))
             except Refusal as refusal:
@@ -106,25 +92,17 @@ def is_finished(checkpoint: Checkpoint, recipe: Recipe) -> bool:
 
 def _state(path, metric):
     """A checkpoint's state.json, its other files held to the checksums in it. Raises Refusal."""
-    state = files.read_json(path / STATE)
+    state = files.read_json(path / runs.STATE)
     checksums = state.get("files", {})
     for name, checksum in checksums.items() if isinstance(checksums, dict) else ():
-        if _digest(path / name) != checksum:
+        if files.digest(path / name) != checksum:
             raise Refusal(f"{path / name}: damaged; it is not what was written")
     rows, step = state.get("rows"), state.get("step")
     fits = set(state) <= {"rows", "step", "clock", "files"} and runs.are_rows(rows, metric)
     fits = fits and isinstance(step, int) and step >= 0
     if not fits or not runs.are_seconds(state.get("clock", {})):
-        raise Refusal(f"{path / STATE}: should hold rows, step and clock of a run")
+        raise Refusal(f"{path / runs.STATE}: should hold rows, step and clock of a run")
     return state
-
-
-def _digest(path):
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
 
 
 def load_weights(path: Path, recipe: Recipe, model: tf.keras.Model) -> None:
@@ -132,7 +110,7 @@ def load_weights(path: Path, recipe: Recipe, model: tf.keras.Model) -> None:
 
     Raises Refusal if the folder holds no checkpoint, or one of another model.
     """
-    checkpoints = Folder(path, recipe).checkpoints()
+    checkpoints = runs.checkpoints(path)
     if not checkpoints:
         raise Refusal(f"{path}: holds no checkpoint; train with --output_dir={path} first")
     newest = checkpoints[-1][1]
@@ -201,15 +179,15 @@ class Saver(tf.keras.callbacks.Callback):
         for path in temporary.iterdir():
             _flush(path)
         state = {**self.timer.state(), "clock": self.timer.clock.parts()}
-        state["files"] = {path.name: _digest(path) for path in sorted(temporary.iterdir())}
-        files.write_json(temporary / STATE, state)
+        state["files"] = {path.name: files.digest(path) for path in sorted(temporary.iterdir())}
+        files.write_json(temporary / runs.STATE, state)
         _flush(temporary)
         if os.path.lexists(final):  # damaged: that is why its epoch was trained again
             files.remove(final)
         os.rename(temporary, final)
         _flush(self.folder.path)
         # The one before stays, should this one be lost.
-        for _, old in self.folder.checkpoints()[:-2]:
+        for _, old in runs.checkpoints(self.folder.path)[:-2]:
             files.remove(old)
 
 

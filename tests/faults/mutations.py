@@ -127,11 +127,9 @@ def _run_folder(home: Path) -> Run:
         folder = home / f"checkpoint-{epoch}"
         folder.mkdir()
         (folder / "variables.index").write_bytes(random.Random(epoch).randbytes(500))
-        digest = checkpoints._digest(folder / "variables.index")
+        digest = files.digest(folder / "variables.index")
         state = {"rows": rows[:epoch], "step": 21 * epoch, "clock": {"train": 9.0 * epoch}}
-        files.write_json(
-            folder / checkpoints.STATE, {**state, "files": {"variables.index": digest}}
-        )
+        files.write_json(folder / runs.STATE, {**state, "files": {"variables.index": digest}})
     return Run(recipe, rows, CLOCK)
 
 
@@ -140,7 +138,7 @@ def run_folders(home: Path) -> Kind:
     folder, whole = home / "run", _run_folder(home / "run")
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     kept = checkpoints.Folder(folder, whole.recipe)
-    states = [files.read_json(path) for path in sorted(folder.glob(runs.STATES))]
+    states = [files.read_json(path) for path in sorted(folder.glob(f"checkpoint-*/{runs.STATE}"))]
     clocks = [CLOCK, *(state["clock"] for state in states)]
 
     def trial(chosen):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import recipes
+from dawnbench_tf import recipes, runs
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, claims
@@ -160,4 +160,4 @@ def test_files_of_strange_kinds_are_one_line_or_swept_away(tmp_path):
 
 def test_only_the_last_two_checkpoints_stay(tmp_path):
     fit(saver(tmp_path), 0, 4)
-    assert [epochs for epochs, _ in checkpoints.Folder(tmp_path, RECIPE).checkpoints()] == [3, 4]
+    assert [epochs for epochs, _ in runs.checkpoints(tmp_path)] == [3, 4]
