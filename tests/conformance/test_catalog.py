@@ -39,6 +39,7 @@ for _name in reversed(IMAGES):
     _args = smallest(_name)
     KINDS[(models.get(_name).family, *sorted(map(repr, _args.items())))] = _name
 every_kind = pytest.mark.parametrize("name", sorted(KINDS.values(), key=IMAGES.index))
+LEGACY = KERAS.Layer.__module__.startswith("tf_keras")  # the Keras that the commands train with
 
 
 def small(name, data_format="NHWC", **overrides):
@@ -75,7 +76,7 @@ def multiply_adds(layer):
     return math.prod(kernel.shape) * places
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("name", IMAGES if LEGACY else sorted(KINDS.values()))
 def test_a_model_is_what_its_row_says(name):
     model, variant = models.build(name), models.get(name)
     assert sum(math.prod(w.shape) for w in model.trainable_weights) == variant.parameters
@@ -178,6 +179,7 @@ def test_it_comes_back_from_files_and_predicts_identically(name, tmp_path):
     np.testing.assert_allclose(saved.serve(images), wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.skipif(not LEGACY, reason="that it learns is seen under tf-keras")
 @every_kind
 def test_it_overfits_one_batch(name):
     model = small(name)
