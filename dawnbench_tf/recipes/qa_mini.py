@@ -1,6 +1,6 @@
 """The embedded reading task: generated passages and questions to F1 0.75, no download."""
 
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Measured, Recipe
 
 BIDAF = Recipe(
     name="qa_mini/bidaf",
@@ -12,6 +12,18 @@ BIDAF = Recipe(
     learning_rate=0.002,
     average=0.99,
     bucket_boundaries=(60, 80),
+    evidence=(
+        Measured(
+            date="2026-11-22",
+            machine="2 cores of an AMD EPYC with AVX512, at times busy, TensorFlow 2.20",
+            runs=3,
+            reached=3,
+            mean=0.851,
+            sd=0.051,
+            seconds=216.5,
+            command="python -m dawnbench_tf.train --recipe=qa_mini/bidaf --seed=N, N from 0 to 2",
+        ),
+    ),
 )
 
 RECIPES = (BIDAF,)
