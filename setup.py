@@ -27,6 +27,7 @@ setup(
     install_requires=[
         "absl-py>=1.4,<3",
         "ai-edge-litert>=2,<3",
+        "h5py>=3.11,<4",
         "importlib-resources>=6",  # tensorflow-datasets uses it and does not say so
         "jinja2>=3.1.6,<4",
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files

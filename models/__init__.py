@@ -5,7 +5,8 @@ project uses (`tf.keras` as Keras 3 or as tf-keras 2) is the one the model is ma
 its global settings is touched.
 
 Here: `catalog` and `published`, rows; a module for each family of networks, its body; what bodies
-are made of (`blocks`, `factories`, `layers`, `attention`); `networks`, which adds input and head.
+are made of (`blocks`, `factories`, `layers`, `attention`); `networks`, which adds input and head;
+`published_weights`, from files that `weight_files` reads, with `pickles` where these are some.
 
 May import: nothing of dawnbench_tf.
 """
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from .catalog import VARIANTS, Variant
 
 if TYPE_CHECKING:
+    import os
+
     import tensorflow as tf
 
 
@@ -68,3 +71,24 @@ def build(name: str, /, **overrides: Any) -> "tf.keras.Model":
     networks = import_module(f"{__name__}.networks")
     variant = get(name)
     return networks.build(variant, {**variant.args, **overrides})
+
+
+def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:
+    """Gives a ResNet of the catalogue the weights that somebody published for that network.
+
+    Files: PyTorch's state dicts (.pth, .th), alone or in a training script's checkpoint;
+    .safetensors; keras.applications' .h5. Names of layers: those of torchvision, timm and
+    keras.applications, and of CIFAR ResNets in torchvision's manner. A bias in front of a BN, where
+    our network has none, is taken off the BN's mean. Nothing that a file may hold is run. How
+    images are standardized belongs to the weights: look it up where they come from.
+
+    Args:
+      model: of `build`, in any precision and layout.
+      file: path of the file.
+
+    Raises:
+      ValueError: the file is damaged, of another kind or of another network; the model is as it
+        was.
+      OSError: the file can't be read.
+    """
+    import_module(f"{__name__}.published_weights").load(model, file)

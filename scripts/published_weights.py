@@ -1,0 +1,82 @@
+"""Accuracy of weights that others published, in our networks, on the CIFAR-10 test set.
+
+    .venv/bin/python scripts/published_weights.py --data_dir=CIFAR10 --weights_dir=DIR
+
+DIR holds files of github.com/akamaster/pytorch_resnet_cifar10, under their own names; those that
+are not there are left out. Exit status 1 if an accuracy is not the published one to the hundredth.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dawnbench_tf import flags, tensorflow_env, terminal
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.settings import setting
+
+PUBLISHED = {  # model: file, error on the test set in percent (README)
+    "resnet20_v1_pad": ("resnet20-12fca82f.th", 8.27),
+    "resnet32_v1_pad": ("resnet32-d509ac18.th", 7.37),
+    "resnet44_v1_pad": ("resnet44-014dd654.th", 6.90),
+    "resnet56_v1_pad": ("resnet56-4bfd9763.th", 6.61),
+    "resnet110_v1_pad": ("resnet110-1d1ed7c2.th", 6.32),
+    "resnet1202_v1_pad": ("resnet1202-f3b1deed.th", 6.18),
+}
+STANDARDIZED = {  # as the network was trained: ImageNet's figures
+    "standardize": "channel",
+    "channel_mean": (0.485, 0.456, 0.406),
+    "channel_deviation": (0.229, 0.224, 0.225),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where the data set and the weights are."""
+
+    data_dir: str = setting("", "folder of CIFAR-10, or its archive")
+    weights_dir: str = setting("", "folder of the published weights")
+
+
+def accuracy(model_name: str, weights: Path, data_dir: str) -> float:
+    """Percent of the test images that a network with these weights gets right."""
+    import tensorflow as tf
+
+    from dawnbench_tf import models, recipes
+    from dawnbench_tf.data import inputs
+    from dawnbench_tf.training import evaluation, fitting
+
+    recipe = recipes.get("cifar10/resnet20_tf", model=model_name, **STANDARDIZED)
+    splits = inputs.load(recipe, data_dir)
+    placement = inputs.Placement(tf.distribute.get_strategy())
+    model = fitting.build(recipe, splits, placement)
+    models.load_published(model, weights)
+    return evaluation.Evaluator(recipe, model, splits, placement)()["top1Accuracy"]
+
+
+def main(_: list[str]) -> int:
+    """Prints a line for each file."""
+    try:
+        return _print_table(flags.read(Options))
+    except Refusal as refusal:
+        terminal.exit_with(str(refusal))
+
+
+def _print_table(options):
+    files = {name: Path(options.weights_dir, row[0]) for name, row in PUBLISHED.items()}
+    present = {name: file for name, file in files.items() if file.is_file()}
+    if not present:
+        names = ", ".join(row[0] for row in PUBLISHED.values())
+        refuse("weights_dir", options.weights_dir, f"should hold one of {names}")
+    wrong = 0
+    print(f"{'network':20} {'file':24} published  here")
+    with tensorflow_env.importing():
+        import tensorflow  # noqa: F401
+    for name, file in present.items():
+        wanted = 100 - PUBLISHED[name][1]
+        here = accuracy(name, file, options.data_dir)
+        print(f"{name:20} {file.name:24} {wanted:9.2f}  {here:.2f}", flush=True)
+        wrong += abs(here - wanted) > 0.005
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    flags.run(main, Options)
