@@ -45,7 +45,7 @@ def bottleneck(
     width = int(filters * inner)
     x = make.conv(width, 1, strides if strided == "1x1" else 1)(x)
     x = make.act()(make.norm()(x))
-    x = make.conv(width, 3, strides if strided == "3x3" else 1, groups)(x)
+    x = make.conv(width, 3, strides if strided == "3x3" else 1, groups=groups)(x)
     x = make.act()(make.norm()(x))
     return make.conv(filters, 1, use_bias=bias)(x)
 

@@ -14,6 +14,7 @@ Names decode by family; two that train differently never share one.
     densenet_bc_{L}_{k}      DenseNets-BC of depth L and growth rate k
     bidaf, bidaf_{hidden}    the reader of the SQuAD entries; narrower, no dropout, for qa_mini
     resnet9, _whitened       David Page's of the 24 epochs, and of the 10 epochs
+    airbench{percent}        Keller Jordan's, named for the accuracy that its training reaches
     resnet{depth}_cifar      v1.5 of four stages behind a 3x3 stem (with basic blocks: v1)
     resnet{depth}_v1         four stages, ImageNet: the stride in a bottleneck's first 1x1
     resnet{depth}_v1_5       ... in its 3x3;  resnet{depth}d: v1.5 with ResNet-D's tweaks
@@ -54,6 +55,7 @@ _WIDE = "Zagoruyko & Komodakis 2016, arXiv 1605.07146"
 _XIE = "Xie et al. 2016, arXiv 1611.05431"
 _DENSE = "Huang et al. 2017, arXiv 1608.06993"
 _PAGE = "Page 2018-2019, How to train your ResNet"
+_JORDAN = "Jordan 2024, arXiv 2404.00498"
 _SEO = "Seo et al. 2016, arXiv 1611.01603"
 _GROSS = "Gross & Wilber 2016, fb.resnet.torch"
 _BAG = "He et al. 2018, arXiv 1812.01187"
@@ -83,6 +85,7 @@ _SEED = {
     "padding": "same",
 }
 _BOTTLENECK = {"block": "bottleneck"}
+_AIRBENCH96 = {"widths": (128, 384, 512), "convolutions": 3, "norm_momentum": 0.9}
 
 _ROWS = (
     *_rows(
@@ -198,6 +201,14 @@ _ROWS = (
         (
             ("resnet9", {}, 6_573_120, 379_261_952),
             ("resnet9_whitened", {"whitened": True}, 6_570_880, 380_008_448),
+        ),
+    ),
+    *_rows(
+        "airbench",
+        _JORDAN,
+        (
+            ("airbench94", {}, 1_971_352, 118_147_360),
+            ("airbench96", _AIRBENCH96, 9_915_416, 451_967_264),
         ),
     ),
     *_rows(

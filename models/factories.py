@@ -13,12 +13,14 @@ from .layers import PadChannels, StochasticDepth, Whitening
 
 LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 relu = partial(tf.keras.layers.Activation, "relu")
+gelu = partial(tf.keras.layers.Activation, "gelu")
+he_normal = partial(tf.keras.initializers.VarianceScaling, 2.0, "fan_out", "untruncated_normal")
 
 
 class Layers(NamedTuple):
     """Layer factories of one network."""
 
-    conv: Callable  # (filters, kernel_size, strides=1, groups=1, use_bias=False)
+    conv: Callable  # (filters, kernel_size, strides=1, *, groups=1, use_bias=False, initializer)
     norm: Callable  # ()
     act: Callable  # (name=None)
     add: Callable  # ()
@@ -53,7 +55,8 @@ def layers(
       synchronized: BN statistics over the global batch, not over each replica's own.
       padding: of convolutions and max pools that stride: "symmetric", as in Caffe, Torch and
         PyTorch, or "same", TensorFlow's, which at even sizes pads behind more than before.
-      norm_epsilon, norm: of the normalisation; `norm` takes `epsilon`, `momentum`, `axis`.
+      norm_epsilon, norm: of the normalisation; `norm` takes `epsilon`, `momentum`, `axis`. What a
+        partial has set already stays.
       act: makes activations.
 
     Raises:
@@ -69,7 +72,8 @@ def layers(
         )
     keras, axis = tf.keras.layers, -1 if data_format == "NHWC" else 1
     layout = {"data_format": LAYOUTS[data_format], "dtype": dtype}
-    norm = partial(norm, axis=axis, momentum=0.9, epsilon=norm_epsilon, dtype=dtype)
+    keywords = {"axis": axis, "momentum": 0.9, "epsilon": norm_epsilon, "dtype": dtype}
+    norm = partial(norm, **{**keywords, **getattr(norm, "keywords", {})})
     return Layers(
         conv=partial(_conv, padding=padding, layout=layout),
         norm=partial(norm, synchronized=True) if synchronized else norm,
@@ -92,24 +96,22 @@ def layers(
 # An initializer for each layer: tf-keras's, when shared, gives every layer the same values.
 
 
-def _conv(filters, kernel_size, strides=1, groups=1, use_bias=False, *, padding, layout):
+def _conv(filters, kernel_size, strides=1, *, padding, layout, initializer=he_normal, **kwargs):
     layer = partial(
         tf.keras.layers.Conv2D,
         filters,
-        groups=groups,
-        use_bias=use_bias,
-        kernel_initializer=tf.keras.initializers.VarianceScaling(
-            2.0, "fan_out", "untruncated_normal"
-        ),
-        **layout,
+        kernel_initializer=initializer(),
+        **{"use_bias": False, **kwargs, **layout},
     )
     return _padded(layer, padding, layout, kernel_size, strides)
 
 
 def _padded(layer, padding, layout, size, strides):
     """A layer whose windows of `size` are padded; padding differs only where it strides."""
-    if padding == "same" or strides == 1 or size <= strides:
+    if padding == "same" or strides == 1:
         return layer(size, strides=strides, padding="same")
+    if size <= strides:
+        return layer(size, strides=strides, padding="valid")
     pad = tf.keras.layers.ZeroPadding2D(size // 2, **layout)
     inner = layer(size, strides=strides, padding="valid")
     return lambda x: inner(pad(x))

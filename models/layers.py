@@ -141,48 +141,70 @@ class Whitening(tf.keras.layers.Layer):
     begin with these.
 
     Args:
-      patch: side of the patches, in pixels, odd.
+      patch: side of the patches, in pixels; where it is even, the map loses `patch` - 1 a side.
       epsilon: added to the eigenvalues.
       axis: of the channels.
+      negated: whether each filter comes a second time with its sign changed (Jordan 2024).
+      use_bias: whether a bias, which is trained, is added.
+      examples: training images whose statistics the network's authors took.
 
     Raises:
       ValueError: it is called in training before `adapt`.
     """
 
-    def __init__(self, patch=3, epsilon=1e-2, axis=-1, **kwargs):
+    def __init__(
+        self,
+        patch=3,
+        epsilon=1e-2,
+        axis=-1,
+        negated=False,
+        use_bias=False,
+        examples=10_000,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.patch, self.epsilon, self.axis = patch, epsilon, axis
+        self.negated, self.use_bias, self.examples = negated, use_bias, examples
 
     def build(self, input_shape):
         """Makes the filters, each of which picks out one value of the patch."""
-        size = self.patch**2 * input_shape[self.axis]
+        filters = self._unadapted(input_shape[self.axis])
         self.kernel = self.add_weight(
             name="kernel",
-            shape=(self.patch, self.patch, input_shape[self.axis], size),
-            initializer=lambda shape, dtype=None, **_: tf.reshape(tf.eye(size, dtype=dtype), shape),
+            shape=filters.shape,
+            initializer=lambda shape, dtype=None, **_: tf.constant(filters, dtype),
             trainable=False,
         )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight(name="bias", shape=filters.shape[-1:], initializer="zeros")
         self.built = True
+
+    def _unadapted(self, channels):
+        return self._filters(np.eye(self.patch**2 * channels), channels)
+
+    def _filters(self, columns, channels):
+        columns = np.concatenate([columns, -columns], 1) if self.negated else columns
+        return columns.reshape(self.patch, self.patch, channels, -1)
 
     def adapt(self, images: np.ndarray) -> None:
         """Takes the patches' statistics from images, (batch, height, width, channels) or as `axis`
         says, standardised as in training."""
+        channels = self.kernel.shape[2]
         covariance, count = 0.0, 0
         for part in np.array_split(np.asarray(images), max(1, len(images) // 100)):
             part = np.moveaxis(part, self.axis, -1).astype("float64")
             windows = np.lib.stride_tricks.sliding_window_view(part, [self.patch] * 2, (1, 2))
-            patches = windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, self.kernel.shape[-1])
+            patches = windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, self.patch**2 * channels)
             covariance, count = covariance + patches.T @ patches, count + len(patches)
         values, vectors = np.linalg.eigh(covariance / (count - 1))
-        filters = vectors / np.sqrt(values + self.epsilon)
-        self.kernel.assign(filters.reshape(self.kernel.shape))
+        self.kernel.assign(self._filters(vectors / np.sqrt(values + self.epsilon), channels))
 
     def _check_adapted(self):
         """Refuses filters that are still those of `build`; looked at once, when `fit` traces."""
         with tf.init_scope():
             kernel = tf.convert_to_tensor(self.kernel)
-            size = kernel.shape[-1]
-            if tf.reduce_all(tf.reshape(kernel, [size, size]) == tf.eye(size, dtype=kernel.dtype)):
+            if tf.reduce_all(kernel == self._unadapted(kernel.shape[2]).astype(kernel.dtype.name)):
                 raise ValueError(
                     f"`{self.name}` should have the training images' statistics before training; "
                     "call adapt(images). Received: filters as they were built"
@@ -193,11 +215,15 @@ class Whitening(tf.keras.layers.Layer):
             self._check_adapted()
         layout = "NHWC" if self.axis == -1 else "NCHW"
         kernel = tf.cast(self.kernel, inputs.dtype)
-        return tf.nn.conv2d(inputs, kernel, 1, "SAME", data_format=layout)
+        padding = "SAME" if self.patch % 2 else "VALID"
+        outputs = tf.nn.conv2d(inputs, kernel, 1, padding, data_format=layout)
+        if self.bias is None:
+            return outputs
+        return tf.nn.bias_add(outputs, tf.cast(self.bias, inputs.dtype), layout)
 
     def get_config(self):
-        own = {"patch": self.patch, "epsilon": self.epsilon, "axis": self.axis}
-        return {**super().get_config(), **own}
+        names = ("patch", "epsilon", "axis", "negated", "use_bias", "examples")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @_register

@@ -24,6 +24,8 @@ TOP1 = {  # percent, on the CIFAR-10 test or ImageNet validation set; a table is
     "densenet_bc_250_24": (96.38, "table 2"),
     "densenet_bc_190_40": (96.54, "table 2"),
     "resnet9": (94.08, "CIFAR10/train/davidcpage_resnet9_1v100-ec2_pytorch.tsv"),
+    "airbench94": (94.01, "mean of 1,000 runs, airbench94.py"),
+    "airbench96": (96.03, "mean of 400 runs, airbench96.py"),
     "resnet18_v1": (69.76, "torchvision, IMAGENET1K_V1"),
     "resnet34_v1": (73.31, "torchvision, IMAGENET1K_V1"),
     "resnet50_v1": (75.3, "the authors' models, one crop"),

@@ -12,8 +12,6 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
 
-ADAPTED_ON = 1000  # training images whose statistics a whitening layer takes
-
 
 def _check(task: Task, splits: Splits) -> None:
     for name, split, examples in (
@@ -80,12 +78,11 @@ def _synchronizes(recipe, strategy):
 
 def _adapt(model: tf.keras.Model, splits: Splits, recipe: Recipe, placement: Placement) -> None:
     """Lets whitening layers take the training images' statistics."""
-    whitenings = [layer for layer in model.layers if isinstance(layer, layers.Whitening)]
-    if whitenings:
-        images = pipeline.without_augmentation(
-            splits.train, recipe, placement.data_format, ADAPTED_ON
-        )
-        for layer in whitenings:
+    for layer in model.layers:
+        if isinstance(layer, layers.Whitening):
+            images = pipeline.without_augmentation(
+                splits.train, recipe, placement.data_format, layer.examples
+            )
             layer.adapt(images)
 
 

@@ -1,0 +1,59 @@
+"""Jordan's networks against a plain NumPy network written from his description."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dawnbench_tf import models
+
+erf = np.vectorize(math.erf)
+
+
+def gelu(x):
+    return x * (1 + erf(x / math.sqrt(2))) / 2
+
+
+def network(net, x, kernel, bias, convolutions):
+    """Whitened 2x2 patches, three groups of convolutions, the largest of each channel."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2), (1, 2))
+    x = gelu(np.einsum("bhwcij,ijco->bhwo", windows, kernel) + bias)
+    for _ in range(3):
+        x = gelu(net.norm(net.max_pool(net.conv(x), 2, 2)))
+        branch = net.norm(net.conv(x))
+        if convolutions == 3:
+            branch = net.norm(net.conv(gelu(branch))) + x
+        x = gelu(branch)
+    return net.dense(x.max((1, 2))) / 9
+
+
+@pytest.mark.parametrize(("name", "convolutions"), [("airbench94", 2), ("airbench96", 3)])
+def test_logits_equal_a_plain_numpy_network(name, convolutions, plain):
+    model = models.build(name, input_shape=(17, 17, 3), widths=(8, 16, 12))
+    net, images = plain(model)
+    model.get_layer("whitening").adapt(images)
+    kernel, bias = (w.numpy() for w in reversed(model.get_layer("whitening").weights))
+    kernel, bias = (kernel, bias) if kernel.ndim == 4 else (bias, kernel)
+    wanted = network(net, images, kernel, bias, convolutions)
+    np.testing.assert_allclose(model(images), wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_convolutions_begin_by_handing_their_input_on():
+    model = models.build("airbench94")
+    kernel = model.layers[3].get_weights()[0]  # (3, 3, 24, 64)
+    assert kernel.shape == (3, 3, 24, 64)
+    identity = np.zeros((3, 3, 24, 24))
+    identity[1, 1] = np.eye(24)
+    np.testing.assert_array_equal(kernel[..., :24], identity)
+    others, most = kernel[..., 24:], (24 * 9) ** -0.5
+    assert most * 0.99 < np.abs(others).max() <= most
+    np.testing.assert_allclose(others.std(), most / math.sqrt(3), rtol=0.05)
+
+
+def test_parameters_are_as_published():
+    model = models.build("airbench94")
+    assert model.count_params() - frozen_statistics(model) == 1_971_640  # with frozen filters
+
+
+def frozen_statistics(model):
+    return sum(2 * layer.beta.shape[0] for layer in model.layers if hasattr(layer, "beta"))
