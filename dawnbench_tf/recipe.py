@@ -3,6 +3,7 @@
 Each field that has a help is a flag of the same name (`flags.py`).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -44,8 +45,12 @@ class Recipe:
     threshold: float | None = setting(
         None, "stop when the metric reaches this; default: the task's own", low=0
     )
-    epochs: int = setting(1, "most epochs to train for", low=1)
+    epochs: float = setting(1, "most epochs to train for; may be a fraction", above=0)
     batch_size: int = setting(128, "global batch size, in examples, over all replicas", low=1)
+    drop_remainder: bool = setting(
+        False,
+        "an epoch leaves out the examples that fill no batch; if not, it fills its last one up",
+    )
     eval_every: float = setting(1.0, "epochs between evaluations; may be a fraction", low=0.001)
     seed: int = setting(
         0,
@@ -65,6 +70,11 @@ class Recipe:
         1e-7, "added to the root of squared gradients' mean, in adam and adadelta", above=0
     )
     nesterov: bool = setting(False, "Nesterov momentum in sgd")
+    rate_in_velocity: bool = setting(
+        False,
+        "momentum gathers steps, gradients times the rate of their time (Keras; Page), in place of "
+        "gradients (TensorFlow 1, PyTorch)",
+    )
     schedule: str = setting(
         "constant",
         "how learning_rate is scaled: steps (each of schedule_factors until its epoch in "
@@ -89,6 +99,17 @@ class Recipe:
         "and shifts and biases too, as PyTorch's weight_decay has it",
         choices=("kernels", "all"),
     )
+    shift_rate: float = setting(
+        1.0,
+        "shifts of BN learn at learning_rate times this, and decay by weight_decay over it; in sgd",
+        above=0,
+    )
+    whitening_bias_epochs: float = setting(
+        0.0, "epochs after which a whitening layer's bias stays as it is; 0: never; in sgd", low=0
+    )
+    label_smoothing: float = setting(
+        0.0, "share of each label that is spread evenly over all classes", low=0, high=0.99
+    )
     average: float = setting(
         0.0,
         "evaluate a moving average of the weights that keeps this share at each step; 0: the "
@@ -106,9 +127,21 @@ class Recipe:
         "BN statistics over the global batch, as on one device; if not, over each replica's share",
     )
     pad: int = setting(
-        0, "training images: zero-pad by so many pixels a side, then crop at random", low=0, high=31
+        0, "training images: pad by so many pixels a side, then crop at random", low=0, high=31
+    )
+    pad_mode: str = setting(
+        "zeros", "what pad adds: zeros, or the image reflected", choices=("zeros", "reflection")
     )
     flip: bool = setting(False, "training images: mirror half of them")
+    alternating_flip: bool = setting(
+        False, "with flip: an image that is mirrored in one epoch is not in the next"
+    )
+    cutout: int = setting(
+        0,
+        "training images: a square of this side, at random, becomes the mean color",
+        low=0,
+        high=31,
+    )
     standardize: str = setting(
         "image",
         "images to mean 0, deviation 1: by each image's own figures, or by channel_mean and "
@@ -136,6 +169,10 @@ class Recipe:
         if self.task:
             _check_against_task(self, self.task_row)
         _check_schedule(self)
+        if self.optimizer != "sgd" and (self.shift_rate != 1 or self.whitening_bias_epochs):
+            refuse("optimizer", self.optimizer, "has no shift_rate and no whitening_bias_epochs")
+        if self.alternating_flip and not self.flip:
+            refuse("alternating_flip", "true", "should have --flip as well")
         if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):
             refuse("bucket_boundaries", ",".join(map(str, self.bucket_boundaries)), "should rise")
         if (
@@ -147,6 +184,10 @@ class Recipe:
                 "channel",
                 "takes three figures each in channel_mean and channel_deviation",
             )
+
+    def steps(self, steps_per_epoch: int) -> int:
+        """Steps of all epochs; a fraction of an epoch is rounded up to a whole step."""
+        return math.ceil(round(self.epochs * steps_per_epoch, 6))
 
     @property
     def task_row(self) -> Task:
@@ -179,6 +220,7 @@ class Recipe:
         }
         if fields.get("optimizer") == "adadelta":
             fields.setdefault("epsilon", 1e-6)  # 0.1.0's own
+        fields.setdefault("rate_in_velocity", True)  # as in Keras's SGD, which was used
         return cls(**fields)
 
 

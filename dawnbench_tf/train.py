@@ -6,6 +6,7 @@
 Exit status: 0 the threshold was reached, 3 it was not, 1 bad input or environment.
 """
 
+import math
 import shlex
 import signal
 import sys
@@ -125,6 +126,7 @@ def train(
             with clock.part("build"):
                 model = fitting.build(recipe, splits, placement, run.steps_per_execution)
 
+        steps = of_task.steps(splits, recipe)
         evaluate = evaluation.Evaluator(recipe, model, splits, placement)
         timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
             recipe.goal,
@@ -133,6 +135,7 @@ def train(
             every=recipe.eval_every,
             clock=clock,
             log=folder.rows if chief else None,
+            last_step=recipe.steps(steps),
             step_examples=recipe.batch_size,
             cost_per_hour=run.credits.cost_per_hour,
         )
@@ -140,7 +143,6 @@ def train(
         epochs_done = saver.restore(newest)
         callbacks = [timer, saver]  # order matters: row, then save, then show
         machine, ticks = devices.machine_of(strategy), []
-        steps = of_task.steps(splits, recipe)
         if chief:
             terminal.status("")
             terminal.say(progress.summary(recipe, model, splits, machine.hardware))
@@ -155,7 +157,7 @@ def train(
                 model.fit(
                     of_task.train(splits, recipe, placement, epochs_done),
                     initial_epoch=epochs_done,
-                    epochs=recipe.epochs,
+                    epochs=math.ceil(recipe.epochs),
                     steps_per_epoch=steps,
                     verbose=0,
                     callbacks=callbacks,

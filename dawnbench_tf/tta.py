@@ -41,6 +41,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
       clock: the Clock to run on, if loading and building should count; else one of its own.
       log: path of a TSV, written row by row; an earlier run's is kept as NAME.1.tsv and so on.
         None writes none.
+      last_step: step that ends `fit`, the first being 1, where that is inside an epoch.
       step_examples: examples in a step, for examples per second; None leaves them out.
       cost_per_hour: USD; with it `cost()` is known.
 
@@ -59,6 +60,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         mode: str = "max",
         clock: Clock | None = None,
         log: str | os.PathLike | None = None,
+        last_step: int | None = None,
         step_examples: int | None = None,
         cost_per_hour: float | None = None,
     ):
@@ -77,6 +79,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
         self.clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
+        self.last_step = last_step
         self.rows: list[dict[str, float]] = []
         self.step = 0
         self.loss: float | None = None
@@ -150,6 +153,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._measure_speed()
         if self._fractional and self._crossed():
             self._add_row(self._values(logs))
+        if self.last_step is not None and self.step >= self.last_step:
+            self.model.stop_training = True
 
     def on_test_begin(self, logs=None):
         self._before_test = self.clock.switch("eval")

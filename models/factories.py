@@ -15,6 +15,7 @@ LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 relu = partial(tf.keras.layers.Activation, "relu")
 gelu = partial(tf.keras.layers.Activation, "gelu")
 he_normal = partial(tf.keras.initializers.VarianceScaling, 2.0, "fan_out", "untruncated_normal")
+pytorch_uniform = partial(tf.keras.initializers.VarianceScaling, 1 / 3, "fan_in", "uniform")
 
 
 class Layers(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from . import factories
 from . import layers as own_layers
 from .factories import Layers
 from .networks import Arguments, Family
@@ -37,6 +38,7 @@ def body(
         {"norm": ghost, "act": partial(own_layers.CELU, 0.3)} if whitened else {}
     )
     make = layers(**changes)
+    make = make._replace(conv=partial(make.conv, initializer=factories.pytorch_uniform))
     x = images
     if whitened:
         x = make.whitening(name="whitening")(x)

@@ -19,7 +19,7 @@ PUBLISHED = Path(__file__).parent / "fixtures/published"
     [
         ({"batch_size": 0}, "--batch_size=0: should be at least 1"),
         ({"batch_size": 1298}, "--batch_size=1298: should be at most digits's 1297 examples"),
-        ({"epochs": -1}, "--epochs=-1: should be at least 1"),
+        ({"epochs": -1}, "--epochs=-1: should be over 0"),
         ({"learning_rate": float("nan")}, "--learning_rate=nan: should be a finite number"),
         ({"threshold": 100.5}, "--threshold=100.5: top1Accuracy should be over 0, at most 100"),
         ({"learning_rate": 0.0}, "--learning_rate=0.0: should be over 0"),
@@ -47,7 +47,7 @@ def test_an_unknown_recipe_is_answered_with_the_nearest():
 def test_evidence_is_what_the_published_files_say():
     items = [(row, item) for row in recipes.rows().values() for item in row.evidence]
     published = [(row, item) for row, item in items if isinstance(item, Published)]
-    assert len(published) == 5
+    assert len(published) == 6
     for recipe, item in published:
         path = PUBLISHED / Path(item.entry).name
         task = recipe.task_row
@@ -81,6 +81,22 @@ TORCH = {
     "channel_deviation": (0.2023, 0.1994, 0.2010),
 }
 BIDAF = {"batch_size": 60, "average": 0.999, "epsilon": 1e-8, "schedule": "constant"}
+PAGE = {  # dawn.py
+    "epochs": 24,
+    "batch_size": 512,
+    "drop_remainder": True,
+    "momentum": 0.9,
+    "nesterov": True,
+    "rate_in_velocity": False,  # torch.optim.SGD
+    "weight_decay": 5e-4,
+    "decays": "all",
+    "pad": 4,
+    "pad_mode": "reflection",
+    "flip": True,
+    "cutout": 8,
+    "channel_mean": (0.4914, 0.4822, 0.4465),
+    "channel_deviation": (0.2471, 0.2435, 0.2616),
+}
 STATED = {  # read off the seeds' code and READMEs, not off our rows
     "cifar10/resnet20_tf": TF,
     "cifar10/resnet56_tf": TF,
@@ -91,6 +107,7 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
     "cifar10/resnet110_stochastic": TORCH,
     "cifar10/preact164": TORCH,
     "cifar10/preact164_basic": TORCH,
+    "cifar10/resnet9_24ep": PAGE,
     "squad/bidaf_tf": {**BIDAF, "optimizer": "adam", "learning_rate": 0.001},
     "squad/bidaf_paper": {**BIDAF, "optimizer": "adadelta", "learning_rate": 0.5, "epochs": 12},
 }
@@ -98,6 +115,7 @@ RATES = {  # epoch (from 0) to learning rate
     "cifar10/resnet20_tf": {0: 0.01, 1: 0.1, 90: 0.1, 91: 0.01, 135: 0.01, 136: 0.001, 180: 0.001},
     "cifar10/resnet56_proj": {4: 0.01, 5: 0.1, 94: 0.1, 95: 0.01, 140: 0.001, 184: 0.001},
     "cifar10/preact164": {0: 0.01, 1: 0.1, 90: 0.1, 91: 0.01, 136: 0.001},
+    "cifar10/resnet9_24ep": {0: 0, 1: 0.08, 5: 0.4, 24: 0},
 }
 
 

@@ -46,8 +46,11 @@ def test_the_default_reaches_its_threshold_and_leaves_an_entry(command, tmp_path
 
 
 def test_not_reached_says_so_and_is_no_entry(command, tmp_path):
-    done = command("--epochs=1", "--output_dir=out")
+    done = command("--epochs=1.5", "--output_dir=out")
     assert done.returncode == 3
+    rows = (tmp_path / "out/rows.tsv").read_text().splitlines()
+    epochs = [float(row.split("\t")[0]) for row in rows[1:]]
+    assert epochs == [1, 1.52381]  # 32 of 21 steps: half an epoch is rounded up
     assert "did not converge: best top1Accuracy" in done.stdout and "not an entry" in done.stdout
     assert not (tmp_path / "out/digits").exists()
     assert len(list((tmp_path / "out/not_an_entry/digits/train").iterdir())) == 2

@@ -52,6 +52,12 @@ def test_never_reached_is_not_reached():
     assert [row["epoch"] for row in timer.rows] == [1, 2, 3, 4, 5]
 
 
+def test_training_can_end_inside_an_epoch():
+    timer = TimeToAccuracy(95, "top1", evaluate=sequence(50, 60, 70), last_step=10)
+    fit(timer, epochs=3)  # of 4 steps
+    assert [row["epoch"] for row in timer.rows] == [1, 2, 2.5] and timer.step == 10
+
+
 def test_keras_s_own_validation_metric_serves():
     timer = TimeToAccuracy(0.0, "val_accuracy")
     history = []

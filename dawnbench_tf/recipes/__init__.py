@@ -55,7 +55,7 @@ def table() -> str:
         goal = f"{recipe.task_row.metric} {recipe.goal:g}"
         lines.append(
             f"{recipe.name:28} {recipe.model:20} {goal:16} "
-            f"batch {recipe.batch_size}, {recipe.epochs} epochs"
+            f"batch {recipe.batch_size}, {recipe.epochs:g} epochs"
         )
         lines += [f"    {_evidence(item)}" for item in recipe.evidence]
     return "\n".join(lines)

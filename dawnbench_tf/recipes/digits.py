@@ -9,6 +9,7 @@ RESNET8 = Recipe(
     epochs=30,
     batch_size=64,
     learning_rate=0.1,
+    rate_in_velocity=True,
     schedule="linear",
     schedule_epochs=(0, 2, 30),
     schedule_factors=(0.1, 1, 0),

@@ -1,6 +1,7 @@
 """From a recipe to a compiled model, and what may go wrong in `fit`, in one line each."""
 
 import json
+import math
 import time
 import zlib
 from collections.abc import Iterator
@@ -36,11 +37,11 @@ def build(
     with placement.strategy.scope():
         model = kind.network(splits, recipe, placement)
         kind.adapt(model, splits, recipe, placement)
-        losses.add_weight_decay(model, recipe.weight_decay, recipe.decays)
+        losses.add_weight_decay(model, recipe)
         model.compile(
-            optimizers.build(recipe, steps),
-            losses.LOSSES[task.loss](),
-            steps_per_execution=min(steps_per_execution, steps),
+            optimizers.build(recipe, steps, model.trainable_variables),
+            losses.LOSSES[task.loss](recipe),
+            steps_per_execution=_steps_at_once(recipe, steps, steps_per_execution),
             jit_compile=False,
         )
         # Now, so that moving averages start from the weights before the first step.
@@ -48,6 +49,14 @@ def build(
     # Else tf-keras logs the sum of all workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
+
+
+def _steps_at_once(recipe, steps, most):
+    """Steps in one call; where training ends inside an epoch, calls must end there as well."""
+    if recipe.steps(steps) % steps == 0:
+        return min(most, steps)
+    both = math.gcd(steps, recipe.steps(steps))
+    return max(count for count in range(1, min(most, steps) + 1) if both % count == 0)
 
 
 def tensorboard(folder: Path, profile_steps: tuple[int, ...]) -> tf.keras.callbacks.Callback:

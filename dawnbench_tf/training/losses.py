@@ -2,10 +2,29 @@
 
 import tensorflow as tf
 
+from dawnbench_tf.recipe import Recipe
 
-def softmax_cross_entropy() -> tf.keras.losses.Loss:
-    """Mean cross-entropy of logits (batch, classes) against classes (batch,)."""
-    return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+class SoftmaxCrossEntropy(tf.keras.losses.Loss):
+    """Cross-entropy of logits (batch, classes) against classes (batch,).
+
+    Args:
+      smoothing: share of each label that is spread evenly over all classes (Szegedy et al. 2015,
+        arXiv 1512.00567, section 7).
+    """
+
+    def __init__(self, smoothing: float = 0.0):
+        super().__init__()
+        self.smoothing = smoothing
+
+    def call(self, y_true, y_pred):
+        classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` makes columns of them
+        if not self.smoothing:
+            return tf.nn.sparse_softmax_cross_entropy_with_logits(classes, y_pred)
+        count = y_pred.shape[-1]
+        others = self.smoothing / count
+        labels = tf.one_hot(classes, count, 1 - self.smoothing + others, others)
+        return tf.nn.softmax_cross_entropy_with_logits(labels, y_pred)
 
 
 class SpanCrossEntropy(tf.keras.losses.Loss):
@@ -17,20 +36,33 @@ class SpanCrossEntropy(tf.keras.losses.Loss):
 
 
 LOSSES = {
-    "softmax_cross_entropy": softmax_cross_entropy,
-    "span_cross_entropy": SpanCrossEntropy,
+    "softmax_cross_entropy": lambda recipe: SoftmaxCrossEntropy(recipe.label_smoothing),
+    "span_cross_entropy": lambda recipe: SpanCrossEntropy(),
 }
 
 
-def add_weight_decay(model: tf.keras.Model, weight_decay: float, decays: str = "kernels") -> None:
+def is_shift(weight: tf.Variable) -> bool:
+    """Whether a weight is BN's beta."""
+    return weight.name.split("/")[-1].startswith("beta")
+
+
+def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
     """Adds weight_decay x (sum of squares) / 2 of the weights that decay to the model's loss.
+
+    `recipe.decays` says which do: "kernels", those of convolutions and dense layers, as in the
+    TensorFlow seeds; "all", every trained weight, as in the PyTorch seeds' optimizer. The shifts
+    of BN decay by weight_decay / shift_rate.
 
     Args:
       model: not yet compiled.
-      weight_decay: 0 adds nothing.
-      decays: "kernels": convolution and dense kernels, as the TensorFlow seeds defined it; "all":
-        every trained weight, as the PyTorch seeds' optimizer had it.
+      recipe: a weight_decay of 0 adds nothing.
     """
-    weights = [w for w in model.trainable_variables if decays == "all" or w.shape.rank > 1]
-    if weight_decay:
-        model.add_loss(lambda: weight_decay * tf.add_n([tf.nn.l2_loss(w) for w in weights]))
+    shares = [
+        (1 / recipe.shift_rate if is_shift(w) else 1.0, w)
+        for w in model.trainable_variables
+        if recipe.decays == "all" or w.shape.rank > 1
+    ]
+    if recipe.weight_decay:
+        model.add_loss(
+            lambda: recipe.weight_decay * tf.add_n([s * tf.nn.l2_loss(w) for s, w in shares])
+        )

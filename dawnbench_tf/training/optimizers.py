@@ -1,12 +1,13 @@
 """How the loss is minimised: schedules as pure functions of the step, and the optimizers."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import tensorflow as tf
 
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.training import losses
 
 
 def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
@@ -23,7 +24,7 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
     """
     edges = [epochs * steps_per_epoch for epochs in recipe.schedule_epochs]
     forms = {"constant": _constant, "steps": _steps, "linear": _linear, "cosine": _cosine}
-    last = recipe.epochs * steps_per_epoch
+    last = recipe.steps(steps_per_epoch)
     return forms[recipe.schedule](edges, recipe.schedule_factors, last)
 
 
@@ -81,16 +82,74 @@ class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
         )
 
 
-def build(recipe: Recipe, steps_per_epoch: int) -> tf.keras.optimizers.Optimizer:
-    """The recipe's optimizer, with float16's loss scaling where that is the precision."""
+Rates = Mapping[int, Callable[[tf.Tensor], tf.Tensor]]
+
+
+def _rates(recipe, steps_per_epoch, weights) -> Rates:
+    """What scales the rates of single weights, by their places."""
+    rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {}
+    trained = math.ceil(recipe.whitening_bias_epochs * steps_per_epoch)
+    for place, weight in enumerate(weights):
+        if recipe.shift_rate != 1 and losses.is_shift(weight):
+            rates[place] = lambda step: recipe.shift_rate
+        elif trained and weight.name.startswith("whitening/bias"):
+            rates[place] = lambda step: step < trained
+    return rates
+
+
+class SGD(tf.keras.optimizers.SGD):
+    """SGD with momentum in either of its two forms, in one fused kernel for each weight.
+
+    Args:
+      rate_in_velocity: v = m v - rate g, w += v, as Keras has it; if not, v = m v + g,
+        w -= rate v, as TensorFlow 1 and PyTorch. They differ when the rate changes.
+      rates: by a weight's place among the trained ones: from the step to what scales its rate.
+    """
+
+    def __init__(self, *args, rate_in_velocity: bool, rates: Rates, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._in_velocity, self._rates = rate_in_velocity, rates
+
+    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
+        """Updates a weight, or a replica's copy of one; Keras calls it."""
+        kernels = tf.raw_ops.ResourceApplyMomentum, tf.raw_ops.ResourceApplyKerasMomentum
+        place = self._index_dict[self._var_key(variable)]
+        rate = tf.cast(self.learning_rate, variable.dtype)
+        if place in self._rates:
+            rate = rate * tf.cast(self._rates[place](self.iterations), variable.dtype)
+        kernels[self._in_velocity](
+            var=variable.handle,
+            accum=self.momentums[place].handle,
+            lr=rate,
+            grad=tf.convert_to_tensor(gradient),
+            momentum=tf.cast(self.momentum, variable.dtype),
+            use_nesterov=self.nesterov,
+        )
+
+
+def build(
+    recipe: Recipe, steps_per_epoch: int, weights: Sequence[tf.Variable] = ()
+) -> tf.keras.optimizers.Optimizer:
+    """The recipe's optimizer, with float16's loss scaling where that is the precision.
+
+    Args:
+      recipe: which optimizer, and how.
+      steps_per_epoch: what the schedule's epochs are of.
+      weights: those that will be trained, for rates of their own.
+    """
     rate = recipe.learning_rate
     if recipe.scale_learning_rate_from:
         rate *= recipe.batch_size / recipe.scale_learning_rate_from
     schedule = Schedule(rate, factor(recipe, steps_per_epoch))
     average = {"use_ema": bool(recipe.average), "ema_momentum": recipe.average or 0.99}
     if recipe.optimizer == "sgd":
-        optimizer = tf.keras.optimizers.SGD(
-            schedule, momentum=recipe.momentum, nesterov=recipe.nesterov, **average
+        optimizer = SGD(
+            schedule,
+            momentum=recipe.momentum,
+            nesterov=recipe.nesterov,
+            rate_in_velocity=recipe.rate_in_velocity,
+            rates=_rates(recipe, steps_per_epoch, weights),
+            **average,
         )
     elif recipe.optimizer == "adadelta":  # rho is Zeiler's (2012), and TensorFlow 1's
         optimizer = tf.keras.optimizers.Adadelta(

@@ -1,6 +1,7 @@
 """What a run says: a summary at its start, then epoch, loss, score, speed and time left."""
 
 import datetime
+import math
 import time
 from typing import TextIO
 
@@ -23,7 +24,7 @@ def summary(recipe: Recipe, model: tf.keras.Model, splits: Splits, hardware: str
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
-        f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs} epochs of "
+        f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
         f"{kind.steps(splits, recipe):,} steps of {recipe.batch_size}; seed {recipe.seed}\n"
         f"data: {task.train_examples:,} examples to train on, {task.test_examples:,} to test; "
         f"{kind.origin(splits)}; on {hardware}"
@@ -51,7 +52,7 @@ class Line(tf.keras.callbacks.Callback):
     SECONDS_BETWEEN_LINES = 55.0  # where no terminal is
 
     def __init__(
-        self, timer: TimeToAccuracy, epochs: int, steps: int, stream: TextIO | None = None
+        self, timer: TimeToAccuracy, epochs: float, steps: int, stream: TextIO | None = None
     ):
         super().__init__()
         self.timer, self.epochs, self.steps, self.stream = timer, epochs, steps, stream
@@ -90,7 +91,8 @@ class Line(tf.keras.callbacks.Callback):
             return ""
         step = self.timer.step
         pace = (time.monotonic() - self._first[1]) / (step - self._first[0])  # s, with evaluations
-        of_epoch, of_all = -step % self.steps, self.epochs * self.steps - step
+        of_all = math.ceil(self.epochs * self.steps) - step
+        of_epoch = min(-step % self.steps, of_all)
         if of_all <= 0:
             return ""
         ends = f"{duration(of_epoch * pace)} to the epoch's end, " if of_epoch else ""
@@ -107,9 +109,9 @@ def duration(seconds: float) -> str:
     return f"{seconds} s" if seconds < 60 else str(datetime.timedelta(seconds=seconds))
 
 
-def text(timer: TimeToAccuracy, epochs: int) -> str:
+def text(timer: TimeToAccuracy, epochs: float) -> str:
     """The line itself."""
-    parts = [f"epoch {timer.epoch:.4g}/{epochs}"]
+    parts = [f"epoch {timer.epoch:.4g}/{epochs:g}"]
     parts.append(f"loss {timer.loss:.3f}" if timer.loss is not None else "no step yet")
     if timer.clock.current in DOING:
         parts.append(DOING[timer.clock.current])

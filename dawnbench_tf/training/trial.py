@@ -46,7 +46,7 @@ def run(recipe: Recipe, options: RunOptions) -> int:
     placement = inputs.Placement(strategy, options.data_format)
     kind = inputs.of(recipe.task_row)
     steps = kind.steps(splits, recipe)
-    count = min(options.max_steps, steps * recipe.epochs)
+    count = min(options.max_steps, recipe.steps(steps))
     terminal.status("building the model")
     in_a_call = max(1, min(options.steps_per_execution, count // CALLS))
     model = fitting.build(recipe, splits, placement, in_a_call)
@@ -77,7 +77,7 @@ def _report(recipe, steps, laps):
         f"{recipe.batch_size / each:,.0f} examples/s; the first {count} with compiling "
         f"{seconds:.1f} s{'' if later else ', which is all there were: ask for more'}",
         f"so an epoch's {steps:,} steps take {progress.duration(steps * each)}, all "
-        f"{recipe.epochs} epochs {progress.duration(recipe.epochs * steps * each)}, "
+        f"{recipe.epochs:g} epochs {progress.duration(recipe.steps(steps) * each)}, "
         "without evaluations",
         f"process {gib:.2f} GiB at its peak{_of_gpus()}",
     ]

@@ -54,14 +54,15 @@ def test_the_train_step_compiles_with_xla_at_static_shapes(name):
     recipe = recipes.get(name)
     task = recipe.task_row
     model = fitting.build(recipe, SPLITS[task.inputs], HERE)
-    optimizer = optimizers.build(recipe, -(-task.train_examples // recipe.batch_size))
+    steps = -(-task.train_examples // recipe.batch_size)
+    optimizer = optimizers.build(recipe, steps, model.trainable_variables)
     optimizer.build(model.trainable_variables)
 
     @tf.function(jit_compile=True)
     def step(images, labels):
         with tf.GradientTape() as tape:
             logits = model(images, training=True)
-            loss = losses.LOSSES[task.loss]()(labels, logits) + sum(model.losses)
+            loss = losses.LOSSES[task.loss](recipe)(labels, logits) + sum(model.losses)
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss
@@ -87,7 +88,7 @@ def test_the_smallest_compiles_and_runs_under_xla(name):
     recipe = recipes.get(name)
     task = recipe.task_row
     model = fitting.build(recipe, SPLITS[task.inputs], HERE)
-    model.compile("sgd", losses.LOSSES[task.loss](), jit_compile=True)
+    model.compile("sgd", losses.LOSSES[task.loss](recipe), jit_compile=True)
     images = tf.random.normal([recipe.batch_size, 32, 32, 3])
     history = model.fit(
         images, tf.zeros([recipe.batch_size]), recipe.batch_size, epochs=3, verbose=0

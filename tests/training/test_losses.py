@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.training import losses
 
 
@@ -16,14 +17,14 @@ def model():
 
 def test_weight_decay_is_over_kernels_alone_and_halved():
     network = model()
-    losses.add_weight_decay(network, 0.1)
+    losses.add_weight_decay(network, Recipe(weight_decay=0.1))
     kernel = network.layers[0].get_weights()[0]
     assert float(network.losses[0]) == pytest.approx(0.1 * (kernel**2).sum() / 2, rel=1e-5)
 
 
 def test_weight_decay_pulls_by_rate_times_decay():
     network = model()
-    losses.add_weight_decay(network, 0.1)
+    losses.add_weight_decay(network, Recipe(weight_decay=0.1))
     kernel = network.layers[0].get_weights()[0]
     x = np.zeros((2, 4), "f")
     network.fit(x, network(x, training=True), verbose=0)  # the data pull nowhere
@@ -34,7 +35,7 @@ def test_weight_decay_pulls_by_rate_times_decay():
 
 def test_without_weight_decay_the_loss_is_the_data_s():
     network = model()
-    losses.add_weight_decay(network, 0.0)
+    losses.add_weight_decay(network, Recipe())
     assert not network.losses
 
 
@@ -45,14 +46,34 @@ def test_cross_entropy_equals_scikit_learn_s():
     classes = np.arange(20) % 10
     chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     wanted = log_loss(classes, chances, labels=range(10))
-    assert float(losses.softmax_cross_entropy()(classes, logits)) == pytest.approx(wanted)
+    assert float(losses.SoftmaxCrossEntropy()(classes, logits)) == pytest.approx(wanted)
 
 
 def test_all_weights_decay_where_the_recipe_says_so():
     """As PyTorch's `weight_decay`: scales, shifts and biases are pulled too."""
     network = model()
-    losses.add_weight_decay(network, 0.1, decays="all")
+    losses.add_weight_decay(network, Recipe(weight_decay=0.1, decays="all"))
     weights = [weight.numpy() for weight in network.trainable_variables]
     assert len(weights) == 4
     wanted = sum((weight**2).sum() for weight in weights)
     assert float(network.losses[0]) == pytest.approx(0.1 * wanted / 2, rel=1e-5)
+
+
+def test_label_smoothing_is_pytorch_s():
+    """(1 - s) x cross-entropy + s x the mean over classes of -log p, by its documentation."""
+    logits = np.random.default_rng(0).normal(size=(20, 10))
+    classes = np.arange(20) % 10
+    logs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    wanted = -0.8 * logs[range(20), classes].mean() - 0.2 * logs.mean()
+    for labels in (classes, classes[:, None]):
+        loss = losses.SoftmaxCrossEntropy(0.2)(labels, logits)
+        assert float(loss) == pytest.approx(wanted)
+
+
+def test_shifts_decay_by_as_much_less_as_they_learn_faster():
+    network = model()
+    network.layers[1].beta.assign([1.0, 2.0, 3.0])
+    recipe = Recipe(weight_decay=0.1, decays="all", shift_rate=64)
+    losses.add_weight_decay(network, recipe)
+    others = sum((w.numpy() ** 2).sum() for w in network.trainable_variables) - 14
+    assert float(network.losses[0]) == pytest.approx(0.1 * (others + 14 / 64) / 2, rel=1e-5)

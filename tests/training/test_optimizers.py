@@ -53,3 +53,46 @@ def test_first_step_is_the_textbook_one(name):
     # sgd: v = 0.2, then 0.9 x 0.2 + 0.2; adam with a constant gradient steps by the rate
     wanted = 1 - 0.5 * 0.2 - 0.5 * 0.38 if name == "sgd" else 1 - 0.5 - 0.5
     assert float(weight[0]) == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("rate_in_velocity", [False, True])
+def test_momentum_where_the_rate_changes(nesterov, rate_in_velocity):
+    """PyTorch's documented rule, and Keras's, in plain Python."""
+    import tensorflow as tf
+
+    recipe = Recipe(
+        epochs=3,
+        learning_rate=0.5,
+        nesterov=nesterov,
+        rate_in_velocity=rate_in_velocity,
+        schedule="steps",
+        schedule_epochs=(1, 2),
+        schedule_factors=(1, 0.1, 0.01),
+    )
+    weight, optimizer = tf.Variable([1.0]), optimizers.build(recipe, 2)
+    wanted, velocity = 1.0, 0.0
+    for step, gradient in enumerate((0.2, -0.1, 0.4, 0.3, 0.2, -0.5)):
+        optimizer.apply_gradients([(tf.constant([gradient]), weight)])
+        rate = 0.5 * 0.1 ** (step // 2)
+        if rate_in_velocity:
+            velocity = 0.9 * velocity - rate * gradient
+            wanted += 0.9 * velocity - rate * gradient if nesterov else velocity
+        else:
+            velocity = 0.9 * velocity + gradient
+            wanted -= rate * (0.9 * velocity + gradient if nesterov else velocity)
+        assert float(weight[0]) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_shifts_and_the_whitening_s_bias_have_rates_of_their_own():
+    import tensorflow as tf
+
+    names = ("conv2d/kernel", "batch_normalization/beta", "whitening/bias", "dense/bias")
+    weights = [tf.Variable([0.0], name=name) for name in names]
+    recipe = Recipe(
+        epochs=9, learning_rate=1.0, momentum=0.0, shift_rate=64, whitening_bias_epochs=1.5
+    )
+    optimizer = optimizers.build(recipe, 2, weights)
+    for _ in range(5):
+        optimizer.apply_gradients([(tf.constant([-1.0]), weight) for weight in weights])
+    assert [float(weight[0]) for weight in weights] == [5, 320, 3, 5]

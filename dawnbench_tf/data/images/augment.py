@@ -6,17 +6,21 @@ Axes: b batch, h height, w width, c channels.
 import tensorflow as tf
 
 
-def crop_and_flip(images: tf.Tensor, offsets: tf.Tensor, flips: tf.Tensor, pad: int) -> tf.Tensor:
-    """Zero-pads, crops back to size at an offset of its own for each image, mirrors some.
+def crop_and_flip(
+    images: tf.Tensor, offsets: tf.Tensor, flips: tf.Tensor, pad: int, mode: str = "zeros"
+) -> tf.Tensor:
+    """Pads, crops back to size at an offset of its own for each image, mirrors some.
 
     Args:
       images: (b, h, w, c).
       offsets: int32 (b, 2), row and column in 0..2 * pad; (pad, pad) is the image as it was.
       flips: bool (b,), whether the crop is mirrored left to right.
-      pad: pixels of zeros on each side.
+      pad: pixels on each side.
+      mode: what these are: "zeros", or the image's "reflection" in its outermost pixels.
     """
     height, width = images.shape[1:3]
-    padded = tf.pad(images, [[0, 0], [pad, pad], [pad, pad], [0, 0]])
+    margins = [[0, 0], [pad, pad], [pad, pad], [0, 0]]
+    padded = tf.pad(images, margins, "REFLECT" if mode == "reflection" else "CONSTANT")
     rows = offsets[:, :1] + tf.range(height)  # (b, h)
     columns = (
         tf.where(flips[:, None], tf.range(width)[::-1], tf.range(width)) + offsets[:, 1:]
@@ -40,3 +44,22 @@ def standardize_by_channel(
       mean, deviation: of each channel, of pixels in 0..1.
     """
     return (tf.cast(images, tf.float32) / 255 - tf.constant(mean)) / tf.constant(deviation)
+
+
+def cut_out(images: tf.Tensor, places: tf.Tensor, side: int) -> tf.Tensor:
+    """A square of zeros, which is the mean of standardized images, in each.
+
+    (DeVries & Taylor 2017, arXiv 1708.04552; here all of the square lies in the image.)
+
+    Args:
+      images: (b, h, w, c).
+      places: float (b, 2) in 0..1, where the square is from top to bottom, from left to right.
+      side: of the square, in pixels.
+    """
+    kept = []
+    for size, place in zip(images.shape[1:3], tf.unstack(places, axis=1), strict=True):
+        first = tf.cast(place * (size - side + 1), tf.int32)  # (b,)
+        distance = tf.range(size) - first[:, None]  # (b, size)
+        kept.append((distance < 0) | (distance >= side))
+    inside = kept[0][:, :, None] | kept[1][:, None, :]  # (b, h, w)
+    return tf.where(inside[..., None], images, tf.zeros_like(images))

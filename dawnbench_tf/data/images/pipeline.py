@@ -5,6 +5,7 @@ alone, for the global batch, and only then shared out: the same examples make up
 under every strategy, after every restart. Axes: b batch, h height, w width, c channels.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.inputs import Example, Placement, own_replicas, without_autotune
 from dawnbench_tf.recipe import Recipe
 
-_ORDER, _CROP, _FLIP = range(3)  # purposes of random numbers
+_ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
 BLOCK = 500  # images that `OneByOne` prepares at a time
 
 
@@ -31,7 +32,10 @@ def steps_per_epoch(examples: int, batch_size: int) -> int:
 
 def steps(splits: Splits, recipe: Recipe) -> int:
     """Steps of an epoch of the recipe."""
-    return steps_per_epoch(len(splits.train.labels), recipe.batch_size)
+    examples = len(splits.train.labels)
+    if recipe.drop_remainder:
+        return examples // recipe.batch_size
+    return steps_per_epoch(examples, recipe.batch_size)
 
 
 def train(
@@ -40,7 +44,7 @@ def train(
     """Training batches from `first_epoch` on, shared out over replicas.
 
     An epoch's last batch is filled up with the first examples of its own order, so shapes are
-    static and no example is left out.
+    static and no example is left out; or, with `recipe.drop_remainder`, there is none.
 
     Returns:
       A distributed data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels
@@ -53,16 +57,20 @@ def train(
         labels = tf.constant(splits.train.labels)
 
     def of_worker(context):
-        def prepare(indices, offsets, flips):
+        def prepare(indices, offsets, flips, *places):
             images = splits.train.fetch(indices)
-            batch = augment.crop_and_flip(images, offsets, flips, recipe.pad)
-            return standardize(batch), tf.gather(labels, indices)
+            images = augment.crop_and_flip(images, offsets, flips, recipe.pad, recipe.pad_mode)
+            return standardize(images, *places), tf.gather(labels, indices)
 
         def plan(epoch):
-            return _plan(epoch, len(splits.train.labels), recipe, strategy, context)
+            drawn = _plan(epoch, len(splits.train.labels), recipe, steps(splits, recipe))
+            share = _share(strategy, context)
+            return tf.data.Dataset.from_tensor_slices(
+                tuple(share(x, steps(splits, recipe)) for x in drawn)
+            )
 
         return (
-            tf.data.Dataset.range(first_epoch, recipe.epochs)
+            tf.data.Dataset.range(first_epoch, math.ceil(recipe.epochs))
             .flat_map(plan)
             .batch(per_replica, drop_remainder=True)
             .map(prepare, num_parallel_calls=2, deterministic=True)  # more took cores from steps
@@ -73,14 +81,12 @@ def train(
     return strategy.distribute_datasets_from_function(of_worker)
 
 
-def _plan(epoch, examples, recipe, strategy, context):
-    """What each step of an epoch sees: indices, crop offsets, flips; this worker's share."""
-    steps = steps_per_epoch(examples, recipe.batch_size)
+def _plan(epoch, examples, recipe, steps):
+    """What an epoch's steps see, all replicas together: indices, offsets, flips; places of
+    what is cut out, if anything is."""
     count = steps * recipe.batch_size
-    seed = tf.stack([tf.constant(recipe.seed, tf.int64), epoch])
-    order_seed, crop_seed, flip_seed = (
-        tf.random.experimental.stateless_fold_in(seed, purpose)
-        for purpose in (_ORDER, _CROP, _FLIP)
+    order_seed, crop_seed, flip_seed, cutout_seed = (
+        _seed(recipe, epoch, purpose) for purpose in (_ORDER, _CROP, _FLIP, _CUTOUT)
     )
     order = tf.random.experimental.stateless_shuffle(tf.range(examples), order_seed)
     order = tf.gather(order, tf.range(count) % examples)  # (count,)
@@ -88,10 +94,17 @@ def _plan(epoch, examples, recipe, strategy, context):
         [count, 2], crop_seed, maxval=2 * recipe.pad + 1, dtype=tf.int32
     )  # (count, 2)
     flips = tf.random.stateless_uniform([count], flip_seed) < (0.5 if recipe.flip else 0.0)
-    share = _share(strategy, context)
-    return tf.data.Dataset.from_tensor_slices(
-        tuple(share(x, steps) for x in (order, offsets, flips))
-    )
+    if recipe.alternating_flip:  # drawn once for each image; then all turn in each epoch
+        first = tf.random.stateless_uniform([examples], _seed(recipe, 0, _FLIP)) < 0.5
+        flips = tf.gather(first, order) ^ (epoch % 2 == 1)
+    if not recipe.cutout:
+        return order, offsets, flips
+    return order, offsets, flips, tf.random.stateless_uniform([count, 2], cutout_seed)
+
+
+def _seed(recipe, epoch, purpose):
+    seed = tf.stack([tf.constant(recipe.seed, tf.int64), tf.cast(epoch, tf.int64)])
+    return tf.random.experimental.stateless_fold_in(seed, purpose)
 
 
 def _share(strategy, context):
@@ -181,16 +194,18 @@ def without_augmentation(
         return _standardizer(recipe, data_format)(images).numpy()
 
 
-def _standardizer(recipe: Recipe, data_format: str) -> Callable[[tf.Tensor], tf.Tensor]:
-    if recipe.standardize == "image":
-        standardize = augment.standardize_by_image
-    else:
+def _standardizer(recipe: Recipe, data_format: str) -> Callable[..., tf.Tensor]:
+    """From uint8 images, and in training where to cut out, to the network's input."""
 
-        def standardize(images):
-            return augment.standardize_by_channel(
+    def standardize(images, places=None):
+        if recipe.standardize == "image":
+            images = augment.standardize_by_image(images)
+        else:
+            images = augment.standardize_by_channel(
                 images, recipe.channel_mean, recipe.channel_deviation
             )
+        if places is not None:
+            images = augment.cut_out(images, places, recipe.cutout)
+        return images if data_format == "NHWC" else tf.transpose(images, [0, 3, 1, 2])
 
-    if data_format == "NHWC":
-        return standardize
-    return lambda images: tf.transpose(standardize(images), [0, 3, 1, 2])
+    return standardize

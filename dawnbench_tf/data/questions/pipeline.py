@@ -6,6 +6,7 @@ restart. A network gets four inputs, int32: token ids of contexts (batch, contex
 character ids (batch, context, 16), those of questions (batch, question), (batch, question, 16).
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -76,7 +77,7 @@ def train(
 
     def of_worker(context):
         def batches():
-            for epoch in range(first_epoch, recipe.epochs):
+            for epoch in range(first_epoch, math.ceil(recipe.epochs)):
                 for length, rows in _epoch(buckets, recipe, epoch):
                     for own in _share(rows, strategy, context):
                         inputs = _inputs(encoded, encoded.train, own, length, question_length)

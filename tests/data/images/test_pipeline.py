@@ -1,6 +1,7 @@
 """Every example in every epoch, the same for any sharing out; every test example once."""
 
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -86,6 +87,45 @@ def test_crops_and_flips_are_even():
     assert set(spots) == {(y, x) for y in (3, 4, 5) for x in (1, 2, 3, 4, 5, 6)}
     wanted = 20_000 / 18
     assert all(abs(count - wanted) < 5 * wanted**0.5 for count in spots.values())
+
+
+def orientations(recipe):
+    """Of each epoch's images, by label: whether they are mirrored."""
+    images = SPLITS.train.images()
+    plain = pipeline.without_augmentation(SPLITS.train, recipe, "NHWC", len(images))
+    steps = train(recipe=recipe)
+    for first in range(0, len(steps), len(steps) // recipe.epochs):
+        epoch = steps[first : first + len(steps) // recipe.epochs]
+        yield {
+            int(label): not np.array_equal(image, plain[label])
+            for images, labels in epoch
+            for image, label in zip(images, labels, strict=True)
+        }
+
+
+def test_alternating_flips_turn_every_image_in_every_epoch():
+    recipe = Recipe(batch_size=10, epochs=4, flip=True, alternating_flip=True, seed=3)
+    first, *later = orientations(recipe)
+    assert set(first) == set(range(50)) and 10 < sum(first.values()) < 40
+    for number, epoch in enumerate(later, 1):
+        assert epoch == {label: turned ^ (number % 2 == 1) for label, turned in first.items()}
+
+
+def test_what_fills_no_batch_can_be_left_out():
+    recipe = replace(RECIPE, drop_remainder=True)
+    assert pipeline.steps(SPLITS, recipe) == 4
+    labels = np.array([labels for _, labels in train(recipe=recipe)]).reshape(3, 48)
+    assert all(len(set(epoch)) == 48 for epoch in labels.tolist())
+
+
+def test_a_square_is_cut_out_of_each_image_anywhere_inside():
+    recipe = Recipe(batch_size=50, epochs=40, cutout=6)
+    images = np.concatenate([images for images, _ in train(recipe=recipe)])
+    empty = (images == 0).all(3)
+    assert set(empty.sum((1, 2)).tolist()) == {36}
+    corners = np.stack([empty.any(2).argmax(1), empty.any(1).argmax(1)], 1)
+    _, counts = np.unique(corners, axis=0, return_counts=True)
+    assert len(counts) == 9 and np.abs(counts - 2000 / 9).max() < 80
 
 
 @pytest.mark.parametrize("batch_size", [1, 5, 23, 24, 60])
