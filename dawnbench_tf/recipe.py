@@ -166,6 +166,8 @@ class Recipe:
 
     def __post_init__(self):
         check(self)
+        if self.epochs == int(self.epochs):  # a flag's 30.0 is the row's 30
+            object.__setattr__(self, "epochs", int(self.epochs))
         if self.task:
             _check_against_task(self, self.task_row)
         _check_schedule(self)
