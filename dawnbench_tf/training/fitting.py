@@ -2,10 +2,9 @@
 
 import json
 import math
-import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import tensorflow as tf
@@ -66,7 +65,6 @@ def tensorboard(folder: Path, profile_steps: tuple[int, ...]) -> tf.keras.callba
     )
 
 
-SECONDS_TO_HEAR = 3  # that a worker which refuses the others stays, so that they learn why
 _OF_LOST_WORKERS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
@@ -110,8 +108,9 @@ def check_agreement(
         return strategy.gather(of_replica, axis=0)  # (replicas, facts)
 
     epochs, recipes, steps, layouts = gathered().numpy().T
+    why = ""
     if epochs.min() != epochs.max():
-        raise Refusal(
+        why = (
             f"--output_dir: workers found checkpoints of epochs {sorted(set(epochs.tolist()))}; "
             "it should be one folder that all workers see"
         )
@@ -120,6 +119,9 @@ def check_agreement(
         (steps, "--steps_per_execution"),
         (layouts, "--data_format"),
     ):
-        if facts.min() != facts.max():
-            time.sleep(SECONDS_TO_HEAR)
-            raise Refusal(f"workers were given different {what}; give all of them the same flags")
+        if facts.min() != facts.max() and not why:
+            why = f"workers were given different {what}; give all of them the same flags"
+    if why:
+        with suppress(*_OF_LOST_WORKERS):
+            gathered()  # a worker comes here when it knows: none leaves before all do
+        raise Refusal(why)
