@@ -102,12 +102,11 @@ def check_agreement(
         int(run.data_format == "NCHW"),
     ]
 
-    @tf.function
     def gathered():
         of_replica = strategy.run(lambda: tf.constant([own], tf.int32))
         return strategy.gather(of_replica, axis=0)  # (replicas, facts)
 
-    epochs, recipes, steps, layouts = gathered().numpy().T
+    epochs, recipes, steps, layouts = tf.function(gathered)().numpy().T
     why = ""
     if epochs.min() != epochs.max():
         why = (
@@ -122,6 +121,8 @@ def check_agreement(
         if facts.min() != facts.max() and not why:
             why = f"workers were given different {what}; give all of them the same flags"
     if why:
+        # A worker comes here when it knows why, so none leaves before all do. A function of its
+        # own: another call of the first would meet those who still wait for that one's values.
         with suppress(*_OF_LOST_WORKERS):
-            gathered()  # a worker comes here when it knows: none leaves before all do
+            tf.function(gathered)()
         raise Refusal(why)
