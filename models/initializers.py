@@ -3,6 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from .factories import pytorch_uniform
+
 
 @tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 class PartialIdentity(tf.keras.initializers.Initializer):
@@ -18,7 +20,7 @@ class PartialIdentity(tf.keras.initializers.Initializer):
 
     def __init__(self, seed=None):
         self.seed = seed
-        self._others = tf.keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed)
+        self._others = pytorch_uniform(seed=seed)
 
     def __call__(self, shape, dtype=None, **kwargs):
         height, width, channels, filters = shape

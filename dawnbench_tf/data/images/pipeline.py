@@ -63,11 +63,10 @@ def train(
             return standardize(images, *places), tf.gather(labels, indices)
 
         def plan(epoch):
-            drawn = _plan(epoch, len(splits.train.labels), recipe, steps(splits, recipe))
+            count = steps(splits, recipe)
+            drawn = _plan(epoch, len(splits.train.labels), recipe, count)
             share = _share(strategy, context)
-            return tf.data.Dataset.from_tensor_slices(
-                tuple(share(x, steps(splits, recipe)) for x in drawn)
-            )
+            return tf.data.Dataset.from_tensor_slices(tuple(share(x, count) for x in drawn))
 
         return (
             tf.data.Dataset.range(first_epoch, math.ceil(recipe.epochs))
