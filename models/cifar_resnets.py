@@ -9,7 +9,7 @@ from functools import partial
 
 import tensorflow as tf
 
-from . import blocks, factories
+from . import activations, blocks, factories
 from .factories import Layers
 from .networks import Arguments, Family, classifier
 
@@ -62,7 +62,7 @@ def body(
         padding=padding,
         norm_epsilon=norm_epsilon,
         norm=partial(tf.keras.layers.BatchNormalization, scale=norm_scale),
-        act=partial(tf.keras.layers.LeakyReLU, leaky_slope) if leaky_slope else factories.relu,
+        act=partial(activations.LeakyReLU, leaky_slope) if leaky_slope else factories.relu,
     )
     net = blocks.Residual(
         unit,

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from .activations import GELU
+from .convolutions import Conv2D
 from .layers import PadChannels, StochasticDepth, Whitening
 
 LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 relu = partial(tf.keras.layers.Activation, "relu")
-gelu = partial(tf.keras.layers.Activation, "gelu")
+gelu = GELU
 he_normal = partial(tf.keras.initializers.VarianceScaling, 2.0, "fan_out", "untruncated_normal")
 pytorch_uniform = partial(tf.keras.initializers.VarianceScaling, 1 / 3, "fan_in", "uniform")
 
@@ -99,7 +101,7 @@ def layers(
 
 def _conv(filters, kernel_size, strides=1, *, padding, layout, initializer=he_normal, **kwargs):
     layer = partial(
-        tf.keras.layers.Conv2D,
+        Conv2D,
         filters,
         kernel_initializer=initializer(),
         **{"use_bias": False, **kwargs, **layout},

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from . import factories
+from . import activations, factories
 from . import layers as own_layers
 from .factories import Layers
 from .networks import Arguments, Family
@@ -35,7 +35,7 @@ def body(
     """
     ghost = partial(own_layers.GhostBatchNormalization, group=ghost_group, scale=False)
     changes: dict[str, Any] = (
-        {"norm": ghost, "act": partial(own_layers.CELU, 0.3)} if whitened else {}
+        {"norm": ghost, "act": partial(activations.CELU, 0.3)} if whitened else {}
     )
     make = layers(**changes)
     make = make._replace(conv=partial(make.conv, initializer=factories.pytorch_uniform))

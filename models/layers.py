@@ -224,18 +224,3 @@ class Whitening(tf.keras.layers.Layer):
     def get_config(self):
         names = ("patch", "epsilon", "axis", "negated", "use_bias", "examples")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
-
-@_register
-class CELU(tf.keras.layers.Layer):
-    """Continuously differentiable ELU: x, and alpha (exp(x / alpha) - 1) below 0 (Barron 2017)."""
-
-    def __init__(self, alpha=1.0, **kwargs):
-        super().__init__(**kwargs)
-        self.alpha = alpha
-
-    def call(self, inputs):
-        return tf.nn.elu(inputs / self.alpha) * self.alpha
-
-    def get_config(self):
-        return {**super().get_config(), "alpha": self.alpha}
