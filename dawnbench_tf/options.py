@@ -88,4 +88,4 @@ class RunOptions:
         check(self)
         first_last = self.profile_steps
         if first_last and (len(first_last) != 2 or first_last[0] > first_last[1]):
-            refuse("profile_steps", ",".join(map(str, first_last)), "should be FIRST,LAST")
+            refuse("profile_steps", first_last, "should be FIRST,LAST")

@@ -112,10 +112,18 @@ class Recipe:
     )
     average: float = setting(
         0.0,
-        "evaluate a moving average of the weights that keeps this share at each step; 0: the "
-        "weights as they are",
+        "evaluate a moving average of weights and BN statistics that keeps this share at each "
+        "step; 0: them as they are",
         low=0,
         high=0.99999,
+    )
+    average_every: int = setting(
+        1, "steps between updates of the average, which then keeps average to this power", low=1
+    )
+    lookahead: bool = setting(
+        False,
+        "at each update the weights become their average, whose share grows with the third power "
+        "of the part of training that is done",
     )
     precision: str = setting(
         "float32",
@@ -154,6 +162,13 @@ class Recipe:
     channel_deviation: tuple[float, ...] = setting(
         (), "standard deviation of each channel", low=0.001, high=1
     )
+    test_views: str = setting(
+        "image",
+        "test images are seen as they are; with their mirror; or with it and, each with its "
+        "mirror, moved by a pixel up and left, and down and right: mean logits, the image and its "
+        "mirror counting half",
+        choices=("image", "mirror", "mirror_and_shifts"),
+    )
     bucket_boundaries: tuple[int, ...] = setting(
         (),
         "questions come in batches with passages of like length, filled up to these numbers of "
@@ -174,9 +189,12 @@ class Recipe:
         if self.optimizer != "sgd" and (self.shift_rate != 1 or self.whitening_bias_epochs):
             refuse("optimizer", self.optimizer, "has no shift_rate and no whitening_bias_epochs")
         if self.alternating_flip and not self.flip:
-            refuse("alternating_flip", "true", "should have --flip as well")
+            refuse("alternating_flip", True, "should have --flip as well")
+        if not self.average and (self.lookahead or self.average_every != 1):
+            name = "lookahead" if self.lookahead else "average_every"
+            refuse(name, getattr(self, name), "should have --average as well")
         if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):
-            refuse("bucket_boundaries", ",".join(map(str, self.bucket_boundaries)), "should rise")
+            refuse("bucket_boundaries", self.bucket_boundaries, "should rise")
         if (
             self.standardize == "channel"
             and not len(self.channel_mean) == len(self.channel_deviation) == 3
@@ -226,7 +244,18 @@ class Recipe:
         return cls(**fields)
 
 
+_OF_INPUTS = {  # fields that mean nothing to the other kind
+    "images": ("pad", "flip", "cutout", "channel_mean", "channel_deviation", "test_views"),
+    "questions": ("bucket_boundaries",),
+}
+
+
 def _check_against_task(recipe, task):
+    for inputs, names in _OF_INPUTS.items():
+        for name in names if inputs != task.inputs else ():
+            value = getattr(recipe, name)
+            if value != Recipe.__dataclass_fields__[name].default:
+                refuse(name, value, f"is for {inputs}; {task.name} has {task.inputs}")
     for name in task.required:
         if not getattr(recipe, name):
             refuse(name, "", f"{task.name} needs it; --help says what it is")
@@ -247,7 +276,7 @@ def _check_against_task(recipe, task):
 def _check_schedule(recipe):
     epochs, factors = recipe.schedule_epochs, recipe.schedule_factors
     if list(epochs) != sorted(set(epochs)):
-        refuse("schedule_epochs", ",".join(map(str, epochs)), "should rise")
+        refuse("schedule_epochs", epochs, "should rise")
     fits, rule = {
         "constant": (not epochs and not factors, "takes neither schedule_epochs nor _factors"),
         "steps": (len(factors) == len(epochs) + 1, "takes one factor more than schedule_epochs"),
@@ -255,7 +284,7 @@ def _check_schedule(recipe):
         "cosine": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
     }[recipe.schedule]
     if factors and not any(factors):
-        refuse("schedule_factors", ",".join(map(str, factors)), "one of them should be over 0")
+        refuse("schedule_factors", factors, "one of them should be over 0")
     if not fits:
         counts = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
         refuse("schedule", recipe.schedule, f"{rule}; found {counts}")

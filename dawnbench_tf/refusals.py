@@ -9,6 +9,10 @@ class Refusal(ValueError):
 
 def refuse(name: str, value: object, right: str) -> NoReturn:
     """Raises the Refusal of one setting, in the form that names its flag: `--name=value: right`."""
+    if isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    elif isinstance(value, bool):
+        value = str(value).lower()
     raise Refusal(f"--{name}={one_line(value)}: {right}")
 
 

@@ -24,6 +24,14 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
     logging.set_verbosity(verbosity)  # TensorFlow's import has raised it to INFO
 
 
+def compile_unheard() -> None:
+    """Lets XLA compile something: the first time in a process it says so, whatever the level."""
+    import tensorflow as tf
+
+    with silent():
+        tf.function(lambda: tf.constant(0), jit_compile=True)()
+
+
 @contextmanager
 def silent() -> Iterator[None]:
     """Hides what code written in C++ says on stderr: TensorFlow logs some at any level."""

@@ -32,11 +32,20 @@ PUBLISHED = Path(__file__).parent / "fixtures/published"
             "--schedule=linear: takes a factor for each of schedule_epochs; found 1",
         ),
         ({"standardize": "channel"}, "--standardize=channel: takes three figures each"),
+        ({"lookahead": True}, "--lookahead=true: should have --average as well"),
+        ({"average_every": 5}, "--average_every=5: should have --average as well"),
+        ({"test_views": "two"}, "--test_views=two: should be one of image, mirror, mirror_and"),
+        ({"bucket_boundaries": (8,)}, "--bucket_boundaries=8: is for questions; digits has images"),
     ],
 )
 def test_what_is_out_of_range_is_refused_by_its_flag(change, line):
     with pytest.raises(Refusal, match="^" + line.replace("(", r"\(")):
         replace(recipes.get("digits/resnet8"), **change)
+
+
+def test_what_is_for_images_is_refused_for_questions():
+    with pytest.raises(Refusal, match="^--pad=2: is for images; qa_mini has questions"):
+        recipes.get("qa_mini/bidaf", pad=2)
 
 
 def test_an_unknown_recipe_is_answered_with_the_nearest():
@@ -97,6 +106,41 @@ PAGE = {  # dawn.py
     "channel_mean": (0.4914, 0.4822, 0.4465),
     "channel_deviation": (0.2471, 0.2435, 0.2616),
 }
+PAGE_10 = {  # new_dawn.py
+    **PAGE,
+    "epochs": 10,
+    "rate_in_velocity": True,  # torch_backend.py's nesterov_update
+    "shift_rate": 64,
+    "label_smoothing": 0.2,
+    "average": 0.99,
+    "average_every": 5,
+    "lookahead": False,
+    "cutout": 0,
+    "test_views": "mirror",
+}
+AIRBENCH94 = {  # legacy/airbench94.py
+    "epochs": 9.9,
+    "batch_size": 1024,
+    "drop_remainder": True,
+    "momentum": 0.85,
+    "nesterov": True,
+    "rate_in_velocity": False,  # torch.optim.SGD
+    "decays": "all",
+    "shift_rate": 64,
+    "whitening_bias_epochs": 3,
+    "label_smoothing": 0.2,
+    "average": 0.95,
+    "average_every": 5,
+    "lookahead": True,
+    "pad": 2,
+    "pad_mode": "reflection",
+    "flip": True,
+    "alternating_flip": True,
+    "cutout": 0,
+    "channel_mean": (0.4914, 0.4822, 0.4465),
+    "channel_deviation": (0.2470, 0.2435, 0.2616),
+    "test_views": "mirror_and_shifts",
+}
 STATED = {  # read off the seeds' code and READMEs, not off our rows
     "cifar10/resnet20_tf": TF,
     "cifar10/resnet56_tf": TF,
@@ -108,6 +152,9 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
     "cifar10/preact164": TORCH,
     "cifar10/preact164_basic": TORCH,
     "cifar10/resnet9_24ep": PAGE,
+    "cifar10/resnet9_10ep": PAGE_10,
+    "cifar10/airbench94": AIRBENCH94,
+    "cifar10/airbench96": {**AIRBENCH94, "epochs": 37, "pad": 4, "cutout": 12},
     "squad/bidaf_tf": {**BIDAF, "optimizer": "adam", "learning_rate": 0.001},
     "squad/bidaf_paper": {**BIDAF, "optimizer": "adadelta", "learning_rate": 0.5, "epochs": 12},
 }
@@ -116,6 +163,8 @@ RATES = {  # epoch (from 0) to learning rate
     "cifar10/resnet56_proj": {4: 0.01, 5: 0.1, 94: 0.1, 95: 0.01, 140: 0.001, 184: 0.001},
     "cifar10/preact164": {0: 0.01, 1: 0.1, 90: 0.1, 91: 0.01, 136: 0.001},
     "cifar10/resnet9_24ep": {0: 0, 1: 0.08, 5: 0.4, 24: 0},
+    "cifar10/resnet9_10ep": {0: 0, 1: 0.5, 2: 1, 5: 0.55, 8: 0.1, 10: 0.1},
+    "cifar10/airbench94": {0: 0.3, 9.9: 0.105},  # 11.5 / (1 + 1 / 0.15) of the mean loss: 1.5
 }
 
 
@@ -138,3 +187,30 @@ def test_the_rate_falls_when_the_source_s_did(name):
     factor = optimizers.factor(recipe, steps_per_epoch=391)
     for epoch, rate in RATES[name].items():
         assert recipe.learning_rate * float(factor(epoch * 391)) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "decay", "warmup", "last"),
+    [
+        ("cifar10/airbench94", 11.5, 0.0153, 0.23, 0.07),
+        ("cifar10/airbench96", 9, 0.012, 0.1, 0),
+    ],
+)
+def test_airbench_s_rates_are_its_source_s(name, rate, decay, warmup, last):
+    """What PyTorch's optimizer is given there, for the sum of the losses of 1,024 images."""
+    from dawnbench_tf.training import optimizers
+
+    recipe, steps = recipes.get(name), 48
+    kilostep_scale = 1024 * (1 + 1 / (1 - 0.85))
+    lr, wd = rate / kilostep_scale, decay * 1024 / kilostep_scale
+    assert recipe.learning_rate == pytest.approx(lr * 1024)
+    assert recipe.weight_decay == pytest.approx(wd / lr / 1024)
+    factor, total = optimizers.factor(recipe, steps), recipe.steps(steps)
+    for step in (0, 30, 150, 300, total - 1):
+        if step < warmup * total:
+            share = step / (warmup * total)
+            wanted = 0.2 * (1 - share) + share
+        else:
+            share = (step - warmup * total) / (total - warmup * total)
+            wanted = (1 - share) + last * share
+        assert float(factor(step)) == pytest.approx(wanted, abs=0.005)  # of whole steps there

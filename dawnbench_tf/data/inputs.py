@@ -60,6 +60,7 @@ class Inputs(NamedTuple):
     # The network.
     network: Callable[..., tf.keras.Model]  # (splits, recipe, placement, precision), untrained
     adapt: Callable[[tf.keras.Model, Splits, Recipe, Placement], None]  # to the training data
+    answering: Callable[[tf.keras.Model, Recipe, Placement], tf.keras.Model]  # as it is tested
 
 
 def own_replicas(strategy: tf.distribute.Strategy, context: tf.distribute.InputContext) -> slice:

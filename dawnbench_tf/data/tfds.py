@@ -20,7 +20,7 @@ def check_reachable(url: str) -> None:
     except urllib.error.HTTPError:
         pass  # it answers
     except OSError as error:
-        refuse("download", "true", f"{url} can't be reached ({one_line(error, 80)})")
+        refuse("download", True, f"{url} can't be reached ({one_line(error, 80)})")
 
 
 def read(

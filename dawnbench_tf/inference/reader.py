@@ -37,7 +37,7 @@ class Reader:
             raise Refusal(f"{folder}: is a run of {recipe.task}; should be one of squad or qa_mini")
         self._vocabulary = vocabulary.load(folder)
         self.model = inputs.network(recipe, self._vocabulary)
-        self.model.compile(optimizers.build(recipe, steps_per_epoch=1))
+        self.model.compile(optimizers.build(recipe, steps_per_epoch=1, model=self.model))
         checkpoints.load_weights(folder, recipe, self.model)
         # Eagerly, each LSTM would step through the text in Python.
         self._forward = tf.function(

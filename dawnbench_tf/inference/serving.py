@@ -56,8 +56,11 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
     def build(precision):
         return of_task.network(splits, recipe, here, precision)
 
+    def answering(model):
+        return of_task.answering(model, recipe, here)
+
     served = Served(
-        _with_weights(folder, recipe, build),
+        _with_weights(folder, recipe, build, answering),
         of_task.one_by_one(splits, recipe),
         of_task.one_by_one(of_task.of_training(splits, CALIBRATION), recipe),
         of_task.fixed_shape,
@@ -85,17 +88,17 @@ def _batches(examples, size, most) -> list[Example]:
     ]
 
 
-def _with_weights(folder, recipe, build) -> Callable[[str], tf.keras.Model]:
-    """`build`, with the run's weights: their moving averages, if it kept them."""
+def _with_weights(folder, recipe, build, answering) -> Callable[[str], tf.keras.Model]:
+    """`build`, with the run's weights, or their averages if it kept them, `answering`."""
     trained = build("float32")
-    trained.compile(optimizers.build(recipe, steps_per_epoch=1))
+    trained.compile(optimizers.build(recipe, steps_per_epoch=1, model=trained))
     checkpoints.load_weights(folder, recipe, trained)
     weights = [variable.numpy().copy() for variable in trained.weights]
 
     def with_weights(precision):
         model = build(precision)
         model.set_weights(weights)
-        return model
+        return answering(model)
 
     tf.keras.backend.clear_session()
     return with_weights

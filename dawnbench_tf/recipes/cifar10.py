@@ -137,6 +137,75 @@ RESNET9_24EP = Recipe(
     ),
 )
 
+# new_dawn.py: what is trained is averaged every 5 steps, after the first, the sixth and so on
+# there, after the fifth, the tenth here; biases are BN's shifts: 64 times the rate, a 64th of the
+# decay. BN's scales are frozen.
+RESNET9_10EP = replace(
+    RESNET9_24EP,
+    name="cifar10/resnet9_10ep",
+    model="resnet9_whitened",
+    epochs=10,
+    learning_rate=1.0,
+    rate_in_velocity=True,
+    schedule_epochs=(0, 2, 8),
+    schedule_factors=(0, 1, 0.1),
+    shift_rate=64,
+    label_smoothing=0.2,
+    average=0.99,
+    average_every=5,
+    cutout=0,
+    test_views="mirror",
+    evidence=(),
+)
+
+# cifar10-airbench's legacy/airbench94.py and 96. Their rates, 11.5 and 9 per 1,024 examples, are
+# what all steps of one gradient come to, Nesterov's 1 + 1 / (1 - momentum) of them; their decays,
+# 0.0153 and 0.012, are rate times decay. Both of the sum of losses, here of the mean.
+_STEPS_OF_A_GRADIENT = 1 + 1 / (1 - 0.85)
+AIRBENCH94 = Recipe(
+    name="cifar10/airbench94",
+    task="cifar10",
+    model="airbench94",
+    epochs=9.9,
+    batch_size=1024,
+    drop_remainder=True,
+    learning_rate=11.5 / _STEPS_OF_A_GRADIENT,
+    momentum=0.85,
+    nesterov=True,
+    schedule="linear",
+    schedule_epochs=(0, 0.23 * 9.9, 9.9),
+    schedule_factors=(0.2, 1, 0.07),
+    weight_decay=0.0153 / 11.5,
+    decays="all",
+    shift_rate=64,
+    whitening_bias_epochs=3,
+    label_smoothing=0.2,
+    average=0.95,
+    average_every=5,
+    lookahead=True,
+    pad=2,
+    pad_mode="reflection",
+    flip=True,
+    alternating_flip=True,
+    standardize="channel",
+    channel_mean=(0.4914, 0.4822, 0.4465),
+    channel_deviation=(0.2470, 0.2435, 0.2616),
+    test_views="mirror_and_shifts",
+    precision="mixed_bfloat16",
+)
+AIRBENCH96 = replace(
+    AIRBENCH94,
+    name="cifar10/airbench96",
+    model="airbench96",
+    epochs=37,
+    learning_rate=9 / _STEPS_OF_A_GRADIENT,
+    schedule_epochs=(0, 0.1 * 37, 37),
+    schedule_factors=(0.2, 1, 0),
+    weight_decay=0.012 / 9,
+    pad=4,
+    cutout=12,
+)
+
 RECIPES = (
     RESNET20_TF,
     RESNET56_TF,
@@ -148,4 +217,7 @@ RECIPES = (
     PREACT164,
     PREACT164_BASIC,
     RESNET9_24EP,
+    RESNET9_10EP,
+    AIRBENCH94,
+    AIRBENCH96,
 )

@@ -23,7 +23,7 @@ from dawnbench_tf.clock import Clock
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.runs import Run
-from dawnbench_tf.training import optimizers
+from dawnbench_tf.training import averages
 from dawnbench_tf.tta import TimeToAccuracy
 
 
@@ -115,11 +115,9 @@ def load_weights(path: Path, recipe: Recipe, model: tf.keras.Model) -> None:
         raise Refusal(f"{path}: holds no checkpoint; train with --output_dir={path} first")
     newest = checkpoints[-1][1]
     _state(newest, recipe.task_row.metric)  # whole, or refused: an older one is another model
-    optimizer = optimizers.inner(model)
-    optimizer.build(model.trainable_variables)
+    averages.inner(model).build(model.trainable_variables)
     _read(tf.train.Checkpoint(model=model, optimizer=model.optimizer), newest)
-    if optimizer.use_ema:
-        optimizer.finalize_variable_values(model.trainable_variables)
+    averages.finish(model)
 
 
 def _read(saved, path):
@@ -145,7 +143,7 @@ class Saver(tf.keras.callbacks.Callback):
         super().__init__()
         self.folder, self.timer = folder, timer
         self._saved = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
-        self._optimizer, self._variables = optimizers.inner(model), model.trainable_variables
+        self._optimizer, self._variables = averages.inner(model), model.trainable_variables
 
     def restore(self, newest: Checkpoint | None) -> int:
         """Restores weights and rows of a checkpoint; returns the epochs done (0: none)."""

@@ -9,7 +9,7 @@ from dawnbench_tf.data import inputs
 from dawnbench_tf.data.inputs import Placement, Splits
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.scores import SCORES
-from dawnbench_tf.training import optimizers
+from dawnbench_tf.training import averages
 
 BATCH = 500  # examples at a time, all replicas together; rounded up to a multiple of them
 
@@ -17,7 +17,8 @@ BATCH = 500  # examples at a time, all replicas together; rounded up to a multip
 class Evaluator:
     """Call it for `{column: score}` over the whole test set; `outputs` are what was scored.
 
-    With a moving average of the weights (`recipe.average`), that is what is evaluated.
+    With moving averages (`recipe.average`) these are evaluated, with test-time views
+    (`recipe.test_views`) the mean over them.
 
     Args:
       recipe: of the model.
@@ -35,16 +36,18 @@ class Evaluator:
         self._batches = self._inputs.test(splits, recipe, placement, self._batch_size)
         self._model, self._splits, self._placement = model, splits, placement
         self.outputs: Any = None
+        with strategy.scope():
+            answering = self._inputs.answering(model, recipe, placement)
 
         @tf.function(reduce_retracing=True)
         def forward(batch):
-            outputs = strategy.run(lambda batch: model(batch, training=False), args=(batch,))
+            outputs = strategy.run(lambda batch: answering(batch, training=False), args=(batch,))
             return strategy.gather(outputs, axis=0)
 
         self._forward = forward
 
     def __call__(self) -> dict[str, float]:
-        with optimizers.averaged(self._model, self._placement.strategy):
+        with averages.averaged(self._model, self._placement.strategy):
             outputs = [self._forward(batch).numpy() for batch in self._batches]
         collect = self._inputs.collect
         self.outputs = collect(outputs, self._splits, self._placement, self._batch_size)

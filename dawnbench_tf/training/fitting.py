@@ -9,13 +9,13 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from dawnbench_tf import files
+from dawnbench_tf import files, tensorflow_env
 from dawnbench_tf.data import inputs
 from dawnbench_tf.data.inputs import Placement, Splits
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.training import losses, optimizers
+from dawnbench_tf.training import averages, losses, optimizers
 
 
 def build(
@@ -29,6 +29,7 @@ def build(
       placement: where it is trained.
       steps_per_execution: steps in one call into TensorFlow; at most an epoch's.
     """
+    tensorflow_env.compile_unheard()
     tf.keras.utils.set_random_seed(recipe.seed)
     task = recipe.task_row
     kind = inputs.of(task)
@@ -38,13 +39,13 @@ def build(
         kind.adapt(model, splits, recipe, placement)
         losses.add_weight_decay(model, recipe)
         model.compile(
-            optimizers.build(recipe, steps, model.trainable_variables),
+            optimizers.build(recipe, steps, model),
             losses.LOSSES[task.loss](recipe),
             steps_per_execution=_steps_at_once(recipe, steps, steps_per_execution),
             jit_compile=False,
         )
         # Now, so that moving averages start from the weights before the first step.
-        optimizers.inner(model).build(model.trainable_variables)
+        averages.inner(model).build(model.trainable_variables)
     # Else tf-keras logs the sum of all workers' mean losses.
     model.distribute_reduction_method = "first"
     return model

@@ -1,13 +1,13 @@
 """How the loss is minimised: schedules as pure functions of the step, and the optimizers."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.training import losses
+from dawnbench_tf.training import averages, losses
+from dawnbench_tf.training.averages import Averages
 
 
 def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
@@ -97,7 +97,7 @@ def _rates(recipe, steps_per_epoch, weights) -> Rates:
     return rates
 
 
-class SGD(tf.keras.optimizers.SGD):
+class SGD(Averages, tf.keras.optimizers.SGD):
     """SGD with momentum in either of its two forms, in one fused kernel for each weight.
 
     Args:
@@ -127,65 +127,43 @@ class SGD(tf.keras.optimizers.SGD):
         )
 
 
+class Adam(Averages, tf.keras.optimizers.Adam):
+    """Keras's, with our averages."""
+
+
+class Adadelta(Averages, tf.keras.optimizers.Adadelta):
+    """Keras's, with our averages."""
+
+
 def build(
-    recipe: Recipe, steps_per_epoch: int, weights: Sequence[tf.Variable] = ()
+    recipe: Recipe, steps_per_epoch: int, model: tf.keras.Model | None = None
 ) -> tf.keras.optimizers.Optimizer:
     """The recipe's optimizer, with float16's loss scaling where that is the precision.
 
     Args:
       recipe: which optimizer, and how.
       steps_per_epoch: what the schedule's epochs are of.
-      weights: those that will be trained, for rates of their own.
+      model: that will be trained; needed where single weights have rates of their own, or averages
+        are kept.
     """
     rate = recipe.learning_rate
     if recipe.scale_learning_rate_from:
         rate *= recipe.batch_size / recipe.scale_learning_rate_from
     schedule = Schedule(rate, factor(recipe, steps_per_epoch))
-    average = {"use_ema": bool(recipe.average), "ema_momentum": recipe.average or 0.99}
+    averaging = averages.of(recipe, recipe.steps(steps_per_epoch), model)
     if recipe.optimizer == "sgd":
         optimizer = SGD(
             schedule,
             momentum=recipe.momentum,
             nesterov=recipe.nesterov,
             rate_in_velocity=recipe.rate_in_velocity,
-            rates=_rates(recipe, steps_per_epoch, weights),
-            **average,
+            rates=_rates(recipe, steps_per_epoch, model.trainable_variables if model else []),
+            averaging=averaging,
         )
     elif recipe.optimizer == "adadelta":  # rho is Zeiler's (2012), and TensorFlow 1's
-        optimizer = tf.keras.optimizers.Adadelta(
-            schedule, rho=0.95, epsilon=recipe.epsilon, **average
-        )
+        optimizer = Adadelta(schedule, rho=0.95, epsilon=recipe.epsilon, averaging=averaging)
     else:
-        optimizer = tf.keras.optimizers.Adam(schedule, epsilon=recipe.epsilon, **average)
+        optimizer = Adam(schedule, epsilon=recipe.epsilon, averaging=averaging)
     if recipe.precision == "mixed_float16":
         return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
     return optimizer
-
-
-def inner(model: tf.keras.Model) -> tf.keras.optimizers.Optimizer:
-    """A compiled model's optimizer itself, without the loss scaling around it."""
-    return getattr(model.optimizer, "inner_optimizer", model.optimizer)
-
-
-@contextmanager
-def averaged(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Inside, a compiled model has its weights' moving averages, if its optimizer keeps them."""
-    optimizer = inner(model)
-    if not getattr(optimizer, "use_ema", False):
-        yield
-        return
-    _swap(model, optimizer, strategy)
-    try:
-        yield
-    finally:
-        _swap(model, optimizer, strategy)
-
-
-def _swap(model, optimizer, strategy):
-    """Exchanges weights and their moving averages, on all replicas alike."""
-    averages = optimizer._model_variables_moving_average  # tf-keras has no public name for them
-    with strategy.scope():
-        for pair in zip(model.trainable_variables, averages, strict=True):
-            weight, average = (tf.identity(variable) for variable in pair)
-            pair[0].assign(average)
-            pair[1].assign(weight)

@@ -45,9 +45,8 @@ def build(run: RunOptions) -> tf.distribute.Strategy:
 def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> None:
     """Holds a recipe to what can be trained on the strategy's devices. Raises Refusal."""
     if run.strategy == "tpu" and len(recipe.bucket_boundaries) > 1:
-        written = ",".join(map(str, recipe.bucket_boundaries))
-        last = recipe.bucket_boundaries[-1]
-        refuse("bucket_boundaries", written, f"a TPU takes one length; {last} alone would run")
+        why = f"a TPU takes one length; {recipe.bucket_boundaries[-1]} alone would run"
+        refuse("bucket_boundaries", recipe.bucket_boundaries, why)
     replicas = strategy.num_replicas_in_sync
     if recipe.batch_size % replicas:
         near = max(recipe.batch_size // replicas, 1) * replicas

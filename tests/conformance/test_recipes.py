@@ -55,7 +55,7 @@ def test_the_train_step_compiles_with_xla_at_static_shapes(name):
     task = recipe.task_row
     model = fitting.build(recipe, SPLITS[task.inputs], HERE)
     steps = -(-task.train_examples // recipe.batch_size)
-    optimizer = optimizers.build(recipe, steps, model.trainable_variables)
+    optimizer = optimizers.build(recipe, steps, model)
     optimizer.build(model.trainable_variables)
 
     @tf.function(jit_compile=True)

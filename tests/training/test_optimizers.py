@@ -1,5 +1,7 @@
 """Schedules word for word, first steps by hand."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from dawnbench_tf import recipes
@@ -92,7 +94,9 @@ def test_shifts_and_the_whitening_s_bias_have_rates_of_their_own():
     recipe = Recipe(
         epochs=9, learning_rate=1.0, momentum=0.0, shift_rate=64, whitening_bias_epochs=1.5
     )
-    optimizer = optimizers.build(recipe, 2, weights)
+    optimizer = optimizers.build(
+        recipe, 2, SimpleNamespace(trainable_variables=weights, non_trainable_variables=[])
+    )
     for _ in range(5):
         optimizer.apply_gradients([(tf.constant([-1.0]), weight) for weight in weights])
     assert [float(weight[0]) for weight in weights] == [5, 320, 3, 5]

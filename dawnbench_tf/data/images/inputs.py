@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.data.images import pipeline, synthetic
+from dawnbench_tf.data.images import pipeline, synthetic, views
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.inputs import Inputs, Placement
 from dawnbench_tf.models import layers
@@ -69,7 +69,7 @@ def _synchronizes(recipe, strategy):
     if several and models.get(recipe.model).args.get("final_survival", 1) < 1:
         refuse(
             "synchronized_batch_norm",
-            "true",
+            True,
             f"{recipe.model} skips blocks, and BN can't speak across replicas inside one that may "
             "be skipped; add --nosynchronized_batch_norm for statistics of each replica's own",
         )
@@ -84,6 +84,10 @@ def _adapt(model: tf.keras.Model, splits: Splits, recipe: Recipe, placement: Pla
                 splits.train, recipe, placement.data_format, layer.examples
             )
             layer.adapt(images)
+
+
+def _answering(model: tf.keras.Model, recipe: Recipe, placement: Placement) -> tf.keras.Model:
+    return views.seen(model, recipe.test_views, placement.data_format)
 
 
 INPUTS = Inputs(
@@ -106,4 +110,5 @@ INPUTS = Inputs(
     trial_size=200,
     network=_network,
     adapt=_adapt,
+    answering=_answering,
 )

@@ -44,10 +44,9 @@ def _buckets(encoded, recipe):
         for low, high in zip(edges, edges[1:], strict=False)
     ]
     if not sum(map(len, buckets)):
-        written = ",".join(map(str, recipe.bucket_boundaries))
         refuse(
             "bucket_boundaries",
-            written,
+            recipe.bucket_boundaries,
             f"no passage fits; they have {lengths.min()} to {lengths.max()} words",
         )
     return buckets

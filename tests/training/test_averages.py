@@ -1,0 +1,88 @@
+"""Averages of weights and statistics against the rule, followed in plain Python."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.training import averages, optimizers
+
+STEPS = 10
+GRADIENTS = (0.2, -0.1, 0.4, 0.3, 0.2, -0.5, 0.1, 0.6, -0.2, 0.3)
+STATISTICS = tuple(range(STEPS))
+
+
+def tiny(recipe):
+    """A model of one weight and one statistic, its optimizer built."""
+    inputs = tf.keras.Input([1])
+    norm = tf.keras.layers.BatchNormalization(center=False, scale=False)
+    model = tf.keras.Model(inputs, norm(tf.keras.layers.Dense(1, use_bias=False)(inputs)))
+    model.compile(optimizers.build(recipe, STEPS, model))
+    averages.inner(model).build(model.trainable_variables)
+    return model
+
+
+def rule(recipe, weight, statistic):
+    """(weight, its average, the statistic's) after each step, by the sources' code."""
+    average, of_statistic, velocity = weight, statistic, 0.0
+    for step, (gradient, moved) in enumerate(zip(GRADIENTS, STATISTICS, strict=True), 1):
+        statistic = moved
+        velocity = 0.9 * velocity + gradient
+        weight -= 0.5 * velocity
+        if step % recipe.average_every == 0:
+            kept = recipe.average**recipe.average_every
+            if recipe.lookahead:
+                kept *= (step / STEPS) ** 3
+            average += (weight - average) * (1 - kept)  # torch.lerp
+            of_statistic += (statistic - of_statistic) * (1 - kept)
+            if recipe.lookahead:
+                weight, statistic = average, of_statistic
+        yield weight, average, of_statistic
+
+
+@pytest.mark.parametrize("lookahead", [False, True])
+@pytest.mark.parametrize("every", [1, 3, 5])
+def test_averages_follow_their_rule(every, lookahead):
+    recipe = Recipe(
+        learning_rate=0.5, momentum=0.9, average=0.8, average_every=every, lookahead=lookahead
+    )
+    model = tiny(recipe)
+    (weight,), mean = model.trainable_variables, model.non_trainable_variables[0]
+    wanted = rule(recipe, float(weight[0, 0]), float(mean[0]))
+
+    @tf.function
+    def step(gradient, moved):
+        mean.assign([moved])
+        model.optimizer.apply_gradients([([[gradient]], weight)])
+
+    for gradient, moved, (after, average, of_mean) in zip(
+        GRADIENTS, STATISTICS, wanted, strict=True
+    ):
+        step(tf.constant(gradient), tf.constant(float(moved)))
+        assert float(weight[0, 0]) == pytest.approx(after, rel=1e-5)
+        with averages.averaged(model, tf.distribute.get_strategy()):
+            assert float(weight[0, 0]) == pytest.approx(average, rel=1e-5)
+            assert float(mean[0]) == pytest.approx(of_mean, rel=1e-5)
+        assert float(weight[0, 0]) == pytest.approx(after, rel=1e-5)
+    averages.finish(model)
+    assert float(weight[0, 0]) == pytest.approx(average, rel=1e-5)
+    assert float(mean[0]) == pytest.approx(of_mean, rel=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adadelta"])
+def test_they_follow_every_optimizer_s_steps(optimizer):
+    model = tiny(Recipe(optimizer=optimizer, average=0.5))
+    (weight,) = model.trainable_variables
+    before = weight.numpy()
+    model.optimizer.apply_gradients([(tf.ones([1, 1]), weight)])
+    with averages.averaged(model, tf.distribute.get_strategy()):
+        average = weight.numpy()
+    assert weight.numpy() != before
+    np.testing.assert_allclose(average, (before + weight.numpy()) / 2, rtol=1e-6)
+
+
+def test_without_them_nothing_changes():
+    model = tiny(Recipe())
+    with averages.averaged(model, tf.distribute.get_strategy()):
+        averages.finish(model)
+    assert len(model.optimizer.variables) == 2  # the step, a velocity
