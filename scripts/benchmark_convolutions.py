@@ -1,0 +1,128 @@
+"""How much of a training step is convolutions at their best: the machine's own limit over ours.
+
+    .venv/bin/python scripts/benchmark_convolutions.py [NETWORK [BATCH [PRECISION [ROUNDS]]]]
+
+The limit is a bare loop over the network's convolutions, forward and both gradients, each alone on
+the machine and in its fastest form; our step is the network's whole: loss, gradients, update. Both
+are timed in turn, in one process; medians over rounds.
+"""
+
+import statistics
+import sys
+import time
+
+from absl import logging
+
+from dawnbench_tf import tensorflow_env
+
+
+def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds="5"):
+    """Prints each convolution's fastest forms, then limit, step and share."""
+    with tensorflow_env.importing(logging.ERROR):  # hundreds of functions are traced
+        import tensorflow as tf
+
+        from dawnbench_tf import models
+
+    batch, rounds = int(batch), int(rounds)
+    model = models.build(network, dtype=precision)
+    step = _step(model, batch)
+    work = [
+        calls
+        for layer in model.layers
+        if isinstance(layer, tf.keras.layers.Conv2D)
+        for calls in _convolution(layer, batch)
+    ]
+    seconds, steps = [[] for _ in work], []
+    for _ in range(rounds + 1):  # the first one compiles
+        steps.append(_seconds(step))
+        for times, (_, forms) in zip(seconds, work, strict=True):
+            times.append([_seconds(call) for call in forms.values()])
+    limit = 0.0
+    for times, (what, forms) in zip(seconds, work, strict=True):
+        medians = [statistics.median(column) for column in zip(*times[1:], strict=True)]
+        limit += min(medians)
+        shown = ", ".join(f"{name} {t * 1e3:.1f}" for name, t in zip(forms, medians, strict=True))
+        print(f"{what:44} {shown} ms")
+    ours = statistics.median(steps[1:])
+    print(
+        f"{network}, batch {batch}, {precision}: convolutions {limit:.3f} s, step {ours:.3f} s, "
+        f"share {limit / ours:.2f}"
+    )
+
+
+def _seconds(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _step(model, batch):
+    import numpy as np
+    import tensorflow as tf
+
+    from dawnbench_tf.recipe import Recipe
+    from dawnbench_tf.training import optimizers
+
+    for layer in model.layers:
+        if hasattr(layer, "adapt"):
+            layer.adapt(np.random.default_rng(0).normal(size=(100, *model.input_shape[1:])))
+    model.compile(
+        optimizers.build(Recipe(learning_rate=0.001), 1, model),
+        tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,
+    )
+    images, labels = tf.random.normal([batch, *model.input_shape[1:]]), tf.zeros([batch], tf.int32)
+    data = tf.data.Dataset.from_tensors((images, labels)).repeat()
+    train, batches = model.make_train_function(), iter(data)
+    return lambda: train(batches)["loss"].numpy()
+
+
+def _convolution(layer, batch):
+    """What a convolution does in a step: (name, {form: call}) for each of the three."""
+    import tensorflow as tf
+
+    dtype, strides = layer.compute_dtype, list(layer.strides)
+    x = tf.cast(tf.random.normal([batch, *layer.input_shape[1:]]), dtype)
+    kernel = tf.cast(layer.kernel, dtype)
+    upstream = tf.cast(tf.random.normal([batch, *layer.output_shape[1:]]), dtype)
+    padding = layer.padding.upper()
+
+    def forward():
+        return tf.nn.conv2d(x, kernel, strides, padding)
+
+    def of_input():
+        return tf.nn.conv2d_transpose(upstream, kernel, x.shape, strides, padding)
+
+    def of_input_forward():
+        turned = tf.transpose(kernel[::-1, ::-1], [0, 1, 3, 2])
+        return tf.nn.conv2d(upstream, turned, 1, "SAME")
+
+    def of_kernel():
+        sizes = {"filter_sizes": kernel.shape, "strides": [1, *strides, 1], "padding": padding}
+        return tf.raw_ops.Conv2DBackpropFilter(input=x, out_backprop=upstream, **sizes)
+
+    def of_kernel_products():
+        from dawnbench_tf.models import convolutions
+
+        return convolutions._of_kernel(x, upstream)
+
+    forms = {"forward": {"TensorFlow": forward}}
+    forms["input's gradient"] = {"TensorFlow": of_input}
+    forms["kernel's gradient"] = {"TensorFlow": of_kernel}
+    if kernel.shape[:2] == [3, 3] and strides == [1, 1] and padding == "SAME":
+        forms["input's gradient"]["as a convolution"] = of_input_forward
+        forms["kernel's gradient"]["as products"] = of_kernel_products
+    shape = "x".join(map(str, (*layer.input_shape[1:], kernel.shape[-1])))
+    for name, calls in forms.items():
+        yield (
+            f"{shape}, {name}",
+            {form: _called(tf.function(call)) for form, call in calls.items()},
+        )
+
+
+def _called(function):
+    return lambda: function()[(0,) * 4].numpy()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
