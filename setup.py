@@ -7,7 +7,26 @@ from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
 
-RUNTIMES = ["onnx>=1.18,<2", "onnxruntime>=1.20,<2", "openvino>=2025,<2027", "tf2onnx>=1.17,<2"]
+# What commands and recipes need, and models, callback and rules do not.
+HARNESS = [
+    "ai-edge-litert>=2,<3",
+    "importlib-resources>=6",  # tensorflow-datasets uses it and does not say so
+    "jinja2>=3.1.6,<4",
+    "markupsafe>=3,<4",
+    "matplotlib>=3.9,<4",
+    "scikit-learn>=1.5,<2",
+    "scipy>=1.14,<2",
+    "tensorflow-datasets>=4.9.9,<5",
+    "tf-keras>=2.20,<2.21",
+    "tf-models-official>=2.20,<2.21",
+]
+RUNTIMES = [
+    *HARNESS,
+    "onnx>=1.18,<2",
+    "onnxruntime>=1.20,<2",
+    "openvino>=2025,<2027",
+    "tf2onnx>=1.17,<2",
+]
 
 setup(
     name="dawnbench_tf",
@@ -26,22 +45,13 @@ setup(
     packages=find_packages(include=["dawnbench_tf", "dawnbench_tf.*"]),  # models/ by its symlink
     install_requires=[
         "absl-py>=1.4,<3",
-        "ai-edge-litert>=2,<3",
         "h5py>=3.11,<4",
-        "importlib-resources>=6",  # tensorflow-datasets uses it and does not say so
-        "jinja2>=3.1.6,<4",
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
-        "markupsafe>=3,<4",
-        "matplotlib>=3.9,<4",
         "numpy>=1.26,<3",
-        "scikit-learn>=1.5,<2",
-        "scipy>=1.14,<2",
         "tensorflow>=2.20,<2.21",
-        "tensorflow-datasets>=4.9.9,<5",
-        "tf-keras>=2.20,<2.21",
-        "tf-models-official>=2.20,<2.21",
     ],
     extras_require={
+        "harness": HARNESS,
         "runtimes": RUNTIMES,
         "gpu": ["tensorflow[and-cuda]>=2.20,<2.21"],
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],

@@ -39,7 +39,18 @@ def run(
     define(options)
     for item in _settings(replaces) if replaces else ():
         _define_flag(item, None, f"{item.metadata['help']} (replaces the recipe's)")
-    app.run(lambda argv: main(argv[1:]), flags_parser=partial(parse, files=files))
+    app.run(partial(_with_packages, main), flags_parser=partial(parse, files=files))
+
+
+def _with_packages(main, argv):
+    """Runs `main` where all is installed that it imports; the library alone installs less."""
+    try:
+        return main(argv[1:])
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package == "dawnbench_tf":
+            raise
+    exit_with(f'{package} is not installed; pip install "dawnbench_tf[harness]" has all it takes')
 
 
 def define(cls: type[Any]) -> None:

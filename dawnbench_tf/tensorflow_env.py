@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from absl import logging
 
@@ -17,19 +18,16 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
 
     Args:
       verbosity: absl's, for what is logged from then on.
+
+    Raises:
+      ModuleNotFoundError: tf-keras is not installed.
     """
+    if find_spec("tf_keras") is None:
+        raise ModuleNotFoundError("no tf-keras", name="tf_keras")
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     yield
     logging.set_verbosity(verbosity)  # TensorFlow's import has raised it to INFO
-
-
-def compile_unheard() -> None:
-    """Lets XLA compile something: the first time in a process it says so, whatever the level."""
-    import tensorflow as tf
-
-    with silent():
-        tf.function(lambda: tf.constant(0), jit_compile=True)()
 
 
 @contextmanager

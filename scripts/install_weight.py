@@ -8,6 +8,7 @@ For each direct requirement: MB of its own, and MB that would go if it alone wer
 import re
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 
+HARNESS = 'extra == "harness"'
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -34,8 +35,8 @@ def _key(name: str) -> str:
 
 
 def _requirements(dist: Distribution) -> set[str]:
-    """What a distribution requires without extras, as far as it is installed."""
-    lines = [line for line in dist.requires or () if "extra ==" not in line]
+    """What a distribution requires, ours with its harness, as far as it is installed."""
+    lines = [line for line in dist.requires or () if "extra ==" not in line or HARNESS in line]
     names = {_key(NAME.match(line)[0]) for line in lines}
     return {name for name in names if _installed(name)}
 

@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/venv.sh
-make_venv ""
+make_venv "[harness]"
 exec .venv/bin/python -m dawnbench_tf.train "$@"

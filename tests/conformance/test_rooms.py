@@ -1,6 +1,7 @@
 """Folders are the layers: who imports whom is what each folder's docstring says, and no more."""
 
 import ast
+import os
 import re
 import runpy
 import subprocess
@@ -166,3 +167,61 @@ assert all(name.startswith("dawnbench_tf.models") for name in ours)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr[-2000:]
+
+
+BASE, HARNESS = (
+    {name.lower() for name in re.findall(r'"([A-Za-z0-9-]+)>=', text)}
+    for text in (
+        SETUP.partition("install_requires")[2].partition("]")[0],
+        SETUP.partition("HARNESS = [")[2].partition("]")[0],
+    )
+)
+IMPORTED = {distribution: name for name, distribution in DISTRIBUTIONS.items()}
+WITHOUT_HARNESS = f"""
+import sys
+from importlib.machinery import PathFinder
+
+class Others(PathFinder):
+    absent = {sorted(IMPORTED.get(name, name.replace("-", "_")) for name in HARNESS)}
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in cls.absent else super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Others
+"""
+
+
+def without_harness(program, *arguments):
+    """Runs a program where only what `pip install .` brings can be imported."""
+    command = [sys.executable, "-c", WITHOUT_HARNESS + program, *arguments]
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "0"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+
+
+def test_models_callback_and_rules_work_without_the_harness():
+    assert {"tensorflow", "keras", "numpy", "h5py"} <= BASE and not BASE & HARNESS
+    ended = without_harness("""
+import numpy as np, tensorflow as tf
+from dawnbench_tf import models
+from dawnbench_tf.tta import TimeToAccuracy
+model = models.build("resnet8_v1_pad", input_shape=(8, 8, 3))
+model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+x, y = np.zeros((8, 8, 8, 3)), np.zeros(8)
+timer = TimeToAccuracy(0, "val_loss", mode="min")
+model.fit(x, y, validation_data=(x, y), verbose=0, callbacks=[timer])
+assert len(timer.rows) == 1
+""")
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    ended = without_harness("from dawnbench_tf.__main__ import main; main()", "leaderboard")
+    assert ended.returncode == 0 and "CIFAR10, training time" in ended.stdout
+
+
+@pytest.mark.parametrize("command", [["train"], ["leaderboard", "--html=out"]])
+def test_a_command_says_what_it_lacks(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = without_harness("from dawnbench_tf.__main__ import main; main()", *command)
+    assert ended.returncode == 1
+    words = r'(tf_keras|jinja2) is not installed; pip install "dawnbench_tf\[harness\]" has all'
+    assert re.search(words, ended.stderr.splitlines()[-1])
+    assert not list(tmp_path.iterdir())
