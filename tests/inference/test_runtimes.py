@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
+from dawnbench_tf.data.images import views
 from dawnbench_tf.inference import exports, runtimes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.inference.served import Served
@@ -58,6 +59,18 @@ def test_a_runtime_gives_the_model_s_answers(small, name, precision):
     assert error <= least * np.abs(right).max()
     assert answers[0].shape == (1, 10) and np.array_equal(again, answers[0])
     assert not np.array_equal(answers[0], answers[1])  # each example's own memory
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_a_runtime_sees_all_test_views(small, name):
+    model, _ = small
+
+    def build(precision):
+        return views.seen(model.build(precision), "mirror_and_shifts", "NHWC")
+
+    runtime = runtimes.build(name, model._replace(build=build), "float32", threads=1)
+    seen, (example, *_) = build("float32"), model.examples
+    np.testing.assert_allclose(runtime.call(example), seen(example[0]), atol=1e-5)
 
 
 def test_lite_rt_is_as_exact_as_float32_on_a_deep_network():

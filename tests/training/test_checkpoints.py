@@ -9,11 +9,13 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes, runs
 from dawnbench_tf.clock import Clock
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import checkpoints, claims
+from dawnbench_tf.training import checkpoints, claims, optimizers
 from dawnbench_tf.tta import TimeToAccuracy
 
 RECIPE, METRIC = recipes.get("digits/resnet8"), "top1Accuracy"
+LOOKAHEAD = Recipe(epochs=4, average=0.9, average_every=3, lookahead=True)
 X, Y = np.random.default_rng(0).normal(size=(32, 4)).astype("f"), np.arange(32) % 2
 
 
@@ -21,6 +23,8 @@ def saver(path, optimizer="adam", units=3):
     tf.keras.utils.set_random_seed(0)
     layers = [tf.keras.layers.Dense(units, input_shape=(4,)), tf.keras.layers.BatchNormalization()]
     model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(2)])
+    if optimizer == "lookahead":
+        optimizer = optimizers.build(LOOKAHEAD, 4, model)
     model.compile(optimizer, tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     timer = TimeToAccuracy(2, METRIC, evaluate=lambda: {METRIC: 1})
     return model, checkpoints.Saver(checkpoints.Folder(path, RECIPE), model, timer)
@@ -40,7 +44,13 @@ def fit(model_and_saver, first, epochs):
     return model.fit(data, initial_epoch=first, epochs=epochs, verbose=0, callbacks=callbacks)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def everything(model_and_saver):
+    """Weights, and what the optimizer keeps."""
+    model = model_and_saver[0]
+    return [*model.get_weights(), *(variable.numpy() for variable in model.optimizer.variables)]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd", "lookahead"])
 def test_a_restored_run_ends_with_the_very_weights(tmp_path, optimizer):
     (tmp_path / "whole").mkdir()
     whole = saver(tmp_path / "whole", optimizer)
@@ -49,7 +59,7 @@ def test_a_restored_run_ends_with_the_very_weights(tmp_path, optimizer):
     resumed = saver(tmp_path, optimizer)
     assert restore(resumed[1]) == 2 and len(resumed[1].timer.rows) == 2
     fit(resumed, 2, 4)
-    for one, other in zip(whole[0].get_weights(), resumed[0].get_weights(), strict=True):
+    for one, other in zip(everything(whole), everything(resumed), strict=True):
         np.testing.assert_array_equal(one, other)
     assert [row["epoch"] for row in resumed[1].timer.rows] == [1, 2, 3, 4]
 

@@ -18,7 +18,10 @@ from dawnbench_tf.training import strategies
 PROGRAM = Path(__file__).parent / "loss_curve.py"
 # In float32 two sums in another order part by 1e-7 and training multiplies that; in float64 only
 # a mistake parts the curves.
-FLAGS = ("--precision=float64", "--epochs=2", "--steps_per_execution=1")
+FLAGS = (
+    *("--precision=float64", "--epochs=2", "--steps_per_execution=1", "--test_views=mirror"),
+    *("--average=0.9", "--average_every=4", "--lookahead"),
+)
 
 
 def start(folder, *flags, program=(str(PROGRAM),)):
