@@ -11,18 +11,17 @@ import statistics
 import sys
 import time
 
-from absl import logging
-
 from dawnbench_tf import tensorflow_env
 
 
 def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds="5"):
     """Prints each convolution's fastest forms, then limit, step and share."""
-    with tensorflow_env.importing(logging.ERROR):  # hundreds of functions are traced
+    with tensorflow_env.importing():
         import tensorflow as tf
 
         from dawnbench_tf import models
 
+    tf.get_logger().setLevel("ERROR")  # hundreds of functions are traced
     batch, rounds = int(batch), int(rounds)
     model = models.build(network, dtype=precision)
     step = _step(model, batch)

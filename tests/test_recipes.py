@@ -154,6 +154,7 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
     "cifar10/resnet9_24ep": PAGE,
     "cifar10/resnet9_10ep": PAGE_10,
     "cifar10/airbench94": AIRBENCH94,
+    "cifar10/airbench94_12ep": {**AIRBENCH94, "epochs": 12},
     "cifar10/airbench96": {**AIRBENCH94, "epochs": 37, "pad": 4, "cutout": 12},
     "squad/bidaf_tf": {**BIDAF, "optimizer": "adam", "learning_rate": 0.001},
     "squad/bidaf_paper": {**BIDAF, "optimizer": "adadelta", "learning_rate": 0.5, "epochs": 12},

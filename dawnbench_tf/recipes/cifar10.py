@@ -193,6 +193,14 @@ AIRBENCH94 = Recipe(
     test_views="mirror_and_shifts",
     precision="mixed_bfloat16",
 )
+# Its author's 1,000 runs of 9.9 epochs end at 94.01 at the mean: half of them are misses. Two
+# epochs more, in the same proportions, leave room for the spread of 0.15 between runs.
+AIRBENCH94_12EP = replace(
+    AIRBENCH94,
+    name="cifar10/airbench94_12ep",
+    epochs=12,
+    schedule_epochs=(0, 0.23 * 12, 12),
+)
 AIRBENCH96 = replace(
     AIRBENCH94,
     name="cifar10/airbench96",
@@ -219,5 +227,6 @@ RECIPES = (
     RESNET9_24EP,
     RESNET9_10EP,
     AIRBENCH94,
+    AIRBENCH94_12EP,
     AIRBENCH96,
 )
