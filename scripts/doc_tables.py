@@ -6,11 +6,14 @@
 import re
 from pathlib import Path
 
+import measure_recipe
+
 from dawnbench_tf import recipes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.recipe import Measured, Published, Recipe
 
 ROOT = Path(__file__).parents[1]
+MEASURED = ROOT / "docs/measured"
 TABLE = re.compile(r"(<!-- (\w+): scripts/doc_tables.py -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
@@ -56,7 +59,20 @@ def runtimes() -> str:
     return "\n".join(lines) + "\n"
 
 
-TABLES = {"results": results, "runtimes": runtimes}
+def seeds() -> str:
+    """A row for each run of docs/measured: what `scripts/measure_recipe.py` wrote."""
+    lines = ["| recipe | seed | | in epoch | score | s on the clock | s of evaluation, off it |"]
+    lines.append("|---|--:|---|--:|--:|--:|--:|")
+    for path in sorted(MEASURED.glob("*.tsv")):
+        name = path.stem.replace("-", "/", 1)
+        for row in measure_recipe.read(path):
+            seed, reached, *figures = (f"{value:g}" for value in row.values())
+            verb = "reached" if reached == "1" else "missed"
+            lines.append(f"| `{name}` | {seed} | {verb} | {' | '.join(figures)} |")
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {"results": results, "runtimes": runtimes, "seeds": seeds}
 
 if __name__ == "__main__":
     for page, content in pages().items():

@@ -42,7 +42,8 @@ def facts(seed: int, run: Run) -> dict[str, float]:
     last = run.rows[-1]
     on_clock = sum(spent for part, spent in run.clock.items() if part in DAWNBENCH)
     score, evaluation = last[run.recipe.task_row.metric], run.clock.get("eval", 0.0)
-    figures = (last["epoch"], score, round(on_clock, 1), round(evaluation, 1))
+    epoch = int(last["epoch"]) if last["epoch"].is_integer() else last["epoch"]
+    figures = (epoch, score, round(on_clock, 1), round(evaluation, 1))
     return dict(zip(COLUMNS, (seed, int(run.reached), *figures), strict=True))
 
 

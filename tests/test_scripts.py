@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dawnbench_tf import models
+from dawnbench_tf import models, recipes, runs
+from dawnbench_tf.recipe import Measured
 
 ROOT = Path(__file__).parent.parent
 
@@ -80,13 +81,47 @@ def test_the_table_of_models_is_the_catalogue_s():
     )
 
 
-def test_tables_in_documents_are_our_own_rows():
-    pages = runpy.run_path(str(ROOT / "scripts/doc_tables.py"))["pages"]()
-    assert {path.name for path in pages} == {"README.md", "inference.md"}
+@pytest.fixture
+def scripts(monkeypatch):
+    """Scripts may import one another."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return lambda name: runpy.run_path(str(ROOT / f"scripts/{name}.py"))
+
+
+def test_tables_in_documents_are_our_own_rows(scripts):
+    pages = scripts("doc_tables")["pages"]()
+    assert {path.name for path in pages} == {"README.md", "inference.md", "cifar10.md"}
     for path, text in pages.items():
         assert path.read_text(encoding="utf-8") == text, "run scripts/doc_tables.py"
     assert "| `digits/resnet8` | top1Accuracy 98 | " in pages[ROOT / "README.md"]
     assert "| `litert` | LiteRT" in pages[ROOT / "docs/inference.md"]
+
+
+def test_what_was_measured_is_what_its_runs_come_to(scripts):
+    measure = scripts("measure_recipe")
+    for path in (ROOT / "docs/measured").glob("*.tsv"):
+        (item,) = (e for e in of_file(path).evidence if isinstance(e, Measured))
+        runs_say = measure["summary"](measure["read"](path))
+        assert {name: getattr(item, name) for name in runs_say} == runs_say, path.name
+
+
+def of_file(path):
+    """The recipe whose runs a table of docs/measured tells."""
+    return recipes.get(path.stem.replace("-", "/", 1))
+
+
+def test_seeds_are_trained_and_told_misses_among_them(scripts, tmp_path, capfd):
+    measure = scripts("measure_recipe")
+    flags = ("--synthetic", "--epochs=1", "--threshold=100")
+    measure["main"]("digits/resnet8", str(tmp_path), "2", *flags)
+    out = capfd.readouterr().out.splitlines()[-1]
+    rows = measure["read"](tmp_path / "measured.tsv")
+    assert [(row["seed"], row["reached"], row["epoch"]) for row in rows] == [(0, 0, 1), (1, 0, 1)]
+    assert out == str(measure["summary"](rows)) and "'runs': 2, 'reached': 0" in out
+    for row in rows:
+        assert (
+            row["score"] == runs.read(tmp_path / f"seed-{row['seed']:g}").rows[-1]["top1Accuracy"]
+        )
 
 
 def test_the_front_door_is_short_and_its_links_lead_somewhere():
