@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/benchmark_overhead.py [RECIPE [EPOCHS [STEPS]]]
 
-EPOCHS of STEPS of each in turn, in one process, on one model; evaluation, the same for both, is
-left out of both. Bare: the compiled training function on one batch made beforehand.
+EPOCHS of STEPS of each in turn, in one process; evaluation, the same for both, is left out of
+both. Bare: the compiled training function on one batch of images made beforehand.
 """
 
 import shutil
@@ -30,9 +30,15 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     recipe = recipes.get(name, epochs=1000, synthetic=True, **changes)
     epochs, steps = int(epochs), int(steps)
     splits, placement = inputs.load(recipe), inputs.Placement(tf.distribute.get_strategy())
-    model = fitting.build(recipe, splits, placement, RunOptions().steps_per_execution)
-    batches = inputs.of(recipe.task_row).train(splits, recipe, placement, 0)
-    ready = tf.data.Dataset.from_tensors(next(iter(batches))).repeat()
+    at_once = RunOptions().steps_per_execution
+    model, other = (fitting.build(recipe, splits, placement, at_once) for _ in range(2))
+    kind = inputs.of(recipe.task_row)
+    batches, prepare = (f(splits, recipe, placement) for f in (kind.train, kind.on_devices))
+    ready = next(iter(batches))
+    if prepare:
+        ready = prepare(*ready)
+        del other.train_step  # which would prepare them once more
+    ready = tf.data.Dataset.from_tensors(ready).repeat()
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         timer = tta.TimeToAccuracy(101, "loss", log=Path(folder) / "rows.tsv")
@@ -48,8 +54,8 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
                 )
 
         def bare():
-            step, iterator = model.make_train_function(), iter(ready)
-            for _ in range(epochs * steps // RunOptions().steps_per_execution):
+            step, iterator = other.make_train_function(), iter(ready)
+            for _ in range(epochs * steps // at_once):
                 step(iterator)["loss"].numpy()
 
         for round_ in range(rounds + 1):

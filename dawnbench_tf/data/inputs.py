@@ -45,6 +45,8 @@ class Inputs(NamedTuple):
     # Training.
     steps: Callable[[Splits, Recipe], int]  # of an epoch
     train: Callable[[Splits, Recipe, Placement, int], tf.data.Dataset]  # (..., first epoch)
+    # What makes inputs and targets of a batch of `train` in the step itself; None: they are.
+    on_devices: Callable[[Splits, Recipe, Placement], Callable[..., tuple] | None]
     test: Callable[[Splits, Recipe, Placement, int], tf.data.Dataset]  # (..., batch size)
     collect: Callable[[list[np.ndarray], Splits, Placement, int], Any]  # `test`'s outputs in order
     save: Callable[[Splits, Path], None]  # what inference needs besides recipe and weights

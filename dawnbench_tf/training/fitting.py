@@ -47,6 +47,9 @@ def build(
         )
         # Now, so that moving averages start from the weights before the first step.
         averages.inner(model).build(model.trainable_variables)
+    prepare, network_step = kind.on_devices(splits, recipe, placement), model.train_step
+    if prepare:
+        model.train_step = lambda batch: network_step(prepare(*batch))
     # Else tf-keras logs the sum of all workers' mean losses.
     model.distribute_reduction_method = "first"
     return model

@@ -99,6 +99,7 @@ INPUTS = Inputs(
     references=_references,
     steps=pipeline.steps,
     train=pipeline.train,
+    on_devices=pipeline.on_devices,
     test=pipeline.test,
     collect=pipeline.collect,
     save=_nothing_to_save,

@@ -1,8 +1,10 @@
 """Batches of images, the same for however many replicas.
 
-Everything random about an epoch (order, crops, flips) is drawn at its start from (seed, epoch)
-alone, for the global batch, and only then shared out: the same examples make up step i of epoch e
-under every strategy, after every restart. Axes: b batch, h height, w width, c channels.
+Images that fit into memory live on the devices and are augmented there, a batch in a few large
+operations; others are read and augmented on the host, ahead of the steps. Everything random about
+an epoch (order, crops, flips) is drawn at its start from (seed, epoch) alone, for the global batch,
+and only then shared out: the same examples make up step i of epoch e under every strategy, after
+every restart. Axes: b batch, h height, w width, c channels.
 """
 
 import math
@@ -48,41 +50,61 @@ def train(
 
     Returns:
       A distributed data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels
-      int64 (b,).
+      int64 (b,). Where the split holds all images, a few numbers for each image come in their
+      place, of which `on_devices` makes them.
     """
-    strategy = placement.strategy
+    strategy, split = placement.strategy, splits.train
     per_replica = recipe.batch_size // strategy.num_replicas_in_sync
-    standardize = _standardizer(recipe, placement.data_format)
-    with tf.device("CPU:0"):
-        labels = tf.constant(splits.train.labels)
+    prepare = _preparation(recipe, placement.data_format, split.fetch)
 
     def of_worker(context):
-        def prepare(indices, offsets, flips, *places):
-            images = splits.train.fetch(indices)
-            images = augment.crop_and_flip(images, offsets, flips, recipe.pad, recipe.pad_mode)
-            return standardize(images, *places), tf.gather(labels, indices)
-
         def plan(epoch):
             count = steps(splits, recipe)
-            drawn = _plan(epoch, len(splits.train.labels), recipe, count)
+            drawn = _plan(epoch, split.labels, recipe, count)
             share = _share(strategy, context)
             return tf.data.Dataset.from_tensor_slices(tuple(share(x, count) for x in drawn))
 
-        return (
-            tf.data.Dataset.range(first_epoch, math.ceil(recipe.epochs))
-            .flat_map(plan)
-            .batch(per_replica, drop_remainder=True)
-            .map(prepare, num_parallel_calls=2, deterministic=True)  # more took cores from steps
-            .prefetch(4)  # batches: enough to bridge a checkpoint
-            .with_options(without_autotune())
-        )
+        epochs = tf.data.Dataset.range(first_epoch, math.ceil(recipe.epochs))
+        batches = epochs.flat_map(plan).batch(per_replica, drop_remainder=True)
+        if split.held is None:  # more calls took cores from steps
+            batches = batches.map(prepare, num_parallel_calls=2, deterministic=True)
+        # Enough to bridge a checkpoint.
+        return batches.prefetch(4).with_options(without_autotune())
 
     return strategy.distribute_datasets_from_function(of_worker)
 
 
-def _plan(epoch, examples, recipe, steps):
-    """What an epoch's steps see, all replicas together: indices, offsets, flips; places of
+def on_devices(
+    splits: Splits, recipe: Recipe, placement: Placement
+) -> Callable[..., tuple[tf.Tensor, tf.Tensor]] | None:
+    """What makes images and labels of a batch of `train`, as a part of the training step.
+
+    Every device has all training images, so that none of its steps waits for the host. None: the
+    split does not hold them, and `train` gives them itself.
+    """
+    if splits.train.held is None:
+        return None
+    with placement.strategy.scope():
+        held = tf.Variable(splits.train.held, trainable=False, name="training_images")
+    return _preparation(recipe, placement.data_format, lambda indices: tf.gather(held, indices))
+
+
+def _preparation(recipe, data_format, fetch):
+    """From what is drawn for a batch to its images and labels."""
+    standardize = _standardizer(recipe, data_format)
+
+    def prepare(labels, indices, offsets, flips, *places):
+        images = fetch(indices)
+        images = augment.crop_and_flip(images, offsets, flips, recipe.pad, recipe.pad_mode)
+        return standardize(images, *places), labels
+
+    return prepare
+
+
+def _plan(epoch, labels, recipe, steps):
+    """What an epoch's steps see, all replicas together: labels, indices, offsets, flips; places of
     what is cut out, if anything is."""
+    examples = len(labels)
     count = steps * recipe.batch_size
     order_seed, crop_seed, flip_seed, cutout_seed = (
         _seed(recipe, epoch, purpose) for purpose in (_ORDER, _CROP, _FLIP, _CUTOUT)
@@ -96,9 +118,10 @@ def _plan(epoch, examples, recipe, steps):
     if recipe.alternating_flip:  # drawn once for each image; then all turn in each epoch
         first = tf.random.stateless_uniform([examples], _seed(recipe, 0, _FLIP)) < 0.5
         flips = tf.gather(first, order) ^ (epoch % 2 == 1)
+    labels = tf.gather(tf.constant(labels), order)
     if not recipe.cutout:
-        return order, offsets, flips
-    return order, offsets, flips, tf.random.stateless_uniform([count, 2], cutout_seed)
+        return labels, order, offsets, flips
+    return labels, order, offsets, flips, tf.random.stateless_uniform([count, 2], cutout_seed)
 
 
 def _seed(recipe, epoch, purpose):

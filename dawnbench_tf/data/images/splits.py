@@ -12,11 +12,13 @@ from dawnbench_tf.data.origin import Origin
 class Split(NamedTuple):
     """One split of an image data set: its labels, and its images by index.
 
-    A set that is larger than memory comes through the same door: its `fetch` reads and decodes.
+    A set that is larger than memory comes through the same door: its `fetch` reads and decodes, and
+    it holds nothing.
     """
 
     labels: np.ndarray  # int64 (examples,)
     fetch: Callable[[tf.Tensor], tf.Tensor]  # indices (batch,) -> uint8 (batch, height, width, 3)
+    held: tf.Tensor | None = None  # all images, if they are in memory
 
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Some images, or all, as a NumPy array: uint8 (examples, height, width, 3)."""
@@ -43,6 +45,6 @@ def in_memory(images: np.ndarray, labels: np.ndarray) -> Split:
       images: uint8 (examples, height, width, channels).
       labels: int64 (examples,).
     """
-    with tf.device("CPU:0"):  # tf.data runs there; a GPU's memory is for the model
+    with tf.device("CPU:0"):  # tf.data runs there
         held = tf.constant(images)
-    return Split(labels, lambda indices: tf.gather(held, indices))
+    return Split(labels, lambda indices: tf.gather(held, indices), held)

@@ -98,6 +98,7 @@ INPUTS = Inputs(
     references=_references,
     steps=pipeline.steps,
     train=pipeline.train,
+    on_devices=lambda splits, recipe, placement: None,
     test=pipeline.test,
     collect=pipeline.collect,
     save=_save,

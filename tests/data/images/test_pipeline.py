@@ -1,6 +1,7 @@
 """Every example in every epoch, the same for any sharing out; every test example once."""
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -34,13 +35,19 @@ class Shared:
     def distribute_datasets_from_function(self, make):
         return make(self.context)
 
+    def scope(self):
+        return nullcontext()
+
 
 def batches(dataset):
     return [tuple(np.asarray(x) for x in batch) for batch in dataset]
 
 
-def train(shared=None, first_epoch=0, recipe=RECIPE):
-    return batches(pipeline.train(SPLITS, recipe, Placement(shared or Shared()), first_epoch))
+def train(shared=None, first_epoch=0, recipe=RECIPE, splits=SPLITS, data_format="NHWC"):
+    placement = Placement(shared or Shared(), data_format)
+    prepare = pipeline.on_devices(splits, recipe, placement) or (lambda *batch: batch)
+    dataset = pipeline.train(splits, recipe, placement, first_epoch)
+    return batches(prepare(*batch) for batch in dataset)
 
 
 def test_each_epoch_shows_every_example_in_full_batches_of_another_order():
@@ -81,8 +88,8 @@ def test_crops_and_flips_are_even():
     image[:, 4, 2] = 255
     splits = Splits(*[in_memory(image, np.arange(50))] * 2)
     spots = Counter()
-    for images, _ in pipeline.train(splits, recipe, Placement(Shared())):
-        where = np.argwhere(images.numpy()[..., 0] > 1)
+    for images, _ in train(recipe=recipe, splits=splits):
+        where = np.argwhere(images[..., 0] > 1)
         spots.update(map(tuple, where[:, 1:].tolist()))
     assert set(spots) == {(y, x) for y in (3, 4, 5) for x in (1, 2, 3, 4, 5, 6)}
     wanted = 20_000 / 18
@@ -149,7 +156,7 @@ def test_every_test_example_comes_once_and_in_order(batch_size, replicas, pipeli
 
 def test_nchw_is_nhwc_transposed():
     last = train()[0][0]
-    first = next(iter(pipeline.train(SPLITS, RECIPE, Placement(Shared(), "NCHW"))))[0].numpy()
+    first = train(data_format="NCHW")[0][0]
     np.testing.assert_array_equal(first, last.transpose(0, 3, 1, 2))
 
 
@@ -164,11 +171,20 @@ def test_a_set_that_is_not_in_memory_comes_through_the_same_door():
         return tf.ensure_shape(decoded, [None, 8, 8, 3])
 
     lazy = Splits(Split(SPLITS.train.labels, fetch), SPLITS.test)
-    for one, other in zip(
-        train(), batches(pipeline.train(lazy, RECIPE, Placement(Shared()))), strict=True
-    ):
+    for one, other in zip(train(), train(splits=lazy), strict=True):
         np.testing.assert_array_equal(one[0], other[0])
         np.testing.assert_array_equal(one[1], other[1])
+
+
+def test_a_step_gets_numbers_and_makes_its_images_itself_compiled_or_not():
+    recipe = replace(RECIPE, cutout=3, pad_mode="reflection")
+    placement = Placement(tf.distribute.get_strategy())
+    batch = next(iter(pipeline.train(SPLITS, recipe, placement)))
+    assert sum(x.numpy().nbytes for x in batch) < 12 * 40  # of an image of 192 values
+    prepare = pipeline.on_devices(SPLITS, recipe, placement)
+    compiled = tf.function(prepare, jit_compile=True)(*batch)
+    for one, other in zip(prepare(*batch), compiled, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def test_examples_one_by_one_are_the_test_s_and_made_a_block_at_a_time(monkeypatch):
