@@ -14,6 +14,7 @@ class Conv2D(tf.keras.layers.Conv2D):
     """
 
     def convolution_op(self, inputs, kernel):
+        """Convolves; Keras calls it."""
         if _by_products(self, inputs, kernel):
             return _convolve(inputs, tf.convert_to_tensor(kernel))
         return super().convolution_op(inputs, kernel)

@@ -6,11 +6,13 @@ EPOCHS of STEPS of each in turn, in one process; evaluation, the same for both, 
 both. Bare: the compiled training function on one batch of images made beforehand.
 """
 
+import math
 import shutil
 import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from dawnbench_tf import tensorflow_env
@@ -30,15 +32,11 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     recipe = recipes.get(name, epochs=1000, synthetic=True, **changes)
     epochs, steps = int(epochs), int(steps)
     splits, placement = inputs.load(recipe), inputs.Placement(tf.distribute.get_strategy())
-    at_once = RunOptions().steps_per_execution
+    at_once = math.gcd(steps, RunOptions().steps_per_execution)
     model, other = (fitting.build(recipe, splits, placement, at_once) for _ in range(2))
-    kind = inputs.of(recipe.task_row)
-    batches, prepare = (f(splits, recipe, placement) for f in (kind.train, kind.on_devices))
-    ready = next(iter(batches))
-    if prepare:
-        ready = prepare(*ready)
-        del other.train_step  # which would prepare them once more
-    ready = tf.data.Dataset.from_tensors(ready).repeat()
+    batches = inputs.of(recipe.task_row).train(splits, recipe, placement, 0)
+    prepare = inputs.of(recipe.task_row).on_devices(splits, recipe, placement)
+    bare_steps = _bare(other, next(iter(batches)), prepare)
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         timer = tta.TimeToAccuracy(101, "loss", log=Path(folder) / "rows.tsv")
@@ -53,12 +51,8 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
                     batches, epochs=epochs, steps_per_epoch=steps, verbose=0, callbacks=callbacks
                 )
 
-        def bare():
-            step, iterator = other.make_train_function(), iter(ready)
-            for _ in range(epochs * steps // at_once):
-                step(iterator)["loss"].numpy()
-
         for round_ in range(rounds + 1):
+            bare = partial(bare_steps, epochs * steps // at_once)
             seconds = [_seconds(run) for run in (harness, bare)]
             for _, old in runs.checkpoints(home.path):  # the next round's have these names
                 shutil.rmtree(old)
@@ -67,6 +61,23 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
     ratio = statistics.median(ratios)
     print(f"{name}: harness / bare {ratio:.3f} ({spread}), {epochs} x {steps} steps")
+
+
+def _bare(model, batch, prepare):
+    """What calls the compiled training function so many times, on a batch of images at hand."""
+    import tensorflow as tf
+
+    if prepare:
+        batch = prepare(*batch)
+        del model.train_step  # which would prepare them once more
+    step = model.make_train_function()
+    batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
+
+    def run(calls):
+        for _ in range(calls):
+            step(batches)["loss"].numpy()
+
+    return run
 
 
 def _seconds(run):

@@ -87,7 +87,7 @@ def static_batch(model, recipe, task):
 def test_the_smallest_compiles_and_runs_under_xla(name):
     recipe = recipes.get(name)
     task = recipe.task_row
-    model = fitting.build(recipe, SPLITS[task.inputs], HERE)
+    model = inputs.of(task).network(SPLITS[task.inputs], recipe, HERE)
     model.compile("sgd", losses.LOSSES[task.loss](recipe), jit_compile=True)
     images = tf.random.normal([recipe.batch_size, 32, 32, 3])
     history = model.fit(
