@@ -152,7 +152,7 @@ def wait_for(path, process):
         time.sleep(0.02)
 
 
-LONG = ("--epochs=6", "--threshold=100", "--output_dir=out")
+LONG = ("--epochs=12", "--threshold=100", "--output_dir=out")
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +189,7 @@ def test_a_run_that_dies_goes_on_to_the_same_rows(tmp_path, whole, death, status
     out, error = again.communicate()
     assert again.returncode == 3, error
     assert rows(tmp_path / "out") == whole
-    assert "epoch 1/6" not in error  # it went on, it did not begin again
+    assert "epoch 1/" not in error  # it went on, it did not begin again
     clock = json.loads((tmp_path / "out/clock.json").read_text())
     assert clock["train"] > spent["train"] > 0 and clock["load"] > spent["load"] * 1.2
     lines = (tmp_path / "out/rows.tsv").read_text().splitlines()[1:]

@@ -47,12 +47,20 @@ def build(
         )
         # Now, so that moving averages start from the weights before the first step.
         averages.inner(model).build(model.trainable_variables)
-    prepare, network_step = kind.on_devices(splits, recipe, placement), model.train_step
-    if prepare:
-        model.train_step = lambda batch: network_step(prepare(*batch))
+    prepare_in_steps(model, recipe, splits, placement)
     # Else tf-keras logs the sum of all workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
+
+
+def prepare_in_steps(
+    model: tf.keras.Model, recipe: Recipe, splits: Splits, placement: Placement
+) -> None:
+    """Lets a model's training step make its inputs itself, where the data live on the devices."""
+    prepare = inputs.of(recipe.task_row).on_devices(splits, recipe, placement)
+    step = model.train_step
+    if prepare:
+        model.train_step = lambda batch: step(prepare(*batch))
 
 
 def _steps_at_once(recipe, steps, most):

@@ -118,6 +118,7 @@ def train(folder: Path, epochs: int, operations: Operations) -> int:
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(tf.keras.optimizers.SGD(0.01, 0.9), loss, steps_per_execution=21)
         model.optimizer.build(model.trainable_variables)
+        fitting.prepare_in_steps(model, recipe, splits, placement)
         return model
 
     def written(checkpoint, path):

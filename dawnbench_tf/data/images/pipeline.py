@@ -84,9 +84,29 @@ def on_devices(
     """
     if splits.train.held is None:
         return None
-    with placement.strategy.scope():
-        held = tf.Variable(splits.train.held, trainable=False, name="training_images")
-    return _preparation(recipe, placement.data_format, lambda indices: tf.gather(held, indices))
+    fetch = _on_each_device(splits.train.held.numpy(), placement.strategy)
+    return _preparation(recipe, placement.data_format, fetch)
+
+
+def _on_each_device(images, strategy):
+    """A split's `fetch`, from a copy of all its images on each of the strategy's devices.
+
+    They are held as words of float32: workers hand one another the values that variables start
+    from, which can't be bytes, and TensorFlow keeps integers of 32 bits in the host's memory.
+    """
+    count, *shape = images.shape
+    rows = images.reshape(count, -1)
+    size = rows.shape[1]
+    words = np.pad(rows, [(0, 0), (0, -size % 4)]).view(np.float32)
+    with strategy.scope():
+        held = tf.Variable(words, trainable=False, name="training_images")
+
+    def fetch(indices):
+        rows = tf.bitcast(tf.gather(held, indices), tf.uint8)  # (b, words, 4)
+        rows = tf.reshape(rows, [-1, 4 * words.shape[1]])[:, :size]
+        return tf.reshape(rows, [-1, *shape])
+
+    return fetch
 
 
 def _preparation(recipe, data_format, fetch):

@@ -187,6 +187,17 @@ def test_a_step_gets_numbers_and_makes_its_images_itself_compiled_or_not():
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+def test_images_of_any_size_come_back_from_the_devices():
+    images = np.random.default_rng(0).integers(0, 256, (9, 5, 3, 3), np.uint8)  # 45 bytes each
+    fetch = pipeline._on_each_device(images, tf.distribute.get_strategy())
+    np.testing.assert_array_equal(fetch(tf.constant([8, 0, 3])), images[[8, 0, 3]])
+    every = (
+        np.arange(256, dtype=np.uint8).repeat(4).reshape(-1, 2, 2, 1)
+    )  # words that are no number
+    fetch = pipeline._on_each_device(every, tf.distribute.get_strategy())
+    np.testing.assert_array_equal(tf.function(fetch, jit_compile=True)(tf.range(256)), every)
+
+
 def test_examples_one_by_one_are_the_test_s_and_made_a_block_at_a_time(monkeypatch):
     monkeypatch.setattr(pipeline, "BLOCK", 5)
     fetched = []
