@@ -20,6 +20,16 @@ def _wide(x):
     return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
+def _activate(forward, backward, x, *args):
+    """forward(x, *args), whose gradient is backward(x, upstream, *args)."""
+
+    @tf.custom_gradient
+    def activate(x):
+        return forward(x, *args), lambda upstream: backward(x, upstream, *args)
+
+    return activate(x)
+
+
 @_register
 class GELU(tf.keras.layers.Layer):
     """Gaussian error linear unit: x times the normal distribution's share below x.
@@ -29,13 +39,8 @@ class GELU(tf.keras.layers.Layer):
 
     def call(self, inputs, training=False):
         if training:
-            return _gelu(inputs)
+            return _activate(_gelu_forward, _gelu_backward, inputs)
         return tf.cast(tf.nn.gelu(_wide(inputs)), inputs.dtype)
-
-
-@tf.custom_gradient
-def _gelu(x):
-    return _gelu_forward(x), lambda upstream: _gelu_backward(x, upstream)
 
 
 def _normal_share(x):
@@ -65,20 +70,12 @@ class CELU(tf.keras.layers.Layer):
 
     def call(self, inputs, training=False):
         if training:
-            return _celu(inputs, self.alpha)
+            return _activate(_celu_forward, _celu_backward, inputs, self.alpha)
         wide = _wide(inputs)
         return tf.cast(tf.nn.elu(wide / self.alpha) * self.alpha, inputs.dtype)
 
     def get_config(self):
         return {**super().get_config(), "alpha": self.alpha}
-
-
-def _celu(x, alpha):
-    @tf.custom_gradient
-    def activate(x):
-        return _celu_forward(x, alpha), lambda upstream: _celu_backward(x, upstream, alpha)
-
-    return activate(x)
 
 
 @_compiled
@@ -103,19 +100,11 @@ class LeakyReLU(tf.keras.layers.Layer):
 
     def call(self, inputs, training=False):
         if training and inputs.dtype.size < 4:  # TensorFlow's own is as fast in float32
-            return _leaky_relu(inputs, self.slope)
+            return _activate(tf.nn.leaky_relu, _leaky_backward, inputs, self.slope)
         return tf.nn.leaky_relu(inputs, self.slope)
 
     def get_config(self):
         return {**super().get_config(), "slope": self.slope}
-
-
-def _leaky_relu(x, slope):
-    @tf.custom_gradient
-    def activate(x):
-        return tf.nn.leaky_relu(x, slope), lambda upstream: _leaky_backward(x, upstream, slope)
-
-    return activate(x)
 
 
 @_compiled

@@ -59,9 +59,6 @@ def step(network: str, precision: str, compiled: bool) -> Callable[..., None]:
     """
     make, parameters = NETWORKS[network]
     model = make().to(memory_format=torch.channels_last)
-    trained = [p for p in model.parameters() if p.requires_grad]
-    if sum(p.numel() for p in trained) != parameters:
-        raise SystemExit(f"{network}: not the network that ours is")
     pure = network == "airbench94" and precision == "mixed_bfloat16"
     if pure:
         model = model.to(torch.bfloat16)
@@ -69,6 +66,8 @@ def step(network: str, precision: str, compiled: bool) -> Callable[..., None]:
             if isinstance(module, nn.BatchNorm2d):
                 module.float()
     trained = [p for p in model.parameters() if p.requires_grad]
+    if sum(p.numel() for p in trained) != parameters:
+        raise SystemExit(f"{network}: not the network that ours is")
     optimizer = torch.optim.SGD(trained, 0.001, momentum=0.9, nesterov=True, fused=True)
     forward = torch.compile(model) if compiled else model
 

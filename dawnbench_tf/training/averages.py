@@ -105,14 +105,18 @@ def inner(model: tf.keras.Model) -> Any:
 @contextmanager
 def averaged(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Inside, a compiled model has its averages, if its optimizer keeps them."""
-    if not getattr(inner(model), "use_ema", False):
-        yield
-        return
-    _exchange(inner(model).pairs(), strategy)
+    pairs = _pairs(model)
+    _exchange(pairs, strategy)
     try:
         yield
     finally:
-        _exchange(inner(model).pairs(), strategy)
+        _exchange(pairs, strategy)
+
+
+def _pairs(model):
+    """Each weight and statistic of a compiled model, with its average, if its optimizer has any."""
+    optimizer = inner(model)
+    return optimizer.pairs() if getattr(optimizer, "use_ema", False) else []
 
 
 def _exchange(pairs, strategy):
@@ -126,6 +130,5 @@ def _exchange(pairs, strategy):
 
 def finish(model: tf.keras.Model) -> None:
     """Gives a compiled model its averages for good, if its optimizer keeps them."""
-    if getattr(inner(model), "use_ema", False):
-        for weight, average in inner(model).pairs():
-            weight.assign(average)
+    for weight, average in _pairs(model):
+        weight.assign(average)

@@ -56,11 +56,13 @@ def train(
     strategy, split = placement.strategy, splits.train
     per_replica = recipe.batch_size // strategy.num_replicas_in_sync
     prepare = _preparation(recipe, placement.data_format, split.fetch)
+    with tf.device("CPU:0"):
+        labels = tf.constant(split.labels)  # here, so that no graph holds a copy
 
     def of_worker(context):
         def plan(epoch):
             count = steps(splits, recipe)
-            drawn = _plan(epoch, split.labels, recipe, count)
+            drawn = _plan(epoch, labels, recipe, count)
             share = _share(strategy, context)
             return tf.data.Dataset.from_tensor_slices(tuple(share(x, count) for x in drawn))
 
@@ -124,7 +126,7 @@ def _preparation(recipe, data_format, fetch):
 def _plan(epoch, labels, recipe, steps):
     """What an epoch's steps see, all replicas together: labels, indices, offsets, flips; places of
     what is cut out, if anything is."""
-    examples = len(labels)
+    examples = labels.shape[0]
     count = steps * recipe.batch_size
     order_seed, crop_seed, flip_seed, cutout_seed = (
         _seed(recipe, epoch, purpose) for purpose in (_ORDER, _CROP, _FLIP, _CUTOUT)
@@ -138,7 +140,7 @@ def _plan(epoch, labels, recipe, steps):
     if recipe.alternating_flip:  # drawn once for each image; then all turn in each epoch
         first = tf.random.stateless_uniform([examples], _seed(recipe, 0, _FLIP)) < 0.5
         flips = tf.gather(first, order) ^ (epoch % 2 == 1)
-    labels = tf.gather(tf.constant(labels), order)
+    labels = tf.gather(labels, order)
     if not recipe.cutout:
         return labels, order, offsets, flips
     return labels, order, offsets, flips, tf.random.stateless_uniform([count, 2], cutout_seed)
