@@ -72,4 +72,9 @@ class Clock:
 
     def hours(self, counted: Container[str] = DAWNBENCH) -> float:
         """Hours on the clock by the rule that counts these parts."""
-        return sum(seconds for name, seconds in self.parts().items() if name in counted) / 3600
+        return seconds_of(self.parts(), counted) / 3600
+
+
+def seconds_of(parts: Mapping[str, float], counted: Container[str] = DAWNBENCH) -> float:
+    """Seconds on the clock by the rule that counts these parts, of a record as `parts()` gives."""
+    return sum(seconds for name, seconds in parts.items() if name in counted)

@@ -9,7 +9,8 @@ are timed in turn, in one process; medians over rounds.
 
 import statistics
 import sys
-import time
+
+import side_by_side
 
 from dawnbench_tf import tensorflow_env
 
@@ -33,9 +34,9 @@ def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds=
     ]
     seconds, steps = [[] for _ in work], []
     for _ in range(rounds + 1):  # the first one compiles
-        steps.append(_seconds(step))
+        steps.append(side_by_side.seconds(step))
         for times, (_, forms) in zip(seconds, work, strict=True):
-            times.append([_seconds(call) for call in forms.values()])
+            times.append([side_by_side.seconds(call) for call in forms.values()])
     limit = 0.0
     for times, (what, forms) in zip(seconds, work, strict=True):
         medians = [statistics.median(column) for column in zip(*times[1:], strict=True)]
@@ -47,12 +48,6 @@ def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds=
         f"{network}, batch {batch}, {precision}: convolutions {limit:.3f} s, step {ours:.3f} s, "
         f"share {limit / ours:.2f}"
     )
-
-
-def _seconds(call):
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def _step(model, batch):

@@ -11,9 +11,10 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
+
+import side_by_side
 
 from dawnbench_tf import tensorflow_env
 
@@ -53,7 +54,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
 
         for round_ in range(rounds + 1):
             bare = partial(bare_steps, epochs * steps // at_once)
-            seconds = [_seconds(run) for run in (harness, bare)]
+            seconds = [side_by_side.seconds(run) for run in (harness, bare)]
             for _, old in runs.checkpoints(home.path):  # the next round's have these names
                 shutil.rmtree(old)
             if round_:  # the first round compiles
@@ -78,12 +79,6 @@ def _bare(model, batch, prepare):
             step(batches)["loss"].numpy()
 
     return run
-
-
-def _seconds(run):
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

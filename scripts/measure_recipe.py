@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from dawnbench_tf import runs
-from dawnbench_tf.clock import DAWNBENCH
+from dawnbench_tf.clock import seconds_of
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.runs import Run
 
@@ -40,7 +40,7 @@ def main(recipe: str, folder: str, seeds: str, *flags: str) -> None:
 def facts(seed: int, run: Run) -> dict[str, float]:
     """A finished run, as the row that ended it says."""
     last = run.rows[-1]
-    on_clock = sum(spent for part, spent in run.clock.items() if part in DAWNBENCH)
+    on_clock = seconds_of(run.clock)
     score, evaluation = last[run.recipe.task_row.metric], run.clock.get("eval", 0.0)
     epoch = int(last["epoch"]) if last["epoch"].is_integer() else last["epoch"]
     figures = (epoch, score, round(on_clock, 1), round(evaluation, 1))

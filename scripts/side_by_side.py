@@ -7,6 +7,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 Side = Callable[[str], float]
@@ -34,6 +35,13 @@ def main(script: str, sides: dict[str, Side], cases: Sequence[str], unit: str, r
         medians = [statistics.median(column) for column in zip(*pairs, strict=True)]
         spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
         print(f"{case:16} {medians[0]:14,.2f} {medians[1]:14,.2f}  {spread}", flush=True)
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """How long a call takes, on the wall."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def _run(script, side, case):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dawnbench_tf.clock import DAWNBENCH
+from dawnbench_tf.clock import DAWNBENCH, seconds_of
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -181,7 +181,7 @@ def summary(run: Run, cost_per_hour: float | None) -> str:
     whole = f"{sum(run.clock.values()):.1f} s in all ({parts})"
     if row is None:
         best = max((row[metric] for row in run.rows), default=0)
-        counted = sum(run.clock.get(part, 0) for part in DAWNBENCH)
+        counted = seconds_of(run.clock)
         spent = f"{counted:.1f} s on the clock, {whole}"
         return f"did not converge: best {metric} {best:g} of {run.recipe.goal:g}; {spent}"
     cost = "" if cost_per_hour is None else f", ${row['hours'] * cost_per_hour:.4f}"

@@ -8,7 +8,7 @@ from typing import TextIO
 import tensorflow as tf
 
 from dawnbench_tf import terminal
-from dawnbench_tf.clock import DAWNBENCH
+from dawnbench_tf.clock import seconds_of
 from dawnbench_tf.data import inputs
 from dawnbench_tf.data.inputs import Splits
 from dawnbench_tf.recipe import Recipe
@@ -33,7 +33,7 @@ def summary(recipe: Recipe, model: tf.keras.Model, splits: Splits, hardware: str
 
 def begins(folder: Folder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:
     """Where a run is kept, and what it goes on from, in a line."""
-    spent = sum(seconds for part, seconds in recorded.items() if part in DAWNBENCH)
+    spent = seconds_of(recorded)
     if newest is None:
         again = f"begins again, {spent:.1f} s on the clock" if spent else "a new run"
         return f"in {folder.path}: {again}"
