@@ -14,6 +14,7 @@ HARNESS = [
     "jinja2>=3.1.6,<4",
     "markupsafe>=3,<4",
     "matplotlib>=3.9,<4",
+    "pillow>=12,<14",
     "scikit-learn>=1.5,<2",
     "scipy>=1.14,<2",
     "tensorflow-datasets>=4.9.9,<5",
@@ -37,6 +38,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.14",  # Keras 3.15 has none below, TensorFlow 2.20 none above
     package_data={
+        "dawnbench_tf.data": ["*.txt"],
         "dawnbench_tf.ranking": ["*.tsv"],
         "dawnbench_tf.ranking.pages": ["*.css", "*.js", "templates/*.html"],
         "dawnbench_tf.submission": ["*.tsv"],

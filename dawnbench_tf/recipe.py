@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf import recipe_checks
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import TASKS, Task
 
@@ -140,6 +140,25 @@ class Recipe:
     pad_mode: str = setting(
         "zeros", "what pad adds: zeros, or the image reflected", choices=("zeros", "reflection")
     )
+    image_sizes: tuple[int, ...] = setting(
+        (),
+        "JPEGs: sides of training images in pixels, comma-separated, each until its epoch in "
+        "image_size_epochs; default: the task's own",
+        low=8,
+        high=2048,
+    )
+    image_size_epochs: tuple[int, ...] = setting(
+        (), "epochs at which image_sizes change, comma-separated", low=1
+    )
+    test_image_size: int = setting(
+        0, "JPEGs: sides of test images in pixels; 0: the last of image_sizes", low=0, high=2048
+    )
+    smallest_crop: float = setting(
+        0.08,
+        "JPEGs: training sees crops of this share of an image's area at least, resized",
+        low=0.01,
+        high=1,
+    )
     flip: bool = setting(False, "training images: mirror half of them")
     alternating_flip: bool = setting(
         False, "with flip: an image that is mirrored in one epoch is not in the next"
@@ -183,27 +202,7 @@ class Recipe:
         check(self)
         if self.epochs == int(self.epochs):  # a flag's 30.0 is the row's 30
             object.__setattr__(self, "epochs", int(self.epochs))
-        if self.task:
-            _check_against_task(self, self.task_row)
-        _check_schedule(self)
-        if self.optimizer != "sgd" and (self.shift_rate != 1 or self.whitening_bias_epochs):
-            refuse("optimizer", self.optimizer, "has no shift_rate and no whitening_bias_epochs")
-        if self.alternating_flip and not self.flip:
-            refuse("alternating_flip", True, "should have --flip as well")
-        if not self.average and (self.lookahead or self.average_every != 1):
-            name = "lookahead" if self.lookahead else "average_every"
-            refuse(name, getattr(self, name), "should have --average as well")
-        if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):
-            refuse("bucket_boundaries", self.bucket_boundaries, "should rise")
-        if (
-            self.standardize == "channel"
-            and not len(self.channel_mean) == len(self.channel_deviation) == 3
-        ):
-            refuse(
-                "standardize",
-                "channel",
-                "takes three figures each in channel_mean and channel_deviation",
-            )
+        recipe_checks.check(self)
 
     def steps(self, steps_per_epoch: int) -> int:
         """Steps of all epochs; a fraction of an epoch is rounded up to a whole step."""
@@ -218,6 +217,16 @@ class Recipe:
     def goal(self) -> float:
         """What the metric is to reach: its own threshold, else its task's."""
         return self.task_row.threshold if self.threshold is None else self.threshold
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sides of training images, in pixels, by phase of training."""
+        return self.image_sizes or (self.task_row.image_size,)
+
+    @property
+    def test_side(self) -> int:
+        """Side of a test image, in pixels."""
+        return self.test_image_size or self.sizes[-1]
 
     def values(self) -> dict[str, Any]:
         """All that moves the curve, as plain values: what a run's folder and its entry record."""
@@ -242,49 +251,3 @@ class Recipe:
             fields.setdefault("epsilon", 1e-6)  # 0.1.0's own
         fields.setdefault("rate_in_velocity", True)  # as in Keras's SGD, which was used
         return cls(**fields)
-
-
-_OF_INPUTS = {  # fields that mean nothing to the other kind
-    "images": ("pad", "flip", "cutout", "channel_mean", "channel_deviation", "test_views"),
-    "questions": ("bucket_boundaries",),
-}
-
-
-def _check_against_task(recipe, task):
-    for inputs, names in _OF_INPUTS.items():
-        for name in names if inputs != task.inputs else ():
-            value = getattr(recipe, name)
-            if value != Recipe.__dataclass_fields__[name].default:
-                refuse(name, value, f"is for {inputs}; {task.name} has {task.inputs}")
-    for name in task.required:
-        if not getattr(recipe, name):
-            refuse(name, "", f"{task.name} needs it; --help says what it is")
-    if recipe.batch_size > task.train_examples:
-        refuse(
-            "batch_size",
-            recipe.batch_size,
-            f"should be at most {task.name}'s {task.train_examples} examples",
-        )
-    if recipe.threshold is not None and not 0 < recipe.threshold <= task.highest:
-        refuse(
-            "threshold",
-            recipe.threshold,
-            f"{task.metric} should be over 0, at most {task.highest:g}",
-        )
-
-
-def _check_schedule(recipe):
-    epochs, factors = recipe.schedule_epochs, recipe.schedule_factors
-    if list(epochs) != sorted(set(epochs)):
-        refuse("schedule_epochs", epochs, "should rise")
-    fits, rule = {
-        "constant": (not epochs and not factors, "takes neither schedule_epochs nor _factors"),
-        "steps": (len(factors) == len(epochs) + 1, "takes one factor more than schedule_epochs"),
-        "linear": (0 < len(factors) == len(epochs), "takes a factor for each of schedule_epochs"),
-        "cosine": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
-    }[recipe.schedule]
-    if factors and not any(factors):
-        refuse("schedule_factors", factors, "one of them should be over 0")
-    if not fits:
-        counts = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
-        refuse("schedule", recipe.schedule, f"{rule}; found {counts}")

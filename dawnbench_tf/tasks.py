@@ -16,10 +16,11 @@ class Task:
     test_examples: int  # every one is scored exactly once
     inputs: str  # "images" to classes, or "questions" on contexts: a room of data/
     classes: int  # 0 for questions
-    image_size: int  # height and width of an image, in pixels; 0 for questions
+    image_size: int  # height and width of an image as a network sees it, in pixels; 0: questions
     scoring: str  # function in scores.py
     loss: str  # function in training/losses.py
     benchmark: bool  # one of DAWNBench's own; others are ranked apart
+    jpegs: bool = False  # images come as JPEGs of any size
     embedded: bool = False  # comes with the packages: its data set is not on disk
     required: tuple[str, ...] = ()  # fields that a recipe of this task has to give
 
@@ -44,7 +45,7 @@ _CIFAR10 = Task(
     loss="softmax_cross_entropy",
     benchmark=True,
 )
-_IMAGENET = replace(  # ranked; no data set of it is read yet
+_IMAGENET = replace(
     _CIFAR10,
     name="imagenet",
     folder="ImageNet",
@@ -54,7 +55,23 @@ _IMAGENET = replace(  # ranked; no data set of it is read yet
     test_examples=50_000,
     classes=1000,
     image_size=224,
+    jpegs=True,
     scoring="top1_and_top5",
+)
+_IMAGENETTE = (
+    replace(  # ten classes of ImageNet; published: 85 to 87 % in five epochs of 128 pixels
+        _IMAGENET,
+        name="imagenette",
+        folder="Imagenette",
+        columns=("epoch", "hours", "top1Accuracy"),
+        threshold=80.0,
+        train_examples=9_469,
+        test_examples=3_925,
+        classes=10,
+        image_size=128,
+        scoring="top1",
+        benchmark=False,
+    )
 )
 _DIGITS = replace(
     _CIFAR10,
@@ -92,5 +109,5 @@ _QA_MINI = replace(
     embedded=True,
 )
 
-TASKS = {task.name: task for task in (_IMAGENET, _CIFAR10, _SQUAD, _DIGITS, _QA_MINI)}
+TASKS = {task.name: task for task in (_IMAGENET, _CIFAR10, _SQUAD, _DIGITS, _QA_MINI, _IMAGENETTE)}
 RANKED = {task.folder: task for task in TASKS.values()}  # by folder, in the leaderboards' order

@@ -162,7 +162,7 @@ def test_files_that_lack_the_other_or_are_in_no_data_set_s_folder(tmp_path):
     assert [(rule, text[-25:]) for rule, _, _, text in complaints(tmp_path)] == [
         ("pair", "s no alone.json beside it"),
         ("no table", "ference entry has no rows"),
-        ("folder", "ni; did you mean CIFAR10?"),
+        ("folder", "te; did you mean CIFAR10?"),
     ]
 
 

@@ -44,8 +44,19 @@ def test_what_is_out_of_range_is_refused_by_its_flag(change, line):
 
 
 def test_what_is_for_images_is_refused_for_questions():
-    with pytest.raises(Refusal, match="^--pad=2: is for images; qa_mini has questions"):
+    with pytest.raises(Refusal, match="^--pad=2: is for images of one size; qa_mini has questions"):
         recipes.get("qa_mini/bidaf", pad=2)
+    with pytest.raises(Refusal, match="^--flip=true: is for images; qa_mini has questions"):
+        recipes.get("qa_mini/bidaf", flip=True)
+
+
+def test_what_is_for_jpegs_is_refused_for_images_of_one_size_and_the_other_way_round():
+    with pytest.raises(Refusal, match="^--image_sizes=64: is for JPEGs; digits has images"):
+        recipes.get("digits/resnet8", image_sizes=(64,))
+    with pytest.raises(Refusal, match="^--cutout=8: is for images of one size; imagenette has JPE"):
+        recipes.get("imagenette/resnet18", cutout=8)
+    with pytest.raises(Refusal, match="^--image_size_epochs=2,3: should be one fewer than the 2"):
+        recipes.get("imagenette/resnet18", image_sizes=(64, 96), image_size_epochs=(2, 3))
 
 
 def test_an_unknown_recipe_is_answered_with_the_nearest():

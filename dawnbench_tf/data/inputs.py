@@ -48,6 +48,8 @@ class Inputs(NamedTuple):
     # What makes inputs and targets of a batch of `train` in the step itself; None: they are.
     on_devices: Callable[[Splits, Recipe, Placement], Callable[..., tuple] | None]
     test: Callable[[Splits, Recipe, Placement, int], tf.data.Dataset]  # (..., batch size)
+    # From a batch of `test` to the network's input, in the step that evaluates it.
+    prepare_test: Callable[[Recipe, Placement], Callable[[Any], Any]]
     collect: Callable[[list[np.ndarray], Splits, Placement, int], Any]  # `test`'s outputs in order
     save: Callable[[Splits, Path], None]  # what inference needs besides recipe and weights
     save_outputs: Callable[[Any, Splits, Path], None]  # what `collect` gave, if people want it

@@ -42,6 +42,19 @@ def read(
     Raises:
       Refusal: the data set is not there, or is damaged.
     """
+    builder = _builder(root, name, download)
+    try:
+        return [convert(builder.as_dataset(split=split)) for split in splits]
+    except Exception as error:  # TFDS raises errors of a dozen kinds for damaged or missing files
+        refuse("data_dir", root, f"TensorFlow Datasets can't read {name} in it: {one_line(error)}")
+
+
+def prepare(root: Path, name: str) -> None:
+    """Downloads and prepares a data set in TensorFlow Datasets' `data_dir`. Raises Refusal."""
+    _builder(root, name, download=True)
+
+
+def _builder(root, name, download):
     import tensorflow_datasets  # takes seconds, and only this path needs it
 
     action = "could not download" if download else "can't read"
@@ -49,6 +62,6 @@ def read(
         builder = tensorflow_datasets.builder(name, data_dir=root)
         if download:
             builder.download_and_prepare()
-        return [convert(builder.as_dataset(split=split)) for split in splits]
-    except Exception as error:  # TFDS raises errors of a dozen kinds for damaged or missing files
+        return builder
+    except Exception as error:  # of a dozen kinds
         refuse("data_dir", root, f"TensorFlow Datasets {action} {name} in it: {one_line(error)}")

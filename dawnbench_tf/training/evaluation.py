@@ -38,11 +38,14 @@ class Evaluator:
         self.outputs: Any = None
         with strategy.scope():
             answering = self._inputs.answering(model, recipe, placement)
+        prepare = self._inputs.prepare_test(recipe, placement)
+
+        def answer(batch):
+            return answering(prepare(batch), training=False)
 
         @tf.function(reduce_retracing=True)
         def forward(batch):
-            outputs = strategy.run(lambda batch: answering(batch, training=False), args=(batch,))
-            return strategy.gather(outputs, axis=0)
+            return strategy.gather(strategy.run(answer, args=(batch,)), axis=0)
 
         self._forward = forward
 

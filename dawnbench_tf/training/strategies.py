@@ -44,9 +44,10 @@ def build(run: RunOptions) -> tf.distribute.Strategy:
 
 def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> None:
     """Holds a recipe to what can be trained on the strategy's devices. Raises Refusal."""
-    if run.strategy == "tpu" and len(recipe.bucket_boundaries) > 1:
-        why = f"a TPU takes one length; {recipe.bucket_boundaries[-1]} alone would run"
-        refuse("bucket_boundaries", recipe.bucket_boundaries, why)
+    for name, what in (("bucket_boundaries", "length"), ("image_sizes", "size")):
+        values = getattr(recipe, name)
+        if run.strategy == "tpu" and len(values) > 1:
+            refuse(name, values, f"a TPU takes one {what}; {values[-1]} alone would run")
     replicas = strategy.num_replicas_in_sync
     if recipe.batch_size % replicas:
         near = max(recipe.batch_size // replicas, 1) * replicas

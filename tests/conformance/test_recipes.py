@@ -74,7 +74,7 @@ def test_the_train_step_compiles_with_xla_at_static_shapes(name):
 
 def static_batch(model, recipe, task):
     if task.inputs == "images":
-        images = tf.zeros([recipe.batch_size, *model.input_shape[1:]])
+        images = tf.zeros([recipe.batch_size, recipe.sizes[0], recipe.sizes[0], 3])
         return images, tf.zeros([recipe.batch_size], tf.int64)
     lengths = (recipe.bucket_boundaries[-1], 30)
     words = [tf.ones([recipe.batch_size, length], tf.int32) for length in lengths]

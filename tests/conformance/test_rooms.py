@@ -105,6 +105,7 @@ runpy.run_module({name!r}, run_name="__main__", alter_sys=True)
 
 
 DISTRIBUTIONS = {  # imported name: what is installed, where the two differ
+    "PIL": "pillow",
     "absl": "absl-py",
     "ai_edge_litert": "ai-edge-litert",
     "official": "tf-models-official",

@@ -36,7 +36,9 @@ def loaded(request):
 def test_batches_and_single_examples_give_the_same_answers(loaded, batch_size):
     recipe, of_task, splits = loaded
     batches = of_task.test(splits, recipe, HERE, batch_size)
-    outputs = [answer(*(b if isinstance(b, tuple) else (b,))) for b in batches]
+    prepare = of_task.prepare_test(recipe, HERE)
+    prepared = [prepare(batch) for batch in batches]
+    outputs = [answer(*(b if isinstance(b, tuple) else (b,))) for b in prepared]
     collected = of_task.collect(outputs, splits, HERE, batch_size)
     examples = of_task.one_by_one(splits, recipe)
     assert len(examples) == recipe.task_row.test_examples

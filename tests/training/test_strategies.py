@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
+from dawnbench_tf import recipes
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import strategies
@@ -179,6 +181,23 @@ def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, config):
     monkeypatch.setenv("TF_CONFIG", config)
     with pytest.raises(Refusal, match="^TF_CONFIG: "):
         strategies._cluster(RunOptions(strategy="multi_worker_mirrored"))
+
+
+@pytest.mark.parametrize(
+    "name, changes, line",
+    [
+        (
+            "qa_mini/bidaf",
+            {"bucket_boundaries": (40, 64)},
+            "bucket_boundaries=40,64: .* one length; 64",
+        ),
+        ("imagenette/resnet18", {}, "image_sizes=64,96: a TPU takes one size; 96"),
+    ],
+)
+def test_shapes_that_change_are_refused_on_a_tpu(name, changes, line):
+    here, run = tf.distribute.get_strategy(), RunOptions(strategy="tpu")
+    with pytest.raises(Refusal, match=f"^--{line} alone would run"):
+        strategies.check(here, run, recipes.get(name, **changes))
 
 
 def test_workers_are_found_by_flag_tf_config_and_slurm(monkeypatch):

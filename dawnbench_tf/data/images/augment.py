@@ -3,7 +3,11 @@
 Axes: b batch, h height, w width, c channels.
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
+
+from dawnbench_tf.recipe import Recipe
 
 
 def crop_and_flip(
@@ -50,7 +54,9 @@ def standardize_by_channel(
       images: uint8 (b, h, w, c).
       mean, deviation: of each channel, of pixels in 0..1.
     """
-    return (tf.cast(images, tf.float32) / 255 - tf.constant(mean)) / tf.constant(deviation)
+    return (tf.cast(images, tf.float32) / 255 - tf.constant(mean, tf.float32)) / tf.constant(
+        deviation, tf.float32
+    )
 
 
 def cut_out(images: tf.Tensor, places: tf.Tensor, side: int) -> tf.Tensor:
@@ -70,3 +76,21 @@ def cut_out(images: tf.Tensor, places: tf.Tensor, side: int) -> tf.Tensor:
         kept.append((distance < 0) | (distance >= side))
     inside = kept[0][:, :, None] | kept[1][:, None, :]  # (b, h, w)
     return tf.where(inside[..., None], images, tf.zeros_like(images))
+
+
+def standardizer(recipe: Recipe, data_format: str) -> Callable[..., tf.Tensor]:
+    """From uint8 images (b, h, w, c), and in training where to cut out, to the network's input.
+
+    That is float32 (b, h, w, c), or (b, c, h, w) in NCHW.
+    """
+
+    def standardize(images, places=None):
+        if recipe.standardize == "image":
+            images = standardize_by_image(images)
+        else:
+            images = standardize_by_channel(images, recipe.channel_mean, recipe.channel_deviation)
+        if places is not None:
+            images = cut_out(images, places, recipe.cutout)
+        return images if data_format == "NHWC" else tf.transpose(images, [0, 3, 1, 2])
+
+    return standardize

@@ -50,9 +50,10 @@ def _nothing_to_save(*_):
 def _network(
     splits: Splits, recipe: Recipe, placement: Placement, precision: str = ""
 ) -> tf.keras.Model:
-    """The recipe's network for its task's images; by default in the precision of training."""
+    """The recipe's network for its task's images: for training, or to answer in a precision."""
     task, channels_first = recipe.task_row, placement.data_format == "NCHW"
-    sides = (task.image_size, task.image_size)
+    one_size = precision or {*recipe.sizes} == {recipe.test_side}
+    sides = [recipe.test_side if one_size else None] * 2
     return models.build(
         recipe.model,
         num_classes=task.classes,
@@ -101,6 +102,7 @@ INPUTS = Inputs(
     train=pipeline.train,
     on_devices=pipeline.on_devices,
     test=pipeline.test,
+    prepare_test=pipeline.prepare_test,
     collect=pipeline.collect,
     save=_nothing_to_save,
     save_outputs=_nothing_to_save,

@@ -1,10 +1,10 @@
 """Batches of images, the same for however many replicas.
 
 Images that fit into memory live on the devices and are augmented there, a batch in a few large
-operations; others are read and augmented on the host, ahead of the steps. Everything random about
-an epoch (order, crops, flips) is drawn at its start from (seed, epoch) alone, for the global batch,
-and only then shared out: the same examples make up step i of epoch e under every strategy, after
-every restart. Axes: b batch, h height, w width, c channels.
+operations; JPEGs are read, cropped and decoded on the host, ahead of the steps. Everything random
+about an epoch (order, crops, flips) is drawn at its start from (seed, epoch) alone, for the global
+batch, and only then shared out: the same examples make up step i of epoch e under every strategy,
+after every restart. Axes: b batch, h height, w width, c channels.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf.data.images import augment
+from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.inputs import Example, Placement, own_replicas, without_autotune
 from dawnbench_tf.recipe import Recipe
@@ -49,27 +49,27 @@ def train(
     static and no example is left out; or, with `recipe.drop_remainder`, there is none.
 
     Returns:
-      A distributed data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels
-      int64 (b,). Where the split holds all images, a few numbers for each image come in their
-      place, of which `on_devices` makes them.
+      A distributed data set of what `on_devices` makes images and labels of: a few numbers for each
+      image, where the split holds all; else labels int64 (b,), uint8 images (b, h, w, c).
     """
     strategy, split = placement.strategy, splits.train
     per_replica = recipe.batch_size // strategy.num_replicas_in_sync
-    prepare = _preparation(recipe, placement.data_format, split.fetch)
     with tf.device("CPU:0"):
         labels = tf.constant(split.labels)  # here, so that no graph holds a copy
+    count = steps(splits, recipe)
 
     def of_worker(context):
+        share = _share(strategy, context)
+
         def plan(epoch):
-            count = steps(splits, recipe)
-            drawn = _plan(epoch, labels, recipe, count)
-            share = _share(strategy, context)
+            drawn = (_plan if split.jpegs is None else _plan_of_jpegs)(epoch, labels, recipe, count)
             return tf.data.Dataset.from_tensor_slices(tuple(share(x, count) for x in drawn))
 
         epochs = tf.data.Dataset.range(first_epoch, math.ceil(recipe.epochs))
-        batches = epochs.flat_map(plan).batch(per_replica, drop_remainder=True)
-        if split.held is None:  # more calls took cores from steps
-            batches = batches.map(prepare, num_parallel_calls=2, deterministic=True)
+        examples = epochs.flat_map(plan)
+        if split.jpegs:
+            examples = jpegs.decoded(examples, split.jpegs, _cropper(recipe))
+        batches = examples.batch(per_replica, drop_remainder=True)
         # Enough to bridge a checkpoint.
         return batches.prefetch(4).with_options(without_autotune())
 
@@ -78,20 +78,29 @@ def train(
 
 def on_devices(
     splits: Splits, recipe: Recipe, placement: Placement
-) -> Callable[..., tuple[tf.Tensor, tf.Tensor]] | None:
+) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
     """What makes images and labels of a batch of `train`, as a part of the training step.
 
-    Every device has all training images, so that none of its steps waits for the host. None: the
-    split does not hold them, and `train` gives them itself.
+    Where the split holds all images, every device gets them, so that no step waits for the host.
+
+    Returns:
+      From a batch to images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,).
     """
+    standardize = augment.standardizer(recipe, placement.data_format)
     if splits.train.held is None:
-        return None
+        return lambda labels, images: (standardize(images), labels)
     fetch = _on_each_device(splits.train.held.numpy(), placement.strategy)
-    return _preparation(recipe, placement.data_format, fetch)
+
+    def prepare(indices, labels, offsets, flips, *places):
+        images = fetch(indices)
+        images = augment.crop_and_flip(images, offsets, flips, recipe.pad, recipe.pad_mode)
+        return standardize(images, *places), labels
+
+    return prepare
 
 
 def _on_each_device(images, strategy):
-    """A split's `fetch`, from a copy of all its images on each of the strategy's devices.
+    """From indices to images, of a copy of them all on each of the strategy's devices.
 
     They are held as words of float32: workers hand one another the values that variables start
     from, which can't be bytes, and TensorFlow keeps integers of 32 bits in the host's memory.
@@ -111,39 +120,61 @@ def _on_each_device(images, strategy):
     return fetch
 
 
-def _preparation(recipe, data_format, fetch):
-    """From what is drawn for a batch to its images and labels."""
-    standardize = _standardizer(recipe, data_format)
-
-    def prepare(labels, indices, offsets, flips, *places):
-        images = fetch(indices)
-        images = augment.crop_and_flip(images, offsets, flips, recipe.pad, recipe.pad_mode)
-        return standardize(images, *places), labels
-
-    return prepare
-
-
 def _plan(epoch, labels, recipe, steps):
-    """What an epoch's steps see, all replicas together: labels, indices, offsets, flips; places of
+    """What an epoch's steps see, all replicas together: indices, labels, offsets, flips; places of
     what is cut out, if anything is."""
-    examples = labels.shape[0]
+    order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
-    order_seed, crop_seed, flip_seed, cutout_seed = (
-        _seed(recipe, epoch, purpose) for purpose in (_ORDER, _CROP, _FLIP, _CUTOUT)
-    )
-    order = tf.random.experimental.stateless_shuffle(tf.range(examples), order_seed)
-    order = tf.gather(order, tf.range(count) % examples)  # (count,)
+    crop_seed, cutout_seed = (_seed(recipe, epoch, purpose) for purpose in (_CROP, _CUTOUT))
     offsets = tf.random.stateless_uniform(
         [count, 2], crop_seed, maxval=2 * recipe.pad + 1, dtype=tf.int32
     )  # (count, 2)
-    flips = tf.random.stateless_uniform([count], flip_seed) < (0.5 if recipe.flip else 0.0)
-    if recipe.alternating_flip:  # drawn once for each image; then all turn in each epoch
-        first = tf.random.stateless_uniform([examples], _seed(recipe, 0, _FLIP)) < 0.5
-        flips = tf.gather(first, order) ^ (epoch % 2 == 1)
-    labels = tf.gather(labels, order)
+    drawn = order, tf.gather(labels, order), offsets, _flips(epoch, labels, recipe, order)
     if not recipe.cutout:
-        return labels, order, offsets, flips
-    return labels, order, offsets, flips, tf.random.stateless_uniform([count, 2], cutout_seed)
+        return drawn
+    return *drawn, tf.random.stateless_uniform([count, 2], cutout_seed)
+
+
+def _plan_of_jpegs(epoch, labels, recipe, steps):
+    """What an epoch's steps see of JPEGs: indices, labels, seeds of crops, flips, sizes."""
+    order = _order(epoch, labels, recipe, steps)
+    count = steps * recipe.batch_size
+    seeds = tf.random.stateless_uniform(
+        [count, 2], _seed(recipe, epoch, _CROP), minval=None, maxval=None, dtype=tf.int32
+    )
+    past = tf.cast(epoch, tf.float32) >= tf.constant(recipe.image_size_epochs, tf.float32)
+    size = tf.gather(recipe.sizes, tf.reduce_sum(tf.cast(past, tf.int32)))
+    flips = _flips(epoch, labels, recipe, order)
+    return order, tf.gather(labels, order), seeds, flips, tf.fill([count], size)
+
+
+def _order(epoch, labels, recipe, steps):
+    """Indices of the examples that an epoch's steps see, (steps x batch,)."""
+    examples = labels.shape[0]
+    seed = _seed(recipe, epoch, _ORDER)
+    order = tf.random.experimental.stateless_shuffle(tf.range(examples), seed)
+    return tf.gather(order, tf.range(steps * recipe.batch_size) % examples)
+
+
+def _flips(epoch, labels, recipe, order):
+    """Whether each of the examples in `order` is mirrored."""
+    seed = _seed(recipe, epoch, _FLIP)
+    if recipe.alternating_flip:  # drawn once for each image; then all turn in each epoch
+        first = tf.random.stateless_uniform([labels.shape[0]], _seed(recipe, 0, _FLIP)) < 0.5
+        return tf.gather(first, order) ^ (epoch % 2 == 1)
+    return tf.random.stateless_uniform(order.shape, seed) < (0.5 if recipe.flip else 0.0)
+
+
+def _cropper(recipe):
+    """From a JPEG and what is drawn for it to its label and its pixels in training."""
+
+    def crop(jpeg, label, seed, flip, size):
+        image = jpegs.random_crop(jpeg, seed, flip, size, recipe.smallest_crop)
+        if len(set(recipe.sizes)) == 1:
+            image = tf.ensure_shape(image, [recipe.sizes[0], recipe.sizes[0], 3])
+        return label, image
+
+    return crop
 
 
 def _seed(recipe, epoch, purpose):
@@ -163,27 +194,40 @@ def _share(strategy, context):
 
 
 def test(splits: Splits, recipe: Recipe, placement: Placement, batch_size: int) -> tf.data.Dataset:
-    """Test images in order, float32 (b, h, w, c) or (b, c, h, w), shared out over replicas.
+    """Test images in order, uint8 (b, h, w, c), shared out over replicas.
 
     The last batch is filled up with the first images again; `collect` cuts these off.
     """
     strategy = placement.strategy
-    standardize = _standardizer(recipe, placement.data_format)
     per_replica = batch_size // strategy.num_replicas_in_sync
     examples = len(splits.test.labels)
     steps = steps_per_epoch(examples, batch_size)
 
     def of_worker(context):
         own = _share(strategy, context)(tf.range(steps * batch_size) % examples, steps)
-        return (
-            tf.data.Dataset.from_tensor_slices(own)
-            .batch(per_replica, drop_remainder=True)
-            .map(lambda indices: standardize(splits.test.fetch(indices)), num_parallel_calls=2)
-            .prefetch(2)
-            .with_options(without_autotune())
-        )
+        batches = _as_tested(splits.test, recipe, own, per_replica)
+        return batches.prefetch(2).with_options(without_autotune())
 
     return strategy.distribute_datasets_from_function(of_worker)
+
+
+def _as_tested(split, recipe, indices, batch_size):
+    """Batches of images as the test sees them, uint8 (b, h, w, c): full ones only."""
+    examples = tf.data.Dataset.from_tensor_slices(indices)
+    if split.jpegs is None:
+        batches = examples.batch(batch_size, drop_remainder=True)
+        return batches.map(lambda own: tf.gather(split.held, own), num_parallel_calls=2)
+    side = recipe.test_side
+
+    def crop(jpeg):
+        return tf.ensure_shape(jpegs.center_crop(jpeg, side, side), [side, side, 3])
+
+    return jpegs.decoded(examples, split.jpegs, crop).batch(batch_size, drop_remainder=True)
+
+
+def prepare_test(recipe: Recipe, placement: Placement) -> Callable[[tf.Tensor], tf.Tensor]:
+    """From a batch of `test` to the network's input, float32 (b, h, w, c) or (b, c, h, w)."""
+    return augment.standardizer(recipe, placement.data_format)
 
 
 def collect(
@@ -205,7 +249,7 @@ class OneByOne(Sequence[Example]):
     """
 
     def __init__(self, splits: Splits, recipe: Recipe):
-        self._split, self._standardize = splits.test, _standardizer(recipe, "NHWC")
+        self._split, self._recipe = splits.test, recipe
         self._block, self._images = -1, np.empty(0)
 
     def __len__(self):
@@ -217,10 +261,8 @@ class OneByOne(Sequence[Example]):
         index = range(len(self))[index]
         if index // BLOCK != self._block:
             self._block = index // BLOCK
-            first = self._block * BLOCK
-            with tf.device("CPU:0"):
-                images = self._split.images(slice(first, first + BLOCK))
-                self._images = self._standardize(tf.constant(images)).numpy()
+            block = np.arange(len(self))[self._block * BLOCK :][:BLOCK]
+            self._images = _one_batch(self._split, self._recipe, "NHWC", block)
         return (self._images[index % BLOCK][None],)
 
 
@@ -233,23 +275,10 @@ def without_augmentation(
     split: Split, recipe: Recipe, data_format: str, examples: int
 ) -> np.ndarray:
     """A split's first images as a network gets them in the test: float32."""
+    return _one_batch(split, recipe, data_format, np.arange(min(examples, len(split.labels))))
+
+
+def _one_batch(split, recipe, data_format, indices):
     with tf.device("CPU:0"):
-        images = tf.constant(split.images(slice(examples)))
-        return _standardizer(recipe, data_format)(images).numpy()
-
-
-def _standardizer(recipe: Recipe, data_format: str) -> Callable[..., tf.Tensor]:
-    """From uint8 images, and in training where to cut out, to the network's input."""
-
-    def standardize(images, places=None):
-        if recipe.standardize == "image":
-            images = augment.standardize_by_image(images)
-        else:
-            images = augment.standardize_by_channel(
-                images, recipe.channel_mean, recipe.channel_deviation
-            )
-        if places is not None:
-            images = augment.cut_out(images, places, recipe.cutout)
-        return images if data_format == "NHWC" else tf.transpose(images, [0, 3, 1, 2])
-
-    return standardize
+        images = next(iter(_as_tested(split, recipe, indices, len(indices))))
+        return augment.standardizer(recipe, data_format)(images).numpy()

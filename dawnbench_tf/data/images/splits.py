@@ -12,18 +12,18 @@ from dawnbench_tf.data.origin import Origin
 class Split(NamedTuple):
     """One split of an image data set: its labels, and its images by index.
 
-    A set that is larger than memory comes through the same door: its `fetch` reads and decodes, and
-    it holds nothing.
+    Images are either all in memory, of one size, or come as JPEGs of any size, a set of which may
+    be larger than memory.
     """
 
     labels: np.ndarray  # int64 (examples,)
-    fetch: Callable[[tf.Tensor], tf.Tensor]  # indices (batch,) -> uint8 (batch, height, width, 3)
-    held: tf.Tensor | None = None  # all images, if they are in memory
+    held: tf.Tensor | None = None  # uint8 (examples, height, width, 3)
+    jpegs: Callable[[tf.Tensor], tf.Tensor] | None = None  # indices (b,) -> strings (b,)
 
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Some images, or all, as a NumPy array: uint8 (examples, height, width, 3)."""
+        """Some of the images that are in memory, or all: uint8 (examples, height, width, 3)."""
         with tf.device("CPU:0"):
-            return self.fetch(tf.constant(np.arange(len(self.labels))[indices])).numpy()
+            return tf.gather(self.held, np.arange(len(self.labels))[indices]).numpy()
 
     def first(self, count: int) -> "Split":
         """The split with its first examples only."""
@@ -46,5 +46,4 @@ def in_memory(images: np.ndarray, labels: np.ndarray) -> Split:
       labels: int64 (examples,).
     """
     with tf.device("CPU:0"):  # tf.data runs there
-        held = tf.constant(images)
-    return Split(labels, lambda indices: tf.gather(held, indices), held)
+        return Split(labels, held=tf.constant(images))

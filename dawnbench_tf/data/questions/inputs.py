@@ -100,6 +100,7 @@ INPUTS = Inputs(
     train=pipeline.train,
     on_devices=lambda splits, recipe, placement: None,
     test=pipeline.test,
+    prepare_test=lambda recipe, placement: lambda batch: batch,
     collect=pipeline.collect,
     save=_save,
     save_outputs=_save_outputs,

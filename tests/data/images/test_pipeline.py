@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dawnbench_tf.data.images import pipeline
 from dawnbench_tf.data.images.splits import Split, Splits, in_memory
@@ -149,9 +151,11 @@ def test_every_test_example_comes_once_and_in_order(batch_size, replicas, pipeli
         worker[s * local + r] for s in range(steps) for worker in workers for r in range(local)
     ]
     images_in_order = np.concatenate([part.numpy() for part in whole])
-    wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
     collected = pipeline.collect([images_in_order], SPLITS, Placement(Shared()), batch_size)
-    np.testing.assert_allclose(collected, wanted, atol=1e-6)
+    np.testing.assert_array_equal(collected, SPLITS.test.images())
+    wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
+    prepared = pipeline.prepare_test(RECIPE, Placement(Shared()))(collected)
+    np.testing.assert_allclose(prepared, wanted, atol=1e-6)
 
 
 def test_nchw_is_nhwc_transposed():
@@ -160,20 +164,81 @@ def test_nchw_is_nhwc_transposed():
     np.testing.assert_array_equal(first, last.transpose(0, 3, 1, 2))
 
 
-def test_a_set_that_is_not_in_memory_comes_through_the_same_door():
-    """Its fetch decodes each image when it is asked for; batches are those of the set in memory."""
-    images = SPLITS.train.images()
-    files = tf.stack([tf.io.encode_png(image) for image in images])
+def jpegs(count):
+    """A split of flat images of many sizes, whose pixels are 5 times the label."""
+    sides = np.random.default_rng(0).integers(8, 40, (count, 2))
+    pixels = [
+        np.full((*shape, 3), 5 * label, np.uint8) for label, shape in enumerate(sides.tolist())
+    ]
+    files = tf.stack([tf.io.encode_jpeg(image) for image in pixels])
+    return Split(np.arange(count), jpegs=lambda indices: tf.gather(files, indices))
 
-    def fetch(indices):
-        decode = lambda at: tf.io.decode_png(files[at], channels=3)  # noqa: E731
-        decoded = tf.map_fn(decode, indices, fn_output_signature=tf.uint8)
-        return tf.ensure_shape(decoded, [None, 8, 8, 3])
 
-    lazy = Splits(Split(SPLITS.train.labels, fetch), SPLITS.test)
-    for one, other in zip(train(), train(splits=lazy), strict=True):
-        np.testing.assert_array_equal(one[0], other[0])
-        np.testing.assert_array_equal(one[1], other[1])
+JPEGS = Splits(jpegs(50), jpegs(23))
+OF_JPEGS = Recipe(
+    task="imagenette",
+    model="resnet18_v1",
+    batch_size=12,
+    epochs=3,
+    seed=5,
+    flip=True,
+    image_sizes=(8, 16),
+    image_size_epochs=(2,),
+    test_image_size=12,
+    standardize="channel",
+    channel_mean=(0, 0, 0),
+    channel_deviation=(1, 1, 1),
+)
+
+
+def shown(images):
+    """The labels that the pixels of a batch tell."""
+    return np.round(images.mean((1, 2, 3)) * 255 / 5).astype(int)
+
+
+def test_jpegs_come_through_the_same_door():
+    """Every one in every epoch, with its label, in the order that images in memory have."""
+    held = train(recipe=replace(RECIPE, seed=5))
+    of_jpegs = train(recipe=OF_JPEGS, splits=JPEGS)
+    for (_, wanted), (images, labels) in zip(held, of_jpegs, strict=True):
+        np.testing.assert_array_equal(labels, wanted)
+        np.testing.assert_array_equal(shown(images), labels)
+
+
+def test_the_size_of_training_images_changes_at_its_epoch():
+    sides = [images.shape[1:3] for images, _ in train(recipe=OF_JPEGS, splits=JPEGS)]
+    assert sides == [(8, 8)] * 10 + [(16, 16)] * 5
+    resumed = train(recipe=OF_JPEGS, splits=JPEGS, first_epoch=2)
+    assert [images.shape[1] for images, _ in resumed] == [16] * 5
+    one = replace(OF_JPEGS, image_sizes=(8,), image_size_epochs=())
+    dataset = pipeline.train(JPEGS, one, Placement(Shared()))
+    assert dataset.element_spec[1].shape == (12, 8, 8, 3)  # static, as a TPU wants it
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.data())
+def test_every_example_is_seen_once_however_it_is_shared(data):
+    """In an epoch, but for those that fill up its last batch; and in the test exactly once."""
+    replicas, pipelines = data.draw(st.sampled_from([(1, 1), (2, 1), (2, 2), (4, 2), (3, 3)]))
+    batch = replicas * data.draw(st.integers(1, 5))
+    count = data.draw(st.integers(batch, 40))
+    splits = Splits(jpegs(count), jpegs(count))
+    recipe = replace(OF_JPEGS, batch_size=batch, epochs=1, image_sizes=(), image_size_epochs=())
+    seen, tested = [], []
+    for index in range(pipelines):
+        placement = Placement(Shared(replicas, pipelines, index))
+        seen.append([b.numpy() for b, _ in pipeline.train(splits, recipe, placement)])
+        batches_of_test = pipeline.test(splits, recipe, placement, batch)
+        tested.append([shown(b.numpy() / 255) for b in batches_of_test])
+    local, steps = replicas // pipelines, -(-count // batch)
+    of_step = [
+        np.concatenate([w[s * local + r] for w in tested for r in range(local)])
+        for s in range(steps)
+    ]
+    outputs = pipeline.collect(of_step, splits, Placement(Shared()), batch)
+    np.testing.assert_array_equal(outputs, np.arange(count))
+    counts = np.bincount(np.concatenate([np.concatenate(labels) for labels in seen]))
+    assert len(counts) == count and counts.min() == 1 and counts.sum() == steps * batch
 
 
 def test_a_step_gets_numbers_and_makes_its_images_itself_compiled_or_not():
@@ -202,11 +267,13 @@ def test_examples_one_by_one_are_the_test_s_and_made_a_block_at_a_time(monkeypat
     monkeypatch.setattr(pipeline, "BLOCK", 5)
     fetched = []
 
-    def fetch(indices):
+    def as_tested(split, recipe, indices, batch_size):
         fetched.append(len(indices))
-        return SPLITS.test.fetch(indices)
+        return unpatched(split, recipe, indices, batch_size)
 
-    examples = pipeline.OneByOne(Splits(SPLITS.train, Split(SPLITS.test.labels, fetch)), RECIPE)
+    unpatched = pipeline._as_tested
+    monkeypatch.setattr(pipeline, "_as_tested", as_tested)
+    examples = pipeline.OneByOne(SPLITS, RECIPE)
     wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
     assert len(examples) == 23 and examples[0][0].shape == (1, 8, 8, 3)
     np.testing.assert_allclose(np.concatenate([image for (image,) in examples]), wanted, atol=1e-6)

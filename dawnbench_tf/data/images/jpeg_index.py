@@ -1,0 +1,95 @@
+"""Where each JPEG of a split lies: a file of its own, or a piece of a TFRecord shard.
+
+Whatever the layout, a split is read by index, so that an epoch's order is drawn over all of it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf.data.images.splits import Split
+from dawnbench_tf.refusals import Refusal, one_line
+
+JPEG = b"\xff\xd8\xff"  # how one begins
+TO_THE_END = -1
+RE_ENCODED = 100  # quality of what was no JPEG
+
+
+class JpegIndex(NamedTuple):
+    """Where the JPEGs of a split lie, and of which class they are."""
+
+    root: Path
+    paths: np.ndarray  # bytes (files,), below root
+    files: np.ndarray  # int32 (examples,), which of paths
+    offsets: np.ndarray  # int64 (examples,), bytes
+    lengths: np.ndarray  # int32 (examples,), bytes, or TO_THE_END
+    labels: np.ndarray  # int64 (examples,)
+
+    def read(self, example: int) -> bytes:
+        """The bytes of a JPEG; of an image in another form (ILSVRC has a PNG), re-encoded.
+
+        Raises:
+          Refusal: its file can't be read, or holds no image there.
+        """
+        content = self.raw(example)
+        return content if content.startswith(JPEG) else as_jpeg(content, self.path(example))
+
+    def raw(self, example: int) -> bytes:
+        """The bytes of an image, whatever its form. Raises Refusal if they can't be read."""
+        path = self.path(example)
+        try:
+            with open(path, "rb", buffering=0) as file:
+                file.seek(self.offsets[example])
+                return file.read(self.lengths[example])
+        except OSError as error:
+            raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
+
+    def path(self, example: int) -> Path:
+        """The file that an example lies in."""
+        return self.root / self.paths[self.files[example]].decode()
+
+
+def of_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
+    """The index of files that hold an image each.
+
+    Args:
+      root: their folder.
+      paths: below root, in the split's order.
+      labels: classes (examples,).
+    """
+    count = len(paths)
+    return JpegIndex(
+        root,
+        np.array(paths, np.bytes_),
+        np.arange(count, dtype=np.int32),
+        np.zeros(count, np.int64),
+        np.full(count, TO_THE_END, np.int32),
+        np.asarray(labels, np.int64),
+    )
+
+
+def as_jpeg(content: bytes, where: Any) -> bytes:
+    """An image in another form, as a JPEG. Raises Refusal, which says `where`, if it is none."""
+    try:
+        with tf.device("CPU:0"):
+            pixels = tf.io.decode_image(content, channels=3, expand_animations=False)
+            return tf.io.encode_jpeg(pixels, quality=RE_ENCODED).numpy()
+    except tf.errors.InvalidArgumentError:
+        what = "is empty" if not content else "holds no image that can be decoded"
+        raise Refusal(f"{where}: {what}; fetch it again") from None
+
+
+def split(index: JpegIndex) -> Split:
+    """The split that an index tells of."""
+
+    def read(examples):
+        return np.array([index.read(example) for example in examples], object)
+
+    def jpegs(examples):
+        contents = tf.numpy_function(read, [examples], tf.string, stateful=False)
+        return tf.ensure_shape(contents, [None])
+
+    return Split(index.labels, jpegs=jpegs)

@@ -1,0 +1,97 @@
+"""From JPEGs to the pixels that training or the test sees of them.
+
+Only the part of a JPEG that is seen is decoded. Sizes are in pixels; a seed is an int32 pair.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from dawnbench_tf import machine
+
+READ = 32  # JPEGs that are read in one call
+SHORT_SIDE = 256 / 224  # of a test image, for each pixel of what is cut from its middle
+_RATIOS = (3 / 4, 4 / 3)  # of a training crop, width to height
+_ATTEMPTS = 10  # to draw one that fits; then it is the whole image
+
+
+def random_crop(
+    jpeg: tf.Tensor, seed: tf.Tensor, flip: tf.Tensor, size: tf.Tensor, smallest: float
+) -> tf.Tensor:
+    """A training image: some part of the JPEG, resized, perhaps mirrored left to right.
+
+    Szegedy et al. 2014 (arXiv 1409.4842, section 6): the part has `smallest` to all of the image's
+    area, and a ratio of its sides of 3/4 to 4/3.
+
+    Args:
+      jpeg: its bytes, a string.
+      seed: decides the part.
+      flip: bool, whether it is mirrored.
+      size: int32, sides of the result.
+      smallest: share of the image's area.
+
+    Returns:
+      uint8 (size, size, 3).
+    """
+    first, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
+        tf.image.extract_jpeg_shape(jpeg),
+        bounding_boxes=tf.zeros([1, 0, 4]),
+        seed=seed,
+        min_object_covered=0.0,
+        aspect_ratio_range=_RATIOS,
+        area_range=(smallest, 1.0),
+        max_attempts=_ATTEMPTS,
+        use_image_if_no_bounding_boxes=True,
+    )
+    window = tf.concat([first[:2], extent[:2]], 0)  # row, column, height, width
+    image = _resized(jpeg, window, [size, size])
+    return tf.where(flip, image[:, ::-1], image)
+
+
+def center_crop(jpeg: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """A test image: the middle of the JPEG, whose short side is resized to 256 for a crop of 224.
+
+    Args:
+      jpeg: its bytes, a string.
+      height, width: int32, sides of the result; for other sizes than 224, in proportion.
+
+    Returns:
+      uint8 (height, width, 3).
+    """
+    sides = tf.cast(tf.image.extract_jpeg_shape(jpeg)[:2], tf.float32)
+    wanted = tf.cast(tf.stack([height, width]), tf.float32)
+    scale = tf.reduce_min(sides / (wanted * SHORT_SIDE))  # JPEG's pixels for one of the result
+    extent = tf.maximum(tf.round(wanted * scale), 1.0)
+    first = tf.round((sides - extent) / 2)
+    window = tf.cast(tf.concat([first, extent], 0), tf.int32)
+    return _resized(jpeg, window, [height, width])
+
+
+def _resized(jpeg, window, size):
+    pixels = tf.io.decode_and_crop_jpeg(jpeg, window, channels=3, dct_method="INTEGER_FAST")
+    return tf.cast(tf.image.resize(pixels, size) + 0.5, tf.uint8)  # bilinear
+
+
+def decoded(
+    examples: tf.data.Dataset,
+    jpegs: Callable[[tf.Tensor], tf.Tensor],
+    decode: Callable[..., Any],
+) -> tf.data.Dataset:
+    """Examples with pixels in place of indices, in their order, on as many cores as there are.
+
+    Args:
+      examples: of an index, and what else `decode` takes.
+      jpegs: from indices (b,) to the bytes of their JPEGs, strings (b,).
+      decode: from a JPEG, and what else there is of an example, to what is returned.
+    """
+
+    def read(indices, *others):
+        return jpegs(indices), *others
+
+    return (
+        examples.batch(READ)
+        .map(read, num_parallel_calls=2, deterministic=True)
+        .unbatch()
+        .map(decode, num_parallel_calls=machine.cpus(), deterministic=True)
+    )

@@ -1,0 +1,103 @@
+"""Finds an image data set's JPEGs in a folder, whichever of the widespread layouts it has.
+
+train-00000-of-01024 ..., validation-00000-of-00128 ...     TFRecord shards, perhaps an index
+NAME/.../NAME-train.tfrecord-00000-of-...                   TensorFlow Datasets' folder
+train/CLASS/*.JPEG, val/CLASS/*.JPEG                        the unpacked archives
+train/CLASS/*.JPEG, val/*.JPEG                              with a validation in order
+ILSVRC2012_img_train.tar, ILSVRC2012_img_val.tar            ImageNet's archives
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dawnbench_tf.data.images import jpeg_index, shards, tars, trees
+from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.refusals import refuse
+
+TRAIN, VALIDATION = "train", "validation"
+_VALIDATIONS = ("val", "validation")  # of a tree
+_KAGGLE = "ILSVRC/Data/CLS-LOC"
+
+
+class DataSet(NamedTuple):
+    """What a folder is searched for."""
+
+    name: str
+    classes: Sequence[str]  # names of folders, in the order of the labels
+    tfds: str  # pattern of the folder in which TensorFlow Datasets keeps it
+    archives: tuple[str, str] | None = None  # of training and validation, tar files
+    # From a folder to the labels of validation images that lie there in order.
+    labels_in_order: Callable[[Path], Sequence[int]] | None = None
+
+
+class Located(NamedTuple):
+    """A data set that was found."""
+
+    train: JpegIndex
+    test: JpegIndex
+    classes: Sequence[str]  # names of the labels
+    source: str  # in words
+
+    def splits(self) -> Splits:
+        """As training and inference take it."""
+        return Splits(
+            jpeg_index.split(self.train), jpeg_index.split(self.test), Origin(self.source)
+        )
+
+
+def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
+    """Finds where the JPEGs of a data set are.
+
+    Args:
+      wanted: the data set.
+      data_dir: folder in one of the layouts.
+      flag: that named it.
+
+    Raises:
+      Refusal: no layout is there, or it is damaged or of another data set.
+    """
+    root = _root(wanted, data_dir, flag)
+    for folder in (root, *sorted(root.glob(wanted.tfds), reverse=True)):
+        if shards.of_split(folder, TRAIN):
+            train, test = (shards.read(folder, split) for split in (TRAIN, VALIDATION))
+            return Located(train, test, wanted.classes, "TFRecord shards")
+    for folder in (root, root / _KAGGLE):
+        if (folder / TRAIN).is_dir():
+            train = trees.read(folder / TRAIN, wanted.classes)
+            test = _validation_of_tree(folder, wanted, flag)
+            return Located(train, test, wanted.classes, "JPEG files")
+    labels = wanted.labels_in_order
+    if labels and wanted.archives and (root / wanted.archives[0]).is_file():
+        train = tars.read(root / wanted.archives[0], wanted.classes)
+        test = tars.read_flat(root / wanted.archives[1], labels(root))
+        return Located(train, test, wanted.classes, "tar archives")
+    tars_too = f", {' and '.join(wanted.archives)}" if wanted.archives else ""
+    refuse(
+        flag,
+        data_dir,
+        f"holds no {wanted.name}: should have train-00000-of-... shards, TensorFlow Datasets' "
+        f"{wanted.tfds.partition('/')[0]}/, train/ and val/ with a folder for each class{tars_too}",
+    )
+
+
+def _root(wanted, data_dir, flag):
+    if not data_dir:
+        refuse(flag, "", f"{wanted.name} needs the folder of the data")
+    root = Path(data_dir).expanduser()
+    if "://" in data_dir:
+        refuse(flag, data_dir, "should be a folder; mount the bucket, or copy it")
+    if not root.is_dir():
+        refuse(flag, data_dir, "is no folder; give that of the data")
+    return root
+
+
+def _validation_of_tree(folder, wanted, flag):
+    for name in _VALIDATIONS:
+        if (folder / name).is_dir():
+            if wanted.labels_in_order and trees.is_flat(folder / name):
+                return trees.read_flat(folder / name, wanted.labels_in_order(folder))
+            return trees.read(folder / name, wanted.classes)
+    refuse(flag, folder, "has train/ and no val/; unpack the validation images there")

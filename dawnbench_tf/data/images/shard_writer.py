@@ -1,0 +1,157 @@
+"""Writes JPEGs as TFRecord shards with an index, each image looked at on the way.
+
+The records are those of TensorFlow's own ImageNet scripts (image/encoded, image/class/label from 1
+on); so are the repairs: what is no JPEG, and JPEGs in CMYK, are encoded anew.
+"""
+
+import io
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image
+
+from dawnbench_tf import files, machine, terminal
+from dawnbench_tf.data.images import jpeg_index, shards
+from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.refusals import Refusal
+
+_ORDER_SEED = 2012
+_ORIENTATION = 0x0112  # EXIF's tag; 1 is upright
+
+
+def write(
+    index: JpegIndex, classes: Sequence[str], root: Path, split: str, per_shard: int, shuffled: bool
+) -> Counter[str]:
+    """Writes a split's shards and index; shards that are there already are not written again.
+
+    Args:
+      index: of the split.
+      classes: names of the labels.
+      root: folder, which is there, of the shards.
+      split: its name in theirs.
+      per_shard: examples of a shard, at most.
+      shuffled: whether examples are put into an order of their own, the same each time.
+
+    Returns:
+      How many of the images that were written now are unusual, by what they are.
+
+    Raises:
+      Refusal: an image is damaged, a shard is not of these images or can't be written.
+    """
+    order = np.arange(len(index.labels))
+    if shuffled:
+        np.random.default_rng(_ORDER_SEED).shuffle(order)
+    count = -(-len(order) // per_shard)
+    parts = np.array_split(order, count)
+    names = [f"{split}-{number:05}-of-{count:05}" for number in range(count)]
+    _refuse_others(root, split, names)
+    jobs = [(root / name, part) for name, part in zip(names, parts, strict=True)]
+    kinds = _write_all(index, classes, [job for job in jobs if not job[0].exists()])
+    terminal.status(f"reading {split} again")
+    written = shards.scan(root, names)
+    for shard, (path, part) in enumerate(jobs):
+        if written.labels[written.files == shard].tolist() != index.labels[part].tolist():
+            raise Refusal(f"{path}: is not of these images; remove it, and prepare again")
+    shards.write_index(written, split)
+    return kinds
+
+
+def _refuse_others(root, split, names):
+    others = [name for name in shards.present(root, split) if name not in names]
+    if others:
+        raise Refusal(f"{root / others[0]}: is there already; name another folder, or remove it")
+
+
+def _write_all(index, classes, missing):
+    """Writes shards, several at a time; Ctrl-C and the first that fails stop all."""
+    kinds, stop, begin, done = Counter[str](), Event(), time.monotonic(), 0
+    total = sum(len(part) for _, part in missing)
+    with ThreadPoolExecutor(machine.cpus()) as pool:
+        jobs = {
+            pool.submit(_write_shard, index, classes, path, part, stop): len(part)
+            for path, part in missing
+        }
+        try:
+            for job in as_completed(jobs):
+                kinds += job.result()
+                done += jobs[job]
+                rate = done / (time.monotonic() - begin)
+                terminal.status(
+                    f"{done:,} of {total:,} images written, {rate:,.0f} a second, "
+                    f"{(total - done) / rate / 60:.0f} min to go"
+                )
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+    return kinds
+
+
+def _write_shard(index, classes, path, examples, stop):
+    temporary = path.with_name(f".{path.name}.tmp")
+    kinds = Counter[str]()
+    try:
+        with tf.io.TFRecordWriter(str(temporary)) as writer:
+            for example in examples.tolist():
+                if stop.is_set():
+                    break
+                label = int(index.labels[example])
+                content, size, unusual = _looked_at(index.raw(example), index.path(example))
+                writer.write(_record(content, size, label, classes[label]))
+                kinds.update(unusual)
+        if not stop.is_set():
+            os.replace(temporary, path)
+    except (OSError, tf.errors.OpError) as error:
+        raise files.cannot_write(path, error) from None
+    finally:
+        files.discard(temporary)
+    return kinds
+
+
+def _looked_at(content, path):
+    """An image as it is stored, its (width, height), and what is unusual about it."""
+    unusual = []
+    if not content.startswith(jpeg_index.JPEG):
+        unusual.append("no JPEG, encoded anew")
+        content = jpeg_index.as_jpeg(content, path)
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            size, mode = image.size, image.mode
+            orientation = image.getexif().get(_ORIENTATION, 1)
+        with tf.device("CPU:0"):
+            pixels = tf.io.decode_jpeg(content, channels=3)
+            if mode == "CMYK":
+                unusual.append("CMYK, encoded anew")
+                content = tf.io.encode_jpeg(pixels, quality=jpeg_index.RE_ENCODED).numpy()
+    except (OSError, ValueError, SyntaxError, tf.errors.OpError):
+        raise Refusal(f"{path}: holds no whole JPEG; fetch it again") from None
+    unusual += ["grey"] if mode == "L" else []
+    unusual += ["turned by EXIF, left as it is stored"] if orientation != 1 else []
+    return content, size, unusual
+
+
+def _record(content, size, label, synset):
+    """A serialized tf.train.Example."""
+    values = {
+        "image/encoded": content,
+        "image/format": b"JPEG",
+        "image/class/synset": synset.encode(),
+        "image/class/label": label + 1,
+        "image/width": size[0],
+        "image/height": size[1],
+    }
+    return tf.train.Example(
+        features=tf.train.Features(feature={key: _feature(value) for key, value in values.items()})
+    ).SerializeToString()
+
+
+def _feature(value):
+    if isinstance(value, bytes):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))

@@ -1,0 +1,150 @@
+"""Images in TFRecord shards, `train-00000-of-01024`, and the index that finds each in them.
+
+Two forms are read: that of TensorFlow's own ImageNet scripts, which `prepare` writes too
+(image/encoded; image/class/label from 1 on), and that of TensorFlow Datasets (image, label).
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf import files, machine, terminal
+from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.refusals import Refusal, one_line
+
+HEADER, FOOTER = 12, 4  # bytes around a record: its length and checksums
+_NAME = re.compile(r"(?:.*[-.])?(train|validation)(?:\.tfrecord)?-(\d{5})-of-(\d{5})")
+INDEX = "{split}.index.npz"
+BUFFER = 8 << 20  # bytes that are read at once
+_LOOKED_FOR = 64  # bytes of a JPEG that tell where it is in its record
+
+
+class Form(NamedTuple):
+    """Names of a record's features."""
+
+    image: str
+    label: str
+    first_label: int
+
+
+FORMS = (Form("image/encoded", "image/class/label", 1), Form("image", "label", 0))
+
+
+def of_split(root: Path, split: str) -> list[str]:
+    """Names of a split's shards in a folder, in order; none if there are none.
+
+    Raises:
+      Refusal: some are missing.
+    """
+    names = present(root, split)
+    count = int(names[0].rpartition("-")[2]) if names else 0
+    numbers = {int(name.rsplit("-", 3)[1]) for name in names}
+    for number in range(count):
+        if number not in numbers:
+            raise Refusal(f"{root}: shard {number} of {count} of {split} is missing; copy it again")
+    return names
+
+
+def present(root: Path, split: str) -> list[str]:
+    """Names of those of a split's shards that are in a folder, in order."""
+    matches = [_NAME.fullmatch(name) for name in sorted(os.listdir(root))]
+    return [match[0] for match in matches if match and match[1] == split]
+
+
+def read(root: Path, split: str) -> JpegIndex:
+    """The index of a split's shards: as it was written beside them, else from reading them all.
+
+    Raises:
+      Refusal: shards are missing or damaged, or are not those that the index was written for.
+    """
+    names = of_split(root, split)
+    path = root / INDEX.format(split=split)
+    if not path.exists():
+        return scan(root, names)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            index = JpegIndex(root, *(arrays[field] for field in JpegIndex._fields[1:]))
+            sizes = arrays["sizes"].tolist()
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise Refusal(f"{path}: can't be read ({one_line(error, 80)}); remove it") from None
+    if [os.path.getsize(root / name) for name in names] != sizes or index.paths.tolist() != [
+        name.encode() for name in names
+    ]:
+        raise Refusal(f"{path}: is not of the shards beside it; remove it, or prepare them again")
+    return index
+
+
+def write_index(index: JpegIndex, split: str) -> None:
+    """Writes a split's index beside its shards, whole. Raises Refusal if it can't."""
+    path = index.root / INDEX.format(split=split)
+    temporary = path.with_name(f".{path.name}.tmp.npz")
+    sizes = [os.path.getsize(index.root / name.decode()) for name in index.paths]
+    try:
+        np.savez(temporary, sizes=np.array(sizes, np.int64), **_arrays(index))
+        os.replace(temporary, path)
+    except OSError as error:
+        files.discard(temporary)
+        raise files.cannot_write(path, error) from None
+
+
+def _arrays(index):
+    return {name: value for name, value in index._asdict().items() if name != "root"}
+
+
+def scan(root: Path, names: Sequence[str]) -> JpegIndex:
+    """Finds each JPEG in shards, by reading them whole; their checksums are checked.
+
+    Raises:
+      Refusal: a shard is damaged, or holds records of no form that is read.
+    """
+    paths = [str(root / name) for name in names]
+    parts = []
+    with ThreadPoolExecutor(machine.cpus()) as pool:
+        for done, part in enumerate(pool.map(_of_shard, paths), 1):
+            parts.append(part)
+            terminal.status(f"reading shards of {root}: {done} of {len(names)}", logged=False)
+    offsets, lengths, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    shards = np.repeat(np.arange(len(names), dtype=np.int32), [len(part[0]) for part in parts])
+    return JpegIndex(root, np.array(names, np.bytes_), shards, offsets, lengths, labels)
+
+
+def _of_shard(path):
+    """Offsets, lengths and labels of a shard's images."""
+    rows = list(_images(path))
+    offsets, lengths, labels = np.array(rows, np.int64).reshape(-1, 3).T
+    return offsets, lengths.astype(np.int32), labels
+
+
+def _images(path: str) -> Iterator[tuple[int, int, int]]:
+    position = 0
+    try:
+        for record in tf.data.TFRecordDataset(path, buffer_size=BUFFER).as_numpy_iterator():
+            image, label = _parsed(record, path)
+            offset = record.find(image[:_LOOKED_FOR])
+            yield position + HEADER + offset, len(image), label
+            position += HEADER + len(record) + FOOTER
+    except tf.errors.OpError as error:
+        raise Refusal(f"{path}: damaged ({one_line(error.message, 80)}); copy it again") from None
+
+
+def _parsed(record, path):
+    """A record's image, as stored, and its label."""
+    try:
+        features = tf.train.Example.FromString(record).features.feature
+    except Exception as error:  # protobuf's own DecodeError, of a package that isn't ours
+        raise Refusal(f"{path}: holds no tf.train.Example ({one_line(error, 80)})") from None
+    for form in FORMS:
+        if form.image in features and form.label in features:
+            image = features[form.image].bytes_list.value
+            label = features[form.label].int64_list.value
+            if len(image) == len(label) == 1:
+                return image[0], label[0] - form.first_label
+    wanted = " or ".join(f"{form.image} and {form.label}" for form in FORMS)
+    keys = one_line(", ".join(sorted(features)), 80)
+    raise Refusal(f"{path}: records should hold {wanted}, found {keys}")

@@ -1,0 +1,69 @@
+"""Images as files in a folder for each class, the form in which ImageNet is unpacked."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dawnbench_tf.data.images.jpeg_index import JpegIndex, of_files
+from dawnbench_tf.refusals import Refusal, one_line
+
+SUFFIXES = (".jpeg", ".jpg", ".png")
+
+
+def read(root: Path, classes: Sequence[str]) -> JpegIndex:
+    """The images below a folder for each class, class by class, in the order of their names.
+
+    Args:
+      root: that holds these folders.
+      classes: their names, in the order of the labels.
+
+    Raises:
+      Refusal: a folder is missing, empty, or of no class.
+    """
+    names = {entry.name for entry in _entries(root) if entry.is_dir()}
+    for name in sorted(set(classes) ^ names):
+        what = "is missing" if name in classes else f"is none of the {len(classes)} classes"
+        raise Refusal(f"{root / name}: {what}; should be a folder for each class, as published")
+    paths: list[str] = []
+    counts = []
+    for name in classes:
+        images = _images(root / name)
+        if not images:
+            raise Refusal(f"{root / name}: holds no images; unpack it again")
+        paths += [f"{name}/{image}" for image in images]
+        counts.append(len(images))
+    return of_files(root, paths, np.repeat(np.arange(len(classes)), counts))
+
+
+def read_flat(root: Path, labels: Sequence[int]) -> JpegIndex:
+    """The images in one folder, in the order of their names, which is that of the labels.
+
+    Raises:
+      Refusal: there are more or fewer images than labels.
+    """
+    images = _images(root)
+    if len(images) != len(labels):
+        raise Refusal(f"{root}: should hold {len(labels)} images, found {len(images)}")
+    return of_files(root, images, np.asarray(labels))
+
+
+def is_flat(root: Path) -> bool:
+    """Whether a folder holds images, and no folders."""
+    entries = _entries(root)
+    return bool(entries) and not any(entry.is_dir() for entry in entries)
+
+
+def _images(folder):
+    """Names of the images in a folder, in order."""
+    names = (entry.name for entry in _entries(folder) if entry.is_file())
+    return sorted(name for name in names if name.lower().endswith(SUFFIXES))
+
+
+def _entries(folder):
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".")]
+    except OSError as error:
+        raise Refusal(f"{folder}: can't be read ({one_line(error.strerror)})") from None

@@ -1,0 +1,83 @@
+"""Makes TFRecord shards of an image data set, with an index, from its archives or files.
+
+    python -m dawnbench_tf.prepare --raw=DIR --out=DIR     # ImageNet: archives, or unpacked
+
+Training then shuffles all of the data set and reads few files. Each image is decoded once: what is
+damaged is found now. Exit status: 0, 1 bad input; after Ctrl-C the same command goes on.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from dawnbench_tf import files, flags, tensorflow_env, terminal
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.settings import check as check_settings
+from dawnbench_tf.settings import setting
+from dawnbench_tf.tasks import TASKS
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is read, and what is written."""
+
+    task: str = setting(
+        "imagenet",
+        "whose data set it is",
+        choices=tuple(task.name for task in TASKS.values() if task.jpegs),
+    )
+    raw: str = setting("", "folder of the archives, of the unpacked images, or of other shards")
+    out: str = setting("", "folder to write to; shards that are there are not written again")
+    examples_per_shard: int = setting(
+        1252, "images in a shard, at most; ImageNet's training set then has 1,024", low=1
+    )
+
+    def __post_init__(self):
+        check_settings(self)
+        if not Path(self.raw).expanduser().is_dir():
+            refuse("raw", self.raw, "should be the folder of the archives, images or shards")
+        if not self.out:
+            refuse("out", "", "should be the folder to write to")
+
+
+def main(_: list[str]) -> int:
+    terminal.hold_standard_streams()
+    try:
+        options = flags.read(Options)
+        terminal.status("importing TensorFlow")
+        with tensorflow_env.importing():
+            return prepare(options)
+    except Refusal as refusal:
+        terminal.exit_with(str(refusal))
+    except KeyboardInterrupt:
+        terminal.exit_with("interrupted; the same command goes on", 130, at_once=True)
+
+
+def prepare(options: Options) -> int:
+    """Writes the shards and indices of both splits; says what was unusual. Returns exit status."""
+    from dawnbench_tf.data import inputs
+    from dawnbench_tf.data.images import shard_writer
+
+    task = TASKS[options.task]
+    module = import_module(f"dawnbench_tf.data.{task.name}")
+    terminal.status(f"looking for the images in {options.raw}")
+    located = module.find(options.raw, "raw")
+    inputs.of(task).check(task, located.splits())
+    out = Path(options.out).expanduser()
+    files.make_folder(out)
+    unusual = Counter[str]()
+    for split, index in (("validation", located.test), ("train", located.train)):
+        terminal.status(f"{split}: {len(index.labels):,} images from {located.source}")
+        unusual += shard_writer.write(
+            index, located.classes, out, split, options.examples_per_shard, split == "train"
+        )
+    terminal.status("")
+    for what, count in sorted(unusual.items()):
+        terminal.say(f"{count:,} images: {what}")
+    terminal.say(f"{out}: ready; train with --data_dir={out}")
+    return 0
+
+
+if __name__ == "__main__":
+    flags.run(main, Options)

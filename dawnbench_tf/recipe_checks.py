@@ -1,0 +1,91 @@
+"""What the fields of a recipe have to be together; each one's own bounds are beside it."""
+
+from typing import Any
+
+from dawnbench_tf.refusals import refuse
+
+
+def check(recipe: Any) -> None:
+    """Raises Refusal for the first field of a `Recipe` that doesn't fit the others or its task."""
+    if recipe.task:
+        _check_against_task(recipe, recipe.task_row)
+    _check_schedule(recipe)
+    _check_together(recipe)
+
+
+def _check_together(recipe):
+    if recipe.optimizer != "sgd" and (recipe.shift_rate != 1 or recipe.whitening_bias_epochs):
+        refuse("optimizer", recipe.optimizer, "has no shift_rate and no whitening_bias_epochs")
+    if recipe.alternating_flip and not recipe.flip:
+        refuse("alternating_flip", True, "should have --flip as well")
+    if not recipe.average and (recipe.lookahead or recipe.average_every != 1):
+        name = "lookahead" if recipe.lookahead else "average_every"
+        refuse(name, getattr(recipe, name), "should have --average as well")
+    for name in ("bucket_boundaries", "image_size_epochs"):
+        values = getattr(recipe, name)
+        if list(values) != sorted(set(values)):
+            refuse(name, values, "should rise")
+    if len(recipe.image_size_epochs) != max(len(recipe.image_sizes) - 1, 0):
+        right = f"should be one fewer than the {len(recipe.image_sizes)} image_sizes"
+        refuse("image_size_epochs", recipe.image_size_epochs, right)
+    if (
+        recipe.standardize == "channel"
+        and not len(recipe.channel_mean) == len(recipe.channel_deviation) == 3
+    ):
+        refuse(
+            "standardize",
+            "channel",
+            "takes three figures each in channel_mean and channel_deviation",
+        )
+
+
+_OF_SOME_TASKS = {  # fields that mean nothing to others: what these have to be
+    "images": ("flip", "channel_mean", "channel_deviation", "test_views"),
+    "questions": ("bucket_boundaries",),
+    "images of one size": ("pad", "cutout"),
+    "JPEGs": ("image_sizes", "image_size_epochs", "test_image_size", "smallest_crop"),
+}
+
+
+def _check_against_task(recipe, task):
+    own = {task.inputs}
+    if task.inputs == "images":
+        own.add("JPEGs" if task.jpegs else "images of one size")
+    for inputs, names in _OF_SOME_TASKS.items():
+        for name in names if inputs not in own else ():
+            value = getattr(recipe, name)
+            if value != type(recipe).__dataclass_fields__[name].default:
+                has = "JPEGs" if task.jpegs else task.inputs
+                refuse(name, value, f"is for {inputs}; {task.name} has {has}")
+    for name in task.required:
+        if not getattr(recipe, name):
+            refuse(name, "", f"{task.name} needs it; --help says what it is")
+    if recipe.batch_size > task.train_examples:
+        refuse(
+            "batch_size",
+            recipe.batch_size,
+            f"should be at most {task.name}'s {task.train_examples} examples",
+        )
+    if recipe.threshold is not None and not 0 < recipe.threshold <= task.highest:
+        refuse(
+            "threshold",
+            recipe.threshold,
+            f"{task.metric} should be over 0, at most {task.highest:g}",
+        )
+
+
+def _check_schedule(recipe):
+    epochs, factors = recipe.schedule_epochs, recipe.schedule_factors
+    if list(epochs) != sorted(set(epochs)):
+        refuse("schedule_epochs", epochs, "should rise")
+    fits, rule = {
+        "constant": (not epochs and not factors, "takes neither schedule_epochs nor _factors"),
+        "steps": (len(factors) == len(epochs) + 1, "takes one factor more than schedule_epochs"),
+        "linear": (0 < len(factors) == len(epochs), "takes a factor for each of schedule_epochs"),
+        "cosine": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
+    }[recipe.schedule]
+    if factors and not any(factors):
+        refuse("schedule_factors", factors, "one of them should be over 0")
+    if not fits:
+        counts = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
+        refuse("schedule", recipe.schedule, f"{rule}; found {counts}")

@@ -1,0 +1,32 @@
+"""Imagenette: all of ImageNet's path, on a laptop."""
+
+from dawnbench_tf.recipe import Recipe
+
+_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's, as torchvision's
+
+RESNET18 = Recipe(
+    name="imagenette/resnet18",
+    task="imagenette",
+    model="resnet18_v1",
+    epochs=12,
+    batch_size=128,
+    drop_remainder=True,
+    learning_rate=0.4,
+    nesterov=True,
+    schedule="linear",
+    schedule_epochs=(0, 3, 12),
+    schedule_factors=(0.1, 1, 0),
+    weight_decay=5e-4,
+    label_smoothing=0.1,
+    image_sizes=(64, 96),
+    image_size_epochs=(8,),
+    test_image_size=128,
+    smallest_crop=0.35,
+    flip=True,
+    standardize="channel",
+    channel_mean=_MEAN,
+    channel_deviation=_DEVIATION,
+    precision="mixed_bfloat16",
+)
+
+RECIPES = (RESNET18,)

@@ -1,0 +1,120 @@
+"""Data sets of a few flat JPEGs, in every layout that is read."""
+
+import io
+import tarfile
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf.tasks import TASKS
+
+CLASSES = ("n01", "n02", "n03")
+TASK = replace(TASKS["imagenette"], train_examples=9, test_examples=5, classes=3)
+TRAIN_LABELS, TEST_LABELS = [0, 0, 0, 0, 1, 1, 2, 2, 2], [0, 1, 1, 2, 2]
+
+
+def jpeg(grey, side=20):
+    """A flat JPEG."""
+    return tf.io.encode_jpeg(np.full((side, side + 4, 3), grey, np.uint8)).numpy()
+
+
+def contents(labels):
+    """JPEGs whose grey tells their place: 20 times it."""
+    return [jpeg(20 * place) for place in range(len(labels))]
+
+
+def greys(split):
+    """The places that a split's JPEGs tell."""
+    every = split.jpegs(tf.range(len(split.labels))).numpy()
+    return [round(float(tf.io.decode_jpeg(one).numpy().mean()) / 20) for one in every]
+
+
+def write_tree(root, flat=False):
+    """CLASS/NAME.JPEG, with what else may lie there; a flat validation if wanted."""
+    for split, labels in (("train", TRAIN_LABELS), ("val", TEST_LABELS)):
+        for place, (label, content) in enumerate(zip(labels, contents(labels), strict=True)):
+            lies_in = root / split if flat and split == "val" else root / split / CLASSES[label]
+            lies_in.mkdir(parents=True, exist_ok=True)
+            (lies_in / f"{split}_{place:03}.JPEG").write_bytes(content)
+    (root / "train" / ".DS_Store").write_text("of a Mac")
+    (root / "train" / "n02" / "README.txt").write_text("of somebody")
+    return root
+
+
+ARCHIVES = ("train.tar", "val.tar")
+
+
+def tar(files):
+    """The content of a tar archive of files by name."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return content.getvalue()
+
+
+def write_tars(root):
+    """An archive of an archive for each class, and one of the validation."""
+    of_class = {name: {} for name in CLASSES}
+    for place, label in enumerate(TRAIN_LABELS):
+        of_class[CLASSES[label]][f"{CLASSES[label]}_{place}.JPEG"] = contents(TRAIN_LABELS)[place]
+    outer = {f"{name}.tar": tar(files) for name, files in of_class.items()}
+    (root / ARCHIVES[0]).write_bytes(tar(outer))
+    images = {f"val_{place:03}.JPEG": one for place, one in enumerate(contents(TEST_LABELS))}
+    (root / ARCHIVES[1]).write_bytes(tar(images))
+    return ARCHIVES
+
+
+def example(features):
+    """A serialized tf.train.Example."""
+
+    def feature(value):
+        if isinstance(value, bytes):
+            return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+
+    named = {name: feature(value) for name, value in features.items()}
+    return tf.train.Example(features=tf.train.Features(feature=named)).SerializeToString()
+
+
+def record(content, label, form):
+    if form == "tfds":
+        return example({"image": content, "label": label, "file_name": b"a.JPEG"})
+    names = {"image/encoded": content, "image/class/label": label + 1, "image/format": b"JPEG"}
+    return example({**names, "image/class/synset": CLASSES[label].encode(), "image/height": 20})
+
+
+def write_shards(root, form="ours", name="{split}-{number:05}-of-00002"):
+    """Two shards for each split."""
+    root.mkdir(parents=True, exist_ok=True)
+    for split, labels in (("train", TRAIN_LABELS), ("validation", TEST_LABELS)):
+        rows = list(zip(contents(labels), labels, strict=True))
+        for number, part in enumerate((rows[:4], rows[4:])):
+            path = str(root / name.format(split=split, number=number))
+            with tf.io.TFRecordWriter(path) as writer:
+                for content, label in part:
+                    writer.write(record(content, label, form))
+    return root
+
+
+@pytest.fixture
+def small():
+    """The task, the classes and the writers of these data sets."""
+    return SimpleNamespace(
+        task=TASK,
+        classes=CLASSES,
+        train_labels=TRAIN_LABELS,
+        test_labels=TEST_LABELS,
+        jpeg=jpeg,
+        greys=greys,
+        example=example,
+        archives=ARCHIVES,
+        write_tree=write_tree,
+        write_tars=write_tars,
+        write_shards=write_shards,
+    )

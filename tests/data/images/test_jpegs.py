@@ -1,0 +1,83 @@
+"""What is cut out of a JPEG, against Pillow and against images whose pixels tell where they lie."""
+
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from dawnbench_tf.data.images import jpegs
+
+
+def encoded(pixels):
+    content = io.BytesIO()
+    Image.fromarray(pixels).save(content, "JPEG", quality=98, subsampling=0)
+    return content.getvalue()
+
+
+def slopes(height, width):
+    """Red rises from top to bottom, green from left to right, both from 20 to 220."""
+    rows, columns = np.meshgrid(
+        np.linspace(20, 220, height), np.linspace(20, 220, width), indexing="ij"
+    )
+    return np.stack([rows, columns, 0 * rows], -1).round().astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    "height, width", [(500, 375), (240, 320), (224, 224), (90, 400), (150, 230)]
+)
+def test_a_test_image_is_torchvisions_resize_256_and_center_crop_224(height, width):
+    pixels = slopes(height, width)
+    image = jpegs.center_crop(encoded(pixels), 224, 224).numpy().astype(int)
+    scale = 256 / min(height, width)
+    resized = Image.fromarray(pixels).resize(
+        (round(width * scale), round(height * scale)), Image.BILINEAR
+    )
+    left, top = (resized.width - 224) // 2, (resized.height - 224) // 2
+    wanted = np.asarray(resized.crop((left, top, left + 224, top + 224))).astype(int)
+    assert np.abs(image - wanted).max() <= 3 and np.abs(image - wanted).mean() < 1
+
+
+def test_other_sizes_of_test_images_are_in_proportion():
+    content = encoded(slopes(300, 300))
+    small, large = (jpegs.center_crop(content, side, side).numpy() for side in (96, 288))
+    np.testing.assert_allclose(small[[0, -1], 0, 0], large[[0, -1], 0, 0], atol=2)
+
+
+def windows(count, height, width, smallest):
+    """Of random crops: top, left, height and width as shares of the image's, and flips."""
+    content = tf.constant(encoded(slopes(height, width)))
+    crop = tf.function(lambda seed, flip: jpegs.random_crop(content, seed, flip, 64, smallest))
+    for number in range(count):
+        flip = number % 2 == 1
+        image = crop(tf.constant([number, 7]), tf.constant(flip)).numpy().astype(float)
+        yield image[..., 0].mean(1), image[..., 1].mean(0)[:: -1 if flip else 1]
+
+
+def test_a_training_crop_has_the_area_and_the_ratio_that_inception_s_have():
+    areas, ratios = [], []
+    for rows, columns in windows(300, 300, 400, 0.25):
+        assert (np.diff(rows) > -1).all() and (np.diff(columns) > -1).all()  # mirrored back
+        high, wide = ((side[-1] - side[0]) / 200 * 64 / 63 for side in (rows, columns))
+        areas.append(high * wide)
+        ratios.append(wide * 400 / (high * 300))
+    assert 0.24 < min(areas) < 0.3 and 0.9 < max(areas) < 1.05
+    assert 0.72 < min(ratios) < 0.8 and 1.25 < max(ratios) < 1.4
+
+
+def test_a_seed_is_a_crop():
+    one, same, other = (
+        jpegs.random_crop(encoded(slopes(50, 70)), [seed, 0], False, 32, 0.08).numpy()
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+
+
+@pytest.mark.parametrize("mode", ["L", "CMYK"])
+def test_grey_and_cmyk_become_rgb(mode):
+    content = io.BytesIO()
+    Image.fromarray(np.full((40, 40, 3), 120, np.uint8)).convert(mode).save(content, "JPEG")
+    image = jpegs.center_crop(content.getvalue(), 24, 24).numpy()
+    assert image.shape == (24, 24, 3) and np.abs(image.astype(int) - 120).max() <= 4

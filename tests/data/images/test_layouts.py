@@ -1,0 +1,117 @@
+"""One data set in every layout is one data set; what is amiss is told in a line."""
+
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from dawnbench_tf.data.images import layouts
+from dawnbench_tf.refusals import Refusal
+
+
+def load(small, root, labels_in_order=None):
+    wanted = layouts.DataSet(
+        "imagenette", small.classes, "imagenette/*-v2/*", small.archives, labels_in_order
+    )
+    return layouts.find(wanted, str(root)).splits()
+
+
+def in_layout(small, layout, root):
+    """Writes the data set in a layout; returns what reads it."""
+    if layout in ("tree", "flat", "kaggle"):
+        small.write_tree(
+            root / ("ILSVRC/Data/CLS-LOC" if layout == "kaggle" else ""), layout == "flat"
+        )
+    elif layout == "tfds":
+        name = "imagenette-{split}.tfrecord-{number:05}-of-00002"
+        small.write_shards(root / "imagenette" / "160px-v2" / "1.0.0", "tfds", name)
+    elif layout == "tars":
+        small.write_tars(root)
+    else:
+        small.write_shards(root)
+    return load(small, root, lambda folder: small.test_labels)
+
+
+@pytest.mark.parametrize("layout", ["tree", "flat", "kaggle", "tars", "shards", "tfds"])
+def test_every_layout_gives_the_same_images_and_labels(layout, small, tmp_path):
+    splits = in_layout(small, layout, tmp_path)
+    for split, labels in ((splits.train, small.train_labels), (splits.test, small.test_labels)):
+        assert split.labels.tolist() == labels and split.labels.dtype == np.int64
+        assert small.greys(split) == list(range(len(labels)))
+    some = splits.train.jpegs(tf.constant([7, 0, 7])).numpy()
+    assert some[0] == some[2] != some[1]
+    assert splits.origin.verified is None and str(tmp_path) not in splits.origin.source
+
+
+@pytest.mark.parametrize(
+    "data_dir, right",
+    [
+        ("", "needs the folder of the data"),
+        ("nowhere", "is no folder"),
+        ("gs://bucket/imagenet", "mount the bucket"),
+    ],
+)
+def test_a_folder_that_is_none_is_refused(data_dir, right, small):
+    with pytest.raises(Refusal, match=f"--data_dir={data_dir}: .*{right}"):
+        load(small, data_dir)
+
+
+def test_a_folder_without_the_data_names_what_it_should_have(small, tmp_path):
+    with pytest.raises(Refusal, match="holds no imagenette: should have train-00000-of-"):
+        load(small, tmp_path)
+    small.write_tree(tmp_path)
+    (tmp_path / "val").rename(tmp_path / "test")
+    with pytest.raises(Refusal, match="has train/ and no val/"):
+        load(small, tmp_path)
+
+
+def test_a_missing_an_extra_and_an_empty_class_are_named(small, tmp_path):
+    root = small.write_tree(tmp_path)
+    (root / "train" / "n04").mkdir()
+    with pytest.raises(Refusal, match=r"n04: is none of the 3 classes"):
+        load(small, root)
+    (root / "train" / "n04").rmdir()
+    (root / "train" / "n02").rename(root / "n02")
+    with pytest.raises(Refusal, match=r"n02: is missing"):
+        load(small, root)
+    (root / "train" / "n02").mkdir()
+    with pytest.raises(Refusal, match=r"n02: holds no images"):
+        load(small, root)
+
+
+def test_labels_of_a_flat_validation_have_to_be_as_many(small, tmp_path):
+    small.write_tree(tmp_path, flat=True)
+    with pytest.raises(Refusal, match="val: should hold 4 images, found 5"):
+        load(small, tmp_path, lambda folder: [0, 1, 2, 0])
+
+
+def test_a_png_that_is_named_jpeg_is_read_and_a_text_is_not(small, tmp_path):
+    small.write_tree(tmp_path)
+    png = io.BytesIO()
+    Image.fromarray(np.full((9, 7, 4), 200, np.uint8)).save(png, "PNG")
+    path = tmp_path / "train" / "n01" / "train_000.JPEG"
+    path.write_bytes(png.getvalue())
+    content = load(small, tmp_path).train.jpegs(tf.constant([0])).numpy()[0]
+    assert content.startswith(b"\xff\xd8") and tf.io.decode_jpeg(content).shape == (9, 7, 3)
+    for damage, why in ((b"no image", "holds no image"), (b"", "is empty")):
+        path.write_bytes(damage)
+        with pytest.raises(Exception, match=f"train_000.JPEG: {why}"):
+            load(small, tmp_path).train.jpegs(tf.constant([0]))
+
+
+def test_damaged_archives_are_named(small, tmp_path):
+    train, validation = (tmp_path / name for name in small.write_tars(tmp_path))
+    labels = lambda folder: small.test_labels  # noqa: E731
+    content = train.read_bytes()
+    train.write_bytes(content[:-12_000])
+    with pytest.raises(Refusal, match="train.tar: truncated at n03.tar"):
+        load(small, tmp_path, labels)
+    train.write_bytes(b"no tar")
+    with pytest.raises(Refusal, match="train.tar: damaged"):
+        load(small, tmp_path, labels)
+    train.write_bytes(content)
+    validation.unlink()
+    with pytest.raises(Refusal, match="val.tar: can't be read"):
+        load(small, tmp_path, labels)

@@ -1,0 +1,119 @@
+"""Shards that are written: same images and labels, resumed, repaired, refused in a line."""
+
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from dawnbench_tf.data.images import shard_writer, shards
+from dawnbench_tf.data.images.jpeg_index import split as split_of
+from dawnbench_tf.data.images.trees import read
+from dawnbench_tf.refusals import Refusal
+
+
+def write(small, raw, out, split="train", shuffled=True):
+    index = read(raw / split, small.classes)
+    out.mkdir(exist_ok=True)
+    return shard_writer.write(index, small.classes, out, split, 4, shuffled), index
+
+
+def test_shards_hold_every_image_with_its_label(small, tmp_path):
+    _, index = write(small, small.write_tree(tmp_path / "raw"), tmp_path / "out")
+    assert len(list((tmp_path / "out").glob("train-0000?-of-00003"))) == 3
+    written = shards.read(tmp_path / "out", "train")
+    assert written.labels.tolist() != index.labels.tolist()  # in an order of its own
+    wanted = sorted((index.labels[i], index.read(i)) for i in range(9))
+    assert sorted((written.labels[i], written.read(i)) for i in range(9)) == wanted
+
+
+def test_the_records_are_those_of_tensorflow_s_own_scripts(small, tmp_path):
+    write(small, small.write_tree(tmp_path / "raw"), tmp_path / "out", shuffled=False)
+    names = [str(path) for path in sorted((tmp_path / "out").glob("train-*"))]
+    parsed = [
+        tf.io.parse_single_example(
+            record,
+            {
+                "image/encoded": tf.io.FixedLenFeature([], tf.string),
+                "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+                "image/class/synset": tf.io.FixedLenFeature([], tf.string),
+                "image/height": tf.io.FixedLenFeature([], tf.int64),
+                "image/width": tf.io.FixedLenFeature([], tf.int64),
+            },
+        )
+        for record in tf.data.TFRecordDataset(names)
+    ]
+    assert [int(one["image/class/label"]) - 1 for one in parsed] == small.train_labels
+    for one in parsed:
+        shape = tf.io.decode_jpeg(one["image/encoded"]).shape
+        assert shape == (one["image/height"], one["image/width"], 3)
+        assert (
+            one["image/class/synset"].numpy().decode()
+            == small.classes[int(one["image/class/label"]) - 1]
+        )
+
+
+def test_what_is_written_is_not_written_again_and_what_is_lost_is(small, tmp_path):
+    raw, out = small.write_tree(tmp_path / "raw"), tmp_path / "out"
+    write(small, raw, out)
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    kept, lost = out / "train-00000-of-00003", out / "train-00001-of-00003"
+    lost.unlink()
+    (out / ".train-00001-of-00003.tmp").write_bytes(b"half")
+    before = kept.stat().st_mtime_ns
+    write(small, raw, out)
+    assert kept.stat().st_mtime_ns == before
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
+
+
+def test_shards_of_other_images_are_refused(small, tmp_path):
+    raw, out = small.write_tree(tmp_path / "raw"), tmp_path / "out"
+    write(small, raw, out)
+    (out / "train-00000-of-00003").write_bytes((out / "train-00001-of-00003").read_bytes())
+    with pytest.raises(Refusal, match="train-00000-of-00003: is not of these images"):
+        write(small, raw, out)
+    (out / "train-00000-of-00009").write_bytes(b"")
+    with pytest.raises(Refusal, match="train-00000-of-00009: is there already"):
+        write(small, raw, out)
+
+
+def saved(pixels, form, **options):
+    content = io.BytesIO()
+    pixels.save(content, form, **options)
+    return content.getvalue()
+
+
+def test_odd_images_are_repaired_as_the_references_do_and_counted(small, tmp_path):
+    raw, out = small.write_tree(tmp_path / "raw"), tmp_path / "out"
+    grey = Image.fromarray(np.full((10, 14), 90, np.uint8))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for name, content in (
+        ("train_000", saved(grey, "PNG")),
+        ("train_001", saved(grey.convert("CMYK"), "JPEG")),
+        ("train_002", saved(grey, "JPEG")),
+        ("train_003", saved(grey.convert("RGB"), "JPEG", exif=exif)),
+    ):
+        (raw / "train" / "n01" / f"{name}.JPEG").write_bytes(content)
+    unusual, _ = write(small, raw, out, shuffled=False)
+    assert unusual == {
+        "no JPEG, encoded anew": 1,
+        "CMYK, encoded anew": 1,
+        "grey": 1,
+        "turned by EXIF, left as it is stored": 1,
+    }
+    jpegs = split_of(shards.read(out, "train")).jpegs(tf.range(4)).numpy()
+    for content in jpegs:
+        pixels = tf.io.decode_jpeg(content, channels=3).numpy().astype(int)
+        assert pixels.shape == (10, 14, 3) and np.abs(pixels - 90).max() <= 4
+
+
+def test_a_truncated_image_is_named_and_no_half_shard_is_left(small, tmp_path):
+    raw, out = small.write_tree(tmp_path / "raw"), tmp_path / "out"
+    path = raw / "train" / "n02" / "train_004.JPEG"
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    path.write_bytes(saved(Image.fromarray(noise), "JPEG")[:-2000])
+    with pytest.raises(Refusal, match="train_004.JPEG: holds no whole JPEG"):
+        write(small, raw, out)
+    assert all(part.name.startswith("train-") for part in out.iterdir())

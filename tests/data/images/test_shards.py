@@ -1,0 +1,78 @@
+"""TFRecord shards and their index."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf.data.images import jpeg_index, shards
+from dawnbench_tf.refusals import Refusal
+
+SPLIT = "train"
+
+
+def test_an_index_is_what_reading_every_record_tells(small, tmp_path):
+    small.write_shards(tmp_path)
+    scanned = shards.read(tmp_path, SPLIT)
+    names = [str(tmp_path / name) for name in shards.of_split(tmp_path, SPLIT)]
+    parsed = [
+        tf.train.Example.FromString(record).features.feature["image/encoded"].bytes_list.value[0]
+        for record in tf.data.TFRecordDataset(names).as_numpy_iterator()
+    ]
+    assert [scanned.read(place) for place in range(9)] == parsed
+    shards.write_index(scanned, SPLIT)
+    for path in tmp_path.glob("train-*"):
+        content = bytearray(path.read_bytes())
+        content[8:12] = b"\0\0\0\0"  # a checksum: who scans again would see that
+        path.write_bytes(content)
+    read = shards.read(tmp_path, SPLIT)
+    for one, other in zip(scanned, read, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [read.read(place) for place in range(9)] == parsed
+
+
+def test_an_index_of_other_shards_is_refused(small, tmp_path):
+    small.write_shards(tmp_path)
+    shards.write_index(shards.read(tmp_path, SPLIT), SPLIT)
+    with open(tmp_path / "train-00001-of-00002", "ab") as file:
+        file.write(b"more")
+    with pytest.raises(Refusal, match="train.index.npz: is not of the shards beside it"):
+        shards.read(tmp_path, SPLIT)
+    (tmp_path / "train.index.npz").write_bytes(b"no index")
+    with pytest.raises(Refusal, match="train.index.npz: can't be read"):
+        shards.read(tmp_path, SPLIT)
+
+
+def test_a_missing_shard_is_named(small, tmp_path):
+    small.write_shards(tmp_path)
+    (tmp_path / "train-00001-of-00002").unlink()
+    with pytest.raises(Refusal, match="shard 1 of 2 of train is missing"):
+        shards.read(tmp_path, SPLIT)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped"])
+def test_a_damaged_shard_is_named(damage, small, tmp_path):
+    path = small.write_shards(tmp_path) / "train-00001-of-00002"
+    content = bytearray(path.read_bytes())
+    if damage == "flipped":
+        content[len(content) // 2] ^= 1
+    path.write_bytes(content[:-9] if damage == "truncated" else content)
+    with pytest.raises(Refusal, match="train-00001-of-00002: damaged"):
+        shards.read(tmp_path, SPLIT)
+
+
+def test_records_of_something_else_are_refused(small, tmp_path):
+    for content, why in (
+        (small.example({"text": b"a"}), "should hold .* found text"),
+        (b"\xff", "no tf"),
+    ):
+        with tf.io.TFRecordWriter(str(tmp_path / "train-00000-of-00001")) as writer:
+            writer.write(content)
+        with pytest.raises(Refusal, match=why):
+            shards.read(tmp_path, SPLIT)
+
+
+def test_a_million_examples_fit_into_200_megabytes():
+    count = 1_281_167
+    names = [f"n{place:08}/n{place:08}_{place}.JPEG" for place in range(count)]
+    index = jpeg_index.of_files("", names, np.zeros(count))
+    assert sum(array.nbytes for array in index[1:]) < 200e6

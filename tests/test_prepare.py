@@ -1,0 +1,95 @@
+"""The command that makes shards, on a set of Imagenette's size: ten classes of tiny JPEGs."""
+
+import io
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dawnbench_tf.data import imagenette
+from dawnbench_tf.data.images import shards
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory):
+    """A tree of Imagenette's counts."""
+    root = tmp_path_factory.mktemp("raw")
+    contents = []
+    for label in range(10):
+        content = io.BytesIO()
+        Image.fromarray(np.full((8, 8, 3), 25 * label, np.uint8)).save(content, "JPEG")
+        contents.append(content.getvalue())
+    for split, count in (("train", 9469), ("val", 3925)):
+        for name in imagenette.CLASSES:
+            (root / split / name).mkdir(parents=True)
+        for place in range(count):
+            folder = root / split / imagenette.CLASSES[place % 10]
+            (folder / f"{place}.JPEG").write_bytes(contents[place % 10])
+    return root
+
+
+def prepare(raw, out, *flags):
+    flags = ["--task=imagenette", f"--raw={raw}", f"--out={out}", *flags]
+    return [sys.executable, "-m", "dawnbench_tf.prepare", *flags]
+
+
+def test_interrupted_it_goes_on_and_what_it_makes_is_trained_on(raw, tmp_path, command):
+    out = tmp_path / "out"
+    begun = subprocess.Popen(
+        prepare(raw, out, "--examples_per_shard=20"), stderr=subprocess.PIPE, text=True
+    )
+    while len(list(out.glob("train-*"))) < 3:
+        assert begun.poll() is None
+        time.sleep(0.05)
+    begun.send_signal(signal.SIGINT)
+    _, errors = begun.communicate(timeout=60)
+    assert begun.returncode == 130 and "the same command goes on" in errors
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("train-*")}
+    assert 3 <= len(kept) < 474
+    done = subprocess.run(
+        prepare(raw, out, "--examples_per_shard=20"), capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "images a second" not in done.stderr, done.stderr
+    assert f"train with --data_dir={out}" in done.stderr
+    assert all(path.stat().st_mtime_ns == kept[path] for path in kept)
+    assert np.bincount(shards.read(out, "train").labels).tolist() == [947] * 9 + [946]
+    few = command(
+        "--recipe=imagenette/resnet18",
+        f"--data_dir={out}",
+        "--max_steps=1",
+        "--batch_size=4",
+        "--image_sizes=32",
+        "--image_size_epochs=",
+    )
+    assert few.returncode == 0 and "TFRecord shards" in few.stderr, few.stderr
+
+
+def test_a_set_of_other_counts_is_refused(raw, tmp_path):
+    copy = tmp_path / "raw"
+    copy.mkdir()
+    (copy / "train").symlink_to(raw / "train")
+    (copy / "val").symlink_to(raw / "train")
+    done = subprocess.run(prepare(copy, tmp_path / "o"), capture_output=True, text=True)
+    assert done.returncode == 1 and not (tmp_path / "o").exists()
+    assert "imagenette test: should hold 3925 examples, found 9469" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, line",
+    [
+        (["--raw=."], "--out=: should be the folder to write to"),
+        (["--out=o", "--raw=nowhere"], "--raw=nowhere: should be the folder of the archives"),
+        (["--out=o", "--raw=.", "--task=imagenette"], "--raw=.: holds no imagenette"),
+        (["--out=o", "--task=cifar10"], "flag --task=cifar10: value should be one of"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, line, tmp_path):
+    command = [sys.executable, "-m", "dawnbench_tf.prepare", *arguments]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert line in result.stderr.splitlines()[-1]
+    assert not (tmp_path / "o").exists()
