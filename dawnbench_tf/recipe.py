@@ -195,7 +195,11 @@ class Recipe:
         "questions whose answer lies beyond are left out",
         low=1,
     )
-    synthetic: bool = setting(False, "generated examples in place of the data set: never an entry")
+    synthetic: str | None = setting(
+        None,
+        "generated examples in place of the data set, as arrays or as JPEGs: never an entry",
+        choices=("decoded", "jpeg"),
+    )
     evidence: tuple[Published | Measured, ...] = field(default=(), compare=False)
 
     def __post_init__(self):
@@ -247,6 +251,8 @@ class Recipe:
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()
         }
+        if isinstance(fields.get("synthetic"), bool):
+            fields["synthetic"] = "decoded" if fields["synthetic"] else None
         if fields.get("optimizer") == "adadelta":
             fields.setdefault("epsilon", 1e-6)  # 0.1.0's own
         fields.setdefault("rate_in_velocity", True)  # as in Keras's SGD, which was used

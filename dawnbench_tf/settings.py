@@ -67,7 +67,7 @@ def _check_bounds(item, value):
     low, high, above, choices = (
         item.metadata.get(key) for key in ("low", "high", "above", "choices")
     )
-    if choices and value not in choices:
+    if choices and value is not None and value not in choices:
         refuse(item.name, value, f"should be one of {', '.join(choices)}")
     for number in value if isinstance(value, tuple) else (value,):
         if number is None:

@@ -30,7 +30,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
         from dawnbench_tf.training import checkpoints, fitting, progress, pulse
 
     changes = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
-    recipe = recipes.get(name, epochs=1000, synthetic=True, **changes)
+    recipe = recipes.get(name, epochs=1000, synthetic="decoded", **changes)
     epochs, steps = int(epochs), int(steps)
     splits, placement = inputs.load(recipe), inputs.Placement(tf.distribute.get_strategy())
     at_once = math.gcd(steps, RunOptions().steps_per_execution)

@@ -36,7 +36,7 @@ def ours(case: str) -> float:
         from dawnbench_tf.training import checkpoints, fitting, progress
 
     name, network, steps = CASES[case]
-    changes = {"precision": case.split()[1], "model": network, "synthetic": True}
+    changes = {"precision": case.split()[1], "model": network, "synthetic": "decoded"}
     recipe = recipes.get(name, **changes)
     splits, of_task = inputs.load(recipe), inputs.of(recipe.task_row)
     placement = inputs.Placement(tf.distribute.get_strategy())

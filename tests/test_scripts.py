@@ -112,7 +112,7 @@ def of_file(path):
 
 def test_seeds_are_trained_and_told_misses_among_them(scripts, tmp_path, capfd):
     measure = scripts("measure_recipe")
-    flags = ("--synthetic", "--epochs=1", "--threshold=100")
+    flags = ("--synthetic=decoded", "--epochs=1", "--threshold=100")
     measure["main"]("digits/resnet8", str(tmp_path), "2", *flags)
     out = capfd.readouterr().out.splitlines()[-1]
     rows = measure["read"](tmp_path / "measured.tsv")

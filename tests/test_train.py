@@ -57,7 +57,7 @@ def test_not_reached_says_so_and_is_no_entry(command, tmp_path):
 
 
 def test_synthetic_data_never_makes_an_entry(command, tmp_path):
-    done = command("--synthetic", "--output_dir=out", "--threshold=20")
+    done = command("--synthetic=decoded", "--output_dir=out", "--threshold=20")
     assert done.returncode == 0 and "not an entry (" in done.stdout
     assert "trained on synthetic data" in done.stdout
     assert not (tmp_path / "out/digits").exists()

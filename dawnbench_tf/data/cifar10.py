@@ -46,7 +46,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
         refuse(
             "data_dir",
             "",
-            "cifar10 needs the folder or archive of the data (or --download, or --synthetic)",
+            "cifar10 needs the data: a folder or an archive (or --download, --synthetic=decoded)",
         )
     root = Path(data_dir).expanduser()
     if download:

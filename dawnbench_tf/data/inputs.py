@@ -3,7 +3,9 @@
 The only place where the two kinds are told apart is `of`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ import tensorflow as tf
 
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
 
 Example = tuple[np.ndarray, ...]  # a model's inputs, each with a batch axis
@@ -36,7 +38,7 @@ class Inputs(NamedTuple):
 
     # The data set.
     check: Callable[[Task, Splits], None]  # raises Refusal if it is not all there
-    synthetic: Callable[[Task, int], Splits]  # (task, seed): generated, of the task's counts
+    synthetic: Callable[[Recipe], Splits]  # generated, of the counts of its task
     first: Callable[[Splits, int], Splits]  # with so many test examples only
     of_training: Callable[[Splits, int], Splits]  # with the first training examples as its test
     origin: Callable[[Splits], Origin]  # where it came from
@@ -84,6 +86,21 @@ def without_autotune() -> tf.data.Options:
     return options
 
 
+@contextmanager
+def refusing_damage() -> Iterator[None]:
+    """Makes a Refusal of TensorFlow's error where a pipeline meets examples that are damaged."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        refusal = re.search(r"Refusal: (.+)", error.message)  # of Python inside a pipeline
+        if refusal:
+            raise Refusal(refusal[1]) from None
+        if "JPEG" in error.message:
+            what = "an image is damaged; `dawnbench prepare` decodes all, and names it"
+            raise Refusal(f"--data_dir: {what}") from None
+        raise
+
+
 def of(task: Task) -> Inputs:
     """The functions for the task's kind of input."""
     return import_module(f"dawnbench_tf.data.{task.inputs}.inputs").INPUTS
@@ -108,7 +125,7 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
     if data_dir and task.embedded:
         refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
     if recipe.synthetic:
-        splits = inputs.synthetic(task, recipe.seed)._replace(origin=Origin("synthetic"))
+        splits = inputs.synthetic(recipe)._replace(origin=Origin("synthetic"))
     else:
         module = import_module(f"dawnbench_tf.data.{task.name}")
         splits = module.load() if task.embedded else module.load(data_dir, download)

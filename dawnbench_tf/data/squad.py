@@ -45,7 +45,9 @@ def load(data_dir: str, download: bool = False) -> Encoded:
     """
     if not data_dir:
         refuse(
-            "data_dir", "", f"squad needs a folder with {TRAIN}, {TEST} and GloVe (or --synthetic)"
+            "data_dir",
+            "",
+            f"squad needs a folder with {TRAIN}, {TEST} and GloVe (or --synthetic=decoded)",
         )
     root = Path(data_dir).expanduser()
     if not root.is_dir():

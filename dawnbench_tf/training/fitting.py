@@ -90,7 +90,8 @@ _OF_LOST_WORKERS = (
 def refusing(recipe: Recipe, folder: Path | None) -> Iterator[None]:
     """Makes a Refusal of what ends `fit` for reasons that a user can mend."""
     try:
-        yield
+        with inputs.refusing_damage():
+            yield
     except (tf.errors.ResourceExhaustedError, MemoryError):
         refuse("batch_size", recipe.batch_size, "does not fit into the device's memory; lower it")
     except _OF_LOST_WORKERS:

@@ -18,8 +18,8 @@ from dawnbench_tf.training import fitting, losses, optimizers
 HERE = Placement(tf.distribute.get_strategy())
 NAMES = sorted(recipes.rows())
 SPLITS = {  # small ones will do
-    "images": inputs.load(replace(recipes.get("digits/resnet8"), synthetic=True)),
-    "questions": inputs.load(replace(recipes.get("qa_mini/bidaf"), synthetic=True)),
+    "images": inputs.load(replace(recipes.get("digits/resnet8"), synthetic="decoded")),
+    "questions": inputs.load(replace(recipes.get("qa_mini/bidaf"), synthetic="decoded")),
 }
 
 

@@ -28,7 +28,7 @@ def answer(*arrays):
 
 @pytest.fixture(scope="module", params=["digits/resnet8", "qa_mini/bidaf"])
 def loaded(request):
-    recipe = replace(recipes.get(request.param), synthetic=True)
+    recipe = replace(recipes.get(request.param), synthetic="decoded")
     return recipe, inputs.of(recipe.task_row), inputs.load(recipe)
 
 

@@ -25,7 +25,7 @@ def save(folder, recipe):
 
 
 def test_a_run_of_a_gpu_s_float16_is_served_on_a_cpu(tmp_path):
-    recipe = replace(recipes.get("digits/resnet8"), precision="mixed_float16", synthetic=True)
+    recipe = replace(recipes.get("digits/resnet8"), precision="mixed_float16", synthetic="decoded")
     trained = save(tmp_path, recipe)
     loaded = serving.load(tmp_path)
     assert loaded.recipe.precision == "mixed_float16"
@@ -36,7 +36,7 @@ def test_a_run_of_a_gpu_s_float16_is_served_on_a_cpu(tmp_path):
 
 
 def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(tmp_path):
-    recipe = replace(recipes.get("digits/resnet8"), synthetic=True)
+    recipe = replace(recipes.get("digits/resnet8"), synthetic="decoded")
     save(tmp_path, recipe)
     served = serving.load(tmp_path).served
     batches = serving.in_batches(served, 4, most=3).examples
@@ -51,6 +51,6 @@ def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(t
 
 
 def test_another_task_is_refused(tmp_path):
-    save(tmp_path, replace(recipes.get("digits/resnet8"), synthetic=True))
+    save(tmp_path, replace(recipes.get("digits/resnet8"), synthetic="decoded"))
     with pytest.raises(Refusal, match="--task=squad: .* holds a run of digits"):
         serving.load(tmp_path, task="squad")

@@ -109,7 +109,7 @@ def test_unknown_keys_are_kept(tmp_path):
         ({"timestamp": datetime.date(2999, 1, 1)}, "is in the future"),
         ({"version": "v9"}, "version is 'v9'; should be v1.0"),
         ({"misc": {"recipe": {"task": "digits"}}}, "is an entry of the task digits"),
-        ({"misc": {"recipe": {"synthetic": True}}}, "trained on synthetic data"),
+        ({"misc": {"recipe": {"synthetic": "decoded"}}}, "trained on synthetic data"),
     ],
 )
 def test_what_breaks_the_form_is_not_written(tmp_path, changes, words):

@@ -14,7 +14,7 @@ from dawnbench_tf.training import fitting
 
 
 def build(model, data_format):
-    recipe = replace(recipes.get("digits/resnet8"), model=model, synthetic=True)
+    recipe = replace(recipes.get("digits/resnet8"), model=model, synthetic="decoded")
     splits = inputs.load(recipe)
     placement = Placement(tf.distribute.get_strategy(), data_format)
     model = fitting.build(recipe, splits, placement)

@@ -85,7 +85,7 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
 
 def _root(wanted, data_dir, flag):
     if not data_dir:
-        refuse(flag, "", f"{wanted.name} needs the folder of the data")
+        refuse(flag, "", f"{wanted.name} needs the folder of the data (or --synthetic=jpeg)")
     root = Path(data_dir).expanduser()
     if "://" in data_dir:
         refuse(flag, data_dir, "should be a folder; mount the bucket, or copy it")

@@ -16,7 +16,13 @@ import tensorflow as tf
 
 from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.images.splits import Split, Splits
-from dawnbench_tf.data.inputs import Example, Placement, own_replicas, without_autotune
+from dawnbench_tf.data.inputs import (
+    Example,
+    Placement,
+    own_replicas,
+    refusing_damage,
+    without_autotune,
+)
 from dawnbench_tf.recipe import Recipe
 
 _ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
@@ -113,7 +119,7 @@ def _on_each_device(images, strategy):
         held = tf.Variable(words, trainable=False, name="training_images")
 
     def fetch(indices):
-        rows = tf.bitcast(tf.gather(held, indices), tf.uint8)  # (b, words, 4)
+        rows = tf.bitcast(tf.gather(held, indices % count), tf.uint8)  # (b, words, 4)
         rows = tf.reshape(rows, [-1, 4 * words.shape[1]])[:, :size]
         return tf.reshape(rows, [-1, *shape])
 
@@ -216,7 +222,7 @@ def _as_tested(split, recipe, indices, batch_size):
     examples = tf.data.Dataset.from_tensor_slices(indices)
     if split.jpegs is None:
         batches = examples.batch(batch_size, drop_remainder=True)
-        return batches.map(lambda own: tf.gather(split.held, own), num_parallel_calls=2)
+        return batches.map(split.of_memory, num_parallel_calls=2)
     side = recipe.test_side
 
     def crop(jpeg):
@@ -246,23 +252,25 @@ class OneByOne(Sequence[Example]):
     Args:
       splits: whose test it is.
       recipe: which says how images are standardized.
+      indices: of the images; all if none are given.
     """
 
-    def __init__(self, splits: Splits, recipe: Recipe):
-        self._split, self._recipe = splits.test, recipe
+    def __init__(self, splits: Splits, recipe: Recipe, indices: range | None = None):
+        self._splits, self._recipe = splits, recipe
+        self._indices = range(len(splits.test.labels)) if indices is None else indices
         self._block, self._images = -1, np.empty(0)
 
     def __len__(self):
-        return len(self._split.labels)
+        return len(self._indices)
 
-    def __getitem__(self, index: Any) -> Any:  # an Example, or a list of them
+    def __getitem__(self, index: Any) -> Any:  # an Example, or some of them in the same form
         if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
+            return OneByOne(self._splits, self._recipe, self._indices[index])
         index = range(len(self))[index]
         if index // BLOCK != self._block:
             self._block = index // BLOCK
-            block = np.arange(len(self))[self._block * BLOCK :][:BLOCK]
-            self._images = _one_batch(self._split, self._recipe, "NHWC", block)
+            block = self._indices[self._block * BLOCK :][:BLOCK]
+            self._images = _one_batch(self._splits.test, self._recipe, "NHWC", np.array(block))
         return (self._images[index % BLOCK][None],)
 
 
@@ -279,6 +287,6 @@ def without_augmentation(
 
 
 def _one_batch(split, recipe, data_format, indices):
-    with tf.device("CPU:0"):
+    with tf.device("CPU:0"), refusing_damage():
         images = next(iter(_as_tested(split, recipe, indices, len(indices))))
         return augment.standardizer(recipe, data_format)(images).numpy()

@@ -17,13 +17,18 @@ class Split(NamedTuple):
     """
 
     labels: np.ndarray  # int64 (examples,)
-    held: tf.Tensor | None = None  # uint8 (examples, height, width, 3)
+    held: tf.Tensor | None = None  # uint8 (examples, height, width, 3); fewer stand for all
     jpegs: Callable[[tf.Tensor], tf.Tensor] | None = None  # indices (b,) -> strings (b,)
 
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Some of the images that are in memory, or all: uint8 (examples, height, width, 3)."""
         with tf.device("CPU:0"):
-            return tf.gather(self.held, np.arange(len(self.labels))[indices]).numpy()
+            return self.of_memory(np.arange(len(self.labels))[indices]).numpy()
+
+    def of_memory(self, indices: tf.Tensor) -> tf.Tensor:
+        """Images that are in memory by their indices (b,): uint8 (b, height, width, 3)."""
+        held = tf.convert_to_tensor(self.held)
+        return tf.gather(held, indices % len(held))
 
     def first(self, count: int) -> "Split":
         """The split with its first examples only."""

@@ -1,32 +1,66 @@
 """Synthetic images with a task's shapes and counts: learnable, the same for a seed.
 
 Each class is one smooth pattern; an example is its class's pattern, dimmed at random, in noise. For
-trying hardware and pipelines without the data: a run on them is labelled and never an entry.
+trying hardware and pipelines without the data: a run on them is labelled and never an entry. Of a
+data set larger than memory there are `POOL` different images, which stand for all.
 """
 
 import numpy as np
+import tensorflow as tf
 
 from dawnbench_tf.data.images.splits import Split, Splits, in_memory
-from dawnbench_tf.tasks import Task
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import refuse
+
+POOL = 1000
+JPEG_SHAPE = (400, 472)  # height, width: ImageNet's mean
+_QUALITY = 85  # which gives them 110 KB each, ImageNet's mean
 
 
-def load(task: Task, seed: int) -> Splits:
-    """Splits with the task's counts of examples and classes, of images of its size."""
-    rng = np.random.default_rng([seed, 2017])
-    coarse = rng.uniform(-1, 1, (task.classes, 4, 4, 3))
-    fine = np.ones((1, task.image_size // 4, task.image_size // 4, 1))
-    patterns = np.kron(coarse, fine).astype(np.float32)  # (classes, height, width, 3)
-    return Splits(
-        _split(rng, patterns, task.train_examples), _split(rng, patterns, task.test_examples)
-    )
+def load(recipe: Recipe) -> Splits:
+    """Splits with the counts of examples and classes of the recipe's task.
+
+    Args:
+      recipe: whose `synthetic` says in which form; "decoded" images have the size that training
+        has, and live on the devices; "jpeg" are read and decoded as the real ones are.
+
+    Raises:
+      Refusal: the task's images don't come in that form, or training has them in several sizes.
+    """
+    task = recipe.task_row
+    if recipe.synthetic == "jpeg" and not task.jpegs:
+        refuse("synthetic", "jpeg", f"{task.name} has no JPEGs; decoded would run")
+    if recipe.synthetic == "decoded" and {*recipe.sizes, recipe.test_side} != {recipe.test_side}:
+        sizes = ",".join(map(str, {*recipe.sizes, recipe.test_side}))
+        refuse("synthetic", "decoded", f"takes one size of images, not {sizes}; jpeg would run")
+    rng = np.random.default_rng([recipe.seed, 2017])
+    shape = JPEG_SHAPE if recipe.synthetic == "jpeg" else (recipe.test_side, recipe.test_side)
+    patterns = rng.uniform(-1, 1, (task.classes, 4, 4, 3)).astype(np.float32)
+
+    def split(count):
+        pool = min(count, POOL) if task.jpegs else count
+        labels = rng.permutation(np.arange(pool) % task.classes).astype(np.int64)
+        return _split(_images(rng, patterns, labels, *shape), np.resize(labels, count), recipe)
+
+    return Splits(split(task.train_examples), split(task.test_examples))
 
 
-def _split(rng, patterns, count) -> Split:
-    labels = rng.permutation(np.arange(count) % len(patterns))
-    images = np.empty((count, *patterns.shape[1:]), np.uint8)
-    for start in range(0, count, 1000):  # a slice at a time: floats of all 50,000 would be 600 MB
-        part = labels[start : start + 1000]
+def _split(images, labels, recipe) -> Split:
+    if recipe.synthetic == "decoded":
+        return in_memory(images, labels)
+    with tf.device("CPU:0"):
+        jpegs = tf.stack([tf.io.encode_jpeg(image, quality=_QUALITY) for image in images])
+    return Split(labels, jpegs=lambda indices: tf.gather(jpegs, indices % len(images)))
+
+
+def _images(rng, coarse, labels, height, width):
+    fine = np.ones((1, -(-height // 4), -(-width // 4), 1), np.float32)
+    images = np.empty((len(labels), height, width, 3), np.uint8)
+    step = max(1, 1000 * 32 * 32 // (height * width))  # images whose floats take 12 MB
+    for start in range(0, len(labels), step):
+        part = labels[start : start + step]
+        pattern = np.kron(coarse[part], fine)[:, :height, :width]
         contrast = rng.uniform(10, 50, (len(part), 1, 1, 1)).astype(np.float32)
-        noise = rng.standard_normal((len(part), *patterns.shape[1:]), np.float32) * 40
-        images[start : start + 1000] = np.clip(128 + contrast * patterns[part] + noise, 0, 255)
-    return in_memory(images, labels.astype(np.int64))
+        noise = rng.standard_normal(pattern.shape, np.float32) * 40
+        images[start : start + step] = np.clip(128 + contrast * pattern + noise, 0, 255)
+    return images

@@ -13,7 +13,7 @@ from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.spans import Answers, predictions
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
 
 
@@ -27,9 +27,12 @@ def _check(task: Task, encoded: Encoded) -> None:
             raise Refusal(f"{task.name} {name}: should hold {questions} questions, found {count}")
 
 
-def _synthetic(task: Task, seed: int) -> Encoded:
+def _synthetic(recipe: Recipe) -> Encoded:
     """The generated questions of `qa_mini`, as many as the task has."""
-    return qa_mini.generate(task.train_examples, task.test_examples, seed)
+    if recipe.synthetic == "jpeg":
+        refuse("synthetic", "jpeg", f"{recipe.task} has questions; decoded would run")
+    task = recipe.task_row
+    return qa_mini.generate(task.train_examples, task.test_examples, recipe.seed)
 
 
 def _first(encoded: Encoded, count: int) -> Encoded:
