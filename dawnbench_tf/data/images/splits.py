@@ -28,7 +28,7 @@ class Split(NamedTuple):
     def of_memory(self, indices: tf.Tensor) -> tf.Tensor:
         """Images that are in memory by their indices (b,): uint8 (b, height, width, 3)."""
         held = tf.convert_to_tensor(self.held)
-        return tf.gather(held, indices % len(held))
+        return tf.gather(held, indices % held.shape[0])
 
     def first(self, count: int) -> "Split":
         """The split with its first examples only."""
