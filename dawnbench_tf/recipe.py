@@ -22,6 +22,13 @@ class Published(NamedTuple):
     hardware: str
 
 
+class Reported(NamedTuple):
+    """What others report of the network, or of a recipe like this one: what to expect, no entry."""
+
+    score: float  # of the task's metric
+    source: str  # and how it differs
+
+
 class Measured(NamedTuple):
     """Our own measurement of the recipe: a distribution, not a lucky run."""
 
@@ -58,14 +65,19 @@ class Recipe:
         low=0,
         high=2**31 - 1,
     )
-    optimizer: str = setting("sgd", "optimizer", choices=("sgd", "adam", "adadelta"))
+    optimizer: str = setting("sgd", "optimizer", choices=("sgd", "lars", "adam", "adadelta"))
     learning_rate: float = setting(0.1, "learning rate that the schedule scales", above=0)
     scale_learning_rate_from: int = setting(
         0,
         "linear scaling: multiply learning_rate by batch_size / this many examples; 0: don't",
         low=0,
     )
-    momentum: float = setting(0.9, "momentum of sgd", low=0, high=1)
+    momentum: float = setting(0.9, "momentum of sgd and lars", low=0, high=1)
+    trust: float = setting(
+        0.001,
+        "in lars: a kernel's rate is multiplied by this, its norm over its gradient's",
+        above=0,
+    )
     epsilon: float = setting(
         1e-7, "added to the root of squared gradients' mean, in adam and adadelta", above=0
     )
@@ -73,14 +85,14 @@ class Recipe:
     rate_in_velocity: bool = setting(
         False,
         "momentum gathers steps, gradients times the rate of their time (Keras; Page), in place of "
-        "gradients (TensorFlow 1, PyTorch)",
+        "gradients (TensorFlow 1, PyTorch); in lars always",
     )
     schedule: str = setting(
         "constant",
         "how learning_rate is scaled: steps (each of schedule_factors until its epoch in "
         "schedule_epochs), linear (between points (epoch, factor)), cosine (to 0, after a warmup "
-        "of schedule_epochs[0])",
-        choices=("constant", "steps", "linear", "cosine"),
+        "of schedule_epochs[0]), quadratic (the square of the part that is left, likewise)",
+        choices=("constant", "steps", "linear", "cosine", "quadratic"),
     )
     schedule_epochs: tuple[float, ...] = setting(
         (), "epochs of the schedule, comma-separated", low=0
@@ -124,6 +136,9 @@ class Recipe:
         False,
         "at each update the weights become their average, whose share grows with the third power "
         "of the part of training that is done",
+    )
+    zero_last_norm: bool = setting(
+        False, "the scale of each residual branch's last BN starts at 0, in ResNets for ImageNet"
     )
     precision: str = setting(
         "float32",
@@ -200,7 +215,7 @@ class Recipe:
         "generated examples in place of the data set, as arrays or as JPEGs: never an entry",
         choices=("decoded", "jpeg"),
     )
-    evidence: tuple[Published | Measured, ...] = field(default=(), compare=False)
+    evidence: tuple[Published | Reported | Measured, ...] = field(default=(), compare=False)
 
     def __post_init__(self):
         check(self)

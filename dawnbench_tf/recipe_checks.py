@@ -14,7 +14,9 @@ def check(recipe: Any) -> None:
 
 
 def _check_together(recipe):
-    if recipe.optimizer != "sgd" and (recipe.shift_rate != 1 or recipe.whitening_bias_epochs):
+    if recipe.optimizer not in ("sgd", "lars") and (
+        recipe.shift_rate != 1 or recipe.whitening_bias_epochs
+    ):
         refuse("optimizer", recipe.optimizer, "has no shift_rate and no whitening_bias_epochs")
     if recipe.alternating_flip and not recipe.flip:
         refuse("alternating_flip", True, "should have --flip as well")
@@ -83,6 +85,7 @@ def _check_schedule(recipe):
         "steps": (len(factors) == len(epochs) + 1, "takes one factor more than schedule_epochs"),
         "linear": (0 < len(factors) == len(epochs), "takes a factor for each of schedule_epochs"),
         "cosine": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
+        "quadratic": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
     }[recipe.schedule]
     if factors and not any(factors):
         refuse("schedule_factors", factors, "one of them should be over 0")

@@ -116,6 +116,7 @@ class Residual(NamedTuple):
     shortcut_sees_activation: bool = True  # a unit that widens activates before it forks
     active_stem: bool = True  # the stem activates: the first unit need not
     strides_last: bool = False  # a stage's last unit strides, not its first
+    zero_last_norm: bool = False  # the scale of a branch's last BN starts at 0
     final_survival: float = 1.0  # of stochastic depth: falls linearly, unit by unit, to this
 
 
@@ -170,7 +171,9 @@ def _residual_unit(x, unit, net, make):
 def _branch(x, unit, net, make):
     x = x if unit.active else make.act()(make.norm()(x))
     x = net.block(x, unit.filters, unit.strides, make)
-    return x if net.preactivation else make.norm()(x)
+    if net.preactivation:
+        return x
+    return make.norm(gamma_initializer="zeros" if net.zero_last_norm else "ones")(x)
 
 
 def three_stages(widths: Sequence[int], units: int) -> list[Stage]:

@@ -33,6 +33,7 @@ def body(
     version: str = "v1.5",
     stem: str = "imagenet",
     norm_epsilon: float = 1e-5,
+    zero_last_norm: bool = False,
 ) -> tf.Tensor:
     """A four-stage ResNet, images to the last feature map.
 
@@ -47,16 +48,21 @@ def body(
         no BN follows, the stride in a stage's last unit).
       stem: "imagenet" (7x7 and max pool, a quarter of the side) or "cifar" (3x3, the whole side).
       norm_epsilon: BN's epsilon.
+      zero_last_norm: the scale of each branch's last BN starts at 0, so that all units start as
+        their shortcuts (Goyal et al. 2017, arXiv 1706.02677, section 5.1).
 
     Raises:
-      ValueError: an argument is none of these.
+      ValueError: an argument is none of these, or a pre-activation network should have
+        `zero_last_norm`: its branches end in convolutions.
     """
     blocks.one_of(DEPTHS, depth=depth)
     blocks.one_of(VERSIONS, version=version)
     blocks.one_of(("imagenet", "cifar"), stem=stem)
     make = layers(norm_epsilon=norm_epsilon)
     block, units = DEPTHS[depth]
-    net = VERSIONS[version].residual(block)
+    net = VERSIONS[version].residual(block)._replace(zero_last_norm=zero_last_norm)
+    if zero_last_norm and net.preactivation:
+        raise ValueError(f"`zero_last_norm` should be False in v2. Received: version={version!r}")
     widths = (64, 128, 256, 512) if block == "basic" else (256, 512, 1024, 2048)
     strides = (2, 2, 2, 1) if net.strides_last else (1, 2, 2, 2)
     stages = [blocks.Stage(*stage) for stage in zip(widths, units, strides, strict=True)]

@@ -90,7 +90,12 @@ def scripts(monkeypatch):
 
 def test_tables_in_documents_are_our_own_rows(scripts):
     pages = scripts("doc_tables")["pages"]()
-    assert {path.name for path in pages} == {"README.md", "inference.md", "cifar10.md"}
+    assert {path.name for path in pages} == {
+        "README.md",
+        "inference.md",
+        "cifar10.md",
+        "training.md",
+    }
     for path, text in pages.items():
         assert path.read_text(encoding="utf-8") == text, "run scripts/doc_tables.py"
     assert "| `digits/resnet8` | top1Accuracy 98 | " in pages[ROOT / "README.md"]

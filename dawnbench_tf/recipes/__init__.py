@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from dawnbench_tf import models
-from dawnbench_tf.recipe import Measured, Published, Recipe
+from dawnbench_tf.recipe import Measured, Published, Recipe, Reported
 from dawnbench_tf.refusals import refuse
 
 DEFAULT = "digits/resnet8"
@@ -61,9 +61,11 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def _evidence(item: Published | Measured) -> str:
+def _evidence(item: Published | Reported | Measured) -> str:
     if isinstance(item, Published):
         return f"published: {item.hours:.4f} h, best {item.best:g}, {item.hardware}"
+    if isinstance(item, Reported):
+        return f"reported: {item.score:g} ({item.source})"
     return (
         f"measured {item.date}: reached in {item.reached} of {item.runs} runs, "
         f"median {item.seconds:g} s on the clock, {item.mean:g} (sd {item.sd:g}), {item.machine}"

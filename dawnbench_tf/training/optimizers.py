@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import tensorflow as tf
 
@@ -23,7 +24,13 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
     [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
     edges = [epochs * steps_per_epoch for epochs in recipe.schedule_epochs]
-    forms = {"constant": _constant, "steps": _steps, "linear": _linear, "cosine": _cosine}
+    forms: Mapping[str, Callable[..., Callable[[tf.Tensor], tf.Tensor]]] = {
+        "constant": _constant,
+        "steps": _steps,
+        "linear": _linear,
+        "cosine": partial(_falling, lambda done: 0.5 * (1 + tf.cos(math.pi * done))),
+        "quadratic": partial(_falling, lambda done: (1 - done) ** 2),
+    }
     last = recipe.steps(steps_per_epoch)
     return forms[recipe.schedule](edges, recipe.schedule_factors, last)
 
@@ -54,15 +61,14 @@ def _linear(edges, factors, last):
     return at
 
 
-def _cosine(edges, factors, last):
+def _falling(fall, edges, factors, last):
+    """From 1 to 0 by a function of the part that is done, 0 to 1; after a warmup."""
     warmup = edges[0] if edges else 0.0
 
     def at(step):
         step = tf.cast(step, tf.float32)
-        falling = 0.5 * (
-            1 + tf.cos(math.pi * tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0))
-        )
-        return tf.where(step < warmup, step / max(warmup, 1.0), falling)
+        done = tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0)
+        return tf.where(step < warmup, step / max(warmup, 1.0), fall(done))
 
     return at
 
@@ -104,19 +110,21 @@ class SGD(Averages, tf.keras.optimizers.SGD):
       rate_in_velocity: v = m v - rate g, w += v, as Keras has it; if not, v = m v + g,
         w -= rate v, as TensorFlow 1 and PyTorch. They differ when the rate changes.
       rates: by a weight's place among the trained ones: from the step to what scales its rate.
+      trust: of LARS (You, Gitman & Ginsburg 2017, arXiv 1708.03888, as TensorFlow's references
+        have it): a kernel's rate is multiplied by this, its norm over its gradient's, decay
+        included; 0: it is not.
     """
 
-    def __init__(self, *args, rate_in_velocity: bool, rates: Rates, **kwargs):
+    def __init__(self, *args, rate_in_velocity: bool, rates: Rates, trust: float = 0.0, **kwargs):
         super().__init__(*args, **kwargs)
-        self._in_velocity, self._rates = rate_in_velocity, rates
+        self._in_velocity, self._rates, self._trust = rate_in_velocity, rates, trust
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Updates a weight, or a replica's copy of one; Keras calls it."""
         kernels = tf.raw_ops.ResourceApplyMomentum, tf.raw_ops.ResourceApplyKerasMomentum
         place = self._index_dict[self._var_key(variable)]
         rate = tf.cast(self.learning_rate, variable.dtype)
-        if place in self._rates:
-            rate = rate * tf.cast(self._rates[place](self.iterations), variable.dtype)
+        rate = rate * self._scale(gradient, variable, place)
         kernels[self._in_velocity](
             var=variable.handle,
             accum=self.momentums[place].handle,
@@ -125,6 +133,16 @@ class SGD(Averages, tf.keras.optimizers.SGD):
             momentum=tf.cast(self.momentum, variable.dtype),
             use_nesterov=self.nesterov,
         )
+
+    def _scale(self, gradient, variable, place):
+        """What a weight's rate is multiplied by."""
+        own = self._rates.get(place)
+        scale = tf.cast(own(self.iterations) if own else 1.0, variable.dtype)
+        if not self._trust or variable.shape.rank < 2:
+            return scale
+        norm, of_gradient = tf.norm(variable), tf.norm(gradient)
+        ratio = self._trust * norm / of_gradient
+        return scale * tf.where((norm > 0) & (of_gradient > 0), ratio, tf.ones_like(ratio))
 
 
 class Adam(Averages, tf.keras.optimizers.Adam):
@@ -151,13 +169,15 @@ def build(
         rate *= recipe.batch_size / recipe.scale_learning_rate_from
     schedule = Schedule(rate, factor(recipe, steps_per_epoch))
     averaging = averages.of(recipe, recipe.steps(steps_per_epoch), model)
-    if recipe.optimizer == "sgd":
+    if recipe.optimizer in ("sgd", "lars"):
+        lars = recipe.optimizer == "lars"
         optimizer = SGD(
             schedule,
             momentum=recipe.momentum,
             nesterov=recipe.nesterov,
-            rate_in_velocity=recipe.rate_in_velocity,
+            rate_in_velocity=lars or recipe.rate_in_velocity,
             rates=_rates(recipe, steps_per_epoch, model.trainable_variables if model else []),
+            trust=recipe.trust if lars else 0.0,
             averaging=averaging,
         )
     elif recipe.optimizer == "adadelta":  # rho is Zeiler's (2012), and TensorFlow 1's

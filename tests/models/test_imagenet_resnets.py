@@ -166,6 +166,10 @@ def test_parameters_and_multiply_adds_are_the_published(name, millions, billions
         ({"depth": 51}, "`depth` should be one of [18, 26, 34, 50, 101, 152]. Received: depth=51"),
         ({"depth": 50, "version": "v3"}, "`version` should be one of ['v1', 'v1.5', 'v1.5d', 'v2'"),
         ({"depth": 50, "stem": "none"}, "`stem` should be one of ['imagenet', 'cifar']"),
+        (
+            {"depth": 50, "version": "v2", "zero_last_norm": True},
+            "`zero_last_norm` should be False in v2. Received: version='v2'",
+        ),
         ({"depth": 50, "input_shape": (31, 31, 3)}, "sides of 32 pixels at least. Received: input"),
         (
             {"depth": 18, "stem": "cifar", "input_shape": (7, 7, 3)},
@@ -177,3 +181,17 @@ def test_impossible_arguments_are_refused_in_one_line(args, words):
     with pytest.raises(ValueError, match=re.escape(words)) as error:
         models.build("resnet50_v1_5", **args)
     assert "\n" not in str(error.value)
+
+
+def test_with_zero_last_norm_every_unit_starts_as_its_shortcut():
+    """So the last stage's features are those of a network of shortcuts alone."""
+    model = models.build("resnet26_v1_5", zero_last_norm=True, input_shape=(64, 64, 3))
+    norms = [layer for layer in model.layers if "normalization" in layer.name]
+    zeros = [layer for layer in norms if not layer.gamma.numpy().any()]
+    assert len(zeros) == 8  # a unit each
+    images = np.random.default_rng(0).normal(size=(2, 64, 64, 3)).astype("f")
+    before = model(images).numpy()
+    for layer in model.layers:
+        if "conv2d" in layer.name and tuple(layer.kernel_size) == (3, 3):
+            layer.kernel.assign(layer.kernel * 2)  # in branches alone
+    np.testing.assert_array_equal(model(images), before)

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dawnbench_tf import recipes
@@ -41,6 +42,56 @@ def test_cosine_warms_up_and_ends_at_zero():
     factor = optimizers.factor(recipe, 5)
     values = [round(float(factor(step)), 4) for step in (0, 5, 10, 30, 50)]
     assert values == [0.0, 0.5, 1.0, 0.5, 0.0]
+
+
+def test_quadratic_is_tensorflows_polynomial_of_the_second_power():
+    import tensorflow as tf
+
+    recipe = Recipe(epochs=10, schedule="quadratic", schedule_epochs=(2,))
+    factor = optimizers.factor(recipe, 5)
+    decay = tf.keras.optimizers.schedules.PolynomialDecay(1.0, 40, 0.0, power=2.0)
+    assert [float(factor(step)) for step in (0, 5)] == [0, 0.5]
+    for step in range(10, 51, 8):
+        assert float(factor(step)) == pytest.approx(float(decay(step - 10)), abs=1e-6)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_lars_is_that_of_tensorflow_s_references(nesterov):
+    import tensorflow as tf
+    from official.modeling.optimization import lars
+
+    rng = np.random.default_rng(0)
+    starts = {
+        "kernel": rng.normal(size=(3, 4)),
+        "gamma": rng.normal(size=4),
+        "zero": np.zeros((2, 2)),
+    }
+    pairs = [[tf.Variable(v, name=n, dtype=tf.float32) for n, v in starts.items()] for _ in "ab"]
+    recipe = Recipe(
+        epochs=4,
+        optimizer="lars",
+        learning_rate=3.0,
+        trust=0.01,
+        nesterov=nesterov,
+        schedule="quadratic",
+    )
+    ours = optimizers.build(recipe, 3)
+    theirs = lars.LARS(
+        tf.keras.optimizers.schedules.PolynomialDecay(3.0, 12, 0.0, power=2.0),
+        weight_decay_rate=0.1,
+        eeta=0.01,
+        nesterov=nesterov,
+        exclude_from_weight_decay=["gamma"],
+    )
+    for _ in range(10):
+        gradients = [tf.constant(rng.normal(size=v.shape), tf.float32) for v in pairs[0]]
+        decayed = [
+            g + 0.1 * v if v.shape.rank > 1 else g for g, v in zip(gradients, pairs[0], strict=True)
+        ]  # as the loss's L2 has it
+        ours.apply_gradients(zip(decayed, pairs[0], strict=True))
+        theirs.apply_gradients(zip(gradients, pairs[1], strict=True))
+        for one, other in zip(*pairs, strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])

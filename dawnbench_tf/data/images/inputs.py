@@ -1,5 +1,7 @@
 """Images as training and inference ask for them."""
 
+from inspect import signature
+
 import numpy as np
 import tensorflow as tf
 
@@ -7,7 +9,7 @@ from dawnbench_tf import models
 from dawnbench_tf.data.images import pipeline, synthetic, views
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.inputs import Inputs, Placement
-from dawnbench_tf.models import layers
+from dawnbench_tf.models import layers, networks
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
@@ -54,8 +56,18 @@ def _network(
     task, channels_first = recipe.task_row, placement.data_format == "NCHW"
     one_size = precision or {*recipe.sizes} == {recipe.test_side}
     sides = [recipe.test_side if one_size else None] * 2
+    zero = {}
+    if recipe.zero_last_norm:
+        if (
+            "zero_last_norm"
+            not in signature(networks.family_of(models.get(recipe.model)).body).parameters
+        ):
+            why = f"{recipe.model} has none; ResNets for ImageNet have"
+            refuse("zero_last_norm", True, why)
+        zero = {"zero_last_norm": True}
     return models.build(
         recipe.model,
+        **zero,
         num_classes=task.classes,
         input_shape=(3, *sides) if channels_first else (*sides, 3),
         data_format=placement.data_format,
