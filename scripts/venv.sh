@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by quickstart.sh and test.sh: makes .venv in the project's root and installs into it.
 #   make_venv EXTRAS    EXTRAS: "[harness]" or "[test]"
 

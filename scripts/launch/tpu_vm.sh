@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Makes a Cloud TPU VM, installs the commit that is checked out, trains, fetches the run, deletes the VM.
+#
+#   ZONE=us-central1-a TYPE=v3-8 scripts/launch/tpu_vm.sh NAME --recipe=imagenet/resnet50_tpu \
+#       --data_dir=DIR
+#
+# Flags are those of `dawnbench train`; DIR is a folder on the VM: DISK names a disk with the shards,
+# which is attached and mounted at /data. VERSION (tpu-ubuntu2204-base) is the VM's software. DRY_RUN=1
+# shows the commands. If training is cut off the VM stays, and the same command goes on.
+
+set -euo pipefail
+# shellcheck source=run.sh
+source "$(dirname "${BASH_SOURCE[0]}")/run.sh"
+[ $# -gt 1 ] && [ -n "${ZONE:-}" ] && [ -n "${TYPE:-}" ] || usage
+name=$1
+shift
+tpu=(gcloud compute tpus tpu-vm)
+where=("--zone=$ZONE")
+disk=()
+[ -z "${DISK:-}" ] || disk=("--data-disk=source=$DISK,mode=read-only")
+
+on_vm() {
+    run "${tpu[@]}" ssh "$name" "${where[@]}" "--command=$1"
+}
+
+if [ -n "${DRY_RUN:-}" ] || ! "${tpu[@]}" describe "$name" "${where[@]}" >/dev/null 2>&1; then
+    run "${tpu[@]}" create "$name" "${where[@]}" "--accelerator-type=$TYPE" \
+        "--version=${VERSION:-tpu-ubuntu2204-base}" "${disk[@]}"
+fi
+run git -C "$(dirname "${BASH_SOURCE[0]}")/../.." archive --prefix=dawnbench_tf/ -o /tmp/dawnbench_tf.tar HEAD
+run "${tpu[@]}" scp /tmp/dawnbench_tf.tar "$name:" "${where[@]}"
+on_vm 'tar xf dawnbench_tf.tar && pip install -q "./dawnbench_tf[harness,tpu]"'
+[ -z "${DISK:-}" ] || on_vm 'mountpoint -q /data || (sudo mkdir -p /data && sudo mount -o ro,noload /dev/sdb /data)'
+status=0
+on_vm "\$HOME/.local/bin/dawnbench train --strategy=tpu --tpu=local --output_dir=run ${*@Q}" || status=$?
+run "${tpu[@]}" scp --recurse "$name:run" . "${where[@]}"
+[ "$status" -ne 0 ] && [ "$status" -ne 3 ] || run "${tpu[@]}" delete "$name" "${where[@]}" --quiet
+exit "$status"
