@@ -4,6 +4,7 @@ Only the part of a JPEG that is seen is decoded. Sizes are in pixels; a seed is 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -45,8 +46,9 @@ def random_crop(
         use_image_if_no_bounding_boxes=True,
     )
     window = tf.concat([first[:2], extent[:2]], 0)  # row, column, height, width
-    image = _resized(jpeg, window, [size, size])
-    return tf.where(flip, image[:, ::-1], image)
+    image = _resized(jpeg, window, tf.stack([size, size]))
+    # Of 1.15 ms for an image, this is 0.05; image[:, ::-1] in tf.where took 1.3.
+    return tf.cond(flip, lambda: tf.reverse(image, [1]), lambda: image)
 
 
 def center_crop(jpeg: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
@@ -65,12 +67,24 @@ def center_crop(jpeg: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tens
     extent = tf.maximum(tf.round(wanted * scale), 1.0)
     first = tf.round((sides - extent) / 2)
     window = tf.cast(tf.concat([first, extent], 0), tf.int32)
-    return _resized(jpeg, window, [height, width])
+    return _resized(jpeg, window, tf.stack([height, width]))
 
 
 def _resized(jpeg, window, size):
-    pixels = tf.io.decode_and_crop_jpeg(jpeg, window, channels=3, dct_method="INTEGER_FAST")
-    return tf.cast(tf.image.resize(pixels, size) + 0.5, tf.uint8)  # bilinear
+    """A window of a JPEG in another size, bilinear; what is left out is hardly decoded.
+
+    A JPEG's blocks decode to half or a quarter of their size for less than their whole cost.
+    """
+
+    def decode(ratio):
+        return tf.io.decode_and_crop_jpeg(
+            jpeg, window // ratio, channels=3, ratio=ratio, dct_method="INTEGER_FAST"
+        )
+
+    spare = tf.reduce_min(window[2:] // size)
+    level = tf.cast(spare >= 2, tf.int32) + tf.cast(spare >= 4, tf.int32)
+    pixels = tf.switch_case(level, [partial(decode, ratio) for ratio in (1, 2, 4)])
+    return tf.cast(tf.image.resize(pixels, size) + 0.5, tf.uint8)
 
 
 def decoded(
