@@ -5,7 +5,7 @@ Each field that has a help is a flag of the same name (`flags.py`).
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dawnbench_tf import recipe_checks
@@ -203,6 +203,10 @@ class Recipe:
         "mirror counting half",
         choices=("image", "mirror", "mirror_and_shifts"),
     )
+    skip_blacklisted: bool = setting(
+        False,
+        "ImageNet: leave out the 1,762 validation images that ILSVRC's development kit blacklists",
+    )
     bucket_boundaries: tuple[int, ...] = setting(
         (),
         "questions come in batches with passages of like length, filled up to these numbers of "
@@ -229,8 +233,11 @@ class Recipe:
 
     @property
     def task_row(self) -> Task:
-        """The row of its task."""
-        return TASKS[self.task]
+        """The row of its task, with the test examples that the recipe has."""
+        row = TASKS[self.task]
+        if not self.skip_blacklisted:
+            return row
+        return replace(row, test_examples=row.test_examples - row.blacklisted)
 
     @property
     def goal(self) -> float:

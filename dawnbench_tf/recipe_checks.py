@@ -59,6 +59,8 @@ def _check_against_task(recipe, task):
             if value != type(recipe).__dataclass_fields__[name].default:
                 has = "JPEGs" if task.jpegs else task.inputs
                 refuse(name, value, f"is for {inputs}; {task.name} has {has}")
+    if recipe.skip_blacklisted and not task.blacklisted:
+        refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no such images")
     for name in task.required:
         if not getattr(recipe, name):
             refuse(name, "", f"{task.name} needs it; --help says what it is")

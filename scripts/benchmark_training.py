@@ -17,12 +17,12 @@ import side_by_side
 
 from dawnbench_tf import tensorflow_env
 
-CASES = {  # network and precision: recipe, model, steps that are timed
-    "resnet20 float32": ("cifar10/resnet20_tf", "resnet20_v1_proj", 60),
-    "resnet20 mixed_bfloat16": ("cifar10/resnet20_tf", "resnet20_v1_proj", 60),
-    "airbench94 float32": ("cifar10/airbench94", "airbench94", 8),
-    "airbench94 mixed_bfloat16": ("cifar10/airbench94", "airbench94", 8),
+NETWORKS = {  # recipe, model, batch, steps that are timed of ours and of theirs
+    "resnet20": ("cifar10/resnet20_tf", "resnet20_v1_proj", 128, 60, 60),
+    "airbench94": ("cifar10/airbench94", "airbench94", 1024, 8, 4),
+    "resnet50": ("imagenet/resnet50_v1_5", "resnet50_v1_5", 32, 10, 4),
 }
+CASES = [f"{name} {form}" for name in NETWORKS for form in ("float32", "mixed_bfloat16")]
 
 
 def ours(case: str) -> float:
@@ -35,9 +35,10 @@ def ours(case: str) -> float:
         from dawnbench_tf.options import RunOptions
         from dawnbench_tf.training import checkpoints, fitting, progress
 
-    name, network, steps = CASES[case]
-    changes = {"precision": case.split()[1], "model": network, "synthetic": "decoded"}
-    recipe = recipes.get(name, **changes)
+    name, precision = case.split()
+    row, network, batch, steps, _ = NETWORKS[name]
+    changes = {"precision": precision, "model": network, "batch_size": batch}
+    recipe = recipes.get(row, synthetic="decoded", **changes)
     splits, of_task = inputs.load(recipe), inputs.of(recipe.task_row)
     placement = inputs.Placement(tf.distribute.get_strategy())
     at_once = min(RunOptions().steps_per_execution, steps)
@@ -57,9 +58,10 @@ def theirs(case: str) -> float:
     import torch
 
     network, precision = case.split()
-    batch, steps = (128, 60) if network == "resnet20" else (1024, 4)
-    images = torch.randn(batch, 3, 32, 32).to(memory_format=torch.channels_last)
-    labels = torch.randint(0, 10, (batch,))
+    *_, batch, _, steps = NETWORKS[network]
+    side, classes = (224, 1000) if network == "resnet50" else (32, 10)
+    images = torch.randn(batch, 3, side, side).to(memory_format=torch.channels_last)
+    labels = torch.randint(0, classes, (batch,))
     rates = []
     for compiled in (False, True):
         step = pytorch_networks.step(network, precision, compiled)
@@ -76,4 +78,4 @@ def theirs(case: str) -> float:
 
 
 if __name__ == "__main__":
-    side_by_side.main(__file__, {"ours": ours, "PyTorch": theirs}, tuple(CASES), "images/s")
+    side_by_side.main(__file__, {"ours": ours, "PyTorch": theirs}, CASES, "images/s")

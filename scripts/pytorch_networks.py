@@ -1,4 +1,4 @@
-"""ResNet-20 and airbench94 in PyTorch, written from their papers, and a training step of them."""
+"""ResNet-20 and airbench94 in PyTorch, from their papers, timm's ResNet-50; a step of each."""
 
 from collections.abc import Callable
 
@@ -48,13 +48,23 @@ def _airbench94():
     return nn.Sequential(*layers, nn.MaxPool2d(3), nn.Flatten(), nn.Linear(256, 10, bias=False))
 
 
-NETWORKS = {"resnet20": (ResNet20, 272_474), "airbench94": (_airbench94, 1_971_352)}
+def _resnet50():
+    import timm
+
+    return timm.create_model("resnet50")
+
+
+NETWORKS = {
+    "resnet20": (ResNet20, 272_474),
+    "airbench94": (_airbench94, 1_971_352),
+    "resnet50": (_resnet50, 25_557_032),
+}
 
 
 def step(network: str, precision: str, compiled: bool) -> Callable[..., None]:
     """A training step, (images, labels) -> None, in channels_last.
 
-    In bfloat16 ResNet-20's is autocast's, and airbench94 is of bfloat16 but for its BN, as its
+    In bfloat16 the ResNets' is autocast's, and airbench94 is of bfloat16 but for its BN, as its
     author has it: on CPUs the fastest of both forms.
     """
     make, parameters = NETWORKS[network]

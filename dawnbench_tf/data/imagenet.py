@@ -12,9 +12,12 @@ from dawnbench_tf.data.images import layouts
 from dawnbench_tf.data.images.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.tasks import TASKS
 
 HOME = "https://image-net.org/download-images"
 ARCHIVES = ("ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar")
+BLACKLIST = "ILSVRC201?_clsloc_validation_blacklist.txt"
+_KITS = ("", "*devkit*/data/", "ILSVRC/*devkit*/data/")  # where it may lie
 LABELS = "imagenet_2012_validation_synset_labels.txt"  # as TensorFlow's own scripts name it
 
 
@@ -31,19 +34,37 @@ def find(data_dir: str, flag: str = "data_dir") -> Located:
     )
 
 
-def load(data_dir: str, download: bool = False) -> Splits:
+def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) -> Splits:
     """ImageNet's 1,281,167 training and 50,000 validation JPEGs.
 
     Args:
       data_dir: a folder in one of the layouts of `images/layouts.py`.
       download: is refused: the archives are given out at HOME, to people who sign up.
+      skip_blacklisted: leave out the validation images that the development kit lists.
 
     Raises:
       Refusal: nothing is found there, or what is found is not ImageNet.
     """
     if download:
         refuse("download", True, f"ImageNet is given out at {HOME} only; name its --data_dir")
-    return find(data_dir).splits()
+    located = find(data_dir)
+    if skip_blacklisted:
+        numbers = _blacklisted(Path(data_dir).expanduser())
+        located = located._replace(test=located.test.without(numbers))
+    return located.splits()
+
+
+def _blacklisted(root: Path) -> set[int]:
+    """Numbers of the validation images that the development kit lists, as it lies beside them."""
+    paths = [path for place in _KITS for path in sorted(root.glob(f"{place}{BLACKLIST}"))]
+    if not paths:
+        right = f"needs the development kit's {BLACKLIST} in {root}"
+        refuse("skip_blacklisted", True, right)
+    numbers = paths[0].read_text(encoding="utf-8").split()
+    wanted = TASKS["imagenet"].blacklisted
+    if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != wanted:
+        raise Refusal(f"{paths[0]}: should hold {wanted} numbers, a line each; fetch it again")
+    return {int(number) for number in numbers}
 
 
 def _labels_in_order(folder: Path) -> Sequence[int]:

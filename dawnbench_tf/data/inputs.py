@@ -128,6 +128,7 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
         splits = inputs.synthetic(recipe)._replace(origin=Origin("synthetic"))
     else:
         module = import_module(f"dawnbench_tf.data.{task.name}")
-        splits = module.load() if task.embedded else module.load(data_dir, download)
+        options = {"skip_blacklisted": True} if recipe.skip_blacklisted else {}
+        splits = module.load() if task.embedded else module.load(data_dir, download, **options)
     inputs.check(task, splits)
     return splits

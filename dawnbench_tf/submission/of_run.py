@@ -133,7 +133,14 @@ def _entry(recipe, phase, credits, machine, framework):
         model=recipe.model,
         hardware=credits.hardware or machine.hardware,
         timestamp=datetime.date.today(),
+        other=_used_blacklist(recipe),
     )
+
+
+def _used_blacklist(recipe):
+    """ImageNet's entries say whether they were tested on the blacklisted images too."""
+    task = recipe.task_row
+    return {"usedBlacklist": not recipe.skip_blacklisted} if task.blacklisted else None
 
 
 def name(author: str, model: str, hardware_tag: str, framework: str) -> str:

@@ -3,7 +3,7 @@
 Whatever the layout, a split is read by index, so that an epoch's order is drawn over all of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from dawnbench_tf.data.images.splits import Split
 from dawnbench_tf.refusals import Refusal, one_line
 
 JPEG = b"\xff\xd8\xff"  # how one begins
+VALIDATION = "ILSVRC2012_val_"  # and a number of eight digits: a validation image's file
 TO_THE_END = -1
 RE_ENCODED = 100  # quality of what was no JPEG
 
@@ -27,6 +28,7 @@ class JpegIndex(NamedTuple):
     offsets: np.ndarray  # int64 (examples,), bytes
     lengths: np.ndarray  # int32 (examples,), bytes, or TO_THE_END
     labels: np.ndarray  # int64 (examples,)
+    numbers: np.ndarray  # int32 (examples,), of validation images, from 1 on; 0: not known
 
     def read(self, example: int) -> bytes:
         """The bytes of a JPEG; of an image in another form (ILSVRC has a PNG), re-encoded.
@@ -47,9 +49,20 @@ class JpegIndex(NamedTuple):
         except OSError as error:
             raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
 
+    def without(self, numbers: Collection[int]) -> "JpegIndex":
+        """The index without validation images of some numbers; all of them have to be there."""
+        kept = ~np.isin(self.numbers, list(numbers))
+        if np.sum(~kept) != len(numbers):
+            what = f"of {len(numbers)} numbers {np.sum(~kept)} are an image's"
+            raise Refusal(f"{self.root}: {what}; validation images should have their own names")
+        return self._replace(**{name: getattr(self, name)[kept] for name in OF_EXAMPLES})
+
     def path(self, example: int) -> Path:
         """The file that an example lies in."""
         return self.root / self.paths[self.files[example]].decode()
+
+
+OF_EXAMPLES = ("files", "offsets", "lengths", "labels", "numbers")
 
 
 def of_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
@@ -68,7 +81,19 @@ def of_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
         np.zeros(count, np.int64),
         np.full(count, TO_THE_END, np.int32),
         np.asarray(labels, np.int64),
+        np.array([number(path) for path in paths], np.int32),
     )
+
+
+def number(name: str) -> int:
+    """The number of an ILSVRC validation image by its file's name; 0 if it is none.
+
+    >>> number("val/ILSVRC2012_val_00000293.JPEG"), number("n01440764_10026.JPEG")
+    (293, 0)
+    """
+    _, is_named, rest = name.rpartition(VALIDATION)
+    digits = rest.partition(".")[0]
+    return int(digits) if is_named and digits.isascii() and digits.isdigit() else 0
 
 
 def as_jpeg(content: bytes, where: Any) -> bytes:

@@ -103,7 +103,7 @@ def _write_shard(index, classes, path, examples, stop):
                     break
                 label = int(index.labels[example])
                 content, size, unusual = _looked_at(index.raw(example), index.path(example))
-                writer.write(_record(content, size, label, classes[label]))
+                writer.write(_record(content, size, label, classes[label], index.numbers[example]))
                 kinds.update(unusual)
         if not stop.is_set():
             os.replace(temporary, path)
@@ -136,7 +136,7 @@ def _looked_at(content, path):
     return content, size, unusual
 
 
-def _record(content, size, label, synset):
+def _record(content, size, label, synset, number):
     """A serialized tf.train.Example."""
     values = {
         "image/encoded": content,
@@ -146,6 +146,8 @@ def _record(content, size, label, synset):
         "image/width": size[0],
         "image/height": size[1],
     }
+    if number:
+        values["image/filename"] = f"{jpeg_index.VALIDATION}{number:08}.JPEG".encode()
     return tf.train.Example(
         features=tf.train.Features(feature={key: _feature(value) for key, value in values.items()})
     ).SerializeToString()

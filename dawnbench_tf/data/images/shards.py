@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import files, machine, terminal
+from dawnbench_tf.data.images import jpeg_index
 from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal, one_line
 
@@ -31,9 +32,13 @@ class Form(NamedTuple):
     image: str
     label: str
     first_label: int
+    name: str  # of the file that it was; may be missing
 
 
-FORMS = (Form("image/encoded", "image/class/label", 1), Form("image", "label", 0))
+FORMS = (
+    Form("image/encoded", "image/class/label", 1, "image/filename"),
+    Form("image", "label", 0, "file_name"),
+)
 
 
 def of_split(root: Path, split: str) -> list[str]:
@@ -109,32 +114,31 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
         for done, part in enumerate(pool.map(_of_shard, paths), 1):
             parts.append(part)
             terminal.status(f"reading shards of {root}: {done} of {len(names)}", logged=False)
-    offsets, lengths, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    shards = np.repeat(np.arange(len(names), dtype=np.int32), [len(part[0]) for part in parts])
-    return JpegIndex(root, np.array(names, np.bytes_), shards, offsets, lengths, labels)
+    offsets, lengths, labels, numbers = np.concatenate(parts).T
+    shards = np.repeat(np.arange(len(names), dtype=np.int32), [len(part) for part in parts])
+    paths, lengths = np.array(names, np.bytes_), lengths.astype(np.int32)
+    return JpegIndex(root, paths, shards, offsets, lengths, labels, numbers.astype(np.int32))
 
 
 def _of_shard(path):
-    """Offsets, lengths and labels of a shard's images."""
-    rows = list(_images(path))
-    offsets, lengths, labels = np.array(rows, np.int64).reshape(-1, 3).T
-    return offsets, lengths.astype(np.int32), labels
+    """Offset, length, label and number of each of a shard's images: int64 (images, 4)."""
+    return np.array(list(_images(path)), np.int64).reshape(-1, 4)
 
 
-def _images(path: str) -> Iterator[tuple[int, int, int]]:
+def _images(path: str) -> Iterator[tuple[int, int, int, int]]:
     position = 0
     try:
         for record in tf.data.TFRecordDataset(path, buffer_size=BUFFER).as_numpy_iterator():
-            image, label = _parsed(record, path)
+            image, label, number = _parsed(record, path)
             offset = record.find(image[:_LOOKED_FOR])
-            yield position + HEADER + offset, len(image), label
+            yield position + HEADER + offset, len(image), label, number
             position += HEADER + len(record) + FOOTER
     except tf.errors.OpError as error:
         raise Refusal(f"{path}: damaged ({one_line(error.message, 80)}); copy it again") from None
 
 
 def _parsed(record, path):
-    """A record's image, as stored, and its label."""
+    """A record's image, as stored, its label and its number."""
     try:
         features = tf.train.Example.FromString(record).features.feature
     except Exception as error:  # protobuf's own DecodeError, of a package that isn't ours
@@ -144,7 +148,9 @@ def _parsed(record, path):
             image = features[form.image].bytes_list.value
             label = features[form.label].int64_list.value
             if len(image) == len(label) == 1:
-                return image[0], label[0] - form.first_label
+                name = features[form.name].bytes_list.value if form.name in features else []
+                text = name[0].decode(errors="replace") if name else ""
+                return image[0], label[0] - form.first_label, jpeg_index.number(text)
     wanted = " or ".join(f"{form.image} and {form.label}" for form in FORMS)
     keys = one_line(", ".join(sorted(features)), 80)
     raise Refusal(f"{path}: records should hold {wanted}, found {keys}")

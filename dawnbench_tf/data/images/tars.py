@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import terminal
-from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.images.jpeg_index import JpegIndex, number
 from dawnbench_tf.refusals import Refusal, one_line
 
 _Place = tuple[str, int, int]  # name, offset, length
@@ -75,7 +75,7 @@ def _members(path, file, offset=0, size=None) -> list[_Place]:
 
 def _index(path, places, labels):
     count = len(places)
-    _, offsets, lengths = zip(*places, strict=True)
+    names, offsets, lengths = zip(*places, strict=True)
     return JpegIndex(
         path.parent,
         np.array([path.name], np.bytes_),
@@ -83,4 +83,5 @@ def _index(path, places, labels):
         np.array(offsets, np.int64),
         np.array(lengths, np.int32),
         np.array(labels, np.int64),
+        np.array([number(name) for name in names], np.int32),
     )

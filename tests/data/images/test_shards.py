@@ -25,6 +25,7 @@ def test_an_index_is_what_reading_every_record_tells(small, tmp_path):
         content[8:12] = b"\0\0\0\0"  # a checksum: who scans again would see that
         path.write_bytes(content)
     read = shards.read(tmp_path, SPLIT)
+    assert scanned.numbers.dtype == np.int32 and scanned.labels.dtype == np.int64
     for one, other in zip(scanned, read, strict=True):
         np.testing.assert_array_equal(one, other)
     assert [read.read(place) for place in range(9)] == parsed

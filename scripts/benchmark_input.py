@@ -1,0 +1,129 @@
+"""Training images a second from JPEGs: ours, PyTorch's DataLoader, bare decoding; in turn.
+
+    .venv/bin/pip install -c constraints.txt -e ".[bench]"
+    JPEGS=DIR .venv/bin/python scripts/benchmark_input.py [ROUNDS]
+
+DIR holds JPEGs, at any depth; all are read again and again. Ours is what `train` feeds on: random
+crops of 224, mirrored, in batches of 256. PyTorch's is torchvision's RandomResizedCrop and flip, in
+as many workers as there are cores; bare decoding is decode_and_crop_jpeg alone, windows and bytes
+at hand, in as many threads.
+"""
+
+import itertools
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import side_by_side
+
+from dawnbench_tf import machine, tensorflow_env
+
+BATCH, WARM, TIMED = 256, 4, 16  # batches before the clock runs, and on it
+SIZE, SMALLEST = 224, 0.08
+
+
+def ours(case: str) -> float:
+    """Images a second of the batches that training gets."""
+    with tensorflow_env.importing():
+        import numpy as np
+        import tensorflow as tf
+
+        from dawnbench_tf import recipes
+        from dawnbench_tf.data.images import jpeg_index, pipeline
+        from dawnbench_tf.data.images.splits import Splits
+        from dawnbench_tf.data.inputs import Placement
+
+    paths = _paths() * 100
+    index = jpeg_index.of_files(Path("/"), [path[1:] for path in paths], np.zeros(len(paths)))
+    split = jpeg_index.split(index)
+    recipe = recipes.get("imagenet/resnet50_v1_5", batch_size=BATCH)
+    batches = pipeline.train(Splits(split, split), recipe, Placement(tf.distribute.get_strategy()))
+    return _rate(iter(batches))
+
+
+def pytorch(case: str) -> float:
+    """Images a second of a DataLoader."""
+    import torch
+    from PIL import Image
+    from torchvision import transforms
+
+    augment = transforms.Compose(
+        [
+            transforms.RandomResizedCrop(SIZE, (SMALLEST, 1)),
+            transforms.RandomHorizontalFlip(),
+            transforms.PILToTensor(),
+        ]
+    )
+
+    class Images(torch.utils.data.Dataset):
+        paths = _paths() * 100
+
+        def __len__(self):
+            return len(self.paths)
+
+        def __getitem__(self, index):
+            with Image.open(self.paths[index]) as image:
+                return augment(image.convert("RGB"))
+
+    loader = torch.utils.data.DataLoader(Images(), BATCH, True, num_workers=machine.cpus())
+    return _rate(iter(loader))
+
+
+def decoding(case: str) -> float:
+    """Images a second of decode_and_crop_jpeg, the windows drawn before."""
+    with tensorflow_env.importing():
+        import tensorflow as tf
+
+    @tf.function
+    def window(jpeg, seed):
+        first, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
+            tf.image.extract_jpeg_shape(jpeg),
+            tf.zeros([1, 0, 4]),
+            [seed, 0],
+            min_object_covered=0.0,
+            aspect_ratio_range=(3 / 4, 4 / 3),
+            area_range=(SMALLEST, 1.0),
+            max_attempts=10,
+            use_image_if_no_bounding_boxes=True,
+        )
+        return tf.concat([first[:2], extent[:2]], 0)
+
+    contents = [tf.constant(Path(path).read_bytes()) for path in _paths()]
+    pairs = [(jpeg, window(jpeg, tf.constant(seed))) for seed, jpeg in enumerate(contents)]
+
+    def decode(pair):
+        tf.io.decode_and_crop_jpeg(*pair, channels=3, dct_method="INTEGER_FAST")
+
+    count = BATCH * TIMED
+    with tf.device("CPU:0"), ThreadPoolExecutor(machine.cpus()) as pool:
+        start = time.perf_counter()
+        list(pool.map(decode, itertools.islice(itertools.cycle(pairs), count), chunksize=64))
+    return count / (time.perf_counter() - start)
+
+
+def _rate(batches):
+    for _ in range(WARM):
+        next(batches)
+    return BATCH * TIMED / side_by_side.seconds(lambda: [next(batches) for _ in range(TIMED)])
+
+
+def _paths():
+    folder = Path(os.environ.get("JPEGS", "")).resolve()
+    paths = sorted(str(path) for path in folder.rglob("*.[jJ][pP]*[gG]"))
+    if not paths or "JPEGS" not in os.environ:
+        raise SystemExit("JPEGS=: should be a folder of JPEGs")
+    return paths
+
+
+SIDES = {"ours": ours, "PyTorch": pytorch, "decoding": decoding}
+
+if __name__ == "__main__":
+    cases = [f"crops of {SIZE}"]
+    if len(sys.argv) == 3:
+        side_by_side.main(__file__, SIDES, cases, "")
+        raise SystemExit
+    for other in ("PyTorch", "decoding"):
+        pair = {name: SIDES[name] for name in ("ours", other)}
+        side_by_side.main(__file__, pair, cases, "images/s")
