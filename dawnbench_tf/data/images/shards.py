@@ -116,8 +116,8 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
             terminal.status(f"reading shards of {root}: {done} of {len(names)}", logged=False)
     offsets, lengths, labels, numbers = np.concatenate(parts).T
     shards = np.repeat(np.arange(len(names), dtype=np.int32), [len(part) for part in parts])
-    paths, lengths = np.array(names, np.bytes_), lengths.astype(np.int32)
-    return JpegIndex(root, paths, shards, offsets, lengths, labels, numbers.astype(np.int32))
+    lengths, numbers = lengths.astype(np.int32), numbers.astype(np.int32)
+    return JpegIndex(root, np.array(names, np.bytes_), shards, offsets, lengths, labels, numbers)
 
 
 def _of_shard(path):
