@@ -174,6 +174,13 @@ class Recipe:
         low=0.01,
         high=1,
     )
+    rand_augment: tuple[float, ...] = setting(
+        (),
+        "JPEGs: RandAugment's number of operations, and their magnitude from 0 to 10, "
+        "comma-separated, e.g. 2,9",
+        low=0,
+        high=10,
+    )
     flip: bool = setting(False, "training images: mirror half of them")
     alternating_flip: bool = setting(
         False, "with flip: an image that is mirrored in one epoch is not in the next"

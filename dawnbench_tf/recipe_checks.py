@@ -30,6 +30,9 @@ def _check_together(recipe):
     if len(recipe.image_size_epochs) != max(len(recipe.image_sizes) - 1, 0):
         right = f"should be one fewer than the {len(recipe.image_sizes)} image_sizes"
         refuse("image_size_epochs", recipe.image_size_epochs, right)
+    drawn = recipe.rand_augment
+    if drawn and (len(drawn) != 2 or drawn[0] < 1 or drawn[0] != int(drawn[0])):
+        refuse("rand_augment", drawn, "should be a whole number of operations, and a magnitude")
     if (
         recipe.standardize == "channel"
         and not len(recipe.channel_mean) == len(recipe.channel_deviation) == 3
@@ -45,7 +48,13 @@ _OF_SOME_TASKS = {  # fields that mean nothing to others: what these have to be
     "images": ("flip", "channel_mean", "channel_deviation", "test_views"),
     "questions": ("bucket_boundaries",),
     "images of one size": ("pad", "cutout"),
-    "JPEGs": ("image_sizes", "image_size_epochs", "test_image_size", "smallest_crop"),
+    "JPEGs": (
+        "image_sizes",
+        "image_size_epochs",
+        "test_image_size",
+        "smallest_crop",
+        "rand_augment",
+    ),
 }
 
 

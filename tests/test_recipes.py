@@ -55,6 +55,11 @@ def test_what_is_for_jpegs_is_refused_for_images_of_one_size_and_the_other_way_r
         recipes.get("digits/resnet8", image_sizes=(64,))
     with pytest.raises(Refusal, match="^--cutout=8: is for images of one size; imagenette has JPE"):
         recipes.get("imagenette/resnet18", cutout=8)
+    for value, text in (((2.5, 9), "2.5,9"), ((2,), "2"), ((0, 9), "0,9")):
+        with pytest.raises(
+            Refusal, match=f"^--rand_augment={text}: should be a whole number of op"
+        ):
+            recipes.get("imagenette/resnet18", rand_augment=value)
     with pytest.raises(Refusal, match="^--image_size_epochs=2,3: should be one fewer than the 2"):
         recipes.get("imagenette/resnet18", image_sizes=(64, 96), image_size_epochs=(2, 3))
 

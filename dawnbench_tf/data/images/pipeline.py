@@ -173,11 +173,17 @@ def _flips(epoch, labels, recipe, order):
 
 def _cropper(recipe):
     """From a JPEG and what is drawn for it to its label and its pixels in training."""
+    if recipe.rand_augment:
+        # Only here: it takes seconds to import.
+        from dawnbench_tf.data.images.rand_augment import rand_augment
 
     def crop(jpeg, label, seed, flip, size):
         image = jpegs.random_crop(jpeg, seed, flip, size, recipe.smallest_crop)
         if len(set(recipe.sizes)) == 1:
             image = tf.ensure_shape(image, [recipe.sizes[0], recipe.sizes[0], 3])
+        if recipe.rand_augment:
+            operations, magnitude = recipe.rand_augment
+            image = rand_augment(image, seed, int(operations), magnitude)
         return label, image
 
     return crop

@@ -205,6 +205,17 @@ def test_jpegs_come_through_the_same_door():
         np.testing.assert_array_equal(shown(images), labels)
 
 
+def test_rand_augment_is_the_same_for_any_sharing_and_after_a_restart():
+    recipe = replace(OF_JPEGS, rand_augment=(2, 9))
+    whole = train(recipe=recipe, splits=JPEGS)
+    workers = [train(Shared(2, 2, index), recipe=recipe, splits=JPEGS) for index in range(2)]
+    for (images, _), (one, _), (other, _) in zip(whole, *workers, strict=True):
+        np.testing.assert_array_equal(images, np.concatenate([one, other]))
+    resumed = train(recipe=recipe, splits=JPEGS, first_epoch=2)
+    np.testing.assert_array_equal(resumed[0][0], whole[10][0])
+    assert (shown(whole[0][0]) != whole[0][1]).any()
+
+
 def test_the_size_of_training_images_changes_at_its_epoch():
     sides = [images.shape[1:3] for images, _ in train(recipe=OF_JPEGS, splits=JPEGS)]
     assert sides == [(8, 8)] * 10 + [(16, 16)] * 5

@@ -1,0 +1,63 @@
+"""RandAugment: a few operations on an image, drawn from a list, all of one magnitude.
+
+Cubuk et al. 2019 (arXiv 1909.13719). The operations are those of tensorflow/models; what is drawn
+there from the state of a generator, here follows from a seed, so that a run can be repeated. Its
+Cutout, which draws inside the operation, is left out.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+from official.vision.ops import augment
+
+HIGHEST = 10  # magnitude
+_GREY = [128, 128, 128]  # is asked for; tensorflow/models reflects the image in place of it
+
+
+def rand_augment(image: tf.Tensor, seed: tf.Tensor, operations: int, magnitude: float) -> tf.Tensor:
+    """An image after some operations.
+
+    Args:
+      image: uint8 (height, width, 3).
+      seed: int32 (2,), decides which operations, and which way they go.
+      operations: how many.
+      magnitude: of all, 0 to HIGHEST.
+
+    Returns:
+      uint8 (height, width, 3).
+    """
+    share = magnitude / HIGHEST
+    shape = image.shape
+    for number in range(operations):
+        own = tf.random.experimental.stateless_fold_in(seed, number + 1)
+        sign = tf.cast(tf.random.stateless_uniform([], own) < 0.5, tf.float32) * 2 - 1
+        branches = _branches(image, share, sign)
+        drawn = tf.random.stateless_uniform(
+            [], tf.random.experimental.stateless_fold_in(own, 0), 0, len(branches), tf.int32
+        )
+        image = tf.ensure_shape(tf.switch_case(drawn, branches), shape)
+    return image
+
+
+def _branches(image, share, sign) -> list[Callable[[], tf.Tensor]]:
+    """The operations, at a share of their highest magnitude; `sign` is -1 or 1."""
+    factor = share * 1.8 + 0.1
+    pixels = sign * share * 100 / 224 * tf.cast(tf.shape(image)[0], tf.float32)
+    return [
+        lambda: image,
+        lambda: augment.autocontrast(image),
+        lambda: augment.equalize(image),
+        lambda: augment.invert(image),
+        lambda: augment.wrapped_rotate(image, sign * share * 30, _GREY),
+        lambda: augment.posterize(image, int(share * 4)),
+        lambda: augment.solarize(image, int(share * 256)),
+        lambda: augment.solarize_add(image, int(share * 110)),
+        lambda: augment.color(image, factor),
+        lambda: augment.contrast(image, factor),
+        lambda: augment.brightness(image, factor),
+        lambda: augment.sharpness(image, factor),
+        lambda: augment.shear_x(image, sign * share * 0.3, _GREY),
+        lambda: augment.shear_y(image, sign * share * 0.3, _GREY),
+        lambda: augment.translate_x(image, pixels, _GREY),
+        lambda: augment.translate_y(image, pixels, _GREY),
+    ]
