@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from absl import app, flags
 
-from dawnbench_tf.terminal import exit_with
+from dawnbench_tf.terminal import exit_with, lead_nowhere
 
 T = TypeVar("T")
 
@@ -147,4 +147,7 @@ def _parsed(argv):
     try:
         return flags.FLAGS(argv)
     except SystemExit:
+        raise SystemExit(0) from None
+    except BrokenPipeError:  # of `--help | head`
+        lead_nowhere(sys.stdout)
         raise SystemExit(0) from None

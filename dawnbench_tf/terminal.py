@@ -30,10 +30,11 @@ def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
         with _speaking:
             print(text, end=end, file=stream, flush=True)
     except (OSError, ValueError):  # ValueError: closed
-        _lead_nowhere(stream)
+        lead_nowhere(stream)
 
 
-def _lead_nowhere(stream):
+def lead_nowhere(stream: TextIO) -> None:
+    """Lets a stream whose reader has gone lead nowhere from now on."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

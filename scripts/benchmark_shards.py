@@ -1,0 +1,134 @@
+"""Memory and time of data sets of ImageNet's size: an index of its images, an epoch over shards.
+
+    .venv/bin/python scripts/benchmark_shards.py [IMAGES]
+
+The index is that of 1,281,167 images in 1,024 shards, read as a run reads it, and that of as many
+files in a tree (empty ones, in the machine's memory). The epoch is over IMAGES (200,000) generated
+ones of 96 x 96, in batches of 256.
+"""
+
+import collections
+import itertools
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from dawnbench_tf import tensorflow_env
+
+IMAGENET, SHARDS, CLASSES = 1_281_167, 1_024, 1_000
+
+
+def main(images: int) -> None:
+    """Prints a line for each: seconds, and what the process grew by."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # noqa: S108
+        for measure in ("shards", "tree"):
+            _in_own_process(measure, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        _in_own_process("epoch", folder, images)
+
+
+def _in_own_process(*arguments):
+    subprocess.run([sys.executable, __file__, *map(str, arguments)], check=True)
+
+
+def shards(folder: str) -> None:
+    """The index beside ImageNet's shards, which are empty here."""
+    from dawnbench_tf.data.images import jpeg_index, shards
+
+    root = Path(folder)
+    names = [f"train-{number:05}-of-{SHARDS:05}" for number in range(SHARDS)]
+    for name in names:
+        (root / name).touch()
+    zeros = np.zeros(IMAGENET, np.int32)
+    places = np.arange(IMAGENET) % SHARDS
+    written = jpeg_index.JpegIndex(
+        root,
+        np.array(names, np.bytes_),
+        places.astype(np.int32),
+        np.arange(IMAGENET) * 110_000,
+        zeros + 110_000,
+        places,
+        zeros,
+    )
+    shards.write_index(written, "train")
+    _tell("the index of 1,281,167 images in shards", lambda: shards.read(root, "train"))
+
+
+def tree(folder: str) -> None:
+    """The index of files that lie in a folder for each class."""
+    from dawnbench_tf.data.images import trees
+
+    root = Path(folder, "tree")
+    names = [f"n{number:08}" for number in range(CLASSES)]
+    for number, name in enumerate(names):
+        (root / name).mkdir(parents=True)
+        for place in range(IMAGENET // CLASSES + (number < IMAGENET % CLASSES)):
+            os.mknod(root / name / f"{name}_{place}.JPEG")
+    _tell("the index of as many files", lambda: trees.read(root, names))
+
+
+def epoch(folder: str, images: str) -> None:
+    """All batches of an epoch; the images are a hundred, again and again."""
+    import tensorflow as tf
+
+    from dawnbench_tf import recipes
+    from dawnbench_tf.data.images import jpeg_index, pipeline, shards
+    from dawnbench_tf.data.images.splits import Splits
+    from dawnbench_tf.data.inputs import Placement
+
+    count, parts = int(images), 100
+    pixels = np.random.default_rng(0).integers(0, 256, (100, 96, 96, 3), np.uint8)
+    examples = [_example(tf.io.encode_jpeg(image).numpy(), n) for n, image in enumerate(pixels)]
+    for number in range(parts):
+        path = f"{folder}/train-{number:05}-of-{parts:05}"
+        with tf.io.TFRecordWriter(path) as writer:
+            for place in range(count // parts):
+                writer.write(examples[place % 100])
+    split = jpeg_index.split(shards.read(Path(folder), "train"))
+    recipe = recipes.get("imagenet/resnet50_v1_5", image_sizes=(96,))
+    here = Placement(tf.distribute.get_strategy())
+    steps = pipeline.steps(Splits(split, split), recipe)
+    batches = iter(pipeline.train(Splits(split, split), recipe, here))
+    _tell(
+        f"an epoch over {count:,} images",
+        lambda: collections.deque(itertools.islice(batches, steps), 1),
+    )
+
+
+def _example(content, label):
+    import tensorflow as tf
+
+    values = {
+        "image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[content])),
+        "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label + 1])),
+    }
+    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
+
+
+def _tell(what, call):
+    before, start = _resident(), time.perf_counter()
+    kept = call()
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{what}: {seconds:.1f} s, {_resident() - before:.0f} MB more; process {peak:,.0f} MB")
+    del kept
+
+
+def _resident():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+if __name__ == "__main__":
+    with tensorflow_env.importing():
+        import dawnbench_tf.data.inputs  # noqa: F401
+    if sys.argv[2:]:
+        {"shards": shards, "tree": tree, "epoch": epoch}[sys.argv[1]](*sys.argv[2:])
+    else:
+        main(int(sys.argv[1]) if sys.argv[1:] else 200_000)
