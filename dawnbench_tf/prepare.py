@@ -74,7 +74,7 @@ def prepare(options: Options) -> int:
         )
     terminal.status("")
     for what, count in sorted(unusual.items()):
-        terminal.say(f"{count:,} images: {what}")
+        terminal.say(f"of the images written now {count:,}: {what}")
     terminal.say(f"{out}: ready; train with --data_dir={out}")
     return 0
 

@@ -168,6 +168,11 @@ class Recipe:
     test_image_size: int = setting(
         0, "JPEGs: sides of test images in pixels; 0: the last of image_sizes", low=0, high=2048
     )
+    rectangular_test: bool = setting(
+        False,
+        "JPEGs: a test image is as wide, or as high, as the mean of its batch, for which images of "
+        "like shape are put together; in `infer` it is square",
+    )
     smallest_crop: float = setting(
         0.08,
         "JPEGs: training sees crops of this share of an image's area at least, resized",

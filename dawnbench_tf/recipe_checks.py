@@ -52,6 +52,7 @@ _OF_SOME_TASKS = {  # fields that mean nothing to others: what these have to be
         "image_sizes",
         "image_size_epochs",
         "test_image_size",
+        "rectangular_test",
         "smallest_crop",
         "rand_augment",
     ),

@@ -38,6 +38,7 @@ class Inputs(NamedTuple):
 
     # The data set.
     check: Callable[[Task, Splits], None]  # raises Refusal if it is not all there
+    arrange: Callable[[Splits, Recipe], Splits]  # what was loaded, as the recipe tests it
     synthetic: Callable[[Recipe], Splits]  # generated, of the counts of its task
     first: Callable[[Splits, int], Splits]  # with so many test examples only
     of_training: Callable[[Splits, int], Splits]  # with the first training examples as its test
@@ -131,4 +132,4 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
         options = {"skip_blacklisted": True} if recipe.skip_blacklisted else {}
         splits = module.load() if task.embedded else module.load(data_dir, download, **options)
     inputs.check(task, splits)
-    return splits
+    return inputs.arrange(splits, recipe)

@@ -48,6 +48,8 @@ def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> 
         values = getattr(recipe, name)
         if run.strategy == "tpu" and len(values) > 1:
             refuse(name, values, f"a TPU takes one {what}; {values[-1]} alone would run")
+    if run.strategy == "tpu" and recipe.rectangular_test:
+        refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
     if recipe.batch_size % replicas:
         near = max(recipe.batch_size // replicas, 1) * replicas

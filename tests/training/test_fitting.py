@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import inputs
-from dawnbench_tf.data.images import pipeline
+from dawnbench_tf.data.images import tested
 from dawnbench_tf.data.inputs import Placement
 from dawnbench_tf.training import fitting
 
@@ -18,7 +18,7 @@ def build(model, data_format):
     splits = inputs.load(recipe)
     placement = Placement(tf.distribute.get_strategy(), data_format)
     model = fitting.build(recipe, splits, placement)
-    return model, pipeline.without_augmentation(splits.train, recipe, data_format, 1000)
+    return model, tested.without_augmentation(splits.train, recipe, data_format, 1000)
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])

@@ -6,8 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.data.images import pipeline, synthetic, views
-from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.images import jpegs, pipeline, synthetic, tested, views
+from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.inputs import Inputs, Placement
 from dawnbench_tf.models import layers, networks
 from dawnbench_tf.recipe import Recipe
@@ -33,6 +33,17 @@ def _check(task: Task, splits: Splits) -> None:
             )
 
 
+def _arrange(splits: Splits, recipe: Recipe) -> Splits:
+    """With rectangular tests, images of like shape together, so that a batch can have one."""
+    labels, read = splits.test.labels, splits.test.jpegs
+    if not recipe.rectangular_test or read is None:
+        return splits
+    ratios = jpegs.ratios(read, len(labels))
+    order = np.argsort(ratios, kind="stable")
+    in_order = Split(labels[order], None, lambda i: read(tf.gather(order, i)), ratios[order])
+    return splits._replace(test=in_order)
+
+
 def _first(splits: Splits, count: int) -> Splits:
     return splits._replace(test=splits.test.first(count))
 
@@ -54,7 +65,8 @@ def _network(
 ) -> tf.keras.Model:
     """The recipe's network for its task's images: for training, or to answer in a precision."""
     task, channels_first = recipe.task_row, placement.data_format == "NCHW"
-    one_size = precision or {*recipe.sizes} == {recipe.test_side}
+    sizes = {*recipe.sizes, recipe.test_side}
+    one_size = precision or (len(sizes) == 1 and not recipe.rectangular_test)
     sides = [recipe.test_side if one_size else None] * 2
     zero = {}
     if recipe.zero_last_norm:
@@ -93,7 +105,7 @@ def _adapt(model: tf.keras.Model, splits: Splits, recipe: Recipe, placement: Pla
     """Lets whitening layers take the training images' statistics."""
     for layer in model.layers:
         if isinstance(layer, layers.Whitening):
-            images = pipeline.without_augmentation(
+            images = tested.without_augmentation(
                 splits.train, recipe, placement.data_format, layer.examples
             )
             layer.adapt(images)
@@ -105,6 +117,7 @@ def _answering(model: tf.keras.Model, recipe: Recipe, placement: Placement) -> t
 
 INPUTS = Inputs(
     check=_check,
+    arrange=_arrange,
     synthetic=synthetic.load,
     first=_first,
     of_training=_of_training,
@@ -113,14 +126,14 @@ INPUTS = Inputs(
     steps=pipeline.steps,
     train=pipeline.train,
     on_devices=pipeline.on_devices,
-    test=pipeline.test,
-    prepare_test=pipeline.prepare_test,
-    collect=pipeline.collect,
+    test=tested.batches,
+    prepare_test=tested.prepare,
+    collect=tested.collect,
     save=_nothing_to_save,
     save_outputs=_nothing_to_save,
     check_saved=_nothing_to_save,
-    one_by_one=pipeline.OneByOne,
-    join=pipeline.join,
+    one_by_one=tested.OneByOne,
+    join=tested.join,
     fixed_shape=True,
     trial_size=200,
     network=_network,

@@ -15,7 +15,7 @@ from dawnbench_tf.refusals import Refusal, one_line
 
 JPEG = b"\xff\xd8\xff"  # how one begins
 VALIDATION = "ILSVRC2012_val_"  # and a number of eight digits: a validation image's file
-TO_THE_END = -1
+LARGEST = 64 << 20  # bytes; ILSVRC's largest image has 15 million
 RE_ENCODED = 100  # quality of what was no JPEG
 
 
@@ -26,7 +26,7 @@ class JpegIndex(NamedTuple):
     paths: np.ndarray  # bytes (files,), below root
     files: np.ndarray  # int32 (examples,), which of paths
     offsets: np.ndarray  # int64 (examples,), bytes
-    lengths: np.ndarray  # int32 (examples,), bytes, or TO_THE_END
+    lengths: np.ndarray  # int32 (examples,), bytes; LARGEST: to the file's end
     labels: np.ndarray  # int64 (examples,)
     numbers: np.ndarray  # int32 (examples,), of validation images, from 1 on; 0: not known
 
@@ -45,9 +45,12 @@ class JpegIndex(NamedTuple):
         try:
             with open(path, "rb", buffering=0) as file:
                 file.seek(self.offsets[example])
-                return file.read(self.lengths[example])
+                content = file.read(self.lengths[example])
         except OSError as error:
             raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
+        if len(content) == LARGEST:
+            raise Refusal(f"{path}: holds more than an image can; fetch it again")
+        return content
 
     def without(self, numbers: Collection[int]) -> "JpegIndex":
         """The index without validation images of some numbers; all of them have to be there."""
@@ -79,7 +82,7 @@ def of_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
         np.array(paths, np.bytes_),
         np.arange(count, dtype=np.int32),
         np.zeros(count, np.int64),
-        np.full(count, TO_THE_END, np.int32),
+        np.full(count, LARGEST, np.int32),
         np.asarray(labels, np.int64),
         np.array([number(path) for path in paths], np.int32),
     )

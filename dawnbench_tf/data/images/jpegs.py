@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import machine
@@ -85,6 +86,17 @@ def _resized(jpeg, window, size):
     level = tf.cast(spare >= 2, tf.int32) + tf.cast(spare >= 4, tf.int32)
     pixels = tf.switch_case(level, [partial(decode, ratio) for ratio in (1, 2, 4)])
     return tf.cast(tf.image.resize(pixels, size) + 0.5, tf.uint8)
+
+
+def ratios(jpegs: Callable[[tf.Tensor], tf.Tensor], count: int) -> np.ndarray:
+    """Width to height of the first `count` JPEGs, of which only the heads are decoded: (count,)."""
+
+    def ratio(jpeg):
+        height, width, _ = tf.unstack(tf.cast(tf.image.extract_jpeg_shape(jpeg), tf.float64))
+        return width / height
+
+    examples = decoded(tf.data.Dataset.range(count), jpegs, ratio)
+    return np.concatenate(list(examples.batch(1000).as_numpy_iterator()))
 
 
 def decoded(

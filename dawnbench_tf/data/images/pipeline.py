@@ -1,4 +1,4 @@
-"""Batches of images, the same for however many replicas.
+"""Batches of training images, the same for however many replicas.
 
 Images that fit into memory live on the devices and are augmented there, a batch in a few large
 operations; JPEGs are read, cropped and decoded on the host, ahead of the steps. Everything random
@@ -8,25 +8,21 @@ after every restart. Axes: b batch, h height, w width, c channels.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data.images import augment, jpegs
-from dawnbench_tf.data.images.splits import Split, Splits
+from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.inputs import (
-    Example,
     Placement,
     own_replicas,
-    refusing_damage,
     without_autotune,
 )
 from dawnbench_tf.recipe import Recipe
 
 _ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
-BLOCK = 500  # images that `OneByOne` prepares at a time
 
 
 def steps_per_epoch(examples: int, batch_size: int) -> int:
@@ -65,11 +61,11 @@ def train(
     count = steps(splits, recipe)
 
     def of_worker(context):
-        share = _share(strategy, context)
+        own = share(strategy, context)
 
         def plan(epoch):
             drawn = (_plan if split.jpegs is None else _plan_of_jpegs)(epoch, labels, recipe, count)
-            return tf.data.Dataset.from_tensor_slices(tuple(share(x, count) for x in drawn))
+            return tf.data.Dataset.from_tensor_slices(tuple(own(x, count) for x in drawn))
 
         epochs = tf.data.Dataset.range(first_epoch, math.ceil(recipe.epochs))
         examples = epochs.flat_map(plan)
@@ -194,105 +190,14 @@ def _seed(recipe, epoch, purpose):
     return tf.random.experimental.stateless_fold_in(seed, purpose)
 
 
-def _share(strategy, context):
+def share(
+    strategy: tf.distribute.Strategy, context: tf.distribute.InputContext
+) -> Callable[[tf.Tensor, int], tf.Tensor]:
     """Cuts what belongs to this worker's replicas out of every global batch."""
     own, replicas = own_replicas(strategy, context), strategy.num_replicas_in_sync
 
-    def share(values, steps):  # (steps * batch, ...) -> (steps * own share of the batch, ...)
+    def own_part(values, steps):  # (steps * batch, ...) -> (steps * own share of the batch, ...)
         by_replica = tf.reshape(values, [steps, replicas, -1, *values.shape[1:]])
         return tf.reshape(by_replica[:, own], [-1, *values.shape[1:]])
 
-    return share
-
-
-def test(splits: Splits, recipe: Recipe, placement: Placement, batch_size: int) -> tf.data.Dataset:
-    """Test images in order, uint8 (b, h, w, c), shared out over replicas.
-
-    The last batch is filled up with the first images again; `collect` cuts these off.
-    """
-    strategy = placement.strategy
-    per_replica = batch_size // strategy.num_replicas_in_sync
-    examples = len(splits.test.labels)
-    steps = steps_per_epoch(examples, batch_size)
-
-    def of_worker(context):
-        own = _share(strategy, context)(tf.range(steps * batch_size) % examples, steps)
-        batches = _as_tested(splits.test, recipe, own, per_replica)
-        return batches.prefetch(2).with_options(without_autotune())
-
-    return strategy.distribute_datasets_from_function(of_worker)
-
-
-def _as_tested(split, recipe, indices, batch_size):
-    """Batches of images as the test sees them, uint8 (b, h, w, c): full ones only."""
-    examples = tf.data.Dataset.from_tensor_slices(indices)
-    if split.jpegs is None:
-        batches = examples.batch(batch_size, drop_remainder=True)
-        return batches.map(split.of_memory, num_parallel_calls=2)
-    side = recipe.test_side
-
-    def crop(jpeg):
-        return tf.ensure_shape(jpegs.center_crop(jpeg, side, side), [side, side, 3])
-
-    return jpegs.decoded(examples, split.jpegs, crop).batch(batch_size, drop_remainder=True)
-
-
-def prepare_test(recipe: Recipe, placement: Placement) -> Callable[[tf.Tensor], tf.Tensor]:
-    """From a batch of `test` to the network's input, float32 (b, h, w, c) or (b, c, h, w)."""
-    return augment.standardizer(recipe, placement.data_format)
-
-
-def collect(
-    outputs: list[np.ndarray], splits: Splits, placement: Placement, batch_size: int
-) -> np.ndarray:
-    """The test's outputs, one for each image, from those of `test`'s batches."""
-    return np.concatenate(outputs)[: len(splits.test.labels)]  # the rest is padding
-
-
-class OneByOne(Sequence[Example]):
-    """The network's input for each test image alone: float32 (1, h, w, c), in their order.
-
-    Images are prepared `BLOCK` at a time, when they are asked for, so that a set larger than
-    memory can be gone through.
-
-    Args:
-      splits: whose test it is.
-      recipe: which says how images are standardized.
-      indices: of the images; all if none are given.
-    """
-
-    def __init__(self, splits: Splits, recipe: Recipe, indices: range | None = None):
-        self._splits, self._recipe = splits, recipe
-        self._indices = range(len(splits.test.labels)) if indices is None else indices
-        self._block, self._images = -1, np.empty(0)
-
-    def __len__(self):
-        return len(self._indices)
-
-    def __getitem__(self, index: Any) -> Any:  # an Example, or some of them in the same form
-        if isinstance(index, slice):
-            return OneByOne(self._splits, self._recipe, self._indices[index])
-        index = range(len(self))[index]
-        if index // BLOCK != self._block:
-            self._block = index // BLOCK
-            block = self._indices[self._block * BLOCK :][:BLOCK]
-            self._images = _one_batch(self._splits.test, self._recipe, "NHWC", np.array(block))
-        return (self._images[index % BLOCK][None],)
-
-
-def join(outputs: Iterable[np.ndarray], splits: Splits) -> np.ndarray:
-    """The test's outputs from those of each image alone."""
-    return np.concatenate(list(outputs))
-
-
-def without_augmentation(
-    split: Split, recipe: Recipe, data_format: str, examples: int
-) -> np.ndarray:
-    """A split's first images as a network gets them in the test: float32."""
-    return _one_batch(split, recipe, data_format, np.arange(min(examples, len(split.labels))))
-
-
-def _one_batch(split, recipe, data_format, indices):
-    with tf.device("CPU:0"), refusing_damage():
-        images = next(iter(_as_tested(split, recipe, indices, len(indices))))
-        return augment.standardizer(recipe, data_format)(images).numpy()
+    return own_part

@@ -69,20 +69,37 @@ def read(root: Path, split: str) -> JpegIndex:
       Refusal: shards are missing or damaged, or are not those that the index was written for.
     """
     names = of_split(root, split)
+    if not names:
+        raise Refusal(f"{root}: has no {split}-00000-of-... shards; copy them there")
     path = root / INDEX.format(split=split)
     if not path.exists():
         return scan(root, names)
     try:
         with np.load(path, allow_pickle=False) as arrays:
             index = JpegIndex(root, *(arrays[field] for field in JpegIndex._fields[1:]))
-            sizes = arrays["sizes"].tolist()
+            sizes = arrays["sizes"]
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise Refusal(f"{path}: can't be read ({one_line(error, 80)}); remove it") from None
-    if [os.path.getsize(root / name) for name in names] != sizes or index.paths.tolist() != [
-        name.encode() for name in names
-    ]:
+    if not _is_of(index, sizes, names):
         raise Refusal(f"{path}: is not of the shards beside it; remove it, or prepare them again")
     return index
+
+
+def _is_of(index, sizes, names):
+    """Whether an index can be that of the shards of these names."""
+    if index.paths.tolist() != [name.encode() for name in names]:
+        return False
+    if sizes.tolist() != [os.path.getsize(index.root / name) for name in names]:
+        return False
+    columns = [getattr(index, name) for name in jpeg_index.OF_EXAMPLES]
+    if {column.shape for column in columns} != {index.labels.shape} or index.labels.ndim != 1:
+        return False
+    if any(column.dtype.kind not in "iu" or (column < 0).any() for column in columns):
+        return False
+    inside = index.files < len(names)
+    return bool(
+        inside.all() and (index.offsets + index.lengths <= sizes[index.files * inside]).all()
+    )
 
 
 def write_index(index: JpegIndex, split: str) -> None:

@@ -19,6 +19,7 @@ class Split(NamedTuple):
     labels: np.ndarray  # int64 (examples,)
     held: tf.Tensor | None = None  # uint8 (examples, height, width, 3); fewer stand for all
     jpegs: Callable[[tf.Tensor], tf.Tensor] | None = None  # indices (b,) -> strings (b,)
+    ratios: np.ndarray | None = None  # of JPEGs in their order: width to height (examples,)
 
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Some of the images that are in memory, or all: uint8 (examples, height, width, 3)."""

@@ -94,6 +94,7 @@ def _adapt(model: tf.keras.Model, encoded: Encoded, recipe: Recipe, placement: P
 
 INPUTS = Inputs(
     check=_check,
+    arrange=lambda encoded, recipe: encoded,
     synthetic=_synthetic,
     first=_first,
     of_training=_of_training,

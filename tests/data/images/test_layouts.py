@@ -101,6 +101,14 @@ def test_a_png_that_is_named_jpeg_is_read_and_a_text_is_not(small, tmp_path):
             load(small, tmp_path).train.jpegs(tf.constant([0]))
 
 
+def test_a_file_that_is_no_image_by_its_size_is_refused(small, tmp_path):
+    small.write_tree(tmp_path)
+    with open(tmp_path / "train" / "n01" / "train_000.JPEG", "wb") as file:
+        file.truncate(10**9)  # a hole: it takes no disk
+    with pytest.raises(Exception, match="train_000.JPEG: holds more than an image can"):
+        load(small, tmp_path).train.jpegs(tf.constant([0]))
+
+
 def test_damaged_archives_are_named(small, tmp_path):
     train, validation = (tmp_path / name for name in small.write_tars(tmp_path))
     labels = lambda folder: small.test_labels  # noqa: E731

@@ -11,7 +11,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dawnbench_tf.data.images import pipeline
+from dawnbench_tf.data.images import pipeline, tested
 from dawnbench_tf.data.images.splits import Split, Splits, in_memory
 from dawnbench_tf.data.inputs import Placement
 from dawnbench_tf.recipe import Recipe
@@ -101,7 +101,7 @@ def test_crops_and_flips_are_even():
 def orientations(recipe):
     """Of each epoch's images, by label: whether they are mirrored."""
     images = SPLITS.train.images()
-    plain = pipeline.without_augmentation(SPLITS.train, recipe, "NHWC", len(images))
+    plain = tested.without_augmentation(SPLITS.train, recipe, "NHWC", len(images))
     steps = train(recipe=recipe)
     for first in range(0, len(steps), len(steps) // recipe.epochs):
         epoch = steps[first : first + len(steps) // recipe.epochs]
@@ -142,7 +142,7 @@ def test_a_square_is_cut_out_of_each_image_anywhere_inside():
 def test_every_test_example_comes_once_and_in_order(batch_size, replicas, pipelines):
     batch_size *= replicas
     workers = [
-        list(pipeline.test(SPLITS, RECIPE, Placement(Shared(replicas, pipelines, i)), batch_size))
+        list(tested.batches(SPLITS, RECIPE, Placement(Shared(replicas, pipelines, i)), batch_size))
         for i in range(pipelines)
     ]
     local = replicas // pipelines
@@ -151,10 +151,10 @@ def test_every_test_example_comes_once_and_in_order(batch_size, replicas, pipeli
         worker[s * local + r] for s in range(steps) for worker in workers for r in range(local)
     ]
     images_in_order = np.concatenate([part.numpy() for part in whole])
-    collected = pipeline.collect([images_in_order], SPLITS, Placement(Shared()), batch_size)
+    collected = tested.collect([images_in_order], SPLITS, Placement(Shared()), batch_size)
     np.testing.assert_array_equal(collected, SPLITS.test.images())
     wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
-    prepared = pipeline.prepare_test(RECIPE, Placement(Shared()))(collected)
+    prepared = tested.prepare(RECIPE, Placement(Shared()))(collected)
     np.testing.assert_allclose(prepared, wanted, atol=1e-6)
 
 
@@ -235,18 +235,18 @@ def test_every_example_is_seen_once_however_it_is_shared(data):
     count = data.draw(st.integers(batch, 40))
     splits = Splits(jpegs(count), jpegs(count))
     recipe = replace(OF_JPEGS, batch_size=batch, epochs=1, image_sizes=(), image_size_epochs=())
-    seen, tested = [], []
+    seen, answered = [], []
     for index in range(pipelines):
         placement = Placement(Shared(replicas, pipelines, index))
         seen.append([b.numpy() for b, _ in pipeline.train(splits, recipe, placement)])
-        batches_of_test = pipeline.test(splits, recipe, placement, batch)
-        tested.append([shown(b.numpy() / 255) for b in batches_of_test])
+        batches_of_test = tested.batches(splits, recipe, placement, batch)
+        answered.append([shown(b.numpy() / 255) for b in batches_of_test])
     local, steps = replicas // pipelines, -(-count // batch)
     of_step = [
-        np.concatenate([w[s * local + r] for w in tested for r in range(local)])
+        np.concatenate([w[s * local + r] for w in answered for r in range(local)])
         for s in range(steps)
     ]
-    outputs = pipeline.collect(of_step, splits, Placement(Shared()), batch)
+    outputs = tested.collect(of_step, splits, Placement(Shared()), batch)
     np.testing.assert_array_equal(outputs, np.arange(count))
     counts = np.bincount(np.concatenate([np.concatenate(labels) for labels in seen]))
     assert len(counts) == count and counts.min() == 1 and counts.sum() == steps * batch
@@ -275,16 +275,16 @@ def test_images_of_any_size_come_back_from_the_devices():
 
 
 def test_examples_one_by_one_are_the_test_s_and_made_a_block_at_a_time(monkeypatch):
-    monkeypatch.setattr(pipeline, "BLOCK", 5)
+    monkeypatch.setattr(tested, "BLOCK", 5)
     fetched = []
 
-    def as_tested(split, recipe, indices, batch_size):
-        fetched.append(len(indices))
-        return unpatched(split, recipe, indices, batch_size)
+    def as_tested(split, seen, batch_size):
+        fetched.append(len(seen[0]))
+        return unpatched(split, seen, batch_size)
 
-    unpatched = pipeline._as_tested
-    monkeypatch.setattr(pipeline, "_as_tested", as_tested)
-    examples = pipeline.OneByOne(SPLITS, RECIPE)
+    unpatched = tested._as_tested
+    monkeypatch.setattr(tested, "_as_tested", as_tested)
+    examples = tested.OneByOne(SPLITS, RECIPE)
     wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
     assert len(examples) == 23 and examples[0][0].shape == (1, 8, 8, 3)
     np.testing.assert_allclose(np.concatenate([image for (image,) in examples]), wanted, atol=1e-6)

@@ -51,12 +51,12 @@ def test_without_magnitude_what_moves_and_shears_stays():
 
 
 def test_every_operation_is_drawn_as_often():
-    known = {}
+    branch_of = {}
     for sign in (1.0, -1.0):
         for number, branch in enumerate(branches(sign=sign)):
-            known.setdefault(branch().numpy().tobytes(), number)
+            branch_of.setdefault(branch().numpy().tobytes(), number)
     draw = tf.function(lambda seed: rand_augment.rand_augment(tf.constant(IMAGE), seed, 1, 9))
-    counts = Counter(known[draw(tf.constant([n, 5])).numpy().tobytes()] for n in range(800))
+    counts = Counter(branch_of[draw(tf.constant([n, 5])).numpy().tobytes()] for n in range(800))
     assert len(counts) == 16 and all(abs(count - 50) < 5 * 50**0.5 for count in counts.values())
 
 

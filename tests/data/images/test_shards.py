@@ -38,9 +38,30 @@ def test_an_index_of_other_shards_is_refused(small, tmp_path):
         file.write(b"more")
     with pytest.raises(Refusal, match="train.index.npz: is not of the shards beside it"):
         shards.read(tmp_path, SPLIT)
+    (tmp_path / "train-00001-of-00002").write_bytes(b"")
+    for change in ({"files": 7}, {"offsets": 10**9}, {"lengths": -1}, {"labels": [0]}):
+        index = jpeg_index.JpegIndex(tmp_path, *_columns(1, **change))
+        shards.write_index(index, SPLIT)
+        with pytest.raises(Refusal, match="train.index.npz: is not of the shards beside it"):
+            shards.read(tmp_path, SPLIT)
     (tmp_path / "train.index.npz").write_bytes(b"no index")
     with pytest.raises(Refusal, match="train.index.npz: can't be read"):
         shards.read(tmp_path, SPLIT)
+
+
+def _columns(examples, **change):
+    """An index of two shards, some of whose columns are as they may not be."""
+    columns = {**dict.fromkeys(jpeg_index.OF_EXAMPLES, 0), **change}
+    rows = [np.resize(value, examples + isinstance(value, list)) for value in columns.values()]
+    return np.array([b"train-00000-of-00002", b"train-00001-of-00002"]), *rows
+
+
+def test_train_shards_without_validation_are_refused(small, tmp_path):
+    small.write_shards(tmp_path)
+    for path in tmp_path.glob("validation-*"):
+        path.unlink()
+    with pytest.raises(Refusal, match="has no validation-00000-of-... shards"):
+        shards.read(tmp_path, "validation")
 
 
 def test_a_missing_shard_is_named(small, tmp_path):

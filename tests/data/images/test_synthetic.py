@@ -6,7 +6,7 @@ import tensorflow as tf
 from sklearn.neighbors import NearestCentroid
 
 from dawnbench_tf import recipes
-from dawnbench_tf.data.images import pipeline, synthetic
+from dawnbench_tf.data.images import pipeline, synthetic, tested
 from dawnbench_tf.data.inputs import Placement
 from dawnbench_tf.refusals import Refusal
 
@@ -48,9 +48,10 @@ def test_a_few_images_stand_for_a_set_that_is_larger_than_memory(form, monkeypat
     prepare = pipeline.on_devices(splits, recipe, here)
     images, labels = prepare(*next(iter(pipeline.train(splits, recipe, here))))
     assert images.shape == (8, 64, 64, 3) and labels.shape == (8,)
-    batch = next(iter(pipeline.test(splits, recipe, here, 16)))
+    batch = next(iter(tested.batches(splits, recipe, here, 16)))
     assert batch.shape == (16, 64, 64, 3) and batch.dtype == tf.uint8
-    again = next(iter(pipeline._as_tested(splits.test, recipe, np.arange(100, 116), 16)))
+    sides = [np.full(16, 64, np.int32)] * (2 if form == "jpeg" else 0)
+    again = next(iter(tested._as_tested(splits.test, [np.arange(100, 116), *sides], 16)))
     np.testing.assert_array_equal(batch, again)
     np.testing.assert_array_equal(splits.test.labels[:16], splits.test.labels[100:116])
 
