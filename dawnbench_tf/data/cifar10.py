@@ -93,10 +93,12 @@ def _from_batches(path: Path) -> Splits | None:
     contents = archives.read_members(path, names)
     batches = [parse(f"{path}/{name}", contents.pop(name)) for name in names]
     images, labels = zip(*batches, strict=True)
+    # Checksums are of archives: an extracted folder has none.
+    verified = archives.is_published(path, PUBLISHED) if path.is_file() else None
     return Splits(
         in_memory(np.concatenate(images[:5]), np.concatenate(labels[:5])),
         in_memory(images[5], labels[5]),
-        Origin(path.name, archives.is_published(path, PUBLISHED)),
+        Origin(path.name, verified),
     )
 
 
