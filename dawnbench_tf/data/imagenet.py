@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from dawnbench_tf.data.images import layouts
+from dawnbench_tf.data.images import buckets, layouts
 from dawnbench_tf.data.images.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.refusals import Refusal, refuse
@@ -47,6 +47,8 @@ def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) 
     """
     if download:
         refuse("download", True, f"ImageNet is given out at {HOME} only; name its --data_dir")
+    if "://" in data_dir and not skip_blacklisted:
+        return buckets.find(data_dir)
     located = find(data_dir)
     if skip_blacklisted:
         numbers = _blacklisted(Path(data_dir).expanduser())

@@ -7,7 +7,7 @@ layouts are told in `images/layouts.py`.
 from pathlib import Path
 
 from dawnbench_tf.data import tfds
-from dawnbench_tf.data.images import layouts
+from dawnbench_tf.data.images import buckets, layouts
 from dawnbench_tf.data.images.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Splits
 
@@ -44,4 +44,4 @@ def load(data_dir: str, download: bool = False) -> Splits:
     if download:
         tfds.check_reachable(HOME)
         tfds.prepare(Path(data_dir).expanduser(), "imagenette/full-size-v2")
-    return find(data_dir).splits()
+    return buckets.find(data_dir) if "://" in data_dir else find(data_dir).splits()

@@ -40,7 +40,7 @@ def _arrange(splits: Splits, recipe: Recipe) -> Splits:
         return splits
     ratios = jpegs.ratios(read, len(labels))
     order = np.argsort(ratios, kind="stable")
-    in_order = Split(labels[order], None, lambda i: read(tf.gather(order, i)), ratios[order])
+    in_order = Split(labels[order], jpegs=lambda i: read(tf.gather(order, i)), ratios=ratios[order])
     return splits._replace(test=in_order)
 
 

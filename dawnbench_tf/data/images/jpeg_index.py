@@ -22,7 +22,7 @@ RE_ENCODED = 100  # quality of what was no JPEG
 class JpegIndex(NamedTuple):
     """Where the JPEGs of a split lie, and of which class they are."""
 
-    root: Path
+    root: Path | str  # a folder; or a bucket's, with ://
     paths: np.ndarray  # bytes (files,), below root
     files: np.ndarray  # int32 (examples,), which of paths
     offsets: np.ndarray  # int64 (examples,), bytes
@@ -43,11 +43,12 @@ class JpegIndex(NamedTuple):
         """The bytes of an image, whatever its form. Raises Refusal if they can't be read."""
         path = self.path(example)
         try:
-            with open(path, "rb", buffering=0) as file:
+            with self._open(path) as file:
                 file.seek(self.offsets[example])
                 content = file.read(self.lengths[example])
-        except OSError as error:
-            raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
+        except (OSError, tf.errors.OpError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise Refusal(f"{path}: can't be read ({one_line(why, 80)})") from None
         if len(content) == LARGEST:
             raise Refusal(f"{path}: holds more than an image can; fetch it again")
         return content
@@ -60,9 +61,18 @@ class JpegIndex(NamedTuple):
             raise Refusal(f"{self.root}: {what}; validation images should have their own names")
         return self._replace(**{name: getattr(self, name)[kept] for name in OF_EXAMPLES})
 
-    def path(self, example: int) -> Path:
+    def _open(self, path):
+        if isinstance(self.root, str):
+            return tf.io.gfile.GFile(path, "rb")
+        return open(path, "rb", buffering=0)
+
+    def path(self, example: int) -> str:
         """The file that an example lies in."""
-        return self.root / self.paths[self.files[example]].decode()
+        return self.place(self.paths[self.files[example]])
+
+    def place(self, name: bytes) -> str:
+        """Where a file of that name is."""
+        return f"{self.root}/{name.decode()}"
 
 
 OF_EXAMPLES = ("files", "offsets", "lengths", "labels", "numbers")

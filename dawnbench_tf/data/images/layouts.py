@@ -87,8 +87,6 @@ def _root(wanted, data_dir, flag):
     if not data_dir:
         refuse(flag, "", f"{wanted.name} needs the folder of the data (or --synthetic=jpeg)")
     root = Path(data_dir).expanduser()
-    if "://" in data_dir:
-        refuse(flag, data_dir, "should be a folder; mount the bucket, or copy it")
     if not root.is_dir():
         refuse(flag, data_dir, "is no folder; give that of the data")
     return root

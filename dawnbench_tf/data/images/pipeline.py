@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf import machine
 from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.inputs import (
@@ -64,18 +65,37 @@ def train(
         own = share(strategy, context)
 
         def plan(epoch):
-            drawn = (_plan if split.jpegs is None else _plan_of_jpegs)(epoch, labels, recipe, count)
+            drawn = (_plan_of_jpegs if split.held is None else _plan)(epoch, labels, recipe, count)
             return tf.data.Dataset.from_tensor_slices(tuple(own(x, count) for x in drawn))
 
         epochs = tf.data.Dataset.range(first_epoch, math.ceil(recipe.epochs))
-        examples = epochs.flat_map(plan)
-        if split.jpegs:
-            examples = jpegs.decoded(examples, split.jpegs, _cropper(recipe))
+        if split.in_sequence:
+            worker = context.input_pipeline_id, context.num_input_pipelines
+            examples = _in_sequence(epochs, split.in_sequence, plan, recipe, worker)
+        elif split.jpegs:
+            examples = jpegs.decoded(epochs.flat_map(plan), split.jpegs, _cropper(recipe))
+        else:
+            examples = epochs.flat_map(plan)
         batches = examples.batch(per_replica, drop_remainder=True)
         # Enough to bridge a checkpoint.
         return batches.prefetch(4).with_options(without_autotune())
 
     return strategy.distribute_datasets_from_function(of_worker)
+
+
+def _in_sequence(epochs, read, plan, recipe, worker):
+    """Examples of a split that is read in its own order; of what is planned, the rest is used."""
+    crop = _cropper(recipe)
+
+    def of_epoch(epoch):
+        examples = read(_seed(recipe, epoch, _ORDER), *worker).repeat()  # files differ in length
+        return tf.data.Dataset.zip(examples, plan(epoch))
+
+    return epochs.flat_map(of_epoch).map(
+        lambda example, drawn: crop(example[1], example[0], *drawn[2:]),
+        num_parallel_calls=machine.cpus(),
+        deterministic=True,
+    )
 
 
 def on_devices(

@@ -89,7 +89,7 @@ def _is_of(index, sizes, names):
     """Whether an index can be that of the shards of these names."""
     if index.paths.tolist() != [name.encode() for name in names]:
         return False
-    if sizes.tolist() != [os.path.getsize(index.root / name) for name in names]:
+    if sizes.tolist() != [os.path.getsize(index.place(name)) for name in index.paths]:
         return False
     columns = [getattr(index, name) for name in jpeg_index.OF_EXAMPLES]
     if {column.shape for column in columns} != {index.labels.shape} or index.labels.ndim != 1:
@@ -102,11 +102,22 @@ def _is_of(index, sizes, names):
     )
 
 
+def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Label and JPEG, int64 and a string, of a record that `prepare` wrote."""
+    form = FORMS[0]
+    scalars = {
+        form.image: tf.io.FixedLenFeature([], tf.string),
+        form.label: tf.io.FixedLenFeature([], tf.int64),
+    }
+    features = tf.io.parse_single_example(record, scalars)
+    return features[form.label] - form.first_label, features[form.image]
+
+
 def write_index(index: JpegIndex, split: str) -> None:
     """Writes a split's index beside its shards, whole. Raises Refusal if it can't."""
-    path = index.root / INDEX.format(split=split)
+    path = Path(index.root, INDEX.format(split=split))
     temporary = path.with_name(f".{path.name}.tmp.npz")
-    sizes = [os.path.getsize(index.root / name.decode()) for name in index.paths]
+    sizes = [os.path.getsize(index.place(name)) for name in index.paths]
     try:
         np.savez(temporary, sizes=np.array(sizes, np.int64), **_arrays(index))
         os.replace(temporary, path)

@@ -19,6 +19,9 @@ class Split(NamedTuple):
     labels: np.ndarray  # int64 (examples,)
     held: tf.Tensor | None = None  # uint8 (examples, height, width, 3); fewer stand for all
     jpegs: Callable[[tf.Tensor], tf.Tensor] | None = None  # indices (b,) -> strings (b,)
+    # From a seed (2,), a worker and the number of workers to labels and JPEGs in an epoch's order,
+    # where these can't be had by index.
+    in_sequence: Callable[..., tf.data.Dataset] | None = None
     ratios: np.ndarray | None = None  # of JPEGs in their order: width to height (examples,)
 
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:

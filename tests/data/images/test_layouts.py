@@ -50,7 +50,6 @@ def test_every_layout_gives_the_same_images_and_labels(layout, small, tmp_path):
     [
         ("", "needs the folder of the data"),
         ("nowhere", "is no folder"),
-        ("gs://bucket/imagenet", "mount the bucket"),
     ],
 )
 def test_a_folder_that_is_none_is_refused(data_dir, right, small):
