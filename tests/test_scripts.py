@@ -1,5 +1,6 @@
 """The two commands, where they can't work."""
 
+import csv
 import os
 import re
 import runpy
@@ -138,3 +139,17 @@ def test_the_front_door_is_short_and_its_links_lead_somewhere():
             assert link.startswith("https://") or (path.parent / link).exists(), (path, link)
         if path.parent.name == "docs":
             assert page.splitlines()[2].startswith("*For "), path  # whom it is for
+
+
+def test_the_example_of_an_entry_is_valid_and_of_the_run_in_the_middle():
+    from dawnbench_tf.entries import check_tree
+    from dawnbench_tf.submission.entry import first_at, read_entry
+
+    folder = ROOT / "docs/example_entry"
+    assert check_tree(folder) == (1, [])
+    (path,) = folder.rglob("*.json")
+    entry = read_entry(path)
+    with open(ROOT / "docs/measured/cifar10-airbench94_12ep.tsv", encoding="utf-8") as file:
+        seconds = sorted(float(row["seconds"]) for row in csv.DictReader(file, delimiter="\t"))
+    hit = first_at(entry.curve(), entry.task.threshold)
+    assert hit is not None and round(hit[0] * 3600, 1) == seconds[(len(seconds) - 1) // 2]
