@@ -58,9 +58,12 @@ def _in_sequence(index) -> Callable[..., tf.data.Dataset]:
         records = files.interleave(
             tf.data.TFRecordDataset, FILES, num_parallel_calls=FILES, deterministic=True
         )
-        shuffled = records.shuffle(
-            BUFFER, seed=tf.cast(seed[1], tf.int64), reshuffle_each_iteration=False
-        )
-        return shuffled.map(shards.parse)
+
+        def shuffled(block, some):  # Dataset.shuffle takes no seed of a graph
+            own = tf.random.experimental.stateless_fold_in(seed, block)
+            return tf.random.experimental.stateless_shuffle(some, own)
+
+        blocks = records.batch(BUFFER).enumerate().map(shuffled)
+        return blocks.unbatch().map(shards.parse)
 
     return examples

@@ -31,6 +31,12 @@ def url(small, tmp_path):
     return f"file://{tmp_path}"
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    """As `fitting.build` does: TensorFlow's own seed is set."""
+    tf.keras.utils.set_random_seed(1)
+
+
 def labels_and_greys(splits, workers=1, index=0, first_epoch=0):
     context = SimpleNamespace(num_input_pipelines=workers, input_pipeline_id=index)
     shared = SimpleNamespace(
