@@ -102,6 +102,8 @@ def train(
     with clock.part("build"):
         strategy = strategies.build(run)  # before anything else touches a device
     chief = strategies.is_chief(strategy)
+    with fitting.refusing(recipe, output):  # before one claims the folder, and another is refused
+        fitting.check_agreement(strategy, recipe, run, epochs_done=0)
     claim = claims.claim(output, recipe, writer=chief, replaced=replaced)
     recipe = claim.recipe
     folder = checkpoints.Folder(output, recipe, writer=chief)
