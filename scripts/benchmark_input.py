@@ -76,20 +76,9 @@ def decoding(case: str) -> float:
     with tensorflow_env.importing():
         import tensorflow as tf
 
-    @tf.function
-    def window(jpeg, seed):
-        first, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
-            tf.image.extract_jpeg_shape(jpeg),
-            tf.zeros([1, 0, 4]),
-            [seed, 0],
-            min_object_covered=0.0,
-            aspect_ratio_range=(3 / 4, 4 / 3),
-            area_range=(SMALLEST, 1.0),
-            max_attempts=10,
-            use_image_if_no_bounding_boxes=True,
-        )
-        return tf.concat([first[:2], extent[:2]], 0)
+        from dawnbench_tf.data.images import jpegs
 
+    window = tf.function(lambda jpeg, seed: jpegs.random_window(jpeg, [seed, 0], SMALLEST))
     contents = [tf.constant(Path(path).read_bytes()) for path in _paths()]
     pairs = [(jpeg, window(jpeg, tf.constant(seed))) for seed, jpeg in enumerate(contents)]
 

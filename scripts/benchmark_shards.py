@@ -78,13 +78,16 @@ def epoch(folder: str, images: str) -> None:
     import tensorflow as tf
 
     from dawnbench_tf import recipes
-    from dawnbench_tf.data.images import jpeg_index, pipeline, shards
+    from dawnbench_tf.data.images import jpeg_index, pipeline, shard_writer, shards
     from dawnbench_tf.data.images.splits import Splits
     from dawnbench_tf.data.inputs import Placement
 
     count, parts = int(images), 100
     pixels = np.random.default_rng(0).integers(0, 256, (100, 96, 96, 3), np.uint8)
-    examples = [_example(tf.io.encode_jpeg(image).numpy(), n) for n, image in enumerate(pixels)]
+    examples = [
+        shard_writer.record(tf.io.encode_jpeg(image).numpy(), (96, 96), number, "")
+        for number, image in enumerate(pixels)
+    ]
     for number in range(parts):
         path = f"{folder}/train-{number:05}-of-{parts:05}"
         with tf.io.TFRecordWriter(path) as writer:
@@ -99,16 +102,6 @@ def epoch(folder: str, images: str) -> None:
         f"an epoch over {count:,} images",
         lambda: collections.deque(itertools.islice(batches, steps), 1),
     )
-
-
-def _example(content, label):
-    import tensorflow as tf
-
-    values = {
-        "image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[content])),
-        "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label + 1])),
-    }
-    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
 
 
 def _tell(what, call):

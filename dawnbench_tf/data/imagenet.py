@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from dawnbench_tf.data.images import buckets, layouts
+from dawnbench_tf.data.images import layouts
 from dawnbench_tf.data.images.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.refusals import Refusal, refuse
@@ -29,9 +29,11 @@ def classes() -> list[str]:
 
 def find(data_dir: str, flag: str = "data_dir") -> Located:
     """Where ImageNet's JPEGs are in a folder that `flag` named. Raises Refusal."""
-    return layouts.find(
-        DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order), data_dir, flag
-    )
+    return layouts.find(_wanted(), data_dir, flag)
+
+
+def _wanted():
+    return DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order)
 
 
 def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) -> Splits:
@@ -47,13 +49,11 @@ def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) 
     """
     if download:
         refuse("download", True, f"ImageNet is given out at {HOME} only; name its --data_dir")
-    if "://" in data_dir and not skip_blacklisted:
-        return buckets.find(data_dir)
+    if not skip_blacklisted:
+        return layouts.load(_wanted(), data_dir)
     located = find(data_dir)
-    if skip_blacklisted:
-        numbers = _blacklisted(Path(data_dir).expanduser())
-        located = located._replace(test=located.test.without(numbers))
-    return located.splits()
+    numbers = _blacklisted(Path(data_dir).expanduser())
+    return located._replace(test=located.test.without(numbers)).splits()
 
 
 def _blacklisted(root: Path) -> set[int]:

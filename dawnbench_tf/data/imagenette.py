@@ -7,7 +7,7 @@ layouts are told in `images/layouts.py`.
 from pathlib import Path
 
 from dawnbench_tf.data import tfds
-from dawnbench_tf.data.images import buckets, layouts
+from dawnbench_tf.data.images import layouts
 from dawnbench_tf.data.images.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Splits
 
@@ -26,9 +26,12 @@ CLASSES = (
 )
 
 
+_WANTED = DataSet("imagenette", CLASSES, "imagenette/*-v2/*")
+
+
 def find(data_dir: str, flag: str = "data_dir") -> Located:
     """Where Imagenette's JPEGs are in a folder that `flag` named. Raises Refusal."""
-    return layouts.find(DataSet("imagenette", CLASSES, "imagenette/*-v2/*"), data_dir, flag)
+    return layouts.find(_WANTED, data_dir, flag)
 
 
 def load(data_dir: str, download: bool = False) -> Splits:
@@ -44,4 +47,4 @@ def load(data_dir: str, download: bool = False) -> Splits:
     if download:
         tfds.check_reachable(HOME)
         tfds.prepare(Path(data_dir).expanduser(), "imagenette/full-size-v2")
-    return buckets.find(data_dir) if "://" in data_dir else find(data_dir).splits()
+    return layouts.load(_WANTED, data_dir)

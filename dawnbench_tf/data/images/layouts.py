@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dawnbench_tf.data.images import jpeg_index, shards, tars, trees
+from dawnbench_tf.data.images import buckets, jpeg_index, shards, tars, trees
 from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.origin import Origin
@@ -46,6 +46,11 @@ class Located(NamedTuple):
         return Splits(
             jpeg_index.split(self.train), jpeg_index.split(self.test), Origin(self.source)
         )
+
+
+def load(wanted: DataSet, data_dir: str) -> Splits:
+    """A data set from a folder, as `find` does, or from a bucket: `data_dir` with ://."""
+    return buckets.find(data_dir) if "://" in data_dir else find(wanted, data_dir).splits()
 
 
 def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:

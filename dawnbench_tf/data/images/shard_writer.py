@@ -103,7 +103,7 @@ def _write_shard(index, classes, path, examples, stop):
                     break
                 label = int(index.labels[example])
                 content, size, unusual = _looked_at(index.raw(example), index.path(example))
-                writer.write(_record(content, size, label, classes[label], index.numbers[example]))
+                writer.write(record(content, size, label, classes[label], index.numbers[example]))
                 kinds.update(unusual)
         if not stop.is_set():
             os.replace(temporary, path)
@@ -136,8 +136,18 @@ def _looked_at(content, path):
     return content, size, unusual
 
 
-def _record(content, size, label, synset, number):
-    """A serialized tf.train.Example."""
+def record(
+    content: bytes, size: tuple[int, int], label: int, synset: str, number: int = 0
+) -> bytes:
+    """A serialized tf.train.Example.
+
+    Args:
+      content: a JPEG.
+      size: its width and height.
+      label: its class, from 0 on.
+      synset: that class's name.
+      number: of a validation image, from 1 on; 0: none.
+    """
     values = {
         "image/encoded": content,
         "image/format": b"JPEG",
