@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,18 +92,28 @@ def digest(path: Path) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
+        raise cannot_read(path, error) from None
 
 
-def save_figure(figure: Any, path: Path) -> None:
-    """Writes a `matplotlib.figure.Figure`; the suffix decides the format. Raises Refusal."""
+@contextmanager
+def renamed_to(path: Path) -> Iterator[Path]:
+    """Gives a temporary name, of the same suffix, to write to; the file is `path` when it is whole.
+
+    Raises Refusal if it can't be written.
+    """
     temporary = path.with_name(f".{path.stem}.tmp{path.suffix}")
     try:
-        figure.savefig(temporary)
+        yield temporary
         os.replace(temporary, path)
     except OSError as error:
         discard(temporary)
         raise cannot_write(path, error) from None
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Writes a `matplotlib.figure.Figure`; the suffix decides the format. Raises Refusal."""
+    with renamed_to(path) as temporary:
+        figure.savefig(temporary)
 
 
 def make_folder(path: Path) -> None:
@@ -111,6 +122,12 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from None
+
+
+def cannot_read(path: Path | str, error: Exception) -> Refusal:
+    """The Refusal of an input that can't be read."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return Refusal(f"{path}: can't be read ({one_line(reason, 80)})")
 
 
 def cannot_write(path: Path, error: Exception) -> Refusal:

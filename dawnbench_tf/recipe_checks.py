@@ -92,12 +92,13 @@ def _check_schedule(recipe):
     epochs, factors = recipe.schedule_epochs, recipe.schedule_factors
     if list(epochs) != sorted(set(epochs)):
         refuse("schedule_epochs", epochs, "should rise")
+    falling = (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most")
     fits, rule = {
         "constant": (not epochs and not factors, "takes neither schedule_epochs nor _factors"),
         "steps": (len(factors) == len(epochs) + 1, "takes one factor more than schedule_epochs"),
         "linear": (0 < len(factors) == len(epochs), "takes a factor for each of schedule_epochs"),
-        "cosine": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
-        "quadratic": (len(epochs) <= 1 and not factors, "takes one of schedule_epochs at most"),
+        "cosine": falling,
+        "quadratic": falling,
     }[recipe.schedule]
     if factors and not any(factors):
         refuse("schedule_factors", factors, "one of them should be over 0")

@@ -38,7 +38,6 @@ class Inputs(NamedTuple):
 
     # The data set.
     check: Callable[[Task, Splits], None]  # raises Refusal if it is not all there
-    arrange: Callable[[Splits, Recipe], Splits]  # what was loaded, as the recipe tests it
     synthetic: Callable[[Recipe], Splits]  # generated, of the counts of its task
     first: Callable[[Splits, int], Splits]  # with so many test examples only
     of_training: Callable[[Splits, int], Splits]  # with the first training examples as its test
@@ -50,6 +49,7 @@ class Inputs(NamedTuple):
     train: Callable[[Splits, Recipe, Placement, int], tf.data.Dataset]  # (..., first epoch)
     # What makes inputs and targets of a batch of `train` in the step itself; None: they are.
     on_devices: Callable[[Splits, Recipe, Placement], Callable[..., tuple] | None]
+    arrange: Callable[[Splits, Recipe], Splits]  # for `test`, `collect` and `references`
     test: Callable[[Splits, Recipe, Placement, int], tf.data.Dataset]  # (..., batch size)
     # From a batch of `test` to the network's input, in the step that evaluates it.
     prepare_test: Callable[[Recipe, Placement], Callable[[Any], Any]]
@@ -132,4 +132,4 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
         options = {"skip_blacklisted": True} if recipe.skip_blacklisted else {}
         splits = module.load() if task.embedded else module.load(data_dir, download, **options)
     inputs.check(task, splits)
-    return inputs.arrange(splits, recipe)
+    return splits

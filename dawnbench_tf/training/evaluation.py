@@ -32,6 +32,7 @@ class Evaluator:
         replicas = strategy.num_replicas_in_sync
         self._batch_size = -(-BATCH // replicas) * replicas
         self._inputs = inputs.of(recipe.task_row)
+        splits = self._inputs.arrange(splits, recipe)
         self._score = SCORES[recipe.task_row.scoring]
         self._batches = self._inputs.test(splits, recipe, placement, self._batch_size)
         self._model, self._splits, self._placement = model, splits, placement

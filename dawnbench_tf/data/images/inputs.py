@@ -68,24 +68,25 @@ def _network(
     sizes = {*recipe.sizes, recipe.test_side}
     one_size = precision or (len(sizes) == 1 and not recipe.rectangular_test)
     sides = [recipe.test_side if one_size else None] * 2
-    zero = {}
-    if recipe.zero_last_norm:
-        if (
-            "zero_last_norm"
-            not in signature(networks.family_of(models.get(recipe.model)).body).parameters
-        ):
-            why = f"{recipe.model} has none; ResNets for ImageNet have"
-            refuse("zero_last_norm", True, why)
-        zero = {"zero_last_norm": True}
     return models.build(
         recipe.model,
-        **zero,
+        **_of_family(recipe),
         num_classes=task.classes,
         input_shape=(3, *sides) if channels_first else (*sides, 3),
         data_format=placement.data_format,
         dtype=precision or recipe.precision,
         synchronized=_synchronizes(recipe, placement.strategy),
     )
+
+
+def _of_family(recipe):
+    """Arguments that only some families take."""
+    if not recipe.zero_last_norm:
+        return {}
+    body = networks.family_of(models.get(recipe.model)).body
+    if "zero_last_norm" not in signature(body).parameters:
+        refuse("zero_last_norm", True, f"{recipe.model} has none; ResNets for ImageNet have")
+    return {"zero_last_norm": True}
 
 
 def _synchronizes(recipe, strategy):
@@ -117,7 +118,6 @@ def _answering(model: tf.keras.Model, recipe: Recipe, placement: Placement) -> t
 
 INPUTS = Inputs(
     check=_check,
-    arrange=_arrange,
     synthetic=synthetic.load,
     first=_first,
     of_training=_of_training,
@@ -126,6 +126,7 @@ INPUTS = Inputs(
     steps=pipeline.steps,
     train=pipeline.train,
     on_devices=pipeline.on_devices,
+    arrange=_arrange,
     test=tested.batches,
     prepare_test=tested.prepare,
     collect=tested.collect,

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf import files
 from dawnbench_tf.data.images.splits import Split
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal
 
 JPEG = b"\xff\xd8\xff"  # how one begins
 VALIDATION = "ILSVRC2012_val_"  # and a number of eight digits: a validation image's file
@@ -47,8 +48,7 @@ class JpegIndex(NamedTuple):
                 file.seek(self.offsets[example])
                 content = file.read(self.lengths[example])
         except (OSError, tf.errors.OpError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise Refusal(f"{path}: can't be read ({one_line(why, 80)})") from None
+            raise files.cannot_read(path, error) from None
         if len(content) == LARGEST:
             raise Refusal(f"{path}: holds more than an image can; fetch it again")
         return content

@@ -116,18 +116,10 @@ def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def write_index(index: JpegIndex, split: str) -> None:
     """Writes a split's index beside its shards, whole. Raises Refusal if it can't."""
     path = Path(index.root, INDEX.format(split=split))
-    temporary = path.with_name(f".{path.name}.tmp.npz")
     sizes = [os.path.getsize(index.place(name)) for name in index.paths]
-    try:
-        np.savez(temporary, sizes=np.array(sizes, np.int64), **_arrays(index))
-        os.replace(temporary, path)
-    except OSError as error:
-        files.discard(temporary)
-        raise files.cannot_write(path, error) from None
-
-
-def _arrays(index):
-    return {name: value for name, value in index._asdict().items() if name != "root"}
+    arrays = {name: value for name, value in index._asdict().items() if name != "root"}
+    with files.renamed_to(path) as temporary:
+        np.savez(temporary, sizes=np.array(sizes, np.int64), **arrays)
 
 
 def scan(root: Path, names: Sequence[str]) -> JpegIndex:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf import terminal
+from dawnbench_tf import files, terminal
 from dawnbench_tf.data.images.jpeg_index import JpegIndex, number
 from dawnbench_tf.refusals import Refusal, one_line
 
@@ -53,7 +53,7 @@ def _opened(path):
     try:
         return open(path, "rb")
     except OSError as error:
-        raise Refusal(f"{path}: can't be read ({one_line(error.strerror)})") from None
+        raise files.cannot_read(path, error) from None
 
 
 def _members(path, file, offset=0, size=None) -> list[_Place]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dawnbench_tf import files
 from dawnbench_tf.data.images.jpeg_index import JpegIndex, of_files
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
 
@@ -66,4 +67,4 @@ def _entries(folder):
         with os.scandir(folder) as entries:
             return [entry for entry in entries if not entry.name.startswith(".")]
     except OSError as error:
-        raise Refusal(f"{folder}: can't be read ({one_line(error.strerror)})") from None
+        raise files.cannot_read(folder, error) from None

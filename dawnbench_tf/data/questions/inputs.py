@@ -94,7 +94,6 @@ def _adapt(model: tf.keras.Model, encoded: Encoded, recipe: Recipe, placement: P
 
 INPUTS = Inputs(
     check=_check,
-    arrange=lambda encoded, recipe: encoded,
     synthetic=_synthetic,
     first=_first,
     of_training=_of_training,
@@ -103,6 +102,7 @@ INPUTS = Inputs(
     steps=pipeline.steps,
     train=pipeline.train,
     on_devices=lambda splits, recipe, placement: None,
+    arrange=lambda encoded, recipe: encoded,
     test=pipeline.test,
     prepare_test=lambda recipe, placement: lambda batch: batch,
     collect=pipeline.collect,
