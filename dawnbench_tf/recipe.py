@@ -6,40 +6,14 @@ Each field that has a help is a flag of the same name (`flags.py`).
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from dawnbench_tf import recipe_checks
+from dawnbench_tf.evidence import Measured, Published, Reported
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import TASKS, Task
 
-
-class Published(NamedTuple):
-    """A published entry that the recipe reproduces."""
-
-    entry: str  # path in the tree of published entries
-    hours: float  # to the threshold
-    best: float  # score of its best row
-    hardware: str
-
-
-class Reported(NamedTuple):
-    """What others report of the network, or of a recipe like this one: what to expect, no entry."""
-
-    score: float  # of the task's metric
-    source: str  # and how it differs
-
-
-class Measured(NamedTuple):
-    """Our own measurement of the recipe: a distribution, not a lucky run."""
-
-    date: str
-    machine: str
-    runs: int
-    reached: int  # runs that reached the threshold
-    mean: float  # score of the row that ended the run
-    sd: float
-    seconds: float  # median on the clock
-    command: str
+_OPTIMIZERS = ("sgd", "lars", "rmsprop", "adam", "adadelta")
 
 
 @dataclass(frozen=True)
@@ -65,21 +39,21 @@ class Recipe:
         low=0,
         high=2**31 - 1,
     )
-    optimizer: str = setting("sgd", "optimizer", choices=("sgd", "lars", "adam", "adadelta"))
+    optimizer: str = setting("sgd", "optimizer", choices=_OPTIMIZERS)
     learning_rate: float = setting(0.1, "learning rate that the schedule scales", above=0)
     scale_learning_rate_from: int = setting(
         0,
         "linear scaling: multiply learning_rate by batch_size / this many examples; 0: don't",
         low=0,
     )
-    momentum: float = setting(0.9, "momentum of sgd and lars", low=0, high=1)
+    momentum: float = setting(0.9, "momentum of sgd, lars and rmsprop", low=0, high=1)
     trust: float = setting(
         0.001,
-        "in lars: a kernel's rate is multiplied by this, its norm over its gradient's",
+        "in lars a kernel's rate is multiplied by this, its norm over its gradient's",
         above=0,
     )
     epsilon: float = setting(
-        1e-7, "added to the root of squared gradients' mean, in adam and adadelta", above=0
+        1e-7, "added to squared gradients' mean (rmsprop) or its root (adam, adadelta)", above=0
     )
     nesterov: bool = setting(False, "Nesterov momentum in sgd")
     rate_in_velocity: bool = setting(
@@ -132,6 +106,9 @@ class Recipe:
     average_every: int = setting(
         1, "steps between updates of the average, which then keeps average to this power", low=1
     )
+    average_ramp: bool = setting(
+        False, "the average keeps (1 + step) / (10 + step) while that is less: it forgets the start"
+    )
     lookahead: bool = setting(
         False,
         "at each update the weights become their average, whose share grows with the third power "
@@ -139,6 +116,9 @@ class Recipe:
     )
     zero_last_norm: bool = setting(
         False, "the scale of each residual branch's last BN starts at 0, in ResNets for ImageNet"
+    )
+    auxiliary_weight: float = setting(
+        0.0, "weight of an auxiliary head's loss beside the head's own, in AmoebaNets", low=0
     )
     precision: str = setting(
         "float32",

@@ -20,9 +20,9 @@ def _check_together(recipe):
         refuse("optimizer", recipe.optimizer, "has no shift_rate and no whitening_bias_epochs")
     if recipe.alternating_flip and not recipe.flip:
         refuse("alternating_flip", True, "should have --flip as well")
-    if not recipe.average and (recipe.lookahead or recipe.average_every != 1):
-        name = "lookahead" if recipe.lookahead else "average_every"
-        refuse(name, getattr(recipe, name), "should have --average as well")
+    for name, default in (("lookahead", False), ("average_ramp", False), ("average_every", 1)):
+        if not recipe.average and getattr(recipe, name) != default:
+            refuse(name, getattr(recipe, name), "should have --average as well")
     for name in ("bucket_boundaries", "image_size_epochs"):
         values = getattr(recipe, name)
         if list(values) != sorted(set(values)):

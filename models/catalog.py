@@ -15,6 +15,7 @@ Names decode by family; two that train differently never share one.
     bidaf, bidaf_{hidden}    the reader of the SQuAD entries; narrower, no dropout, for qa_mini
     resnet9, _whitened       David Page's of the 24 epochs, and of the 10 epochs
     airbench{percent}        Keller Jordan's, named for the accuracy that its training reaches
+    amoebanet_d              Google's entries' (N6F256): 6 normal cells, 256 filters
     resnet{depth}_cifar      v1.5 of four stages behind a 3x3 stem (with basic blocks: v1)
     resnet{depth}_v1         four stages, ImageNet: the stride in a bottleneck's first 1x1
     resnet{depth}_v1_5       ... in its 3x3;  resnet{depth}d: v1.5 with ResNet-D's tweaks
@@ -59,6 +60,7 @@ _JORDAN = "Jordan 2024, arXiv 2404.00498"
 _SEO = "Seo et al. 2016, arXiv 1611.01603"
 _GROSS = "Gross & Wilber 2016, fb.resnet.torch"
 _BAG = "He et al. 2018, arXiv 1812.01187"
+_REAL = "Real et al. 2018, arXiv 1802.01548"
 
 
 _IMAGENET = {"num_classes": 1000, "image_size": 224}
@@ -85,6 +87,7 @@ _SEED = {
     "padding": "same",
 }
 _BOTTLENECK = {"block": "bottleneck"}
+_N6F256 = {"cells": 6, "filters": 256}
 _AIRBENCH96 = {"widths": (128, 384, 512), "convolutions": 3, "norm_momentum": 0.9}
 
 _ROWS = (
@@ -122,11 +125,7 @@ _ROWS = (
         ),
         shortcut="stride_pad",
     ),
-    *_rows(
-        "cifar_resnets",
-        _HE15,
-        (("resnet8_v1_proj", {"depth": 8}, 78_042, 12_501_632),),
-    ),
+    *_rows("cifar_resnets", _HE15, (("resnet8_v1_proj", {"depth": 8}, 78_042, 12_501_632),)),
     *_rows(
         "cifar_resnets",
         _TORCH_SEEDS,
@@ -291,6 +290,7 @@ _ROWS = (
         version="v2_keras",
         norm_epsilon=1.001e-5,
     ),
+    *_rows("amoebanets", _REAL, (("amoebanet_d", _N6F256, 46_095_080, 5_715_769_696),), _IMAGENET),
 )
 
 VARIANTS: Mapping[str, Variant] = MappingProxyType({row.name: row for row in _ROWS})

@@ -23,7 +23,7 @@ pytorch_uniform = partial(tf.keras.initializers.VarianceScaling, 1 / 3, "fan_in"
 class Layers(NamedTuple):
     """Layer factories of one network."""
 
-    conv: Callable  # (filters, kernel_size, strides=1, *, groups=1, use_bias=False, initializer)
+    conv: Callable  # (filters, size, strides=1, *, groups=1, use_bias=False, initializer, padding)
     norm: Callable  # ()
     act: Callable  # (name=None)
     add: Callable  # ()
@@ -31,9 +31,11 @@ class Layers(NamedTuple):
     max_pool: Callable  # (pool_size, strides); padding counts as zeros
     average_pool: Callable  # (pool_size, strides); padding is left out of the mean
     pad_channels: Callable  # (channels)
+    shift: Callable  # (): up and left by a pixel, zeros behind
     global_average: Callable  # (name=None)
     global_max: Callable  # (name=None)
     dense: Callable  # (units, use_bias=True, kernel_scale=1 / 3)
+    dropout: Callable  # (rate)
     to_float32: Callable  # (scale=1.0, name=None)
     stochastic: Callable  # (branch, survival)
     whitening: Callable  # (name=None)
@@ -86,9 +88,11 @@ def layers(
         max_pool=partial(_padded, partial(keras.MaxPooling2D, **layout), padding, layout),
         average_pool=partial(keras.AveragePooling2D, padding="same", **layout),
         pad_channels=partial(PadChannels, axis=axis, dtype=dtype),
+        shift=partial(_shift, layout),
         global_average=partial(keras.GlobalAveragePooling2D, **layout),
         global_max=partial(keras.GlobalMaxPooling2D, **layout),
         dense=partial(_dense, dtype=dtype),
+        dropout=partial(keras.Dropout, dtype=dtype),
         to_float32=partial(keras.Rescaling, dtype="float32"),
         stochastic=partial(StochasticDepth, dtype=dtype),
         whitening=partial(Whitening, axis=axis, dtype=dtype),
@@ -111,13 +115,19 @@ def _conv(filters, kernel_size, strides=1, *, padding, layout, initializer=he_no
 
 def _padded(layer, padding, layout, size, strides):
     """A layer whose windows of `size` are padded; padding differs only where it strides."""
-    if padding == "same" or strides == 1:
+    if padding == "same" or (padding == "symmetric" and strides == 1):
         return layer(size, strides=strides, padding="same")
-    if size <= strides:
+    if padding == "valid" or size <= strides:
         return layer(size, strides=strides, padding="valid")
     pad = tf.keras.layers.ZeroPadding2D(size // 2, **layout)
     inner = layer(size, strides=strides, padding="valid")
     return lambda x: inner(pad(x))
+
+
+def _shift(layout):
+    pad = tf.keras.layers.ZeroPadding2D(((0, 1), (0, 1)), **layout)
+    crop = tf.keras.layers.Cropping2D(((1, 0), (1, 0)), **layout)
+    return lambda x: crop(pad(x))
 
 
 def _dense(units, use_bias=True, kernel_scale=1 / 3, **kwargs):

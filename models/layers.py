@@ -25,6 +25,17 @@ class PadChannels(tf.keras.layers.Layer):
 
 
 @_register
+class WithAuxiliary(tf.keras.layers.Layer):
+    """`[logits, auxiliary]`, each (batch, classes): in training both, (batch, 2, classes).
+
+    At inference the first alone: the auxiliary head is not calculated where a graph is compiled.
+    """
+
+    def call(self, inputs, training=False):
+        return tf.stack(inputs, 1) if training else inputs[0]
+
+
+@_register
 class StochasticDepth(tf.keras.layers.Layer):
     """A residual unit, `[x, shortcut]` to shortcut + branch(x), whose branch is skipped at random.
 

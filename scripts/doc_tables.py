@@ -10,8 +10,9 @@ from typing import Any
 import measure_recipe
 
 from dawnbench_tf import recipes
+from dawnbench_tf.evidence import Measured, Published
 from dawnbench_tf.inference.runtimes import RUNTIMES
-from dawnbench_tf.recipe import Measured, Published, Recipe
+from dawnbench_tf.recipe import Recipe
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "docs/measured"

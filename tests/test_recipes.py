@@ -2,14 +2,16 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dawnbench_tf import recipes
-from dawnbench_tf.recipe import Published
+from dawnbench_tf.evidence import Published
 from dawnbench_tf.refusals import Refusal
+from tests.stated_settings import RATES, STATED
 
 PUBLISHED = Path(__file__).parent / "fixtures/published"
 
@@ -25,7 +27,7 @@ PUBLISHED = Path(__file__).parent / "fixtures/published"
         ({"learning_rate": 0.0}, "--learning_rate=0.0: should be over 0"),
         ({"schedule_factors": (0, 0, 0)}, "--schedule_factors=0,0,0: one of them should be over 0"),
         ({"threshold": 0}, "--threshold=0: top1Accuracy should be over 0, at most 100"),
-        ({"optimizer": "lamb"}, "--optimizer=lamb: should be one of sgd, lars, adam"),
+        ({"optimizer": "lamb"}, "--optimizer=lamb: should be one of sgd, lars, rmsprop"),
         ({"schedule_epochs": (2, 1, 3)}, "--schedule_epochs=2,1,3: should rise"),
         (
             {"schedule_epochs": (1,)},
@@ -72,7 +74,7 @@ def test_an_unknown_recipe_is_answered_with_the_nearest():
 def test_evidence_is_what_the_published_files_say():
     items = [(row, item) for row in recipes.rows().values() for item in row.evidence]
     published = [(row, item) for row, item in items if isinstance(item, Published)]
-    assert len(published) == 9
+    assert len(published) == 10
     for recipe, item in published:
         path = PUBLISHED / Path(item.entry).name
         task = recipe.task_row
@@ -93,144 +95,6 @@ def test_the_list_names_every_recipe_and_its_evidence():
     table = recipes.table()
     assert all(name in table for name in recipes.rows())
     assert "published: 10.0457 h, best 94.31, 1 K80" in table
-
-
-TF = {"batch_size": 128, "momentum": 0.9, "weight_decay": 5e-4, "pad": 2, "standardize": "image"}
-TORCH = {
-    "batch_size": 128,
-    "momentum": 0.9,
-    "weight_decay": 5e-4,
-    "decays": "all",
-    "pad": 4,
-    "channel_mean": (0.4914, 0.4822, 0.4465),
-    "channel_deviation": (0.2023, 0.1994, 0.2010),
-}
-BIDAF = {"batch_size": 60, "average": 0.999, "epsilon": 1e-8, "schedule": "constant"}
-PAGE = {  # dawn.py
-    "epochs": 24,
-    "batch_size": 512,
-    "drop_remainder": True,
-    "momentum": 0.9,
-    "nesterov": True,
-    "rate_in_velocity": False,  # torch.optim.SGD
-    "weight_decay": 5e-4,
-    "decays": "all",
-    "pad": 4,
-    "pad_mode": "reflection",
-    "flip": True,
-    "cutout": 8,
-    "channel_mean": (0.4914, 0.4822, 0.4465),
-    "channel_deviation": (0.2471, 0.2435, 0.2616),
-}
-PAGE_10 = {  # new_dawn.py
-    **PAGE,
-    "epochs": 10,
-    "rate_in_velocity": True,  # torch_backend.py's nesterov_update
-    "shift_rate": 64,
-    "label_smoothing": 0.2,
-    "average": 0.99,
-    "average_every": 5,
-    "lookahead": False,
-    "cutout": 0,
-    "test_views": "mirror",
-}
-AIRBENCH94 = {  # legacy/airbench94.py
-    "epochs": 9.9,
-    "batch_size": 1024,
-    "drop_remainder": True,
-    "momentum": 0.85,
-    "nesterov": True,
-    "rate_in_velocity": False,  # torch.optim.SGD
-    "decays": "all",
-    "shift_rate": 64,
-    "whitening_bias_epochs": 3,
-    "label_smoothing": 0.2,
-    "average": 0.95,
-    "average_every": 5,
-    "lookahead": True,
-    "pad": 2,
-    "pad_mode": "reflection",
-    "flip": True,
-    "alternating_flip": True,
-    "cutout": 0,
-    "channel_mean": (0.4914, 0.4822, 0.4465),
-    "channel_deviation": (0.2470, 0.2435, 0.2616),
-    "test_views": "mirror_and_shifts",
-}
-RESNET50 = {  # tensorflow/tpu, models/official/resnet
-    "model": "resnet50_v1_5",
-    "optimizer": "sgd",
-    "momentum": 0.9,
-    "weight_decay": 1e-4,
-    "decays": "kernels",
-    "zero_last_norm": True,
-    "smallest_crop": 0.08,
-    "flip": True,
-    "channel_mean": (0.485, 0.456, 0.406),
-    "channel_deviation": (0.229, 0.224, 0.225),
-}
-BAG_OF_TRICKS = {**RESNET50, "label_smoothing": 0.1, "schedule": "cosine"}  # arXiv 1812.01187
-STATED = {  # read off the seeds' code and READMEs, not off our rows
-    "cifar10/resnet20_tf": TF,
-    "cifar10/resnet56_tf": TF,
-    "cifar10/resnet164_nb_tf": TF,
-    "cifar10/resnet164_b_tf": TF,
-    "cifar10/resnet56_proj": TORCH,
-    "cifar10/resnet110_proj": TORCH,
-    "cifar10/resnet110_stochastic": TORCH,
-    "cifar10/preact164": TORCH,
-    "cifar10/preact164_basic": TORCH,
-    "cifar10/resnet9_24ep": PAGE,
-    "cifar10/resnet9_10ep": PAGE_10,
-    "cifar10/airbench94": AIRBENCH94,
-    "cifar10/airbench94_12ep": {**AIRBENCH94, "epochs": 12},
-    "cifar10/airbench96": {**AIRBENCH94, "epochs": 37, "pad": 4, "cutout": 12},
-    "imagenet/resnet50_v1_5": {**BAG_OF_TRICKS, "epochs": 90},
-    "imagenet/resnet50d": {**BAG_OF_TRICKS, "model": "resnet50d", "epochs": 120},
-    "imagenet/resnet26d": {**BAG_OF_TRICKS, "model": "resnet26d", "epochs": 120},
-    "imagenet/resnet50_lars": {
-        **RESNET50,
-        "optimizer": "lars",
-        "batch_size": 32768,
-        "epochs": 91,  # 3,558 steps
-        "learning_rate": 34,
-        "label_smoothing": 0.1,
-        "trust": 0.001,
-    },
-    "imagenet/resnet50_tpu": {**RESNET50, "batch_size": 1024, "label_smoothing": 0},
-    "imagenet/resnet50_progressive": {
-        **RESNET50,
-        "batch_size": 1024,
-        "image_sizes": (128, 224, 288),
-        "image_size_epochs": (18, 41),
-    },
-    "imagenet/resnet152_dawn": {"model": "resnet152_v1", "momentum": 0.9, "epochs": 113},
-    "squad/bidaf_tf": {**BIDAF, "optimizer": "adam", "learning_rate": 0.001},
-    "squad/bidaf_paper": {**BIDAF, "optimizer": "adadelta", "learning_rate": 0.5, "epochs": 12},
-}
-RATES = {  # epoch (from 0) to learning rate
-    "cifar10/resnet20_tf": {0: 0.01, 1: 0.1, 90: 0.1, 91: 0.01, 135: 0.01, 136: 0.001, 180: 0.001},
-    "cifar10/resnet56_proj": {4: 0.01, 5: 0.1, 94: 0.1, 95: 0.01, 140: 0.001, 184: 0.001},
-    "cifar10/preact164": {0: 0.01, 1: 0.1, 90: 0.1, 91: 0.01, 136: 0.001},
-    "cifar10/resnet9_24ep": {0: 0, 1: 0.08, 5: 0.4, 24: 0},
-    "cifar10/resnet9_10ep": {0: 0, 1: 0.5, 2: 1, 5: 0.55, 8: 0.1, 10: 0.1},
-    # In the rates of the entries' misc, and of resnet_benchmark.py; scaled from 256 to the batch.
-    "imagenet/resnet50_tpu": {
-        0: 0,
-        1: 0.08,
-        4: 0.32,
-        5: 0.4,
-        29: 0.4,
-        31: 0.04,
-        61: 0.004,
-        81: 4e-4,
-    },
-    "imagenet/resnet50_progressive": {0: 0, 2: 0.2, 4: 0.4, 20: 0.4, 22: 0.04, 36: 4e-3, 44: 4e-4},
-    "imagenet/resnet50_v1_5": {0: 0, 5: 0.1, 47.5: 0.05, 90: 0},
-    "imagenet/resnet50_lars": {0: 0, 6: 17, 12: 34, 51.5: 8.5, 91: 0},
-    "imagenet/resnet152_dawn": {0: 0.1, 29: 0.1, 30: 0.01, 60: 0.001, 90: 1e-4},
-    "cifar10/airbench94": {0: 0.3, 9.9: 0.105},  # 11.5 / (1 + 1 / 0.15) of the mean loss: 1.5
-}
 
 
 @pytest.mark.parametrize("name", STATED)
@@ -283,14 +147,48 @@ def test_airbench_s_rates_are_its_source_s(name, rate, decay, warmup, last):
         assert float(factor(step)) == pytest.approx(wanted, abs=0.005)  # of whole steps there
 
 
-def test_zero_last_norm_is_refused_where_no_such_norm_is():
+@pytest.mark.parametrize(
+    ("name", "change", "line"),
+    [
+        (
+            "digits/resnet8",
+            {"zero_last_norm": True},
+            "--zero_last_norm=true: resnet8_v1_pad has none; ResNets for ImageNet have",
+        ),
+        (
+            "digits/resnet8",
+            {"auxiliary_weight": 0.4},
+            "--auxiliary_weight=0.4: resnet8_v1_pad has none; AmoebaNets have",
+        ),
+        (
+            "digits/resnet8",
+            {"model": "amoebanet_d", "auxiliary_weight": 0.4},
+            "--model=amoebanet_d: sees images of 80 pixels at least; digits has 32",
+        ),
+        (
+            "imagenet/resnet50d",
+            {"image_sizes": (16,)},
+            "--image_sizes=16: resnet50d sees images of 32 pixels at least",
+        ),
+        (
+            "imagenet/amoebanet_d",
+            {"test_image_size": 64},
+            "--test_image_size=64: amoebanet_d sees images of 80 pixels at least",
+        ),
+        (
+            "imagenet/amoebanet_d",
+            {"rectangular_test": True},
+            "--auxiliary_weight=0.4: the head sees images of one size; set --image_sizes to one, or"
+            " this to 0",
+        ),
+    ],
+)
+def test_what_a_network_can_not_have_or_see_is_refused(name, change, line):
     import tensorflow as tf
 
     from dawnbench_tf.data import inputs
 
-    recipe = recipes.get("digits/resnet8", zero_last_norm=True)
+    recipe = recipes.get(name, **change)
     here = inputs.Placement(tf.distribute.get_strategy())
-    with pytest.raises(
-        Refusal, match="^--zero_last_norm=true: .* has none; ResNets for ImageNet have"
-    ):
+    with pytest.raises(Refusal, match="^" + re.escape(line)):
         inputs.of(recipe.task_row).network(None, recipe, here)

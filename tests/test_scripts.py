@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dawnbench_tf import models, recipes, runs
-from dawnbench_tf.recipe import Measured
+from dawnbench_tf.evidence import Measured
 
 ROOT = Path(__file__).parent.parent
 

@@ -13,7 +13,8 @@ from pkgutil import iter_modules
 from typing import Any
 
 from dawnbench_tf import models
-from dawnbench_tf.recipe import Measured, Published, Recipe, Reported
+from dawnbench_tf.evidence import Measured, Published, Reported
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
 DEFAULT = "digits/resnet8"

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Measured, Published, Recipe
+from dawnbench_tf.evidence import Measured, Published
+from dawnbench_tf.recipe import Recipe
 
 # resnet_main.py: 0.01 for the first epoch, 0.1 to 91, 0.01 to 136, 0.001 to 181. The entries of
 # 2017 ran 181 epochs of 391 steps; L2 over convolutions and the dense kernel.

@@ -1,6 +1,7 @@
 """The embedded task: scikit-learn's real handwritten digits to 98 % top-1, no download."""
 
-from dawnbench_tf.recipe import Measured, Recipe
+from dawnbench_tf.evidence import Measured
+from dawnbench_tf.recipe import Recipe
 
 RESNET8 = Recipe(
     name="digits/resnet8",

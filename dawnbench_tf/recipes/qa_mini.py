@@ -1,6 +1,7 @@
 """The embedded reading task: generated passages and questions to F1 0.75, no download."""
 
-from dawnbench_tf.recipe import Measured, Recipe
+from dawnbench_tf.evidence import Measured
+from dawnbench_tf.recipe import Recipe
 
 BIDAF = Recipe(
     name="qa_mini/bidaf",

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Published, Recipe
+from dawnbench_tf.evidence import Published
+from dawnbench_tf.recipe import Recipe
 
 # basic/cli.py: Adam at 0.001, constant, batches of 60, 20,000 steps (14 epochs of ours, which take
 # every question of at most 30 words whose answer is within the first 400 of its passage). The

@@ -27,10 +27,14 @@ class Averaging:
 
     def share(self, step: tf.Tensor) -> tf.Tensor:
         """How much of the average stays after that step, the first being 1."""
-        share = self.recipe.average**self.recipe.average_every
+        step = tf.cast(step, tf.float32)
+        every = self.recipe.average_every
+        share = tf.constant(self.recipe.average**every, tf.float32)
+        if self.recipe.average_ramp:  # TensorFlow 1's `num_updates`
+            share = tf.minimum(share, ((1 + step) / (10 + step)) ** every)
         if self.recipe.lookahead:
-            share *= (tf.cast(step, tf.float32) / self.steps) ** 3
-        return tf.cast(share, tf.float32)
+            share *= (step / self.steps) ** 3
+        return share
 
 
 def of(recipe: Recipe, steps: int, model: tf.keras.Model | None) -> Averaging:

@@ -11,14 +11,22 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
     Args:
       smoothing: share of each label that is spread evenly over all classes (Szegedy et al. 2015,
         arXiv 1512.00567, section 7).
+      auxiliary_weight: of an auxiliary head's loss, added where there are its logits too: (batch,
+        2, classes).
     """
 
-    def __init__(self, smoothing: float = 0.0):
+    def __init__(self, smoothing: float = 0.0, auxiliary_weight: float = 0.0):
         super().__init__()
-        self.smoothing = smoothing
+        self.smoothing, self.auxiliary_weight = smoothing, auxiliary_weight
 
     def call(self, y_true, y_pred):
         classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` makes columns of them
+        if len(y_pred.shape) == 2:
+            return self._of(classes, y_pred)
+        logits, auxiliary = tf.unstack(y_pred, axis=1)
+        return self._of(classes, logits) + self.auxiliary_weight * self._of(classes, auxiliary)
+
+    def _of(self, classes, y_pred):
         if not self.smoothing:
             return tf.nn.sparse_softmax_cross_entropy_with_logits(classes, y_pred)
         count = y_pred.shape[-1]
@@ -36,7 +44,9 @@ class SpanCrossEntropy(tf.keras.losses.Loss):
 
 
 LOSSES = {
-    "softmax_cross_entropy": lambda recipe: SoftmaxCrossEntropy(recipe.label_smoothing),
+    "softmax_cross_entropy": lambda recipe: SoftmaxCrossEntropy(
+        recipe.label_smoothing, recipe.auxiliary_weight
+    ),
     "span_cross_entropy": lambda recipe: SpanCrossEntropy(),
 }
 

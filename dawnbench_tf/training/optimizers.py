@@ -145,6 +145,17 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         return scale * tf.where((norm > 0) & (of_gradient > 0), ratio, tf.ones_like(ratio))
 
 
+class RMSprop(Averages, tf.keras.optimizers.RMSprop):
+    """Keras's, with our averages; squared gradients' mean starts at 1, as TensorFlow 1's did."""
+
+    def build(self, var_list):
+        """Makes the means; Keras calls it."""
+        first = not getattr(self, "_built", False)
+        super().build(var_list)
+        for mean in self._velocities if first else ():
+            mean.assign(tf.ones_like(mean))
+
+
 class Adam(Averages, tf.keras.optimizers.Adam):
     """Keras's, with our averages."""
 
@@ -180,6 +191,9 @@ def build(
             trust=recipe.trust if lars else 0.0,
             averaging=averaging,
         )
+    elif recipe.optimizer == "rmsprop":
+        how = {"rho": 0.9, "momentum": recipe.momentum, "epsilon": recipe.epsilon}
+        optimizer = RMSprop(schedule, averaging=averaging, **how)
     elif recipe.optimizer == "adadelta":  # rho is Zeiler's (2012), and TensorFlow 1's
         optimizer = Adadelta(schedule, rho=0.95, epsilon=recipe.epsilon, averaging=averaging)
     else:

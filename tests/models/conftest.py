@@ -22,15 +22,23 @@ class Plain:
         self.convs, self.norms = of(KERAS.Conv2D), of(KERAS.BatchNormalization)
         self.denses, self.padding = of(KERAS.Dense), padding
 
-    def conv(self, x, stride=1, groups=1):
-        kernel, *bias = next(self.convs).get_weights()  # (k, k, in / groups, out)
-        k, size = kernel.shape[0], -(-x.shape[1] // stride)
-        total = max((size - 1) * stride + k - x.shape[1], 0)
-        pad = (total // 2, total - total // 2) if self.padding == "same" else (k // 2, k // 2)
-        windows = _windows(np.pad(x, [(0, 0), pad, pad, (0, 0)]), k, stride)
+    def conv(self, x, stride=1, groups=1, padding=None):
+        kernel, *bias = next(self.convs).get_weights()  # (rows, columns, in / groups, out)
+        pads = [
+            self._pad(side, size, stride, padding or self.padding)
+            for side, size in zip(x.shape[1:3], kernel.shape[:2], strict=True)
+        ]
+        windows = _windows(np.pad(x, [(0, 0), *pads, (0, 0)]), kernel.shape[:2], stride)
         parts = zip(np.split(windows, groups, 3), np.split(kernel, groups, 3), strict=True)
         outputs = [np.einsum("bhwcij,ijco->bhwo", one, part, optimize=True) for one, part in parts]
         return np.concatenate(outputs, 3) + sum(bias)
+
+    @staticmethod
+    def _pad(side, size, stride, padding):
+        if padding == "valid":
+            return (0, 0)
+        total = max((-(-side // stride) - 1) * stride + size - side, 0)
+        return (total // 2, total - total // 2) if padding == "same" else (size // 2, size // 2)
 
     def norm(self, x):
         layer = next(self.norms)
@@ -43,22 +51,22 @@ class Plain:
 
     @staticmethod
     def max_pool(x, size, stride, pad=0):
-        return _windows(np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)]), size, stride).max(
-            (4, 5)
-        )
+        return _windows(
+            np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)]), (size, size), stride
+        ).max((4, 5))
 
     @staticmethod
     def average_pool(x, stride):
-        return _windows(x, stride, stride).mean((4, 5))
+        return _windows(x, (stride, stride), stride).mean((4, 5))
 
     @staticmethod
     def relu(x):
         return np.maximum(x, 0)
 
 
-def _windows(x, size, stride):
-    windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (1, 2))
-    return windows[:, ::stride, ::stride]  # (batch, height, width, channels, size, size)
+def _windows(x, sizes, stride):
+    windows = np.lib.stride_tricks.sliding_window_view(x, sizes, (1, 2))
+    return windows[:, ::stride, ::stride]  # (batch, height, width, channels, *sizes)
 
 
 def _all(model):

@@ -49,6 +49,15 @@ def test_cross_entropy_equals_scikit_learn_s():
     assert float(losses.SoftmaxCrossEntropy()(classes, logits)) == pytest.approx(wanted)
 
 
+def test_an_auxiliary_head_s_loss_is_added_by_its_weight():
+    logits = np.random.default_rng(0).normal(size=(20, 2, 10)).astype("f")
+    classes = np.arange(20) % 10
+    alone = [float(losses.SoftmaxCrossEntropy(0.1)(classes, logits[:, head])) for head in (0, 1)]
+    both = losses.SoftmaxCrossEntropy(0.1, auxiliary_weight=0.4)
+    assert float(both(classes, logits)) == pytest.approx(alone[0] + 0.4 * alone[1], rel=1e-5)
+    assert float(both(classes, logits[:, 0])) == pytest.approx(alone[0], rel=1e-5)
+
+
 def test_all_weights_decay_where_the_recipe_says_so():
     """As PyTorch's `weight_decay`: scales, shifts and biases are pulled too."""
     network = model()

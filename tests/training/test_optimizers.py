@@ -151,3 +151,29 @@ def test_shifts_and_the_whitening_s_bias_have_rates_of_their_own():
     for _ in range(5):
         optimizer.apply_gradients([(tf.constant([-1.0]), weight) for weight in weights])
     assert [float(weight[0]) for weight in weights] == [5, 320, 3, 5]
+
+
+def test_rmsprop_is_tensorflow_1_s():
+    """Its kernel, whose squares' mean starts at 1, and whose epsilon is inside the root."""
+    import tensorflow as tf
+
+    recipe = Recipe(optimizer="rmsprop", learning_rate=0.3, momentum=0.9, epsilon=0.01)
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=5).astype("f")
+    ours, theirs = tf.Variable(start), tf.Variable(start)
+    squares, moments = tf.Variable(np.ones(5, "f")), tf.Variable(np.zeros(5, "f"))
+    optimizer = optimizers.build(recipe, 10)
+    for _ in range(6):
+        gradient = tf.constant(rng.normal(size=5).astype("f"))
+        optimizer.apply_gradients([(gradient, ours)])
+        tf.raw_ops.ResourceApplyRMSProp(
+            var=theirs.handle,
+            ms=squares.handle,
+            mom=moments.handle,
+            lr=0.3,
+            rho=0.9,
+            momentum=0.9,
+            epsilon=0.01,
+            grad=gradient,
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

@@ -65,12 +65,12 @@ def _network(
 ) -> tf.keras.Model:
     """The recipe's network for its task's images: for training, or to answer in a precision."""
     task, channels_first = recipe.task_row, placement.data_format == "NCHW"
-    sizes = {*recipe.sizes, recipe.test_side}
-    one_size = precision or (len(sizes) == 1 and not recipe.rectangular_test)
-    sides = [recipe.test_side if one_size else None] * 2
+    sides = [recipe.test_side if precision or _one_size(recipe) else None] * 2
+    args = _of_family(recipe)
+    _check_sides(recipe, args)
     return models.build(
         recipe.model,
-        **_of_family(recipe),
+        **args,
         num_classes=task.classes,
         input_shape=(3, *sides) if channels_first else (*sides, 3),
         data_format=placement.data_format,
@@ -79,14 +79,37 @@ def _network(
     )
 
 
+def _one_size(recipe):
+    return len({*recipe.sizes, recipe.test_side}) == 1 and not recipe.rectangular_test
+
+
+def _check_sides(recipe, args):
+    variant = models.get(recipe.model)
+    least = networks.family_of(variant).smallest_side({**variant.args, **args})
+    for name, side in (("image_sizes", min(recipe.sizes)), ("test_image_size", recipe.test_side)):
+        if side < least and recipe.task_row.jpegs:
+            refuse(name, side, f"{recipe.model} sees images of {least} pixels at least")
+        if side < least:
+            right = f"sees images of {least} pixels at least; {recipe.task} has {side}"
+            refuse("model", recipe.model, right)
+    if recipe.auxiliary_weight and not _one_size(recipe):
+        right = "the head sees images of one size; set --image_sizes to one, or this to 0"
+        refuse("auxiliary_weight", recipe.auxiliary_weight, right)
+
+
 def _of_family(recipe):
     """Arguments that only some families take."""
-    if not recipe.zero_last_norm:
-        return {}
     body = networks.family_of(models.get(recipe.model)).body
-    if "zero_last_norm" not in signature(body).parameters:
-        refuse("zero_last_norm", True, f"{recipe.model} has none; ResNets for ImageNet have")
-    return {"zero_last_norm": True}
+    args = {}
+    for name, argument, families in (
+        ("zero_last_norm", "zero_last_norm", "ResNets for ImageNet"),
+        ("auxiliary_weight", "auxiliary", "AmoebaNets"),
+    ):
+        value = getattr(recipe, name)
+        if value and argument not in signature(body).parameters:
+            refuse(name, value, f"{recipe.model} has none; {families} have")
+        args.update({argument: True} if value else {})
+    return args
 
 
 def _synchronizes(recipe, strategy):

@@ -1,0 +1,150 @@
+"""AmoebaNet-D against a plain NumPy network that reads Google's own specification of its cells."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+
+# tensorflow/tpu, amoeba_net/model_specs.py: the operations of a cell, two for each new state; the
+# states that they take; which states are used up in the cell, and so are not in its output.
+NORMAL = (
+    "1x1 max_pool_3x3 none 1x7_7x1 1x1 1x7_7x1 max_pool_3x3 none avg_pool_3x3 1x1",
+    (1, 1, 1, 0, 0, 0, 2, 2, 1, 5),
+    (0, 1, 1, 0, 0, 1, 0),
+)
+REDUCTION = (
+    "max_pool_2x2 max_pool_3x3 none 3x3 1x7_7x1 max_pool_3x3 none max_pool_2x2 avg_pool_3x3 1x1",
+    (0, 0, 2, 1, 2, 2, 3, 1, 2, 3),
+    (1, 1, 1, 1, 0, 0, 0),
+)
+
+
+def pooled(x, size, stride, function, outside):
+    """A pool whose padding, TensorFlow's "SAME", is of a value that the function overlooks."""
+    pads = []
+    for side in x.shape[1:3]:
+        total = max((math.ceil(side / stride) - 1) * stride + size - side, 0)
+        pads.append((total // 2, total - total // 2))
+    x = np.pad(x, [(0, 0), *pads, (0, 0)], constant_values=outside)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), (1, 2))
+    return function(windows[:, ::stride, ::stride], axis=(4, 5))
+
+
+class Google:
+    """network_utils.py's cell, in NumPy."""
+
+    def __init__(self, net):
+        self.net = net
+
+    def convolved(self, x, stride=1):
+        return self.net.norm(self.net.conv(self.net.relu(x), stride))
+
+    def halved(self, x):
+        x = self.net.relu(x)
+        shifted = np.pad(x, [(0, 0), (0, 1), (0, 1), (0, 0)])[:, 1:, 1:]
+        halves = [self.net.conv(pixels[:, ::2, ::2]) for pixels in (x, shifted)]
+        return self.net.norm(np.concatenate(halves, 3))
+
+    def apply(self, operation, x, filters, stride):
+        if operation == "none":
+            return x
+        if "pool" in operation:
+            size = int(operation[-1])
+            kinds = {"max": (np.max, -np.inf), "avg": (np.nanmean, np.nan)}
+            x = pooled(x, size, stride, *kinds[operation[:3]])
+            return x if x.shape[3] == filters else self.net.norm(self.net.conv(x))
+        if operation == "1x1":
+            return self.convolved(x, stride)
+        x = self.convolved(x)
+        for _ in operation.split("_"):
+            x = self.convolved(x, stride)
+        return self.convolved(x)
+
+    def cell(self, spec, x, before, filters, stride):
+        operations, indices, used = spec
+        states = [self.convolved(x)]
+        if before is None:
+            states.append(x)
+        elif before.shape[1] != x.shape[1]:
+            states.append(self.halved(before))
+        else:
+            states.append(self.convolved(before) if before.shape[3] != filters else before)
+        terms = [
+            (operation, place) for operation, place in zip(operations.split(), indices, strict=True)
+        ]
+        for pair in zip(terms[::2], terms[1::2], strict=True):
+            outputs = [
+                self.apply(operation, states[place], filters, stride if place < 2 else 1)
+                for operation, place in pair
+            ]
+            states.append(sum(outputs))
+        return np.concatenate([s for s, u in zip(states, used, strict=True) if not u], 3)
+
+    def features(self, images, cells, filters):
+        """The network's, and the map that its auxiliary head sees."""
+        outputs = [None, self.net.norm(self.net.conv(images, 2, padding="valid"))]
+        for width in (filters // 4, filters // 2):
+            outputs.append(self.cell(REDUCTION, outputs[-1], outputs[-2], width, 2))
+        reductions = [int(part / 3 * cells) for part in (1.0, 2.0)]
+        for number in range(cells):
+            if number in reductions:
+                filters *= 2
+                outputs.append(self.cell(REDUCTION, outputs[-1], outputs[-2], filters, 2))
+            outputs.append(self.cell(NORMAL, outputs[-1], outputs[-2], filters, 1))
+            if number == reductions[1] - 1:
+                middle = outputs[-1]
+        return self.net.relu(outputs[-1]).mean((1, 2)), self.net.relu(middle)
+
+
+@pytest.mark.parametrize(("cells", "side"), [(3, 33), (6, 32)])
+def test_logits_equal_a_plain_numpy_network(plain, cells, side):
+    model = models.build("amoebanet_d", cells=cells, filters=16, input_shape=(side, side, 3))
+    net, images = plain(model, "same")
+    features, _ = Google(net).features(images, cells, 16)
+    wanted = net.dense(features)
+    error = np.abs(model(images, training=False) - wanted).max()
+    assert error < 1e-5 * np.abs(wanted).max()
+
+
+def test_auxiliary_logits_come_in_training_and_equal_a_plain_numpy_head(plain):
+    model = models.build(
+        "amoebanet_d", cells=3, filters=16, dropout=0.0, auxiliary=True, input_shape=(96, 96, 3)
+    )
+    net, images = plain(model, "same")
+    features, middle = Google(net).features(images, 3, 16)
+    x = middle[:, :5, :5].mean((1, 2), keepdims=True)  # of 6 x 6: one window
+    for _ in range(2):
+        x = net.relu(net.norm(net.conv(x, padding="valid")))
+    wanted = [net.dense(features), net.dense(x.mean((1, 2)))]
+    np.testing.assert_allclose(model(images), wanted[0], rtol=1e-3, atol=1e-3)
+    for layer in model.layers:  # training takes a batch's own statistics: here those it has
+        layer.trainable = not isinstance(layer, tf.keras.layers.BatchNormalization)
+    both = model(images, training=True)
+    np.testing.assert_allclose(both, np.stack(wanted, 1), rtol=1e-3, atol=1e-3)
+
+
+def test_size_is_that_of_gpipes_table_1():
+    """arXiv 1811.06965: 82M for (18, 208); with the head that training has besides."""
+    model = models.build("amoebanet_d", cells=18, filters=208, auxiliary=True)
+    assert round(model.count_params() / 1e6) == 82
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"cells": 4}, "`cells` should be a multiple of 3. Received: cells=4"),
+        ({"filters": 0}, "`filters` should be a multiple of 16. Received: filters=0"),
+        ({"dropout": 1.0}, "`dropout` should be in [0, 1). Received: dropout=1.0"),
+        (
+            {"auxiliary": True, "input_shape": (None, None, 3)},
+            "should be False unless the sides of `input_shape` are known and 80 pixels at least",
+        ),
+    ],
+)
+def test_impossible_arguments_are_refused(args, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        models.build("amoebanet_d", **args)
