@@ -6,15 +6,13 @@ Texts are cut into tokens once; the result is kept in a cache, whose key is the 
 import hashlib
 import json
 import os
-import zipfile
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from dawnbench_tf import files, terminal
-from dawnbench_tf.data import archives, tfds
+from dawnbench_tf.data import archives, npz, tfds
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import encoding, squad_json, tokens, vocabulary
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
@@ -79,22 +77,6 @@ def _read(path: Path) -> Corpus:
             f"{path}: can't be read ({error.strerror}); fetch it from {HOME}, or add --download"
         ) from None
     return squad_json.parse(str(path), content)
-
-
-_DAMAGES = (  # of a cache file: it is then made anew
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-    MemoryError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 class _Tokenized(NamedTuple):
@@ -182,15 +164,14 @@ def _to_cache(path, tokenized):
 def _from_cache(path) -> _Tokenized | None:
     """What the cache holds; None if there is none, or it is damaged."""
     try:
-        with open(path, "rb") as whole, np.load(whole, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = npz.read(path.read_bytes())
         words, with_vector = (
             json.loads(arrays[name].tobytes()) for name in ("words", "with_vector")
         )
         vectors = dict(zip(with_vector, arrays["vectors"], strict=True))
         tokenized = _Tokenized(_split(arrays, "train"), _split(arrays, "test"), words, vectors)
         return tokenized if _is_whole(tokenized) else None
-    except _DAMAGES:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # it is made anew
         return None
 
 

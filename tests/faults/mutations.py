@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from dawnbench_tf import entries, files, leaderboard, recipes, runs, tasks
 from dawnbench_tf.data import cifar10, pickles, squad
+from dawnbench_tf.data.images import shard_writer, shards
 from dawnbench_tf.data.questions import encoding, squad_json, vocabulary
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import Credits, RunOptions
@@ -393,4 +395,43 @@ def vectors(home: Path) -> Kind:
     return Kind("word vectors", trial)
 
 
-KINDS = (run_folders, entry_files, archives, batches, texts, vectors)
+def image_shards(home: Path) -> Kind:
+    """TFRecord shards of images, and their index."""
+    folder, jpegs = home / "shards", [b"\xff\xd8\xff" + bytes([n] * 60) for n in range(6)]
+    folder.mkdir()
+    for number in range(2):
+        with tf.io.TFRecordWriter(str(folder / f"train-{number:05}-of-00002")) as writer:
+            for n in range(3 * number, 3 * number + 3):
+                writer.write(shard_writer.record(jpegs[n], (8, 8), n, f"{n}.JPEG"))
+    whole = shards.read(folder, "train")
+    names = [name.decode() for name in whole.paths]
+
+    def look(read):
+        index = read()
+        of_shards = [[], []]
+        for n in range(len(index.labels)):
+            of_shards[index.files[n]].append((int(index.labels[n]), index.raw(n)))
+        return of_shards
+
+    content = list(zip(range(6), jpegs, strict=True))
+    wanted = [content[:3], content[3:]]
+
+    def trial(chosen):
+        path = chosen.choice([folder / names[0], folder / names[1], folder / "train.index.npz"])
+        try:
+            if path.suffix == ".npz":
+                shards.write_index(whole, "train")
+            with _instead(chosen, path):
+                seen, wrong = _outcome(lambda: look(lambda: shards.read(folder, "train")))
+        finally:
+            (folder / "train.index.npz").unlink(missing_ok=True)
+        if seen is not None and path.suffix == ".npz" and seen != wanted:
+            wrong = "other images"
+        if seen is not None and any(a != b[: len(a)] for a, b in zip(seen, wanted, strict=True)):
+            wrong = "images that were not there"  # a shard cut between records is told by the count
+        return f"{path.name}: {wrong}" if wrong else ""
+
+    return Kind("image shards", trial)
+
+
+KINDS = (run_folders, entry_files, archives, batches, texts, vectors, image_shards)

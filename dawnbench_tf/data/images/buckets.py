@@ -5,13 +5,12 @@ drawn anew, and of `BUFFER` images at a time; each worker reads files of its own
 `prepare` writes, has to lie beside them; through it the test is read as anywhere.
 """
 
-import io
 import os
 from collections.abc import Callable
 
-import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf.data import npz
 from dawnbench_tf.data.images import jpeg_index, shards
 from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Split, Splits
@@ -39,9 +38,9 @@ def _index(url, split, flag) -> JpegIndex:
     try:
         with tf.io.gfile.GFile(path, "rb") as file:
             content = file.read()
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            columns = [arrays[field] for field in JpegIndex._fields[1:]]
-    except (tf.errors.OpError, OSError, ValueError, KeyError, EOFError) as error:
+        arrays = npz.read(content)
+        columns = [arrays[field] for field in JpegIndex._fields[1:]]
+    except (tf.errors.OpError, ValueError, KeyError) as error:
         why = one_line(getattr(error, "message", None) or error, 80)
         refuse(
             flag, url, f"{os.path.basename(path)} can't be read there ({why}); prepare writes it"

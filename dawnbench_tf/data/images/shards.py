@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import files, machine, terminal
+from dawnbench_tf.data import npz
 from dawnbench_tf.data.images import jpeg_index
 from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal, one_line
@@ -75,10 +76,10 @@ def read(root: Path, split: str) -> JpegIndex:
     if not path.exists():
         return scan(root, names)
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            index = JpegIndex(root, *(arrays[field] for field in JpegIndex._fields[1:]))
-            sizes = arrays["sizes"]
-    except (OSError, ValueError, KeyError, EOFError) as error:
+        arrays = npz.read(path.read_bytes())
+        index = JpegIndex(root, *(arrays[field] for field in JpegIndex._fields[1:]))
+        sizes = arrays["sizes"]
+    except (OSError, ValueError, KeyError) as error:
         raise Refusal(f"{path}: can't be read ({one_line(error, 80)}); remove it") from None
     if not _is_of(index, sizes, names):
         raise Refusal(f"{path}: is not of the shards beside it; remove it, or prepare them again")
