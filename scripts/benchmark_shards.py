@@ -4,7 +4,8 @@
 
 The index is that of 1,281,167 images in 1,024 shards, read as a run reads it, and that of as many
 files in a tree (empty ones, in the machine's memory). The epoch is over IMAGES (200,000) generated
-ones of 96 x 96, in batches of 256.
+ones of 96 x 96, in batches of 256; then as many as a test has, 50,000, are read one at a time, as
+`infer` reads them.
 """
 
 import collections
@@ -21,7 +22,7 @@ import numpy as np
 
 from dawnbench_tf import tensorflow_env
 
-IMAGENET, SHARDS, CLASSES = 1_281_167, 1_024, 1_000
+IMAGENET, SHARDS, CLASSES, BYTES = 1_281_167, 1_024, 1_000, 110_000
 
 
 def main(images: int) -> None:
@@ -31,6 +32,7 @@ def main(images: int) -> None:
             _in_own_process(measure, folder)
     with tempfile.TemporaryDirectory() as folder:
         _in_own_process("epoch", folder, images)
+        _in_own_process("test", folder)
 
 
 def _in_own_process(*arguments):
@@ -38,21 +40,22 @@ def _in_own_process(*arguments):
 
 
 def shards(folder: str) -> None:
-    """The index beside ImageNet's shards, which are empty here."""
+    """The index beside ImageNet's shards, which are holes here."""
     from dawnbench_tf.data.images import jpeg_index, shards
 
     root = Path(folder)
     names = [f"train-{number:05}-of-{SHARDS:05}" for number in range(SHARDS)]
+    zeros = np.zeros(IMAGENET, np.int32)
+    of_shard, places = np.divmod(np.arange(IMAGENET), SHARDS)
     for name in names:
         (root / name).touch()
-    zeros = np.zeros(IMAGENET, np.int32)
-    places = np.arange(IMAGENET) % SHARDS
+        os.truncate(root / name, (of_shard[-1] + 1) * BYTES)
     written = jpeg_index.JpegIndex(
         root,
         np.array(names, np.bytes_),
         places.astype(np.int32),
-        np.arange(IMAGENET) * 110_000,
-        zeros + 110_000,
+        of_shard * BYTES,
+        zeros + BYTES,
         places,
         zeros,
     )
@@ -74,15 +77,41 @@ def tree(folder: str) -> None:
 
 
 def epoch(folder: str, images: str) -> None:
-    """All batches of an epoch; the images are a hundred, again and again."""
+    """All batches of an epoch."""
     import tensorflow as tf
 
-    from dawnbench_tf import recipes
-    from dawnbench_tf.data.images import jpeg_index, pipeline, shard_writer, shards
+    from dawnbench_tf.data.images import pipeline
     from dawnbench_tf.data.images.splits import Splits
     from dawnbench_tf.data.inputs import Placement
 
-    count, parts = int(images), 100
+    _write(folder, int(images))
+    recipe, split = _read(folder)
+    here = Placement(tf.distribute.get_strategy())
+    steps = pipeline.steps(Splits(split, split), recipe)
+    batches = iter(pipeline.train(Splits(split, split), recipe, here))
+    _tell(
+        f"an epoch over {len(split.labels):,} images",
+        lambda: collections.deque(itertools.islice(batches, steps), 1),
+    )
+
+
+def test(folder: str) -> None:
+    """As many images as ImageNet's test has, of those that `epoch` wrote, each alone."""
+    from dawnbench_tf.data.images import tested
+    from dawnbench_tf.data.images.splits import Splits
+
+    recipe, split = _read(folder)
+    alone = tested.OneByOne(Splits(split, split), recipe)[:50_000]
+    _tell(f"{len(alone):,} images one at a time", lambda: collections.deque(alone, 1))
+
+
+def _write(folder, count):
+    """Shards of images, which are a hundred, again and again."""
+    import tensorflow as tf
+
+    from dawnbench_tf.data.images import shard_writer
+
+    parts = 100
     pixels = np.random.default_rng(0).integers(0, 256, (100, 96, 96, 3), np.uint8)
     examples = [
         shard_writer.record(tf.io.encode_jpeg(image).numpy(), (96, 96), number, "")
@@ -93,15 +122,14 @@ def epoch(folder: str, images: str) -> None:
         with tf.io.TFRecordWriter(path) as writer:
             for place in range(count // parts):
                 writer.write(examples[place % 100])
-    split = jpeg_index.split(shards.read(Path(folder), "train"))
+
+
+def _read(folder):
+    from dawnbench_tf import recipes
+    from dawnbench_tf.data.images import jpeg_index, shards
+
     recipe = recipes.get("imagenet/resnet50_v1_5", image_sizes=(96,))
-    here = Placement(tf.distribute.get_strategy())
-    steps = pipeline.steps(Splits(split, split), recipe)
-    batches = iter(pipeline.train(Splits(split, split), recipe, here))
-    _tell(
-        f"an epoch over {count:,} images",
-        lambda: collections.deque(itertools.islice(batches, steps), 1),
-    )
+    return recipe, jpeg_index.split(shards.read(Path(folder), "train"))
 
 
 def _tell(what, call):
@@ -122,6 +150,6 @@ if __name__ == "__main__":
     with tensorflow_env.importing():
         import dawnbench_tf.data.inputs  # noqa: F401
     if sys.argv[2:]:
-        {"shards": shards, "tree": tree, "epoch": epoch}[sys.argv[1]](*sys.argv[2:])
+        {"shards": shards, "tree": tree, "epoch": epoch, "test": test}[sys.argv[1]](*sys.argv[2:])
     else:
         main(int(sys.argv[1]) if sys.argv[1:] else 200_000)
