@@ -166,6 +166,13 @@ class Recipe:
         low=0,
         high=10,
     )
+    color_shift: tuple[float, ...] = setting(
+        (),
+        "JPEGs: brightness and chroma of training images are moved by up to these shares of their "
+        "range, comma-separated, e.g. 0.125,0.1",
+        low=0,
+        high=1,
+    )
     flip: bool = setting(False, "training images: mirror half of them")
     alternating_flip: bool = setting(
         False, "with flip: an image that is mirrored in one epoch is not in the next"

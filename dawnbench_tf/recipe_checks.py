@@ -33,6 +33,8 @@ def _check_together(recipe):
     drawn = recipe.rand_augment
     if drawn and (len(drawn) != 2 or drawn[0] < 1 or drawn[0] != int(drawn[0])):
         refuse("rand_augment", drawn, "should be a whole number of operations, and a magnitude")
+    if len(recipe.color_shift) not in (0, 2):
+        refuse("color_shift", recipe.color_shift, "should be two shares: of brightness, of chroma")
     if (
         recipe.standardize == "channel"
         and not len(recipe.channel_mean) == len(recipe.channel_deviation) == 3
@@ -55,6 +57,7 @@ _OF_SOME_TASKS = {  # fields that mean nothing to others: what these have to be
         "rectangular_test",
         "smallest_crop",
         "rand_augment",
+        "color_shift",
     ),
 }
 

@@ -123,6 +123,7 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
         "average_ramp": True,
         "auxiliary_weight": 0.4,
         "synchronized_batch_norm": False,
+        "color_shift": (32 / 255, 0.1),
         "flip": True,
     },
     "imagenet/resnet152_dawn": {"model": "resnet152_v1", "momentum": 0.9, "epochs": 113},

@@ -62,6 +62,8 @@ def test_what_is_for_jpegs_is_refused_for_images_of_one_size_and_the_other_way_r
             Refusal, match=f"^--rand_augment={text}: should be a whole number of op"
         ):
             recipes.get("imagenette/resnet18", rand_augment=value)
+    with pytest.raises(Refusal, match="^--color_shift=0.1: should be two shares: of brightness, "):
+        recipes.get("imagenette/resnet18", color_shift=(0.1,))
     with pytest.raises(Refusal, match="^--image_size_epochs=2,3: should be one fewer than the 2"):
         recipes.get("imagenette/resnet18", image_sizes=(64, 96), image_size_epochs=(2, 3))
 

@@ -127,8 +127,8 @@ RESNET152_DAWN = replace(
 
 # Google's entries of 2018-04, at the README's settings for one Cloud TPU; those of the pods trained
 # 4,096 images at once, 35 and 41 epochs, after three epochs' warmup. The rate falls by 0.88 after
-# each epoch, here within a hundredth of it. Not here: its distortion of colors, the 1,001st class,
-# test images squeezed to squares.
+# each epoch, here within a hundredth of it. Not here: the 1,001st class, test images squeezed to
+# squares.
 _EPOCHS = 35
 AMOEBANET_D = Recipe(
     name="imagenet/amoebanet_d",
@@ -151,6 +151,7 @@ AMOEBANET_D = Recipe(
     auxiliary_weight=0.4,
     synchronized_batch_norm=False,
     smallest_crop=0.1,
+    color_shift=(32 / 255, 0.1),
     flip=True,
     standardize="channel",
     channel_mean=(0.5, 0.5, 0.5),

@@ -200,6 +200,8 @@ def _cropper(recipe):
         if recipe.rand_augment:
             operations, magnitude = recipe.rand_augment
             image = rand_augment(image, seed, int(operations), magnitude)
+        if recipe.color_shift:
+            image = jpegs.shift_colors(image, seed, *recipe.color_shift)
         return label, image
 
     return crop

@@ -81,3 +81,28 @@ def test_grey_and_cmyk_become_rgb(mode):
     Image.fromarray(np.full((40, 40, 3), 120, np.uint8)).convert(mode).save(content, "JPEG")
     image = jpegs.center_crop(content.getvalue(), 24, 24).numpy()
     assert image.shape == (24, 24, 3) and np.abs(image.astype(int) - 120).max() <= 4
+
+
+def test_colors_shift_by_a_brightness_and_two_chromas_within_their_bounds():
+    """JFIF's matrix from RGB to Y, Cb, Cr gives back what was drawn; nothing else changes."""
+    to_ycc = np.array(
+        [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
+    )
+    middle = np.full((4, 5, 3), 128, np.uint8)
+    seeds = tf.random.stateless_uniform([400, 2], [1, 2], None, None, tf.int32)
+    images = [jpegs.shift_colors(middle, seed, 0.1, 0.05).numpy() for seed in seeds]
+    shifts = np.array([image[0, 0] for image in images], float) - 128
+    assert all((image == image[0, 0]).all() for image in images)
+    drawn = shifts @ to_ycc.T / 255
+    bounds = np.array([0.1, 0.05, 0.05])
+    assert (np.abs(drawn) < bounds + 1 / 255).all()
+    assert (np.abs(np.quantile(drawn, [0.1, 0.9], 0)) > 0.7 * bounds).all()
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 0.15
+
+
+def test_shifted_colors_stay_within_their_range():
+    ends = np.array([[[0, 0, 0], [255, 255, 255]]], np.uint8)
+    for seed in range(20):
+        black, white = jpegs.shift_colors(ends, tf.constant([seed, 0]), 0.1, 0.0).numpy()[0]
+        assert black.max() <= 26 and white.min() >= 229
+        assert black.max() == 0 or white.min() == 255
