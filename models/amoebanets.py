@@ -142,7 +142,7 @@ def _pooled(x, filters, strides, make, pool, size):
     return make.norm()(make.conv(filters, 1)(x))
 
 
-OPERATIONS = {  # each: (x, filters, strides, make)
+OPERATIONS: dict[str, Callable[..., tf.Tensor]] = {  # each: (x, filters, strides, make)
     "identity": lambda x, filters, strides, make: x,
     "1x1": lambda x, filters, strides, make: _convolved(x, filters, 1, strides, make),
     "3x3": partial(_bottleneck, sizes=(3,)),
@@ -176,7 +176,7 @@ def head(maps: list[tf.Tensor], num_classes: int, make: Layers, args: Arguments)
 
 def _auxiliary(x, num_classes, make):
     """Inception's head: 51 and 307 filters are 0.4 of its 128 and 768."""
-    sides = [x.shape[axis] for axis in (1, 2, 3) if axis != make.axis % 4]
+    sides = _sides(x, make)
     if any(side is None or side < 5 for side in sides):
         raise ValueError(
             "`auxiliary` should be False unless the sides of `input_shape` are known and 80 pixels "
@@ -184,9 +184,12 @@ def _auxiliary(x, num_classes, make):
         )
     x = make.average_pool(5, 3, padding="valid")(x)
     x = make.act()(make.norm()(make.conv(51, 1)(x)))
-    sides = tuple(x.shape[axis] for axis in (1, 2, 3) if axis != make.axis % 4)
-    x = make.act()(make.norm()(make.conv(307, sides, padding="valid")(x)))
+    x = make.act()(make.norm()(make.conv(307, _sides(x, make), padding="valid")(x)))
     return make.dense(num_classes)(make.global_average()(x))
+
+
+def _sides(x, make):
+    return tuple(x.shape[axis] for axis in (1, 2, 3) if axis != make.axis % 4)
 
 
 FAMILY = Family(

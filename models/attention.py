@@ -5,6 +5,8 @@ passage), question, width. Layers that get a mask as an input hand none on to Ke
 `supports_masking` and return None from `compute_mask`.
 """
 
+import math
+
 import tensorflow as tf
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
@@ -103,6 +105,21 @@ class Highway(tf.keras.layers.Layer):
         return gate * tf.nn.relu(linear(self.transform)) + (1 - gate) * x
 
 
+def _parts(layer, width, fan_in):
+    """The weights of `_trilinear`, (3, width)."""
+    limit = (6 / (fan_in + 1)) ** 0.5
+    start = tf.keras.initializers.RandomUniform(-limit, limit)
+    return layer.add_weight(name="w", shape=(3, width), initializer=start)
+
+
+def _trilinear(h, u, parts):
+    """w . [h; u; h * u] of each pair of tokens, w in three parts: (batch, context, question)."""
+    of_h, of_u, of_both = tf.unstack(tf.cast(parts, h.dtype))
+    similarity = tf.matmul(h * of_both, u, transpose_b=True)
+    similarity += tf.reduce_sum(h * of_h, -1)[:, :, None]
+    return similarity + tf.reduce_sum(u * of_u, -1)[:, None, :]
+
+
 @_register
 class BidirectionalAttention(tf.keras.layers.Layer):
     """BiDAF's attention flow (Seo et al. 2016, section 2, layer 4).
@@ -119,18 +136,13 @@ class BidirectionalAttention(tf.keras.layers.Layer):
     def build(self, input_shape):
         """Makes w, in its three parts, and b."""
         width = input_shape[0][-1]
-        limit = (6 / (3 * width + 1)) ** 0.5  # Glorot's, of the vector that the parts make up
-        start = tf.keras.initializers.RandomUniform(-limit, limit)
-        self.parts = self.add_weight(name="w", shape=(3, width), initializer=start)
+        self.parts = _parts(self, width, 3 * width)  # Glorot's, of the vector that they make up
         self.bias = self.add_weight(name="b", shape=(), initializer="zeros")
         self.built = True
 
     def call(self, inputs):
         h, u, h_mask, u_mask = inputs
-        of_h, of_u, of_both = tf.unstack(tf.cast(self.parts, h.dtype))
-        similarity = tf.matmul(h * of_both, u, transpose_b=True)  # (batch, context, question)
-        similarity += tf.reduce_sum(h * of_h, -1)[:, :, None]
-        similarity += tf.reduce_sum(u * of_u, -1)[:, None, :] + tf.cast(self.bias, h.dtype)
+        similarity = _trilinear(h, u, self.parts) + tf.cast(self.bias, h.dtype)
         similarity = tf.where(u_mask[:, None, :], tf.cast(similarity, tf.float32), NEVER)
         sizes = [tf.shape(u_mask)[0], tf.shape(h_mask)[1], tf.shape(u_mask)[1]]
         to_question = tf.cast(tf.nn.softmax(tf.reshape(similarity, sizes)), h.dtype)
@@ -141,6 +153,69 @@ class BidirectionalAttention(tf.keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[0][:2], 4 * input_shape[0][-1])
+
+
+@_register
+class Coattention(tf.keras.layers.Layer):
+    """QANet's attention, which is that of dynamic coattention networks (Xiong et al. 2016).
+
+    Inputs: [c, q, mask of c, mask of q], c (batch, context, width), q (batch, question, width).
+    Output: [c; a; c * a; c * b], (batch, context, 4 width): a is the question as each token of the
+    context attends to it; b the context as the question attends to it, attended to in turn.
+    """
+
+    supports_masking, compute_mask = True, _no_mask
+
+    def build(self, input_shape):
+        """Makes the similarity's weights."""
+        width = input_shape[0][-1]
+        self.parts = _parts(self, width, width)
+        self.built = True
+
+    def call(self, inputs):
+        c, q, c_mask, q_mask = inputs
+        similarity = tf.cast(_trilinear(c, q, self.parts), tf.float32)
+        to_question = tf.nn.softmax(tf.where(q_mask[:, None, :], similarity, NEVER), 2)
+        to_context = tf.nn.softmax(tf.where(c_mask[:, :, None], similarity, NEVER), 1)
+        to_question, to_context = (tf.cast(x, c.dtype) for x in (to_question, to_context))
+        a = tf.matmul(to_question, q)
+        b = tf.matmul(to_question, tf.matmul(to_context, c, transpose_a=True))
+        return tf.concat([c, a, c * a, c * b], -1)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[0][:2], 4 * input_shape[0][-1])
+
+
+@_register
+class Timing(tf.keras.layers.Layer):
+    """Adds to x (batch, tokens, width) sines, then cosines, of the tokens' places.
+
+    (Vaswani et al. 2017, arXiv 1706.03762; wavelengths from 2 pi to 10,000 x 2 pi, as tensor2tensor
+    has them: the sines in the first half of the width.)
+    """
+
+    supports_masking = True
+
+    def call(self, x):
+        scales = x.shape[-1] // 2
+        falls = tf.exp(-tf.range(scales, dtype=tf.float32) * (math.log(1e4) / max(scales - 1, 1)))
+        angles = tf.range(tf.shape(x)[1], dtype=tf.float32)[:, None] * falls  # (tokens, scales)
+        signal = tf.concat([tf.sin(angles), tf.cos(angles)], 1)
+        return x + tf.cast(tf.pad(signal, [[0, 0], [0, x.shape[-1] % 2]]), x.dtype)
+
+
+@_register
+class OnlyWords(tf.keras.layers.Layer):
+    """[x (batch, tokens, width), mask] to x, zeros where no token is."""
+
+    supports_masking, compute_mask = True, _no_mask
+
+    def call(self, inputs):
+        x, mask = inputs
+        return x * tf.cast(mask, x.dtype)[..., None]
+
+    def compute_output_shape(self, input_shape):
+        return input_shape[0]
 
 
 @_register

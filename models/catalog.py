@@ -15,6 +15,7 @@ Names decode by family; two that train differently never share one.
     bidaf, bidaf_{hidden}    the reader of the SQuAD entries; narrower, no dropout, for qa_mini
     resnet9, _whitened       David Page's of the 24 epochs, and of the 10 epochs
     airbench{percent}        Keller Jordan's, named for the accuracy that its training reaches
+    qanet_tpu                the reader of Google's SQuAD entry
     amoebanet_d              Google's entries' (N6F256): 6 normal cells, 256 filters
     resnet{depth}_cifar      v1.5 of four stages behind a 3x3 stem (with basic blocks: v1)
     resnet{depth}_v1         four stages, ImageNet: the stride in a bottleneck's first 1x1
@@ -58,6 +59,7 @@ _DENSE = "Huang et al. 2017, arXiv 1608.06993"
 _PAGE = "Page 2018-2019, How to train your ResNet"
 _JORDAN = "Jordan 2024, arXiv 2404.00498"
 _SEO = "Seo et al. 2016, arXiv 1611.01603"
+_YU = "Yu et al. 2018, arXiv 1804.09541"
 _GROSS = "Gross & Wilber 2016, fb.resnet.torch"
 _BAG = "He et al. 2018, arXiv 1812.01187"
 _REAL = "Real et al. 2018, arXiv 1802.01548"
@@ -219,6 +221,7 @@ _ROWS = (
         ),
         _QUESTIONS,
     ),
+    *_rows("qanets", _YU, (("qanet_tpu", {}, 476_122, None),), _QUESTIONS),
     *_rows(
         "imagenet_resnets",
         _TORCH_SEEDS,

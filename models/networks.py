@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from . import factories
+from . import factories, texts
 from .catalog import Variant
 from .factories import Layers
 
@@ -44,7 +44,7 @@ class Family(NamedTuple):
     describe: Callable[[Arguments], tuple[str, str, str]]  # block, shortcut, activation, in words
     head: Callable[[tf.Tensor, int, Layers, Arguments], tf.Tensor] = classifier
     smallest_side: Callable[[Arguments], int] = lambda args: 4  # pixels
-    inputs: Callable[[], list[tf.Tensor]] | None = None  # of readers: makes their Keras inputs
+    reads: tuple[str, ...] = ()  # of readers: names of their inputs, out of `texts.AXES`
 
 
 def family_of(variant: Variant) -> Family:
@@ -83,7 +83,9 @@ def _of_images(
 
 
 def _of_questions(family, *, dtype=None, name=None, **args):
-    inputs = family.inputs()
+    inputs = [
+        tf.keras.Input((None, *texts.AXES[name]), dtype="int32", name=name) for name in family.reads
+    ]
     return _model(inputs, family.body(inputs, dtype, **args), name)
 
 

@@ -8,18 +8,7 @@ import tensorflow as tf
 
 from .attention import BidirectionalAttention, Highway, IsWord, SpanLogits, Vectors, Weighted
 from .networks import Arguments, Family
-
-CHARACTERS = 16  # of a token
-VECTOR_WIDTH = 100  # of word vectors: glove.6B.100d
-
-
-def _inputs() -> list[tf.Tensor]:
-    """Token ids and character ids, of contexts and of questions."""
-    return [
-        tf.keras.Input((None, *rest), dtype="int32", name=f"{text}_{name}")
-        for text in ("context", "question")
-        for name, rest in (("words", ()), ("characters", (CHARACTERS,)))
-    ]
+from .texts import AXES, CHARACTERS
 
 
 def body(
@@ -28,6 +17,7 @@ def body(
     *,
     trained_words: int = 2,
     fixed_words: int = 0,
+    vector_width: int = 100,
     characters: int = 2,
     hidden: int = 100,
     character_filters: int = 100,
@@ -44,6 +34,7 @@ def body(
       trained_words: token ids whose vectors are trained, padding (0) and unknown (1) included.
       fixed_words: token ids after those, whose vectors are set by
         `model.get_layer("words").set_fixed(vectors)` and stay as they are.
+      vector_width: of the words' vectors.
       characters: character ids, padding (0) and unknown (1) included.
       hidden: width of each direction of each LSTM.
       character_filters: width of a token as its characters spell it.
@@ -59,7 +50,7 @@ def body(
     keras = tf.keras.layers
     context, context_characters, question, question_characters = inputs
     normal = tf.keras.initializers.RandomNormal(stddev=1.0)
-    words = Vectors(trained_words, fixed_words, VECTOR_WIDTH, normal, dtype=dtype, name="words")
+    words = Vectors(trained_words, fixed_words, vector_width, normal, dtype=dtype, name="words")
     spelling = _spelling(characters, character_filters, dropout, dtype)
     join = keras.Concatenate(dtype=dtype)
     highways = [Highway(dtype=dtype), Highway(dtype=dtype)]
@@ -75,7 +66,7 @@ def body(
 
     masks = [IsWord(dtype=dtype)(ids) for ids in (context, question)]
     phrase = _bilstm(
-        hidden, character_filters + VECTOR_WIDTH, dtype
+        hidden, character_filters + vector_width, dtype
     )  # shared; dropout in front of it on the question's side only
     h = phrase(embed(context, context_characters), mask=masks[0])  # (batch, context, 2 hidden)
     u = phrase(drop(embed(question, question_characters)), mask=masks[1])  # (.., question, ..)
@@ -147,5 +138,5 @@ FAMILY = Family(
     body,
     smallest=lambda args: {"hidden": 3, "character_filters": 4},
     describe=_describe,
-    inputs=_inputs,
+    reads=tuple(AXES),
 )

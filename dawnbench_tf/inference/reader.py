@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from dawnbench_tf import runs
-from dawnbench_tf.data.questions import inputs, spans, tokens, vocabulary
+from dawnbench_tf.data.questions import encoding, inputs, pipeline, spans, vocabulary
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, optimizers
 
@@ -32,7 +32,7 @@ class Reader:
     """
 
     def __init__(self, folder: Path):
-        recipe = runs.recipe_of(folder)
+        self._recipe = recipe = runs.recipe_of(folder)
         if recipe.task_row.inputs != "questions":
             raise Refusal(f"{folder}: is a run of {recipe.task}; should be one of squad or qa_mini")
         self._vocabulary = vocabulary.load(folder)
@@ -55,16 +55,14 @@ class Reader:
         Raises:
           Refusal: a text holds no word.
         """
-        offsets = [tokens.offsets(text) for text in (context, question)]
-        for name, of_text in zip(("passage", "question"), offsets, strict=True):
-            if not of_text:
+        encoded = encoding.of_question(context, question, self._vocabulary)
+        split = encoded.test
+        for name, texts in (("passage", split.contexts), ("question", split.questions)):
+            if not len(texts.values):
                 raise Refusal(f"the {name} is empty; should hold text")
-        batch = []
-        for text, of_text in zip((context, question), offsets, strict=True):
-            ids, character_ids = self._vocabulary.ids([text[a:b] for a, b in of_text])
-            batch += [tf.constant(ids[None]), tf.constant(character_ids[None])]
-        logits = self._forward(batch).numpy()  # (1, 2, context)
+        inputs = pipeline.OneByOne(encoded, self._recipe)[0]
+        logits = self._forward([tf.constant(ids) for ids in inputs]).numpy()  # (1, 2, context)
         best = spans.best(logits, most_words)
-        first, last = best[0]
-        begin, end = offsets[0][first][0], offsets[0][last][1]
+        offsets = split.offsets.values[best[0]]  # of its first token, and of its last
+        begin, end = int(offsets[0, 0]), int(offsets[1, 1])
         return Answer(context[begin:end], begin, end, float(spans.probability(logits, best)[0]))

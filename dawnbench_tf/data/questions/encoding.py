@@ -8,7 +8,7 @@ import numpy as np
 
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import tokens, vocabulary
-from dawnbench_tf.data.questions.squad_json import Corpus
+from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 
 ALIGNED, MOVED, CUT, NOWHERE = range(4)  # how an answer's text met the tokens of its context
@@ -90,6 +90,15 @@ def encode(
         _ragged(spans, 2),
         np.array(alignments, np.int8),
     )
+
+
+def of_question(context: str, question: str, vocab: Vocabulary) -> Encoded:
+    """One question on one context, with no answer, as a data set whose words are known."""
+    corpus = Corpus([context], [Question("", question, 0, ())])
+    words: dict[str, int] = {}
+    split = encode(corpus, words)
+    no_vectors = np.empty((0, vocabulary.DIMENSION), np.float32)
+    return Encoded(split, split, corpus, vocab, no_vectors, *vocab.ids(list(words)))
 
 
 def _align(context, offsets, answer, start):

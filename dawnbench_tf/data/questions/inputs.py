@@ -12,6 +12,7 @@ from dawnbench_tf.data.questions import pipeline, vocabulary
 from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.spans import Answers, predictions
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
+from dawnbench_tf.models import networks
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
@@ -72,13 +73,11 @@ def _save_outputs(answers: Answers, encoded: Encoded, folder: Path) -> None:
 
 def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.Model:
     """The recipe's network for a vocabulary, untrained; by default in the precision of training."""
-    return models.build(
-        recipe.model,
-        trained_words=2 + len(vocab.trained),
-        fixed_words=len(vocab.fixed),
-        characters=2 + len(vocab.characters),
-        dtype=precision or recipe.precision,
-    )
+    sizes = {"trained_words": 2 + len(vocab.trained), "fixed_words": len(vocab.fixed)}
+    sizes["vector_width"] = vocabulary.DIMENSION
+    if "context_characters" in networks.family_of(models.get(recipe.model)).reads:
+        sizes["characters"] = 2 + len(vocab.characters)
+    return models.build(recipe.model, **sizes, dtype=precision or recipe.precision)
 
 
 def _network(

@@ -2,8 +2,8 @@
 
 All that is random about an epoch is drawn at its start from (seed, epoch) for the global batch and
 then shared out: the same questions make up step i of epoch e under every strategy, after every
-restart. A network gets four inputs, int32: token ids of contexts (batch, context) and their
-character ids (batch, context, 16), those of questions (batch, question), (batch, question, 16).
+restart. A network gets the inputs that its family reads, ids in int32: those of the tokens and of
+their characters, of contexts and of questions, as `models.texts` names them.
 """
 
 import math
@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf import models
 from dawnbench_tf.data.inputs import Example, Placement, own_replicas, without_autotune
 from dawnbench_tf.data.questions import spans
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
-from dawnbench_tf.data.questions.vocabulary import CHARACTERS
+from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
@@ -66,25 +67,26 @@ def train(
     head of its own order.
 
     Returns:
-      A distributed data set of the network's four inputs and right spans, int32 (batch, 2).
+      A distributed data set of the network's inputs and right spans, int32 (batch, 2).
     """
     strategy, boundaries = placement.strategy, recipe.bucket_boundaries
     buckets = _buckets(encoded, recipe)
     question_length = min(MOST_QUESTION_TOKENS, int(encoded.train.questions.lengths().max()))
     right = _first_spans(encoded.train)
     static = boundaries[0] if len(boundaries) == 1 else None  # one bucket: what a TPU needs
+    names = _read_by(recipe)
 
     def of_worker(context):
         def batches():
             for epoch in range(first_epoch, math.ceil(recipe.epochs)):
                 for length, rows in _epoch(buckets, recipe, epoch):
                     for own in _share(rows, strategy, context):
-                        inputs = _inputs(encoded, encoded.train, own, length, question_length)
-                        yield inputs, right[own]
+                        lengths = {"context": length, "question": question_length}
+                        yield _inputs(names, encoded, encoded.train, own, lengths), right[own]
 
         share = recipe.batch_size // strategy.num_replicas_in_sync
         signature = (
-            _signature(share, static, question_length),
+            _signature(names, share, {"context": static, "question": question_length}),
             tf.TensorSpec((share, 2), tf.int32),
         )
         return (
@@ -113,27 +115,36 @@ def _share(rows, strategy, context):
     return np.split(rows, strategy.num_replicas_in_sync)[own_replicas(strategy, context)]
 
 
-def _inputs(encoded, split, rows, length, question_length) -> tuple[np.ndarray, ...]:
-    """The network's four inputs for questions by index."""
-    contexts = split.context_of_question[rows]
-    return (
-        *_ids(encoded, split.contexts, contexts, length),
-        *_ids(encoded, split.questions, rows, question_length),
-    )
+def _read_by(recipe):
+    """Names of the inputs of the recipe's network, in their order."""
+    return networks.family_of(models.get(recipe.model)).reads
 
 
-def _ids(encoded, texts, rows, length):
-    """Token ids (rows, length) and character ids (rows, length, 16), 0 in padding."""
-    types = texts.padded(rows, length)
-    inside = np.arange(length) < texts.lengths()[rows][:, None]
-    return encoded.token_ids[types] * inside, encoded.character_ids[types] * inside[..., None]
+def _inputs(names, encoded, split, rows, lengths) -> tuple[np.ndarray, ...]:
+    """Inputs for questions by index: ids (rows, tokens) or (rows, tokens, 16), 0 in padding.
+
+    `lengths` has the number of tokens of a "context" and of a "question".
+    """
+    sources = {
+        "context": (split.contexts, split.context_of_question[rows]),
+        "question": (split.questions, rows),
+    }
+    ids = {"words": encoded.token_ids, "characters": encoded.character_ids}
+    inputs = []
+    for name in names:
+        text, _, kind = name.partition("_")
+        source, places = sources[text]
+        values = ids[kind][source.padded(places, lengths[text])]
+        inside = np.arange(lengths[text]) < source.lengths()[places][:, None]
+        inputs.append(values * inside.reshape(inside.shape + (1,) * (values.ndim - 2)))
+    return tuple(inputs)
 
 
-def _signature(batch=None, length=None, question_length=None):
+def _signature(names, batch=None, lengths=None):
+    lengths = lengths or {"context": None, "question": None}
     return tuple(
-        tf.TensorSpec((batch, tokens, *rest), tf.int32)
-        for tokens in (length, question_length)
-        for rest in ((), (CHARACTERS,))
+        tf.TensorSpec((batch, lengths[name.partition("_")[0]], *texts.AXES[name]), tf.int32)
+        for name in names
     )
 
 
@@ -143,18 +154,18 @@ def test(
     """Every test question, shortest contexts first, nothing cut off; shared out over replicas.
 
     Returns:
-      A distributed data set of the network's four inputs, in batches of at most `batch_size`.
+      A distributed data set of the network's inputs, in batches of at most `batch_size`.
     """
-    strategy = placement.strategy
+    strategy, names = placement.strategy, _read_by(recipe)
 
     def of_worker(context):
         def batches():
-            for rows, *lengths in _test_batches(encoded.test, strategy, batch_size):
+            for rows, lengths in _test_batches(encoded.test, strategy, batch_size):
                 for own in _share(rows, strategy, context):
-                    yield _inputs(encoded, encoded.test, own, *lengths)
+                    yield _inputs(names, encoded, encoded.test, own, lengths)
 
         return (
-            tf.data.Dataset.from_generator(batches, output_signature=_signature())
+            tf.data.Dataset.from_generator(batches, output_signature=_signature(names))
             .prefetch(2)
             .with_options(without_autotune())
         )
@@ -164,8 +175,8 @@ def test(
 
 def _test_batches(
     split: EncodedSplit, strategy: tf.distribute.Strategy, batch_size: int
-) -> Iterator[tuple[np.ndarray, int, int]]:
-    """Yields (question indices, context length, question length) per batch."""
+) -> Iterator[tuple[np.ndarray, dict[str, int]]]:
+    """Yields question indices, and tokens of a context and of a question, per batch."""
     replicas = strategy.num_replicas_in_sync
     lengths = split.contexts.lengths()[split.context_of_question]
     question_lengths = split.questions.lengths()
@@ -175,7 +186,8 @@ def _test_batches(
         while size > replicas and lengths[order[:size]].max() * size > MOST_CONTEXT_TOKENS:
             size = max(size // 2 // replicas, 1) * replicas
         rows, order = np.resize(order[:size], size), order[size:]
-        yield rows, int(lengths[rows].max()), int(question_lengths[rows].max())
+        longest = lengths[rows].max(), question_lengths[rows].max()
+        yield rows, {"context": int(longest[0]), "question": int(longest[1])}
 
 
 def collect(
@@ -184,7 +196,7 @@ def collect(
     """The test's answers in the questions' own order, from logits (batch, 2, context) by batch."""
     predicted = np.zeros((len(encoded.test.context_of_question), 2), np.int32)
     batches = _test_batches(encoded.test, placement.strategy, batch_size)
-    for (rows, _, _), logits in zip(batches, outputs, strict=True):
+    for (rows, _), logits in zip(batches, outputs, strict=True):
         predicted[rows] = spans.best(logits)
     return _answers(encoded, predicted)
 
@@ -203,15 +215,15 @@ def _answers(encoded, predicted):
 
 
 class OneByOne(Sequence[Example]):
-    """The network's four inputs for each test question alone, in their order, nothing padded.
+    """The network's inputs for each test question alone, in their order, nothing padded.
 
     Args:
       encoded: whose test it is.
-      recipe: of the network; any will do.
+      recipe: of the network.
     """
 
     def __init__(self, encoded: Encoded, recipe: Recipe):
-        self._encoded, split = encoded, encoded.test
+        self._encoded, self._names, split = encoded, _read_by(recipe), encoded.test
         self._lengths = split.contexts.lengths()[split.context_of_question]
         self._question_lengths = split.questions.lengths()
 
@@ -222,8 +234,9 @@ class OneByOne(Sequence[Example]):
         if isinstance(index, slice):
             return [self[place] for place in range(len(self))[index]]
         row = range(len(self))[index]
-        lengths = int(self._lengths[row]), int(self._question_lengths[row])
-        return _inputs(self._encoded, self._encoded.test, np.array([row]), *lengths)
+        context, question = int(self._lengths[row]), int(self._question_lengths[row])
+        lengths = {"context": context, "question": question}
+        return _inputs(self._names, self._encoded, self._encoded.test, np.array([row]), lengths)
 
 
 def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:

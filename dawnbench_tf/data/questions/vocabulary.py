@@ -12,12 +12,12 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from dawnbench_tf import files
+from dawnbench_tf.models.texts import CHARACTERS
 from dawnbench_tf.refusals import Refusal, one_line
 
 FILE = "vocabulary.json"
 GLOVE = "glove.6B.100d.txt"
 PADDING, UNKNOWN = 0, 1  # ids of tokens and of characters
-CHARACTERS = 16  # of a token, its first; further ones are cut off, as in the original
 LONGEST_LINE = 1 << 16  # bytes; GloVe's have 1,000
 _BOM = b"\xef\xbb\xbf"
 _DAMAGES = (

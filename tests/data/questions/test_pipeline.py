@@ -74,9 +74,9 @@ def test_every_test_answer_finds_its_question(replicas):
     order = iter(pipeline._test_batches(DATA.test, shared, 8))
     outputs = []
     for parts in batches:
-        rows, length, _ = next(order)
+        rows, lengths = next(order)
         assert sum(len(part[0]) for part in parts) == len(rows)
-        logits = np.zeros((len(rows), 2, length), np.float32)
+        logits = np.zeros((len(rows), 2, lengths["context"]), np.float32)
         gold = DATA.test.spans.values[rows]  # one answer each
         logits[np.arange(len(rows)), 0, gold[:, 0]] = 1
         logits[np.arange(len(rows)), 1, gold[:, 1]] = 1
@@ -89,7 +89,8 @@ def test_every_test_answer_finds_its_question(replicas):
 
 
 def test_a_long_passage_is_cut_nowhere_in_the_test():
-    sizes = [(len(rows), length) for rows, length, _ in pipeline._test_batches(LONG, Shared(), 500)]
+    batches = pipeline._test_batches(LONG, Shared(), 500)
+    sizes = [(len(rows), lengths["context"]) for rows, lengths in batches]
     assert max(length for _, length in sizes) == 50_000
     assert all(rows == 1 or rows * length <= 24_000 for rows, length in sizes)
 
