@@ -28,7 +28,7 @@ class Layers(NamedTuple):
     act: Callable  # (name=None)
     add: Callable  # ()
     concatenate: Callable  # ()
-    max_pool: Callable  # (pool_size, strides); padding counts as zeros
+    max_pool: Callable  # (pool_size, strides); symmetric padding counts as zeros
     average_pool: Callable  # (pool_size, strides); padding is left out of the mean
     pad_channels: Callable  # (channels)
     shift: Callable  # (): up and left by a pixel, zeros behind

@@ -60,8 +60,8 @@ class Reader:
         for name, texts in (("passage", split.contexts), ("question", split.questions)):
             if not len(texts.values):
                 raise Refusal(f"the {name} is empty; should hold text")
-        inputs = pipeline.OneByOne(encoded, self._recipe)[0]
-        logits = self._forward([tf.constant(ids) for ids in inputs]).numpy()  # (1, 2, context)
+        example = pipeline.OneByOne(encoded, self._recipe)[0]
+        logits = self._forward([tf.constant(ids) for ids in example]).numpy()  # (1, 2, context)
         best = spans.best(logits, most_words)
         offsets = split.offsets.values[best[0]]  # of its first token, and of its last
         begin, end = int(offsets[0, 0]), int(offsets[1, 1])
