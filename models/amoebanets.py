@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from . import blocks
 from .factories import Layers
 from .layers import WithAuxiliary
 from .networks import Arguments, Family
@@ -78,12 +79,11 @@ def body(
         plan += [(REDUCTION, 2**stack * filters)] if stack else []
         plan += [(NORMAL, 2**stack * filters)] * per_stack
     stem = make.norm()(make.conv(stem_filters, 3, 2, padding="valid")(images))
-    outputs, last = [stem], NORMAL
+    outputs, last = [None, stem], NORMAL
     for cell, width in plan:
-        before = outputs[-2] if len(outputs) > 1 else None
-        outputs.append(_run(cell, outputs[-1], before, last is REDUCTION, width, make))
+        outputs.append(_run(cell, outputs[-1], outputs[-2], last is REDUCTION, width, make))
         last = cell
-    middle = 3 + 2 * per_stack  # the second stack's last, behind the stem and three reductions
+    middle = 4 + 2 * per_stack  # the second stack's last, behind the stem and three reductions
     return [make.act()(outputs[place]) for place in (-1, middle)]
 
 
@@ -91,8 +91,7 @@ def _check(cells, filters, dropout):
     for name, value, unit in (("cells", cells, 3), ("filters", filters, 16)):
         if value < unit or value % unit:
             raise ValueError(f"`{name}` should be a multiple of {unit}. Received: {name}={value}")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"`dropout` should be in [0, 1). Received: dropout={dropout}")
+    blocks.below_one(dropout=dropout)
 
 
 def _run(cell, x, before, halved, filters, make):

@@ -208,6 +208,13 @@ def in_unit_interval(**argument: float) -> None:
         raise ValueError(f"`{name}` should be in (0, 1]. Received: {name}={value}")
 
 
+def below_one(**argument: float) -> None:
+    """Raises ValueError unless the argument is in [0, 1)."""
+    ((name, value),) = argument.items()
+    if not 0 <= value < 1:
+        raise ValueError(f"`{name}` should be in [0, 1). Received: {name}={value}")
+
+
 def units_per_stage(depth: int, step: int, beside: int, what: str) -> int:
     """The n of a network of `step` n + `beside` layers. Raises ValueError if there is none."""
     units, rest = divmod(depth - beside, step)

@@ -6,6 +6,7 @@ Axis names: batch, context (tokens of the passage), question, characters, width.
 
 import tensorflow as tf
 
+from . import blocks
 from .attention import BidirectionalAttention, Highway, IsWord, SpanLogits, Vectors, Weighted
 from .networks import Arguments, Family
 from .texts import AXES, CHARACTERS
@@ -90,8 +91,7 @@ def _check(trained_words, fixed_words, characters, hidden, character_filters, dr
     ):
         if value < least:
             raise ValueError(f"`{argument}` should be at least {least}. Received: {value}")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"`dropout` should be in [0, 1). Received: dropout={dropout}")
+    blocks.below_one(dropout=dropout)
 
 
 def _spelling(characters, filters, dropout, dtype):

@@ -106,9 +106,11 @@ def _of_family(recipe):
         ("auxiliary_weight", "auxiliary", "AmoebaNets"),
     ):
         value = getattr(recipe, name)
-        if value and argument not in signature(body).parameters:
+        if not value:
+            continue
+        if argument not in signature(body).parameters:
             refuse(name, value, f"{recipe.model} has none; {families} have")
-        args.update({argument: True} if value else {})
+        args[argument] = True
     return args
 
 

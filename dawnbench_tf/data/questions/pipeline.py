@@ -125,19 +125,23 @@ def _inputs(names, encoded, split, rows, lengths) -> tuple[np.ndarray, ...]:
 
     `lengths` has the number of tokens of a "context" and of a "question".
     """
-    sources = {
-        "context": (split.contexts, split.context_of_question[rows]),
-        "question": (split.questions, rows),
+    types = {
+        "context": _types(split.contexts, split.context_of_question[rows], lengths["context"]),
+        "question": _types(split.questions, rows, lengths["question"]),
     }
     ids = {"words": encoded.token_ids, "characters": encoded.character_ids}
     inputs = []
     for name in names:
         text, _, kind = name.partition("_")
-        source, places = sources[text]
-        values = ids[kind][source.padded(places, lengths[text])]
-        inside = np.arange(lengths[text]) < source.lengths()[places][:, None]
+        of_text, inside = types[text]
+        values = ids[kind][of_text]
         inputs.append(values * inside.reshape(inside.shape + (1,) * (values.ndim - 2)))
     return tuple(inputs)
+
+
+def _types(source, rows, length):
+    """Type ids of some texts' tokens, (rows, length), and which of these places have a token."""
+    return source.padded(rows, length), np.arange(length) < source.lengths()[rows][:, None]
 
 
 def _signature(names, batch=None, lengths=None):
