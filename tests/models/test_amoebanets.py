@@ -100,14 +100,18 @@ class Google:
         return self.net.relu(outputs[-1]).mean((1, 2)), self.net.relu(middle)
 
 
+def close(outputs, wanted):
+    """Logits reach tens of thousands here, so some are near 0 beside the others' rounding."""
+    assert outputs.shape == wanted.shape
+    assert np.abs(outputs - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
 @pytest.mark.parametrize(("cells", "side"), [(3, 33), (6, 32)])
 def test_logits_equal_a_plain_numpy_network(plain, cells, side):
     model = models.build("amoebanet_d", cells=cells, filters=16, input_shape=(side, side, 3))
     net, images = plain(model, "same")
     features, _ = Google(net).features(images, cells, 16)
-    wanted = net.dense(features)
-    error = np.abs(model(images, training=False) - wanted).max()
-    assert error < 1e-5 * np.abs(wanted).max()
+    close(model(images, training=False), net.dense(features))
 
 
 def test_auxiliary_logits_come_in_training_and_equal_a_plain_numpy_head(plain):
@@ -120,11 +124,10 @@ def test_auxiliary_logits_come_in_training_and_equal_a_plain_numpy_head(plain):
     for _ in range(2):
         x = net.relu(net.norm(net.conv(x, padding="valid")))
     wanted = [net.dense(features), net.dense(x.mean((1, 2)))]
-    np.testing.assert_allclose(model(images), wanted[0], rtol=1e-3, atol=1e-3)
+    close(model(images), wanted[0])
     for layer in model.layers:  # training takes a batch's own statistics: here those it has
         layer.trainable = not isinstance(layer, tf.keras.layers.BatchNormalization)
-    both = model(images, training=True)
-    np.testing.assert_allclose(both, np.stack(wanted, 1), rtol=1e-3, atol=1e-3)
+    close(model(images, training=True), np.stack(wanted, 1))
 
 
 def test_size_is_that_of_gpipes_table_1():
