@@ -1,7 +1,9 @@
 """What the fields of a recipe have to be together; each one's own bounds are beside it."""
 
+from dataclasses import fields
 from typing import Any
 
+from dawnbench_tf.recipe_fields import OfImages, OfJpegs, OfOneSize, OfQuestions
 from dawnbench_tf.refusals import refuse
 
 
@@ -46,19 +48,11 @@ def _check_together(recipe):
         )
 
 
-_OF_SOME_TASKS = {  # fields that mean nothing to others: what these have to be
-    "images": ("flip", "channel_mean", "channel_deviation", "test_views"),
-    "questions": ("bucket_boundaries",),
-    "images of one size": ("pad", "cutout"),
-    "JPEGs": (
-        "image_sizes",
-        "image_size_epochs",
-        "test_image_size",
-        "rectangular_test",
-        "smallest_crop",
-        "rand_augment",
-        "color_shift",
-    ),
+_OF_SOME_TASKS = {
+    "images": OfImages,
+    "questions": OfQuestions,
+    "images of one size": OfOneSize,
+    "JPEGs": OfJpegs,
 }
 
 
@@ -66,12 +60,12 @@ def _check_against_task(recipe, task):
     own = {task.inputs}
     if task.inputs == "images":
         own.add("JPEGs" if task.jpegs else "images of one size")
-    for inputs, names in _OF_SOME_TASKS.items():
-        for name in names if inputs not in own else ():
-            value = getattr(recipe, name)
-            if value != type(recipe).__dataclass_fields__[name].default:
+    for inputs, kind in _OF_SOME_TASKS.items():
+        for field in fields(kind) if inputs not in own else ():
+            value = getattr(recipe, field.name)
+            if value != field.default:
                 has = "JPEGs" if task.jpegs else task.inputs
-                refuse(name, value, f"is for {inputs}; {task.name} has {has}")
+                refuse(field.name, value, f"is for {inputs}; {task.name} has {has}")
     if recipe.skip_blacklisted and not task.blacklisted:
         refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no such images")
     for name in task.required:

@@ -1,0 +1,109 @@
+"""The fields of a recipe that only some kinds of examples have: images, JPEGs, questions."""
+
+from dataclasses import dataclass
+
+from dawnbench_tf.settings import setting
+
+
+@dataclass(frozen=True)
+class OfImages:
+    """How images are varied in training, and seen."""
+
+    flip: bool = setting(False, "training images: mirror half of them")
+    alternating_flip: bool = setting(
+        False, "with flip: an image that is mirrored in one epoch is not in the next"
+    )
+    standardize: str = setting(
+        "image",
+        "images to mean 0, deviation 1: by each image's own figures, or by channel_mean and "
+        "channel_deviation",
+        choices=("image", "channel"),
+    )
+    channel_mean: tuple[float, ...] = setting(
+        (), "mean of each channel, of pixels in 0..1", low=0, high=1
+    )
+    channel_deviation: tuple[float, ...] = setting(
+        (), "standard deviation of each channel", low=0.001, high=1
+    )
+    test_views: str = setting(
+        "image",
+        "test images are seen as they are; with their mirror; or with it and, each with its "
+        "mirror, moved by a pixel up and left, and down and right: mean logits, the image and its "
+        "mirror counting half",
+        choices=("image", "mirror", "mirror_and_shifts"),
+    )
+
+
+@dataclass(frozen=True)
+class OfOneSize:
+    """Of images that come in the network's own size."""
+
+    pad: int = setting(
+        0, "training images: pad by so many pixels a side, then crop at random", low=0, high=31
+    )
+    pad_mode: str = setting(
+        "zeros", "what pad adds: zeros, or the image reflected", choices=("zeros", "reflection")
+    )
+    cutout: int = setting(
+        0,
+        "training images: a square of this side, at random, becomes the mean color",
+        low=0,
+        high=31,
+    )
+
+
+@dataclass(frozen=True)
+class OfJpegs:
+    """Of images of any size."""
+
+    image_sizes: tuple[int, ...] = setting(
+        (),
+        "JPEGs: sides of training images in pixels, comma-separated, each until its epoch in "
+        "image_size_epochs; default: the task's own",
+        low=8,
+        high=2048,
+    )
+    image_size_epochs: tuple[int, ...] = setting(
+        (), "epochs at which image_sizes change, comma-separated", low=1
+    )
+    test_image_size: int = setting(
+        0, "JPEGs: sides of test images in pixels; 0: the last of image_sizes", low=0, high=2048
+    )
+    rectangular_test: bool = setting(
+        False,
+        "JPEGs: a test image is as wide, or as high, as the mean of its batch, for which images of "
+        "like shape are put together; in `infer` it is square",
+    )
+    smallest_crop: float = setting(
+        0.08,
+        "JPEGs: training sees crops of this share of an image's area at least, resized",
+        low=0.01,
+        high=1,
+    )
+    rand_augment: tuple[float, ...] = setting(
+        (),
+        "JPEGs: RandAugment's number of operations, and their magnitude from 0 to 10, "
+        "comma-separated, e.g. 2,9",
+        low=0,
+        high=10,
+    )
+    color_shift: tuple[float, ...] = setting(
+        (),
+        "JPEGs: brightness and chroma of training images are moved by up to these shares of their "
+        "range, comma-separated, e.g. 0.125,0.1",
+        low=0,
+        high=1,
+    )
+
+
+@dataclass(frozen=True)
+class OfQuestions:
+    """How contexts, questions and answers are cut, and what their words stand for."""
+
+    bucket_boundaries: tuple[int, ...] = setting(
+        (),
+        "questions come in batches with passages of like length, filled up to these numbers of "
+        "words, comma-separated; in training longer ones than the last are cut there, and "
+        "questions whose answer lies beyond are left out",
+        low=1,
+    )
