@@ -14,7 +14,7 @@ from dawnbench_tf.recipe_fields import OfImages, OfJpegs, OfOneSize, OfQuestions
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import TASKS, Task
 
-_OPTIMIZERS = ("sgd", "lars", "rmsprop", "adam", "adadelta")
+_OPTIMIZERS = ("sgd", "lars", "rmsprop", "adam", "adamax", "adadelta")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,13 @@ class Recipe(OfImages, OfOneSize, OfJpegs, OfQuestions):
         above=0,
     )
     epsilon: float = setting(
-        1e-7, "added to squared gradients' mean (rmsprop) or its root (adam, adadelta)", above=0
+        1e-7,
+        "added to what a step is divided by: squared gradients' mean (rmsprop), its root (adam, "
+        "adadelta), their greatest (adamax)",
+        above=0,
+    )
+    clip_norm: float = setting(
+        0.0, "gradients are scaled down to this norm over all weights; 0: they are not", low=0
     )
     nesterov: bool = setting(False, "Nesterov momentum in sgd")
     rate_in_velocity: bool = setting(

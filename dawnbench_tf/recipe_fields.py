@@ -107,3 +107,24 @@ class OfQuestions:
         "questions whose answer lies beyond are left out",
         low=1,
     )
+    tokenizer: str = setting(
+        "glove",
+        "how texts are cut: glove, contractions parted as in GloVe's vocabulary and every sign "
+        "alone; words, runs of letters and digits, every other sign alone",
+        choices=("glove", "words"),
+    )
+    word_vectors: str = setting(
+        "glove.6B.100d",
+        "published vectors of words; a data set that is embedded has none, only their width",
+        choices=("glove.6B.100d", "glove.840B.300d", "crawl-300d-2M"),
+    )
+    tuned_words: int = setting(
+        0, "so many of the most frequent words of questions learn on from their vectors", low=0
+    )
+    learned_words: bool = setting(
+        True, "frequent words without a vector learn one; if not, they are unknown"
+    )
+    most_question_tokens: int = setting(
+        30, "in training longer questions are left out", low=1, high=1000
+    )
+    most_answer_tokens: int = setting(0, "tokens of an answer, at most; 0: any number", low=0)

@@ -63,6 +63,12 @@ class Vectors(tf.keras.layers.Layer):
         if self.fixed:
             self.given.assign(vectors)
 
+    def set_last_trained(self, vectors: tf.Tensor) -> None:
+        """Sets the last of the trained vectors, (some, width): what these start from."""
+        if len(vectors):
+            first = self.table[: self.trained - len(vectors)]
+            self.table.assign(tf.concat([first, tf.cast(vectors, first.dtype)], 0))
+
     def call(self, ids):
         # The product makes the gradient dense: XLA knows no size that depends on values.
         table = tf.convert_to_tensor(self.table) * 1.0

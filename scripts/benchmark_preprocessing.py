@@ -37,7 +37,6 @@ def _memory():
 def _write(folder):
     """Files of SQuAD's size and form: contexts in pairs, so that they have SQuAD's length."""
     from dawnbench_tf.data import qa_mini, squad
-    from dawnbench_tf.data.questions import vocabulary
 
     for name, count in ((squad.TRAIN, CONTEXTS), (squad.TEST, 100)):
         whole = json.loads(qa_mini.write_json(2 * count, 0, name))
@@ -49,7 +48,7 @@ def _write(folder):
         ]
         (folder / name).write_text(json.dumps(whole))
     numbers = " ".join(f"0.{n:05}" for n in range(100))
-    with open(folder / vocabulary.GLOVE, "w", encoding="utf-8") as file:
+    with open(folder / "glove.6B.100d.txt", "w", encoding="utf-8") as file:
         file.writelines(f"{word} {numbers}\n" for word in ("ada", "bought", "for"))
         file.writelines(f"word{n} {numbers}\n" for n in range(400_000))
 

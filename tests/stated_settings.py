@@ -128,6 +128,20 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
     },
     "imagenet/resnet152_dawn": {"model": "resnet152_v1", "momentum": 0.9, "epochs": 113},
     "squad/bidaf_tf": {**BIDAF, "optimizer": "adam", "learning_rate": 0.001},
+    "squad/qanet_tpu": {  # tensorflow/tpu, qanet: `build_config`
+        "model": "qanet_tpu",
+        "epochs": 30,
+        "batch_size": 32,
+        "optimizer": "adam",
+        "learning_rate": 0.001,
+        "epsilon": 1e-7,
+        "clip_norm": 10,
+        "weight_decay": 5e-8,
+        "decays": "all",
+        "average": 0.999,
+        "tokenizer": "words",
+        "most_answer_tokens": 30,
+    },
     "squad/bidaf_paper": {**BIDAF, "optimizer": "adadelta", "learning_rate": 0.5, "epochs": 12},
 }
 RATES = {  # epoch (from 0) to learning rate

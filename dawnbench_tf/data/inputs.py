@@ -37,6 +37,7 @@ class Inputs(NamedTuple):
     """
 
     # The data set.
+    load_options: Callable[[Recipe], dict[str, Any]]  # of its module's `load`
     check: Callable[[Task, Splits], None]  # raises Refusal if it is not all there
     synthetic: Callable[[Recipe], Splits]  # generated, of the counts of its task
     first: Callable[[Splits, int], Splits]  # with so many test examples only
@@ -129,7 +130,7 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
         splits = inputs.synthetic(recipe)._replace(origin=Origin("synthetic"))
     else:
         module = import_module(f"dawnbench_tf.data.{task.name}")
-        options = {"skip_blacklisted": True} if recipe.skip_blacklisted else {}
-        splits = module.load() if task.embedded else module.load(data_dir, download, **options)
+        place = () if task.embedded else (data_dir, download)
+        splits = module.load(*place, **inputs.load_options(recipe))
     inputs.check(task, splits)
     return splits

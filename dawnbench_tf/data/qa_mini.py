@@ -10,10 +10,11 @@ import random
 
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import encoding, squad_json
-from dawnbench_tf.data.questions.encoding import Encoded
+from dawnbench_tf.data.questions.encoding import Encoded, TextForm
 
 CONTEXTS = {"train": 700, "test": 100}
 QUESTIONS = 6  # on each context
+_FORM = TextForm()
 MIN_COUNTS = (0, 0)  # every token and character of the training contexts is known
 
 _PEOPLE = """Ada Bruno Carla Dimitri Elena Farid Greta Hugo Ines Jonas Kira Luis Mona Nils Olga
@@ -115,20 +116,22 @@ def _paragraph(rng, name):
     return {"context": context.rstrip(), "qas": qas}
 
 
-def load() -> Encoded:
+def load(form: TextForm = _FORM) -> Encoded:
     """The generated data, always the same: 4,200 questions for training, 600 for test."""
-    encoded = generate(CONTEXTS["train"] * QUESTIONS, CONTEXTS["test"] * QUESTIONS, seed=2017)
+    counts = CONTEXTS["train"] * QUESTIONS, CONTEXTS["test"] * QUESTIONS
+    encoded = generate(*counts, seed=2017, form=form)
     return encoded._replace(origin=Origin("generated"))
 
 
-def generate(train: int, test: int, seed: int) -> Encoded:
-    """Generated data of so many questions in each split."""
+def generate(train: int, test: int, seed: int, form: TextForm = _FORM) -> Encoded:
+    """Generated data of so many questions in each split; no word of it has a given vector."""
     words: dict[str, int] = {}
     corpora = [
         _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
     ]
-    splits = [encoding.encode(corpus, words) for corpus in corpora]
-    return encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, MIN_COUNTS)
+    splits = [encoding.encode(corpus, words, form.tokenizer) for corpus in corpora]
+    choice = form.choice(*MIN_COUNTS)._replace(min_token_count=MIN_COUNTS[0])
+    return encoding.assemble(*splits, corpora[1], list(words), {}, choice, form)
 
 
 def _corpus(questions, seed, name):

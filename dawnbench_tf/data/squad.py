@@ -1,4 +1,4 @@
-"""SQuAD v1.1 from disk: train-v1.1.json, dev-v1.1.json and GloVe in a folder, or TFDS's folder.
+"""SQuAD v1.1 from disk: its two JSON files, or TFDS's folder, and word vectors in a folder.
 
 Texts are cut into tokens once; the result is kept in a cache, whose key is the files' content.
 """
@@ -14,8 +14,8 @@ import numpy as np
 from dawnbench_tf import files, terminal
 from dawnbench_tf.data import archives, npz, tfds
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.questions import encoding, squad_json, tokens, vocabulary
-from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
+from dawnbench_tf.data.questions import encoding, squad_json, tokens, vocabulary, word_vectors
+from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged, TextForm
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.refusals import Refusal, refuse
 
@@ -26,17 +26,18 @@ PUBLISHED = {
     TEST: "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
 }
 HOME = "https://rajpurkar.github.io/SQuAD-explorer/"
-GLOVE_HOME = "https://nlp.stanford.edu/projects/glove/"
+_FORM = TextForm()
 MIN_COUNTS = (10, 50)  # of tokens without a vector, of characters; as in the seed
 
 
-def load(data_dir: str, download: bool = False) -> Encoded:
+def load(data_dir: str, download: bool = False, form: TextForm = _FORM) -> Encoded:
     """SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
 
     Args:
       data_dir: a folder with train-v1.1.json, dev-v1.1.json (or TensorFlow Datasets' squad/), and
-        glove.6B.100d.txt or glove.6B.zip.
+        the form's word vectors, by default glove.6B.100d.txt or glove.6B.zip.
       download: let TensorFlow Datasets download and prepare SQuAD in `data_dir`.
+      form: how texts become ids.
 
     Raises:
       Refusal: something is missing, or is not the published data.
@@ -45,18 +46,12 @@ def load(data_dir: str, download: bool = False) -> Encoded:
         refuse(
             "data_dir",
             "",
-            f"squad needs a folder with {TRAIN}, {TEST} and GloVe (or --synthetic=decoded)",
+            f"squad needs a folder with {TRAIN}, {TEST} and word vectors (or --synthetic=decoded)",
         )
     root = Path(data_dir).expanduser()
     if not root.is_dir():
-        refuse("data_dir", data_dir, f"is no folder; should hold {TRAIN}, {TEST} and GloVe")
-    glove = next(
-        (root / n for n in (vocabulary.GLOVE, "glove.6B.zip") if (root / n).is_file()), None
-    )
-    if glove is None:
-        refuse(
-            "data_dir", data_dir, f"holds no {vocabulary.GLOVE} or glove.6B.zip; see {GLOVE_HOME}"
-        )
+        refuse("data_dir", data_dir, f"is no folder; should hold {TRAIN}, {TEST} and word vectors")
+    vectors = word_vectors.find(root, form.word_vectors)
     if (root / TRAIN).is_file() or not (download or (root / "squad").is_dir()):
         train, test = (_read(root / name) for name in (TRAIN, TEST))
         verified = all(archives.is_published(root / n, {n: PUBLISHED[n]}) for n in PUBLISHED)
@@ -66,7 +61,7 @@ def load(data_dir: str, download: bool = False) -> Encoded:
             root, "squad/v1.1", ("train", "validation"), _corpus_of_tfds, download
         )
         origin = Origin("TensorFlow Datasets")
-    return _encoded(train, test, glove)._replace(origin=origin)
+    return _encoded(train, test, vectors, form)._replace(origin=origin)
 
 
 def _read(path: Path) -> Corpus:
@@ -88,23 +83,30 @@ class _Tokenized(NamedTuple):
     vectors: dict[str, np.ndarray]  # by normalized token
 
 
-def _encoded(train: Corpus, test: Corpus, glove: Path) -> Encoded:
-    cache = _cache_file(train, test, glove)
+def _encoded(train: Corpus, test: Corpus, vectors: Path, form: TextForm) -> Encoded:
+    cache = _cache_file(train, test, vectors, form)
     tokenized = _from_cache(cache)
     if tokenized is None:
-        tokenized = _tokenized(train, test, glove)
+        tokenized = _tokenized(train, test, vectors, form)
         _to_cache(cache, tokenized)
     _report(tokenized)
     return encoding.assemble(
-        tokenized.train, tokenized.test, test, tokenized.words, tokenized.vectors, MIN_COUNTS
+        tokenized.train,
+        tokenized.test,
+        test,
+        tokenized.words,
+        tokenized.vectors,
+        form.choice(*MIN_COUNTS),
+        form,
     )
 
 
-def _tokenized(train, test, glove) -> _Tokenized:
+def _tokenized(train, test, path, form) -> _Tokenized:
     words: dict[str, int] = {}
-    splits = [encoding.encode(corpus, words, _progress) for corpus in (train, test)]
-    terminal.status(f"reading {glove.name}", logged=False)
-    vectors = vocabulary.read_glove(glove, {vocabulary.normalized(word) for word in words})
+    splits = [encoding.encode(c, words, form.tokenizer, _progress) for c in (train, test)]
+    terminal.status(f"reading {path.name}", logged=False)
+    spelled = {vocabulary.normalized(word, form.published.cased) for word in words}
+    vectors = word_vectors.read(path, form.word_vectors, spelled)
     terminal.status("")
     return _Tokenized(splits[0], splits[1], list(words), vectors)
 
@@ -128,15 +130,16 @@ def _report(tokenized):
 # The cache.
 
 
-def _cache_file(train, test, glove):
+def _cache_file(train, test, vectors, form):
     """The cache of exactly this data: its name is a hash of the content and of our own code."""
-    digest = hashlib.sha256(repr((train, test)).encode("utf-8", "surrogatepass"))
+    key = (train, test, form.tokenizer, form.word_vectors)
+    digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
     try:
-        with open(glove, "rb") as file:
+        with open(vectors, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     except OSError as error:
-        raise Refusal(f"{glove}: can't be read ({error.strerror}); fetch it again") from None
-    for module in (encoding, tokens, vocabulary):
+        raise Refusal(f"{vectors}: can't be read ({error.strerror}); fetch it again") from None
+    for module in (encoding, tokens, vocabulary, word_vectors):
         digest.update(Path(str(module.__file__)).read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "dawnbench_tf" / f"squad-{digest.hexdigest()[:24]}.npz"
@@ -178,9 +181,8 @@ def _from_cache(path) -> _Tokenized | None:
 def _is_whole(tokenized):
     """Whether what a cache file holds is of the right kinds, and its checksum was that of zip."""
     texts = [*tokenized.words, *tokenized.vectors]
-    return all(isinstance(text, str) for text in texts) and all(
-        vector.shape == (vocabulary.DIMENSION,) for vector in tokenized.vectors.values()
-    )
+    shapes = {vector.shape for vector in tokenized.vectors.values()}
+    return all(isinstance(text, str) for text in texts) and len(shapes) <= 1
 
 
 def _split(arrays, name):

@@ -55,14 +55,15 @@ class Reader:
         Raises:
           Refusal: a text holds no word.
         """
-        encoded = encoding.of_question(context, question, self._vocabulary)
+        form = encoding.TextForm.of(self._recipe)
+        encoded = encoding.of_question(context, question, self._vocabulary, form)
         split = encoded.test
         for name, texts in (("passage", split.contexts), ("question", split.questions)):
             if not len(texts.values):
                 raise Refusal(f"the {name} is empty; should hold text")
         example = pipeline.OneByOne(encoded, self._recipe)[0]
         logits = self._forward([tf.constant(ids) for ids in example]).numpy()  # (1, 2, context)
-        best = spans.best(logits, most_words)
+        best = spans.best(logits, most_words or form.most_answer_tokens)
         offsets = split.offsets.values[best[0]]  # of its first token, and of its last
         begin, end = int(offsets[0, 0]), int(offsets[1, 1])
         return Answer(context[begin:end], begin, end, float(spans.probability(logits, best)[0]))

@@ -160,6 +160,10 @@ class Adam(Averages, tf.keras.optimizers.Adam):
     """Keras's, with our averages."""
 
 
+class Adamax(Averages, tf.keras.optimizers.Adamax):
+    """Keras's, with our averages."""
+
+
 class Adadelta(Averages, tf.keras.optimizers.Adadelta):
     """Keras's, with our averages."""
 
@@ -179,7 +183,10 @@ def build(
     if recipe.scale_learning_rate_from:
         rate *= recipe.batch_size / recipe.scale_learning_rate_from
     schedule = Schedule(rate, factor(recipe, steps_per_epoch))
-    averaging = averages.of(recipe, recipe.steps(steps_per_epoch), model)
+    both = {
+        "averaging": averages.of(recipe, recipe.steps(steps_per_epoch), model),
+        "global_clipnorm": recipe.clip_norm or None,
+    }
     if recipe.optimizer in ("sgd", "lars"):
         lars = recipe.optimizer == "lars"
         optimizer = SGD(
@@ -189,15 +196,16 @@ def build(
             rate_in_velocity=lars or recipe.rate_in_velocity,
             rates=_rates(recipe, steps_per_epoch, model.trainable_variables if model else []),
             trust=recipe.trust if lars else 0.0,
-            averaging=averaging,
+            **both,
         )
-    elif recipe.optimizer == "rmsprop":
-        how = {"rho": 0.9, "momentum": recipe.momentum, "epsilon": recipe.epsilon}
-        optimizer = RMSprop(schedule, averaging=averaging, **how)
-    elif recipe.optimizer == "adadelta":  # rho is Zeiler's (2012), and TensorFlow 1's
-        optimizer = Adadelta(schedule, rho=0.95, epsilon=recipe.epsilon, averaging=averaging)
     else:
-        optimizer = Adam(schedule, epsilon=recipe.epsilon, averaging=averaging)
+        kind, own = {
+            "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.momentum}),
+            "adadelta": (Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
+            "adam": (Adam, {}),
+            "adamax": (Adamax, {}),
+        }[recipe.optimizer]
+        optimizer = kind(schedule, epsilon=recipe.epsilon, **own, **both)
     if recipe.precision == "mixed_float16":
         return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
     return optimizer

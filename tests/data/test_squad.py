@@ -11,6 +11,7 @@ from dawnbench_tf.data import squad
 from dawnbench_tf.data.questions import encoding, squad_json, vocabulary
 from dawnbench_tf.refusals import Refusal
 
+GLOVE = "glove.6B.100d.txt"
 TEXT = "Ada Lovelace (1815-1852) wrote notes. Ada didn't know Lima."
 
 
@@ -41,7 +42,7 @@ def folder(tmp_path, monkeypatch):
     home.mkdir()
     write(home / squad.TRAIN, question("a", "Ada Lovelace", 0), question("b", "1852", 19))
     write(home / squad.TEST, question("c", "Lima", 54, "What did Ada not know?"))
-    glove(home / vocabulary.GLOVE, ["ada", "notes", "zebra", "lima"])
+    glove(home / GLOVE, ["ada", "notes", "zebra", "lima"])
     return home
 
 
@@ -95,7 +96,7 @@ def test_the_cache_gives_the_same_and_is_rebuilt_when_damaged_or_stale(folder, m
     write(folder / squad.TRAIN, question("z", "notes", 31))
     assert len(squad.load(str(folder)).train.context_of_question) == 1  # other content, other key
     assert len(list(cache.parent.iterdir())) == 2
-    glove(folder / vocabulary.GLOVE, ["notes"])  # other vectors, other key
+    glove(folder / GLOVE, ["notes"])  # other vectors, other key
     assert squad.load(str(folder)).vocabulary.fixed == ["notes"]
 
 
@@ -111,8 +112,8 @@ def same(encoded, wanted):
 def test_glove_may_be_in_its_zip(folder):
     plain = squad.load(str(folder))
     with zipfile.ZipFile(folder / "glove.6B.zip", "w") as archive:
-        archive.write(folder / vocabulary.GLOVE, vocabulary.GLOVE)
-    (folder / vocabulary.GLOVE).unlink()
+        archive.write(folder / GLOVE, GLOVE)
+    (folder / GLOVE).unlink()
     np.testing.assert_array_equal(squad.load(str(folder)).vectors, plain.vectors)
 
 
@@ -123,16 +124,41 @@ def test_glove_may_be_in_its_zip(folder):
         ("ada " + "x " * 100 + "\n", ":1: holds what is no number"),
         ("ada" + " 1" * 100 + "\nlima 1\n", ":2: should be a word and 100 finite numbers, found 1"),
         ("zebra" + " 1" * 100 + "\n", "has none of the data's words"),
-        ("ada" + " 1" * 300 + "\n", "found 300; glove.6B.100d.txt is what the model takes"),
+        ("ada" + " 1" * 300 + "\n", "found 300; glove.6B.100d.txt is what the recipe takes"),
         ("ada" + " nan" * 100 + "\n", "finite numbers"),
         ("", "has none of the data's words"),
     ],
 )
 def test_damaged_vectors_are_refused_in_one_line(folder, lines, words):
-    (folder / vocabulary.GLOVE).write_text(lines)
+    (folder / GLOVE).write_text(lines)
     with pytest.raises(Refusal, match=re.escape(words)) as error:
         squad.load(str(folder))
     assert "\n" not in str(error.value)
+
+
+CASED = encoding.TextForm(word_vectors="glove.840B.300d", tuned_words=1, learned_words=False)
+
+
+def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
+    """Lines of words with spaces, as glove.840B.300d has them, are none of our words."""
+    path = folder / "glove.840B.300d.txt"
+    glove(path, ["Ada", "ada", "wrote", "Lima", "notes", "at name@x.org", ". . .", "notes x"], 300)
+    data = squad.load(str(folder), form=CASED)
+    assert data.vocabulary.trained == ["notes"]  # twice in training's questions, as is "wrote"
+    assert data.vocabulary.fixed == ["Ada", "Lima", "wrote"] and data.vocabulary.cased
+    assert data.tuned.shape == (1, 300) and data.tuned[0, 3] == pytest.approx(4.3)
+    assert data.vectors.shape == (3, 300) and data.vectors[0, 3] == pytest.approx(0.3)
+    ids, _ = data.vocabulary.ids(["ada", "Ada", "notes"])
+    assert ids.tolist() == [vocabulary.UNKNOWN, 3, 2]
+
+
+def test_fasttext_s_first_line_is_no_word(folder):
+    path = folder / "crawl-300d-2M.vec"
+    glove(path, ["Ada", "2"], 300)
+    path.write_text("2 300\n" + path.read_text())
+    form = encoding.TextForm("words", "crawl-300d-2M")
+    data = squad.load(str(folder), form=form)
+    assert data.vocabulary.fixed == ["Ada"] and data.vectors[0, 2] == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +166,7 @@ def test_damaged_vectors_are_refused_in_one_line(folder, lines, words):
     [
         (squad.TRAIN, "train-v1.1.json: can't be read"),
         (squad.TEST, "dev-v1.1.json: can't be read"),
-        (vocabulary.GLOVE, "holds no glove.6B.100d.txt or glove.6B.zip"),
+        (GLOVE, "holds no glove.6B.100d.txt or glove.6B.zip"),
     ],
 )
 def test_what_is_missing_is_named(folder, missing, words):

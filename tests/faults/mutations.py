@@ -23,7 +23,7 @@ import tensorflow as tf
 from dawnbench_tf import entries, files, leaderboard, recipes, runs, tasks
 from dawnbench_tf.data import cifar10, pickles, squad
 from dawnbench_tf.data.images import shard_writer, shards
-from dawnbench_tf.data.questions import encoding, squad_json, vocabulary
+from dawnbench_tf.data.questions import encoding, squad_json, vocabulary, word_vectors
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.ranking import pages, results, tables
@@ -355,11 +355,11 @@ def vectors(home: Path) -> Kind:
     folder = home / "vectors"
     folder.mkdir()
     words = {f"w{n}" for n in range(8)}
-    lines = [f"{word} {' '.join(['0.25'] * vocabulary.DIMENSION)}\n" for word in sorted(words)]
-    text, zipped = folder / vocabulary.GLOVE, folder / "glove.6B.zip"
+    lines = [f"{word} {' '.join(['0.25'] * 100)}\n" for word in sorted(words)]
+    text, zipped = folder / "glove.6B.100d.txt", folder / "glove.6B.zip"
     text.write_text("".join(lines))
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(vocabulary.GLOVE, "".join(lines))
+        archive.writestr(text.name, "".join(lines))
     vocab = vocabulary.Vocabulary(["a"], ["b", "c"], ["d"])
     vocabulary.save(vocab, folder)
     corpus = squad_json.parse("squad", json.dumps(SQUAD).encode())
@@ -376,10 +376,8 @@ def vectors(home: Path) -> Kind:
             return "" if tokenized is None or repr(tokenized) == whole else "another cache"
         if path.name == vocabulary.FILE:
             return "" if vocabulary.load(folder) == vocab else "other words"
-        read = vocabulary.read_glove(path, words)
-        fits = all(
-            v.shape == (vocabulary.DIMENSION,) and np.isfinite(v).all() for v in read.values()
-        )
+        read = word_vectors.read(path, "glove.6B.100d", words)
+        fits = all(v.shape == (100,) and np.isfinite(v).all() for v in read.values())
         exact = path is text or (
             set(read) == words and all((v == 0.25).all() for v in read.values())
         )

@@ -177,3 +177,27 @@ def test_rmsprop_is_tensorflow_1_s():
             grad=gradient,
         )
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_adamax_and_clipping_are_their_papers_formulas():
+    """Kingma & Ba 2015, algorithm 2; Pascanu et al. 2013: gradients scaled to one norm over all."""
+    import tensorflow as tf
+
+    recipe = Recipe(optimizer="adamax", learning_rate=0.02, clip_norm=1.5, epsilon=1e-8)
+    rng = np.random.default_rng(0)
+    wanted = [rng.normal(size=shape) for shape in ((3, 2), (4,))]
+    weights = [tf.Variable(value.astype("f")) for value in wanted]
+    moments, greatest = ([np.zeros_like(value) for value in wanted] for _ in range(2))
+    optimizer = optimizers.build(recipe, 10)
+    for step in range(1, 7):
+        gradients = [rng.normal(0, step / 3, value.shape) for value in wanted]
+        optimizer.apply_gradients(
+            zip([tf.constant(g.astype("f")) for g in gradients], weights, strict=True)
+        )
+        norm = np.sqrt(sum((g**2).sum() for g in gradients))
+        for i, gradient in enumerate(gradients):
+            gradient = gradient * min(1, 1.5 / norm)
+            moments[i] = 0.9 * moments[i] + 0.1 * gradient
+            greatest[i] = np.maximum(0.999 * greatest[i], np.abs(gradient))
+            wanted[i] -= 0.02 / (1 - 0.9**step) * moments[i] / (greatest[i] + 1e-8)
+            np.testing.assert_allclose(weights[i], wanted[i], rtol=1e-4, atol=1e-6)

@@ -142,6 +142,7 @@ def _answering(model: tf.keras.Model, recipe: Recipe, placement: Placement) -> t
 
 
 INPUTS = Inputs(
+    load_options=lambda recipe: {"skip_blacklisted": True} if recipe.skip_blacklisted else {},
     check=_check,
     synthetic=synthetic.load,
     first=_first,

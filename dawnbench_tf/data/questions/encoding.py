@@ -1,5 +1,6 @@
 """Contexts and questions as ids: what the `load` of every data set of questions returns."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -9,9 +10,36 @@ import numpy as np
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import tokens, vocabulary
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
-from dawnbench_tf.data.questions.vocabulary import Vocabulary
+from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
+from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS, WordVectors
+from dawnbench_tf.recipe import Recipe
 
 ALIGNED, MOVED, CUT, NOWHERE = range(4)  # how an answer's text met the tokens of its context
+
+
+class TextForm(NamedTuple):
+    """How texts become ids: a recipe's fields of the same names."""
+
+    tokenizer: str = "glove"
+    word_vectors: str = "glove.6B.100d"
+    tuned_words: int = 0
+    learned_words: bool = True
+    most_answer_tokens: int = 0
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "TextForm":
+        """A recipe's."""
+        return cls(*(getattr(recipe, name) for name in cls._fields))
+
+    @property
+    def published(self) -> WordVectors:
+        """The word vectors as they are published."""
+        return WORD_VECTORS[self.word_vectors]
+
+    def choice(self, min_token_count: int, min_character_count: int) -> Choice:
+        """Which words are known, by a data set's own counts."""
+        least = min_token_count if self.learned_words else math.inf
+        return Choice(least, min_character_count, self.tuned_words, self.published.cased)
 
 
 class Ragged(NamedTuple):
@@ -50,15 +78,18 @@ class Encoded(NamedTuple):
     test: EncodedSplit
     test_corpus: Corpus  # the text itself, for scores
     vocabulary: Vocabulary
-    vectors: np.ndarray  # float32 (fixed tokens, 100)
+    vectors: np.ndarray  # float32 (fixed tokens, width)
+    tuned: np.ndarray  # float32 (last trained tokens, width): vectors that these start from
     token_ids: np.ndarray  # int32 (types,)
     character_ids: np.ndarray  # int32 (types, 16)
+    form: TextForm
     origin: Origin = Origin("given")
 
 
 def encode(
     corpus: Corpus,
     words: dict[str, int],
+    tokenizer: str = "glove",
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> EncodedSplit:
     """Encodes a split.
@@ -66,16 +97,17 @@ def encode(
     Args:
       corpus: its text.
       words: type id of each token as written; new ones are added.
+      tokenizer: that cuts texts, of those in `tokens`.
       progress: called now and then with the contexts that are done, and all.
     """
     contexts, offsets, spans, alignments = [], [], [], []
     for index, context in enumerate(corpus.contexts):
-        offsets.append(tokens.offsets(context))
+        offsets.append(tokens.offsets(context, tokenizer))
         contexts.append([words.setdefault(context[a:b], len(words)) for a, b in offsets[-1]])
         if index % 1000 == 999:
             progress(index + 1, len(corpus.contexts))
     questions = [
-        [words.setdefault(q.text[a:b], len(words)) for a, b in tokens.offsets(q.text)]
+        [words.setdefault(q.text[a:b], len(words)) for a, b in tokens.offsets(q.text, tokenizer)]
         for q in corpus.questions
     ]
     for q in corpus.questions:
@@ -92,13 +124,15 @@ def encode(
     )
 
 
-def of_question(context: str, question: str, vocab: Vocabulary) -> Encoded:
+def of_question(
+    context: str, question: str, vocab: Vocabulary, form: TextForm = TextForm()
+) -> Encoded:
     """One question on one context, with no answer, as a data set whose words are known."""
     corpus = Corpus([context], [Question("", question, 0, ())])
     words: dict[str, int] = {}
-    split = encode(corpus, words)
-    no_vectors = np.empty((0, vocabulary.DIMENSION), np.float32)
-    return Encoded(split, split, corpus, vocab, no_vectors, *vocab.ids(list(words)))
+    split = encode(corpus, words, form.tokenizer)
+    none = np.empty((0, 0), np.float32)
+    return Encoded(split, split, corpus, vocab, none, none, *vocab.ids(list(words)), form)
 
 
 def _align(context, offsets, answer, start):
@@ -121,16 +155,20 @@ def _ragged(rows, columns=None):
     return Ragged(np.array(flat, np.int32).reshape(shape), bounds.astype(np.int64))
 
 
-def count(split: EncodedSplit, words: list[str]) -> Counter:
-    """How often each token, as written, is in a split: a context's once for each question on it.
+def count(split: EncodedSplit, words: list[str]) -> tuple[Counter[str], Counter[str]]:
+    """How often each token, as written, is in a split, and how often in its questions.
 
-    As the original counted.
+    A context's are counted once for each question on it, as the original counted.
     """
     questions = np.bincount(split.context_of_question, minlength=len(split.contexts.bounds) - 1)
     weights = np.repeat(questions, split.contexts.lengths())
-    total = np.bincount(split.contexts.values, weights, minlength=len(words))
-    total += np.bincount(split.questions.values, minlength=len(words))
-    return Counter({word: int(n) for word, n in zip(words, total, strict=True) if n})
+    of_contexts = np.bincount(split.contexts.values, weights, minlength=len(words))
+    of_questions = np.bincount(split.questions.values, minlength=len(words))
+
+    def by_word(counts):
+        return Counter({word: int(n) for word, n in zip(words, counts, strict=True) if n})
+
+    return by_word(of_contexts + of_questions), by_word(of_questions)
 
 
 def assemble(
@@ -139,7 +177,8 @@ def assemble(
     test_corpus: Corpus,
     words: list[str],
     vectors: Mapping[str, np.ndarray],
-    min_counts: tuple[int, int],
+    choice: Choice,
+    form: TextForm,
 ) -> Encoded:
     """A data set from its encoded splits.
 
@@ -148,10 +187,14 @@ def assemble(
       test_corpus: the test's text.
       words: all distinct tokens as written, in the order of their type ids.
       vectors: by normalized token.
-      min_counts: (min_token_count, min_character_count): tokens without a vector, and characters,
-        that training does not have more of become UNKNOWN.
+      choice: which tokens and characters are known; others become UNKNOWN.
+      form: how the texts were made ids.
     """
-    vocab = vocabulary.build(count(train, words), vectors, *min_counts)
-    table = np.array([vectors[word] for word in vocab.fixed], np.float32)
-    table = table.reshape(-1, vocabulary.DIMENSION)
-    return Encoded(train, test, test_corpus, vocab, table, *vocab.ids(words))
+    vocab = vocabulary.build(*count(train, words), vectors, choice)
+
+    def table(words):
+        rows = [vectors[word] for word in words]
+        return np.array(rows, np.float32).reshape(len(rows), form.published.width)
+
+    tables = table(vocab.fixed), table([word for word in vocab.trained if word in vectors])
+    return Encoded(train, test, test_corpus, vocab, *tables, *vocab.ids(words), form)

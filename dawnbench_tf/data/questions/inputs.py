@@ -9,7 +9,7 @@ from dawnbench_tf import files, models
 from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.inputs import Inputs, Placement
 from dawnbench_tf.data.questions import pipeline, vocabulary
-from dawnbench_tf.data.questions.encoding import Encoded
+from dawnbench_tf.data.questions.encoding import Encoded, TextForm
 from dawnbench_tf.data.questions.spans import Answers, predictions
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.models import networks
@@ -33,7 +33,8 @@ def _synthetic(recipe: Recipe) -> Encoded:
     if recipe.synthetic == "jpeg":
         refuse("synthetic", "jpeg", f"{recipe.task} has questions; decoded would run")
     task = recipe.task_row
-    return qa_mini.generate(task.train_examples, task.test_examples, recipe.seed)
+    counts = task.train_examples, task.test_examples
+    return qa_mini.generate(*counts, recipe.seed, TextForm.of(recipe))
 
 
 def _first(encoded: Encoded, count: int) -> Encoded:
@@ -74,7 +75,7 @@ def _save_outputs(answers: Answers, encoded: Encoded, folder: Path) -> None:
 def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.Model:
     """The recipe's network for a vocabulary, untrained; by default in the precision of training."""
     sizes = {"trained_words": 2 + len(vocab.trained), "fixed_words": len(vocab.fixed)}
-    sizes["vector_width"] = vocabulary.DIMENSION
+    sizes["vector_width"] = TextForm.of(recipe).published.width
     if "context_characters" in networks.family_of(models.get(recipe.model)).reads:
         sizes["characters"] = 2 + len(vocab.characters)
     return models.build(recipe.model, **sizes, dtype=precision or recipe.precision)
@@ -87,11 +88,14 @@ def _network(
 
 
 def _adapt(model: tf.keras.Model, encoded: Encoded, recipe: Recipe, placement: Placement) -> None:
-    """Gives the network the word vectors that stay as they are."""
-    model.get_layer("words").set_fixed(encoded.vectors)
+    """Gives the network its word vectors: those that stay, and those that others start from."""
+    words = model.get_layer("words")
+    words.set_fixed(encoded.vectors)
+    words.set_last_trained(encoded.tuned)
 
 
 INPUTS = Inputs(
+    load_options=lambda recipe: {"form": TextForm.of(recipe)},
     check=_check,
     synthetic=_synthetic,
     first=_first,

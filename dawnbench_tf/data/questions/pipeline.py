@@ -21,7 +21,6 @@ from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
-MOST_QUESTION_TOKENS = 30  # in training: longer questions are left out, as the seed did
 MOST_QUESTIONS_PER_REPLICA = 64  # in a batch of the test
 MOST_CONTEXT_TOKENS = 24_000  # in a batch of the test, if it has more questions than replicas
 
@@ -35,7 +34,7 @@ def _buckets(encoded, recipe):
     """Indices of the questions that are trained on, by length of their context."""
     split = encoded.train
     lengths = split.contexts.lengths()[split.context_of_question]
-    fits = split.questions.lengths() <= MOST_QUESTION_TOKENS
+    fits = split.questions.lengths() <= recipe.most_question_tokens
     first, longest = _first_spans(split), recipe.bucket_boundaries[-1]
     fits &= (first[:, 0] >= 0) & (first[:, 1] < longest)
     lengths = np.minimum(lengths, longest)  # longer contexts are cut there, as the seed cut them
@@ -71,7 +70,8 @@ def train(
     """
     strategy, boundaries = placement.strategy, recipe.bucket_boundaries
     buckets = _buckets(encoded, recipe)
-    question_length = min(MOST_QUESTION_TOKENS, int(encoded.train.questions.lengths().max()))
+    most = recipe.most_question_tokens
+    question_length = min(most, int(encoded.train.questions.lengths().max()))
     right = _first_spans(encoded.train)
     static = boundaries[0] if len(boundaries) == 1 else None  # one bucket: what a TPU needs
     names = _read_by(recipe)
@@ -201,7 +201,7 @@ def collect(
     predicted = np.zeros((len(encoded.test.context_of_question), 2), np.int32)
     batches = _test_batches(encoded.test, placement.strategy, batch_size)
     for (rows, _), logits in zip(batches, outputs, strict=True):
-        predicted[rows] = spans.best(logits)
+        predicted[rows] = spans.best(logits, encoded.form.most_answer_tokens)
     return _answers(encoded, predicted)
 
 
@@ -245,4 +245,5 @@ class OneByOne(Sequence[Example]):
 
 def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:
     """The test's answers from the logits (1, 2, context) of each question alone."""
-    return _answers(encoded, np.concatenate([spans.best(logits) for logits in outputs]))
+    most = encoded.form.most_answer_tokens
+    return _answers(encoded, np.concatenate([spans.best(logits, most) for logits in outputs]))

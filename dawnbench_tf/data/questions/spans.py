@@ -14,12 +14,12 @@ class Answers(NamedTuple):
     spans: np.ndarray  # (questions, 2): first and last token
 
 
-def best(logits: np.ndarray, most_tokens: int | None = None) -> np.ndarray:
+def best(logits: np.ndarray, most_tokens: int = 0) -> np.ndarray:
     """First and last token i <= j with the highest p(first = i) p(last = j).
 
     Args:
       logits: of first and last token, (batch, 2, context); padding is far below all tokens.
-      most_tokens: tokens of an answer, at most; None: no limit, as the original.
+      most_tokens: tokens of an answer, at most; 0: no limit, as the original.
 
     Returns:
       int (batch, 2).
@@ -28,7 +28,7 @@ def best(logits: np.ndarray, most_tokens: int | None = None) -> np.ndarray:
     length = first.shape[1]
     total = np.full(first.shape, -np.inf, np.float64)  # of the best span that ends there
     starts = np.zeros(first.shape, np.int64)
-    if most_tokens is None:
+    if not most_tokens:
         highest = np.maximum.accumulate(first, 1)
         new = first > np.pad(highest, [(0, 0), (1, 0)], constant_values=-np.inf)[:, :-1]
         starts = np.maximum.accumulate(np.where(new, np.arange(length), 0), 1)

@@ -5,21 +5,24 @@ from bisect import bisect_left, bisect_right
 
 # Contractions part as in GloVe's vocabulary (do n't, it 's); a number keeps its commas and points;
 # every other sign is a token of its own, so that an answer's ends are ends of tokens.
-_TOKEN = re.compile(
+_GLOVE = re.compile(
     r"""[^\W\d_]+?(?=n['’]t\b) | n['’]t\b | ['’](?:s|re|ve|ll|d|m)\b
       | \d+(?:[.,]\d+)* | [^\W\d_]+ | \S""",
     re.VERBOSE | re.IGNORECASE,
 )
+_TOKENS = {"glove": _GLOVE, "words": re.compile(r"\w+|[^\w\s]")}
 
 
-def offsets(text: str) -> list[tuple[int, int]]:
+def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
     """First and past-the-last character of each token.
 
     >>> text = "Don't pay $1,000.50!"
     >>> [text[a:b] for a, b in offsets(text)]
     ['Do', "n't", 'pay', '$', '1,000.50', '!']
+    >>> [text[a:b] for a, b in offsets(text, "words")]
+    ['Don', "'", 't', 'pay', '$', '1', ',', '000', '.', '50', '!']
     """
-    return [match.span() for match in _TOKEN.finditer(text)]
+    return [match.span() for match in _TOKENS[tokenizer].finditer(text)]
 
 
 def locate(context: str, answer: str, start: int) -> int:

@@ -1,43 +1,27 @@
-"""Token and character ids, and word vectors (GloVe) for the tokens that have one."""
+"""Token and character ids."""
 
-import io
-import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dawnbench_tf import files
 from dawnbench_tf.models.texts import CHARACTERS
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal
 
 FILE = "vocabulary.json"
-GLOVE = "glove.6B.100d.txt"
 PADDING, UNKNOWN = 0, 1  # ids of tokens and of characters
-LONGEST_LINE = 1 << 16  # bytes; GloVe's have 1,000
-_BOM = b"\xef\xbb\xbf"
-_DAMAGES = (
-    OSError,
-    EOFError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-DIMENSION = 100  # of the word vectors: glove.6B.100d
 
 
 class Vocabulary(NamedTuple):
-    """Token ids: 0 padding, 1 unknown, then `trained`, then `fixed`. Tokens are lower case."""
+    """Token ids: 0 padding, 1 unknown, then `trained`, then `fixed`."""
 
-    trained: list[str]  # frequent tokens without a vector: theirs is trained
+    trained: list[str]  # tokens whose vector is trained
     fixed: list[str]  # tokens with a vector, which stays as it is
     characters: list[str]  # character ids: 0 padding, 1 unknown, then these
+    cased: bool = False  # whether tokens keep their case; else they are lower case
 
     def ids(self, tokens: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Ids of tokens as written, int32 (tokens,), and of their characters, (tokens, 16)."""
@@ -47,7 +31,7 @@ class Vocabulary(NamedTuple):
         for row, token in zip(character_ids, tokens, strict=True):
             for place, character in enumerate(token[:CHARACTERS]):
                 row[place] = id_of_character.get(character, UNKNOWN)
-        token_ids = [id_of_token.get(normalized(token), UNKNOWN) for token in tokens]
+        token_ids = [id_of_token.get(normalized(token, self.cased), UNKNOWN) for token in tokens]
         return np.array(token_ids, np.int32), character_ids
 
 
@@ -62,9 +46,12 @@ def load(folder: Path) -> Vocabulary:
     if not path.is_file():
         raise Refusal(f"{path}: can't be read (it is not there); not a reader's run?")
     values = files.read_json(path)
-    lists = list(values.values())
-    if set(values) != set(Vocabulary._fields) or not all(map(_are_texts, lists)):
-        raise Refusal(f"{path}: should hold lists of texts: {', '.join(Vocabulary._fields)}")
+    lists = [values.get(name) for name in ("trained", "fixed", "characters")]
+    flags = set(values) - {"trained", "fixed", "characters"}
+    if not all(map(_are_texts, lists)) or not flags <= {"cased"}:
+        raise Refusal(f"{path}: should hold lists of texts: trained, fixed, characters")
+    if type(values.get("cased", False)) is not bool:
+        raise Refusal(f"{path}: cased should be true or false")
     return Vocabulary(**values)
 
 
@@ -72,104 +59,51 @@ def _are_texts(values):
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def normalized(token: str) -> str:
-    """A token as word vectors spell it: lower case, straight apostrophe."""
-    return token.lower().replace("’", "'")
+def normalized(token: str, cased: bool = False) -> str:
+    """A token as word vectors spell it: straight apostrophe, and lower case if they are."""
+    return (token if cased else token.lower()).replace("’", "'")
+
+
+class Choice(NamedTuple):
+    """Which tokens and characters get ids of their own."""
+
+    min_token_count: float  # one without a vector is trained if training has more of it than this
+    min_character_count: int  # a character is known if there are more than this
+    tuned: int = 0  # of questions' most frequent tokens with a vector: it is trained from there
+    cased: bool = False
 
 
 def build(
     counts: Mapping[str, int],
+    in_questions: Mapping[str, int],
     vectors: Mapping[str, np.ndarray],
-    min_token_count: int,
-    min_character_count: int,
+    choice: Choice,
 ) -> Vocabulary:
-    """The vocabulary of a training set.
+    """The vocabulary of a training set. The tokens that are tuned end `trained`.
 
     Args:
       counts: how often each token, as written, is in it.
+      in_questions: how often each is in its questions.
       vectors: by normalized token, for all that have one.
-      min_token_count: a token without a vector is trained if there are more than this.
-      min_character_count: a character is known if there are more than this.
+      choice: which of them get ids.
     """
-    tokens: Counter[str] = Counter()
+    tokens = _merged(counts, choice.cased)
     characters: Counter[str] = Counter()
     for token, count in counts.items():
-        tokens[normalized(token)] += count
         for character in token:
             characters[character] += count
-    trained = [t for t, count in tokens.items() if count > min_token_count and t not in vectors]
-    frequent = [c for c, count in characters.items() if count > min_character_count]
-    return Vocabulary(sorted(trained), sorted(vectors), sorted(frequent))
+    trained = [t for t, n in tokens.items() if n > choice.min_token_count and t not in vectors]
+    of_questions = _merged(in_questions, choice.cased)
+    candidates = sorted(of_questions.keys() & vectors.keys(), key=lambda t: (-of_questions[t], t))
+    tuned = candidates[: choice.tuned]
+    frequent = [c for c, count in characters.items() if count > choice.min_character_count]
+    fixed = sorted(vectors.keys() - set(tuned))
+    return Vocabulary(sorted(trained) + tuned, fixed, sorted(frequent), choice.cased)
 
 
-def read_glove(path: Path, tokens: Set[str]) -> dict[str, np.ndarray]:
-    """Vectors of some tokens, from glove.6B.100d.txt or the .zip that holds it, line by line.
-
-    Args:
-      path: of the file.
-      tokens: normalized ones that are asked for; not each needs to be in the file.
-
-    Returns:
-      float32 (100,) by token.
-
-    Raises:
-      Refusal, naming the line: one is malformed or of another dimension.
-    """
-    vectors = {}
-    try:
-        with _open(path) as file:
-            for number, line in enumerate(_lines(file, path), 1):
-                name, _, rest = line.partition(b" ")
-                if number == 1 or len(rest) < 2 * DIMENSION:
-                    _vector(rest, f"{path}:{number}")  # of another dimension, or cut off
-                token = name.removeprefix(_BOM if number == 1 else b"").decode("utf-8", "replace")
-                if token in tokens:
-                    if token in vectors:
-                        raise Refusal(
-                            f"{path}:{number}: {ascii(token)} is there twice; fetch it again"
-                        )
-                    vectors[token] = _vector(rest, f"{path}:{number}")
-    except Refusal:
-        raise
-    except _DAMAGES as error:
-        why = one_line(error, 100)
-        raise Refusal(f"{path}: can't be read ({why}); fetch it again") from None
-    if not vectors:
-        raise Refusal(f"{path}: has none of the data's words; should be {GLOVE}")
-    return vectors
-
-
-def _lines(file, path):
-    """The lines of a file, none of them longer than a vector's can be."""
-    while line := file.readline(LONGEST_LINE):
-        if len(line) == LONGEST_LINE:
-            raise Refusal(f"{path}: holds a line of over {LONGEST_LINE} bytes; fetch it again")
-        yield line
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
-    if path.suffix != ".zip":
-        with open(path, "rb") as file:
-            yield file
-        return
-    with zipfile.ZipFile(path) as archive:
-        if GLOVE not in archive.namelist():
-            raise Refusal(f"{path}: holds no {GLOVE}; should be glove.6B.zip")
-        with archive.open(GLOVE) as file:
-            yield io.BufferedReader(file, 1 << 20)  # type: ignore[type-var]
-
-
-def _vector(text, where):
-    try:
-        if b"_" in text:  # a number to Python, to nobody else
-            raise ValueError
-        vector = np.array(text.split(), np.float32)
-    except ValueError:
-        raise Refusal(f"{where}: holds what is no number; fetch the file again") from None
-    if len(vector) != DIMENSION or not np.all(np.isfinite(vector)):
-        raise Refusal(
-            f"{where}: should be a word and {DIMENSION} finite numbers, found {len(vector)}; "
-            f"{GLOVE} is what the model takes"
-        )
-    return vector
+def _merged(counts, cased):
+    """Counts of tokens as written, by normalized token."""
+    merged: Counter[str] = Counter()
+    for token, count in counts.items():
+        merged[normalized(token, cased)] += count
+    return merged

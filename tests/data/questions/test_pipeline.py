@@ -88,6 +88,15 @@ def test_every_test_answer_finds_its_question(replicas):
     assert predicted[DATA.test_corpus.questions[3].id] == answers.texts[3]
 
 
+def test_an_answer_has_as_many_tokens_as_the_recipe_allows():
+    form = DATA.form._replace(most_answer_tokens=2)
+    logits = np.zeros((1, 2, 9), np.float32)
+    logits[0, [0, 1, 1], [1, 7, 2]] = 5, 6, 4  # from 1 to 7, or to 2
+    outputs = [logits] * len(DATA.test.context_of_question)
+    for data, ends in ((DATA, [1, 7]), (DATA._replace(form=form), [1, 2])):
+        assert pipeline.join(outputs, data).spans.tolist() == [ends] * len(outputs)
+
+
 def test_a_long_passage_is_cut_nowhere_in_the_test():
     batches = pipeline._test_batches(LONG, Shared(), 500)
     sizes = [(len(rows), lengths["context"]) for rows, lengths in batches]
@@ -113,10 +122,9 @@ def test_what_has_no_place_or_is_too_long_is_not_trained_on():
     assert 71 not in np.concatenate(pipeline._buckets(changed, RECIPE))
 
 
-def test_no_passage_in_any_bucket_is_refused(monkeypatch):
-    monkeypatch.setattr(pipeline, "MOST_QUESTION_TOKENS", 0)
+def test_no_passage_in_any_bucket_is_refused():
     with pytest.raises(Refusal, match="--bucket_boundaries=1: no passage fits; they have"):
-        pipeline.steps(DATA, replace(RECIPE, bucket_boundaries=(1,)))
+        pipeline.steps(DATA, replace(RECIPE, bucket_boundaries=(1,), most_question_tokens=1))
 
 
 def test_a_context_longer_than_the_last_boundary_is_cut_as_the_seed_s_was():

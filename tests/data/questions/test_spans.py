@@ -21,7 +21,7 @@ def test_the_best_span_equals_brute_force(words, most, seed, ties):
         allowed = [
             (a, b)
             for a, b in itertools.product(range(words), repeat=2)
-            if a <= b and (most is None or b - a < most)
+            if a <= b and (not most or b - a < most)
         ]
         assert (i, j) in allowed
         assert first[i] + last[j] == pytest.approx(max(first[a] + last[b] for a, b in allowed))

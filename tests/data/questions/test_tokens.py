@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from dawnbench_tf.data.questions import tokens
 
 
-@given(st.text())
-def test_words_are_the_text_but_for_white_space(text):
-    offsets = tokens.offsets(text)
+@pytest.mark.parametrize("tokenizer", ["glove", "words"])
+@given(text=st.text())
+def test_words_are_the_text_but_for_white_space(tokenizer, text):
+    offsets = tokens.offsets(text, tokenizer)
     assert "".join(text[a:b] for a, b in offsets) == re.sub(r"\s", "", text)
     assert all(a < b for a, b in offsets)
     assert all(b <= c for (_, b), (c, _) in zip(offsets, offsets[1:], strict=False))

@@ -1,0 +1,156 @@
+"""Word vectors as they are published: GloVe's and fastText's text files."""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+from dawnbench_tf.refusals import Refusal, one_line, refuse
+
+LONGEST_LINE = 1 << 16  # bytes; those of 300 numbers have 3,000
+_BOM = b"\xef\xbb\xbf"
+_DAMAGES = (
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class WordVectors(NamedTuple):
+    """A set of word vectors, as published."""
+
+    file: str  # a word and its numbers a line
+    archive: str  # the zip that holds it
+    width: int  # numbers of a vector
+    cased: bool  # whether The and the have vectors of their own
+    home: str
+
+    def __str__(self):
+        return f"{self.file} or {self.archive}"
+
+
+_GLOVE_HOME = "https://nlp.stanford.edu/projects/glove/"
+_FASTTEXT_HOME = "https://fasttext.cc/docs/en/english-vectors.html"
+WORD_VECTORS = {
+    "glove.6B.100d": WordVectors("glove.6B.100d.txt", "glove.6B.zip", 100, False, _GLOVE_HOME),
+    "glove.840B.300d": WordVectors(
+        "glove.840B.300d.txt", "glove.840B.300d.zip", 300, True, _GLOVE_HOME
+    ),
+    "crawl-300d-2M": WordVectors(
+        "crawl-300d-2M.vec", "crawl-300d-2M.vec.zip", 300, True, _FASTTEXT_HOME
+    ),
+}
+
+
+def find(folder: Path, name: str) -> Path:
+    """The file of WORD_VECTORS[name] in a folder, or its zip. Raises Refusal if there is none."""
+    wanted = WORD_VECTORS[name]
+    for file in (wanted.file, wanted.archive):
+        if (folder / file).is_file():
+            return folder / file
+    refuse("data_dir", folder, f"holds no {wanted}; see {wanted.home}")
+
+
+def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
+    """Vectors of some tokens, line by line from a file or the zip that holds it.
+
+    A line of words with spaces between them, of which glove.840B.300d has some, is passed over.
+
+    Args:
+      path: of the file.
+      name: of its WORD_VECTORS.
+      tokens: that are asked for, as the file spells them; not each needs to be in it.
+
+    Returns:
+      float32 (width,) by token.
+
+    Raises:
+      Refusal, naming the line: one is malformed or of another width.
+    """
+    wanted, vectors = WORD_VECTORS[name], {}
+    try:
+        with _open(path, wanted.file) as file:
+            for number, line in enumerate(_lines(file, path), 1):
+                word, _, rest = line.partition(b" ")
+                if number == 1 and _is_header(line, wanted.width):
+                    continue
+                where = f"{path}:{number}"
+                if number <= 2 or len(rest) < 2 * wanted.width:
+                    _vector(rest, wanted, where)  # of another width, or cut off
+                token = word.removeprefix(_BOM if number == 1 else b"").decode("utf-8", "replace")
+                if token in tokens and not _has_spaces(rest, wanted.width):
+                    if token in vectors:
+                        raise Refusal(f"{where}: {ascii(token)} is there twice; fetch it again")
+                    vectors[token] = _vector(rest, wanted, where)
+    except Refusal:
+        raise
+    except _DAMAGES as error:
+        why = one_line(error, 100)
+        raise Refusal(f"{path}: can't be read ({why}); fetch it again") from None
+    if not vectors:
+        raise Refusal(f"{path}: has none of the data's words; should be {wanted.file}")
+    return vectors
+
+
+def _is_header(line, width):
+    """Whether a line is fastText's first: how many words, of what width."""
+    fields = line.split()
+    return len(fields) == 2 and fields[0].isdigit() and fields[1] == b"%d" % width
+
+
+def _has_spaces(rest, width):
+    """Whether what follows a line's first word goes on with others: is no number."""
+    return any(not _is_number(field) for field in rest.split()[:-width])
+
+
+def _is_number(field):
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _lines(file, path):
+    """The lines of a file, none of them longer than a vector's can be."""
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise Refusal(f"{path}: holds a line of over {LONGEST_LINE} bytes; fetch it again")
+        yield line
+
+
+@contextmanager
+def _open(path: Path, name: str) -> Iterator[BinaryIO]:
+    if path.suffix != ".zip":
+        with open(path, "rb") as file:
+            yield file
+        return
+    with zipfile.ZipFile(path) as archive:
+        if name not in archive.namelist():
+            raise Refusal(f"{path}: holds no {name}; fetch it again")
+        with archive.open(name) as file:
+            yield io.BufferedReader(file, 1 << 20)  # type: ignore[type-var]
+
+
+def _vector(text, wanted, where):
+    try:
+        if b"_" in text:  # a number to Python, to nobody else
+            raise ValueError
+        vector = np.array(text.split(), np.float32)
+    except ValueError:
+        raise Refusal(f"{where}: holds what is no number; fetch the file again") from None
+    if len(vector) != wanted.width or not np.all(np.isfinite(vector)):
+        raise Refusal(
+            f"{where}: should be a word and {wanted.width} finite numbers, found {len(vector)}; "
+            f"{wanted.file} is what the recipe takes"
+        )
+    return vector
