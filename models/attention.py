@@ -1,114 +1,20 @@
-"""Readers' own layers: vectors by id, highway, attention both ways, and what makes a span.
+"""Readers' own layers in which tokens see one another.
 
 Masks are boolean, (batch, tokens), true where a token is. Axis names: batch, context (tokens of the
-passage), question, width. Layers that get a mask as an input hand none on to Keras: they set
-`supports_masking` and return None from `compute_mask`.
+passage), question, width.
 """
-
-import math
 
 import tensorflow as tf
 
+from .text_layers import NEVER, no_mask
+
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
-NEVER = -1e30  # logit of what can't be
 
 
 def _softmax(logits, mask):
     """Over the last axis, where the mask is true; both (batch, tokens)."""
     logits = tf.where(mask, tf.cast(logits, tf.float32), NEVER)
     return tf.nn.softmax(tf.reshape(logits, tf.shape(mask)))  # else the optimizer misses the rank
-
-
-def _no_mask(self, inputs, previous_mask=None):
-    """Keras's `compute_mask` of layers that get masks as inputs: they hand none on."""
-
-
-@_register
-class IsWord(tf.keras.layers.Layer):
-    """The mask of token ids (batch, tokens): true where the id is not 0, padding."""
-
-    def call(self, ids):
-        return tf.not_equal(ids, 0)
-
-
-@_register
-class Vectors(tf.keras.layers.Layer):
-    """Vectors by id: ids (...) to vectors (..., width). Some are trained, some stay as they are.
-
-    Args:
-      trained: ids, from 0 on, whose vectors are trained.
-      fixed: ids, after those, whose vectors stay as they are; zeros until `set_fixed`.
-      width: of a vector.
-      initializer: of the trained ones.
-    """
-
-    def __init__(self, trained, fixed, width, initializer="glorot_uniform", **kwargs):
-        super().__init__(**kwargs)
-        self.trained, self.fixed, self.width = trained, fixed, width
-        self.initializer = tf.keras.initializers.get(initializer)
-
-    def build(self, input_shape):
-        """Makes the table of trained vectors, and that of the fixed ones."""
-        self.table = self.add_weight(
-            name="trained", shape=(self.trained, self.width), initializer=self.initializer
-        )
-        if self.fixed:
-            self.given = self.add_weight(  # checkpoints know it by this name
-                name="fixed", shape=(self.fixed, self.width), initializer="zeros", trainable=False
-            )
-        self.built = True
-
-    def set_fixed(self, vectors: tf.Tensor) -> None:
-        """Sets the fixed vectors, (fixed, width)."""
-        if self.fixed:
-            self.given.assign(vectors)
-
-    def set_last_trained(self, vectors: tf.Tensor) -> None:
-        """Sets the last of the trained vectors, (some, width): what these start from."""
-        if len(vectors):
-            first = self.table[: self.trained - len(vectors)]
-            self.table.assign(tf.concat([first, tf.cast(vectors, first.dtype)], 0))
-
-    def call(self, ids):
-        # The product makes the gradient dense: XLA knows no size that depends on values.
-        table = tf.convert_to_tensor(self.table) * 1.0
-        vectors = tf.gather(table, tf.minimum(ids, self.trained - 1))
-        if self.fixed:
-            fixed = tf.convert_to_tensor(self.given)
-            fixed = tf.gather(fixed, tf.maximum(ids - self.trained, 0))
-            vectors = tf.where((ids < self.trained)[..., None], vectors, fixed)
-        return tf.cast(vectors, self.compute_dtype)
-
-    def get_config(self):
-        own = {"trained": self.trained, "fixed": self.fixed, "width": self.width}
-        initializer = tf.keras.initializers.serialize(self.initializer)
-        return {**super().get_config(), **own, "initializer": initializer}
-
-
-@_register
-class Highway(tf.keras.layers.Layer):
-    """gate * relu(W x + b) + (1 - gate) * x, gate = sigmoid(V x + c). (Srivastava et al. 2015.)"""
-
-    supports_masking, compute_mask = True, _no_mask
-
-    def build(self, input_shape):
-        """Makes both matrices and biases, of the input's own width."""
-        width = input_shape[-1]
-        for name in ("transform", "gate"):
-            kernel = self.add_weight(
-                name=f"{name}_kernel", shape=(width, width), initializer="glorot_uniform"
-            )
-            bias = self.add_weight(name=f"{name}_bias", shape=(width,), initializer="zeros")
-            setattr(self, name, [kernel, bias])
-        self.built = True
-
-    def call(self, x):
-        def linear(weights):
-            kernel, bias = (tf.cast(weight, x.dtype) for weight in weights)
-            return tf.tensordot(x, kernel, 1) + bias
-
-        gate = tf.sigmoid(linear(self.gate))
-        return gate * tf.nn.relu(linear(self.transform)) + (1 - gate) * x
 
 
 def _parts(layer, width, fan_in):
@@ -137,7 +43,7 @@ class BidirectionalAttention(tf.keras.layers.Layer):
     width) is ever made.
     """
 
-    supports_masking, compute_mask = True, _no_mask
+    supports_masking, compute_mask = True, no_mask
 
     def build(self, input_shape):
         """Makes w, in its three parts, and b."""
@@ -170,7 +76,7 @@ class Coattention(tf.keras.layers.Layer):
     context attends to it; b the context as the question attends to it, attended to in turn.
     """
 
-    supports_masking, compute_mask = True, _no_mask
+    supports_masking, compute_mask = True, no_mask
 
     def build(self, input_shape):
         """Makes the similarity's weights."""
@@ -193,35 +99,42 @@ class Coattention(tf.keras.layers.Layer):
 
 
 @_register
-class Timing(tf.keras.layers.Layer):
-    """Adds to x (batch, tokens, width) sines, then cosines, of the tokens' places.
+class AlignedQuestion(tf.keras.layers.Layer):
+    """What each token of the context sees of the question (Chen et al. 2017, section 3.2).
 
-    (Vaswani et al. 2017, arXiv 1706.03762; wavelengths from 2 pi to 10,000 x 2 pi, as tensor2tensor
-    has them: the sines in the first half of the width.)
+    Inputs: [projections of c and of q, both (batch, tokens, width), q (batch, question, any width),
+    mask of q]. Output: q averaged by the softmax of the projections' products, (batch, context, any
+    width).
     """
 
-    supports_masking = True
+    supports_masking, compute_mask = True, no_mask
 
-    def call(self, x):
-        scales = x.shape[-1] // 2
-        falls = tf.exp(-tf.range(scales, dtype=tf.float32) * (math.log(1e4) / max(scales - 1, 1)))
-        angles = tf.range(tf.shape(x)[1], dtype=tf.float32)[:, None] * falls  # (tokens, scales)
-        signal = tf.concat([tf.sin(angles), tf.cos(angles)], 1)
-        return x + tf.cast(tf.pad(signal, [[0, 0], [0, x.shape[-1] % 2]]), x.dtype)
+    def call(self, inputs):
+        of_c, of_q, q, q_mask = inputs
+        products = tf.cast(tf.matmul(of_c, of_q, transpose_b=True), tf.float32)
+        shares = tf.nn.softmax(tf.where(q_mask[:, None, :], products, NEVER))
+        return tf.matmul(tf.cast(shares, q.dtype), q)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[0][:2], input_shape[2][-1])
 
 
 @_register
-class OnlyWords(tf.keras.layers.Layer):
-    """[x (batch, tokens, width), mask] to x, zeros where no token is."""
+class Summary(tf.keras.layers.Layer):
+    """[logits (batch, tokens, 1), x (batch, tokens, width), mask] to x's average, (batch, width).
 
-    supports_masking, compute_mask = True, _no_mask
+    Tokens count by the softmax of their logits.
+    """
+
+    supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs):
-        x, mask = inputs
-        return x * tf.cast(mask, x.dtype)[..., None]
+        logits, x, mask = inputs
+        shares = tf.cast(_softmax(logits[..., 0], mask), x.dtype)
+        return tf.matmul(shares[:, None, :], x)[:, 0]
 
     def compute_output_shape(self, input_shape):
-        return input_shape[0]
+        return (input_shape[1][0], input_shape[1][-1])
 
 
 @_register
@@ -232,7 +145,7 @@ class Weighted(tf.keras.layers.Layer):
     (batch, context, 2 width), where a is m averaged by the start's probability.
     """
 
-    supports_masking, compute_mask = True, _no_mask
+    supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs):
         start, m, mask = inputs
@@ -242,22 +155,3 @@ class Weighted(tf.keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[1][:2], 2 * input_shape[1][-1])
-
-
-@_register
-class SpanLogits(tf.keras.layers.Layer):
-    """Logits of an answer's first and last token, side by side.
-
-    Inputs: [start logits, end logits, both (batch, context, 1), mask]. Output: float32
-    (batch, 2, context), -1e30 in padding.
-    """
-
-    supports_masking, compute_mask = True, _no_mask
-
-    def call(self, inputs):
-        start, end, mask = inputs
-        both = tf.stack([start[..., 0], end[..., 0]], 1)
-        return tf.where(mask[:, None, :], tf.cast(both, tf.float32), NEVER)
-
-    def compute_output_shape(self, input_shape):
-        return (input_shape[0][0], 2, input_shape[0][1])

@@ -208,6 +208,13 @@ def in_unit_interval(**argument: float) -> None:
         raise ValueError(f"`{name}` should be in (0, 1]. Received: {name}={value}")
 
 
+def at_least(least: int, **arguments: int) -> None:
+    """Raises ValueError unless each argument is at least `least`."""
+    for name, value in arguments.items():
+        if value < least:
+            raise ValueError(f"`{name}` should be at least {least}. Received: {value}")
+
+
 def below_one(**argument: float) -> None:
     """Raises ValueError unless the argument is in [0, 1)."""
     ((name, value),) = argument.items()

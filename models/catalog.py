@@ -24,29 +24,10 @@ Names decode by family; two that train differently never share one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
-from .published import TOP1
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One named model: the family that builds it, with which arguments, and what it must be."""
-
-    name: str
-    family: str  # module in this package whose `body` takes `args`
-    args: Mapping[str, Any] = field(hash=False)
-    parameters: int  # trainable, at the native input and number of classes
-    multiply_adds: int | None  # of convolutions and dense layers, for one image of the native size
-    source: str
-    top1: float | None = None  # percent, published
-    top1_source: str = ""
-    inputs: str = "images"  # or "questions"
-    num_classes: int = 10  # of its data set; 0 for questions
-    image_size: int = 32  # the native input's height and width, in pixels; 0 for questions
-
+from . import reader_rows
+from .variants import Variant, rows
 
 _TF_SEEDS = "DAWNBench's TensorFlow seeds (2017)"
 _TORCH_SEEDS = "DAWNBench's PyTorch seeds (2017)"
@@ -58,27 +39,12 @@ _XIE = "Xie et al. 2016, arXiv 1611.05431"
 _DENSE = "Huang et al. 2017, arXiv 1608.06993"
 _PAGE = "Page 2018-2019, How to train your ResNet"
 _JORDAN = "Jordan 2024, arXiv 2404.00498"
-_SEO = "Seo et al. 2016, arXiv 1611.01603"
-_YU = "Yu et al. 2018, arXiv 1804.09541"
 _GROSS = "Gross & Wilber 2016, fb.resnet.torch"
 _BAG = "He et al. 2018, arXiv 1812.01187"
 _REAL = "Real et al. 2018, arXiv 1802.01548"
 
 
 _IMAGENET = {"num_classes": 1000, "image_size": 224}
-_QUESTIONS = {"inputs": "questions", "num_classes": 0, "image_size": 0}
-
-
-def _rows(family, source, rows, data=None, **common) -> list[Variant]:
-    """Rows of (name, args, parameters, multiply-adds) of one kind, for one kind of data."""
-    variants = []
-    for name, args, parameters, multiply_adds in rows:
-        top1, top1_source = TOP1.get(name, (None, ""))
-        counts = {"parameters": parameters, "multiply_adds": multiply_adds}
-        published = {"source": source, "top1": top1, "top1_source": top1_source}
-        facts: dict[str, Any] = {**counts, **published, **(data or {})}
-        variants.append(Variant(name, family, {**common, **args}, **facts))
-    return variants
 
 
 _SEED = {
@@ -93,7 +59,7 @@ _N6F256 = {"cells": 6, "filters": 256}
 _AIRBENCH96 = {"widths": (128, 384, 512), "convolutions": 3, "norm_momentum": 0.9}
 
 _ROWS = (
-    *_rows(
+    *rows(
         "cifar_resnets",
         _TF_SEEDS,
         (
@@ -104,7 +70,7 @@ _ROWS = (
         shortcut="pool_pad",
         **_SEED,
     ),
-    *_rows(
+    *rows(
         "cifar_resnets",
         _TF_SEEDS,
         (("resnet164_b_tf", {"depth": 164}, 1_691_146, 244_500_992),),
@@ -113,7 +79,7 @@ _ROWS = (
         **_BOTTLENECK,
         **_SEED,
     ),
-    *_rows(
+    *rows(
         "cifar_resnets",
         _HE15,
         (
@@ -127,8 +93,8 @@ _ROWS = (
         ),
         shortcut="stride_pad",
     ),
-    *_rows("cifar_resnets", _HE15, (("resnet8_v1_proj", {"depth": 8}, 78_042, 12_501_632),)),
-    *_rows(
+    *rows("cifar_resnets", _HE15, (("resnet8_v1_proj", {"depth": 8}, 78_042, 12_501_632),)),
+    *rows(
         "cifar_resnets",
         _TORCH_SEEDS,
         (
@@ -140,7 +106,7 @@ _ROWS = (
             ("resnet1202_v1_proj", {"depth": 1202}, 19_424_026, 2_829_501_056),
         ),
     ),
-    *_rows(
+    *rows(
         "cifar_resnets",
         _STOCHASTIC,
         (
@@ -152,7 +118,7 @@ _ROWS = (
         shortcut="pool_pad",
         final_survival=0.5,
     ),
-    *_rows(
+    *rows(
         "cifar_resnets",
         _HE16,
         (
@@ -168,7 +134,7 @@ _ROWS = (
         preactivation="widening",
         shortcut="projection",
     ),
-    *_rows(
+    *rows(
         "wide_resnets",
         _WIDE,
         (
@@ -177,7 +143,7 @@ _ROWS = (
             ("wrn_40_4", {"depth": 40, "widen": 4}, 8_949_210, 1_298_582_016),
         ),
     ),
-    *_rows(
+    *rows(
         "resnexts",
         _XIE,
         (
@@ -187,7 +153,7 @@ _ROWS = (
         depth=29,
         base_width=64,
     ),
-    *_rows(
+    *rows(
         "densenets",
         _DENSE,
         (
@@ -196,7 +162,7 @@ _ROWS = (
             ("densenet_bc_190_40", {"depth": 190, "growth": 40}, 25_624_430, 9_301_945_740),
         ),
     ),
-    *_rows(
+    *rows(
         "fast_resnets",
         _PAGE,
         (
@@ -204,7 +170,7 @@ _ROWS = (
             ("resnet9_whitened", {"whitened": True}, 6_570_880, 380_008_448),
         ),
     ),
-    *_rows(
+    *rows(
         "airbench",
         _JORDAN,
         (
@@ -212,17 +178,7 @@ _ROWS = (
             ("airbench96", _AIRBENCH96, 9_915_416, 451_967_264),
         ),
     ),
-    *_rows(
-        "readers",
-        _SEO,
-        (
-            ("bidaf", {}, 2_570_919, None),
-            ("bidaf_50", {"hidden": 50, "character_filters": 50, "dropout": 0.0}, 715_769, None),
-        ),
-        _QUESTIONS,
-    ),
-    *_rows("qanets", _YU, (("qanet_tpu", {}, 476_122, None),), _QUESTIONS),
-    *_rows(
+    *rows(
         "imagenet_resnets",
         _TORCH_SEEDS,
         (
@@ -233,7 +189,7 @@ _ROWS = (
         ),
         stem="cifar",
     ),
-    *_rows(
+    *rows(
         "imagenet_resnets",
         _HE15,
         (
@@ -246,7 +202,7 @@ _ROWS = (
         _IMAGENET,
         version="v1",
     ),
-    *_rows(
+    *rows(
         "imagenet_resnets",
         _GROSS,
         (
@@ -258,7 +214,7 @@ _ROWS = (
         _IMAGENET,
         version="v1.5",
     ),
-    *_rows(
+    *rows(
         "imagenet_resnets",
         _BAG,
         (
@@ -268,7 +224,7 @@ _ROWS = (
         _IMAGENET,
         version="v1.5d",
     ),
-    *_rows(
+    *rows(
         "imagenet_resnets",
         _HE16,
         (
@@ -281,7 +237,7 @@ _ROWS = (
         _IMAGENET,
         version="v2",
     ),
-    *_rows(
+    *rows(
         "imagenet_resnets",
         "keras.applications' ResNetV2",
         (
@@ -293,7 +249,9 @@ _ROWS = (
         version="v2_keras",
         norm_epsilon=1.001e-5,
     ),
-    *_rows("amoebanets", _REAL, (("amoebanet_d", _N6F256, 46_095_080, 5_715_769_696),), _IMAGENET),
+    *rows("amoebanets", _REAL, (("amoebanet_d", _N6F256, 46_095_080, 5_715_769_696),), _IMAGENET),
 )
 
-VARIANTS: Mapping[str, Variant] = MappingProxyType({row.name: row for row in _ROWS})
+VARIANTS: Mapping[str, Variant] = MappingProxyType(
+    {row.name: row for row in (*_ROWS, *reader_rows.ROWS)}
+)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from . import factories, texts
-from .catalog import Variant
 from .factories import Layers
+from .variants import Variant
 
 Arguments = Mapping[str, Any]
 
@@ -44,7 +44,7 @@ class Family(NamedTuple):
     describe: Callable[[Arguments], tuple[str, str, str]]  # block, shortcut, activation, in words
     head: Callable[[tf.Tensor, int, Layers, Arguments], tf.Tensor] = classifier
     smallest_side: Callable[[Arguments], int] = lambda args: 4  # pixels
-    reads: tuple[str, ...] = ()  # of readers: names of their inputs, out of `texts.AXES`
+    reads: tuple[str, ...] = ()  # of readers: names of their inputs, out of `texts.INPUTS`
 
 
 def family_of(variant: Variant) -> Family:
@@ -83,9 +83,10 @@ def _of_images(
 
 
 def _of_questions(family, *, dtype=None, name=None, **args):
-    inputs = [
-        tf.keras.Input((None, *texts.AXES[name]), dtype="int32", name=name) for name in family.reads
-    ]
+    inputs = []
+    for read in family.reads:
+        axes, of = texts.INPUTS[read]
+        inputs.append(tf.keras.Input((None, *axes), dtype=of, name=read))
     return _model(inputs, family.body(inputs, dtype, **args), name)
 
 

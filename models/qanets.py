@@ -11,8 +11,9 @@ from functools import partial
 
 import tensorflow as tf
 
-from .attention import Coattention, IsWord, OnlyWords, SpanLogits, Timing, Vectors
+from .attention import Coattention
 from .networks import Arguments, Family
+from .text_layers import IsWord, OnlyWords, SpanLogits, Timing, Vectors
 
 Operation = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # of (batch, tokens, width) and its mask
 PASSES = 4  # of the second encoder, with the same weights

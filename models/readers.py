@@ -6,10 +6,11 @@ Axis names: batch, context (tokens of the passage), question, characters, width.
 
 import tensorflow as tf
 
-from . import blocks
-from .attention import BidirectionalAttention, Highway, IsWord, SpanLogits, Vectors, Weighted
+from . import blocks, recurrence
+from .attention import BidirectionalAttention, Weighted
 from .networks import Arguments, Family
-from .texts import AXES, CHARACTERS
+from .text_layers import Highway, IsWord, SpanLogits, Vectors
+from .texts import CHARACTERS
 
 
 def body(
@@ -47,7 +48,10 @@ def body(
     Raises:
       ValueError: a number is out of range.
     """
-    _check(trained_words, fixed_words, characters, hidden, character_filters, dropout)
+    blocks.at_least(2, trained_words=trained_words, characters=characters)
+    blocks.at_least(0, fixed_words=fixed_words)
+    blocks.at_least(1, hidden=hidden, character_filters=character_filters)
+    blocks.below_one(dropout=dropout)
     keras = tf.keras.layers
     context, context_characters, question, question_characters = inputs
     normal = tf.keras.initializers.RandomNormal(stddev=1.0)
@@ -81,19 +85,6 @@ def body(
     return SpanLogits(dtype="float32", name="logits")([start, end, masks[0]])
 
 
-def _check(trained_words, fixed_words, characters, hidden, character_filters, dropout):
-    for argument, value, least in (
-        ("trained_words", trained_words, 2),
-        ("fixed_words", fixed_words, 0),
-        ("characters", characters, 2),
-        ("hidden", hidden, 1),
-        ("character_filters", character_filters, 1),
-    ):
-        if value < least:
-            raise ValueError(f"`{argument}` should be at least {least}. Received: {value}")
-    blocks.below_one(dropout=dropout)
-
-
 def _spelling(characters, filters, dropout, dtype):
     """A token's vector from its characters: convolution of width 5, ReLU, maximum."""
     keras = tf.keras.layers
@@ -107,21 +98,14 @@ def _spelling(characters, filters, dropout, dtype):
 
 
 def _bilstm(hidden, width, dtype):
-    """Keras's own, in the form that cuDNN takes; measured as fast as anything else on CPUs.
+    """An LSTM both ways over x of some width.
 
     Its weights start as those of TensorFlow 1's BasicLSTMCell, which holds those of inputs (of some
     width) and of states in one matrix, with one Glorot range. Both directions see one dropout mask
     of their input, as Keras's layer takes one input; the seed drew one for each.
     """
-    starts = [_uniform(width + hidden, 4 * hidden) for _ in range(2)]
-    lstm = tf.keras.layers.LSTM(
-        hidden,
-        return_sequences=True,
-        kernel_initializer=starts[0],
-        recurrent_initializer=starts[1],
-        dtype=dtype,
-    )
-    return tf.keras.layers.Bidirectional(lstm, dtype=dtype)
+    inputs, states = (_uniform(width + hidden, 4 * hidden) for _ in range(2))
+    return recurrence.bilstm(hidden, inputs, states, "zeros", dtype)
 
 
 def _uniform(fan_in, fan_out):
@@ -138,5 +122,5 @@ FAMILY = Family(
     body,
     smallest=lambda args: {"hidden": 3, "character_filters": 4},
     describe=_describe,
-    reads=tuple(AXES),
+    reads=("context_words", "context_characters", "question_words", "question_characters"),
 )

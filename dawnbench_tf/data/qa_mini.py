@@ -129,9 +129,9 @@ def generate(train: int, test: int, seed: int, form: TextForm = _FORM) -> Encode
     corpora = [
         _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
     ]
-    splits = [encoding.encode(corpus, words, form.tokenizer) for corpus in corpora]
+    train_split, test_split = (encoding.encode(c, words, form.tokenizer) for c in corpora)
     choice = form.choice(*MIN_COUNTS)._replace(min_token_count=MIN_COUNTS[0])
-    return encoding.assemble(*splits, corpora[1], list(words), {}, choice, form)
+    return encoding.assemble(train_split, test_split, corpora[1], list(words), {}, choice, form)
 
 
 def _corpus(questions, seed, name):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import tensorflow as tf
 
@@ -183,7 +184,7 @@ def build(
     if recipe.scale_learning_rate_from:
         rate *= recipe.batch_size / recipe.scale_learning_rate_from
     schedule = Schedule(rate, factor(recipe, steps_per_epoch))
-    both = {
+    both: dict[str, Any] = {
         "averaging": averages.of(recipe, recipe.steps(steps_per_epoch), model),
         "global_clipnorm": recipe.clip_norm or None,
     }
@@ -199,12 +200,13 @@ def build(
             **both,
         )
     else:
-        kind, own = {
+        kinds: dict[str, tuple[Callable[..., Averages], dict[str, float]]] = {
             "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.momentum}),
             "adadelta": (Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
             "adam": (Adam, {}),
             "adamax": (Adamax, {}),
-        }[recipe.optimizer]
+        }
+        kind, own = kinds[recipe.optimizer]
         optimizer = kind(schedule, epsilon=recipe.epsilon, **own, **both)
     if recipe.precision == "mixed_float16":
         return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)

@@ -21,12 +21,14 @@ FILES = [
 LONG = {
     "cifar_resnets.body": "half of it is the docstring of its arguments",
     "readers.body": "half of it is the docstring; the rest is the network from top to bottom",
+    "drqas.body": "two thirds of it are the docstring of its arguments",
     "factories.layers": "half of it is the docstring of its arguments",
     "train.train": "a run is one function, read from top to bottom",
 }
 MANY_ARGUMENTS = {
     "cifar_resnets.body": "the arguments are the family",
     "readers.body": "the arguments are the family",
+    "drqas.body": "the arguments are the family",
     "networks._of_images": "the arguments are those of models.build",
     "blocks.bottleneck": "four of them are what networks differ in, by keyword",
     "tta.TimeToAccuracy.__init__": "each has a default, and a use in somebody's fit",

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import attention
+from dawnbench_tf.models import text_layers
 
 KERAS = tf.keras.layers
 RNG = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def test_padding_never_changes_an_answer(more):
     padded = [np.pad(ids, [(0, 0), (0, n)]) for ids, n in zip(inputs, more, strict=True)]
     outputs = model(padded, training=False).numpy()
     np.testing.assert_allclose(outputs[:, :, :13], wanted, atol=1e-5)
-    assert (outputs[:, :, 13:] <= attention.NEVER).all()
+    assert (outputs[:, :, 13:] <= text_layers.NEVER).all()
 
 
 def test_parameters_counted_by_hand():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dawnbench_tf import models
-from dawnbench_tf.models import attention
+from dawnbench_tf.models import attention, text_layers
 
 RNG = np.random.default_rng(0)
 SMALL = {"trained_words": 20, "fixed_words": 30, "characters": 9, "hidden": 5}
@@ -68,7 +68,7 @@ def test_padding_never_changes_an_answer(context, question):
     wanted = model([tf.constant(x) for x in inputs]).numpy()
     outputs = model([tf.constant(x) for x in padded(inputs, context, question)]).numpy()
     np.testing.assert_allclose(outputs[:, :, :11], wanted, atol=1e-5)
-    assert np.all(outputs[:, :, 11:] <= attention.NEVER)
+    assert np.all(outputs[:, :, 11:] <= text_layers.NEVER)
 
 
 MODELS = {}
@@ -103,7 +103,7 @@ def test_attention_equals_plain_numpy_with_the_whole_tensor():
 
 
 def test_highway_equals_plain_numpy():
-    layer, x = attention.Highway(), RNG.normal(size=(2, 3, 6)).astype("f")
+    layer, x = text_layers.Highway(), RNG.normal(size=(2, 3, 6)).astype("f")
     layer(x)
     (a, b), (c, d) = ([RNG.normal(size=w.shape) for w in pair] for pair in layer_pairs(layer))
     for weight, value in zip([*layer.transform, *layer.gate], (a, b, c, d), strict=True):

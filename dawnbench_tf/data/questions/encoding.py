@@ -72,7 +72,7 @@ class EncodedSplit(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A data set of questions. A type id is a row of `token_ids` and of `character_ids`."""
+    """A data set of questions. A type id is a row of the three tables of ids."""
 
     train: EncodedSplit
     test: EncodedSplit
@@ -82,6 +82,7 @@ class Encoded(NamedTuple):
     tuned: np.ndarray  # float32 (last trained tokens, width): vectors that these start from
     token_ids: np.ndarray  # int32 (types,)
     character_ids: np.ndarray  # int32 (types, 16)
+    lower_ids: np.ndarray  # int (types,): the same for The and the
     form: TextForm
     origin: Origin = Origin("given")
 
@@ -132,7 +133,14 @@ def of_question(
     words: dict[str, int] = {}
     split = encode(corpus, words, form.tokenizer)
     none = np.empty((0, 0), np.float32)
-    return Encoded(split, split, corpus, vocab, none, none, *vocab.ids(list(words)), form)
+    return Encoded(split, split, corpus, vocab, none, none, *_ids(vocab, list(words)), form)
+
+
+def _ids(vocab: Vocabulary, words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The tables of ids of a data set's distinct tokens."""
+    token_ids, character_ids = vocab.ids(words)
+    lower = np.unique([word.lower() for word in words], return_inverse=True)[1]
+    return token_ids, character_ids, lower
 
 
 def _align(context, offsets, answer, start):
@@ -196,5 +204,5 @@ def assemble(
         rows = [vectors[word] for word in words]
         return np.array(rows, np.float32).reshape(len(rows), form.published.width)
 
-    tables = table(vocab.fixed), table([word for word in vocab.trained if word in vectors])
-    return Encoded(train, test, test_corpus, vocab, *tables, *vocab.ids(words), form)
+    fixed, tuned = table(vocab.fixed), table([word for word in vocab.trained if word in vectors])
+    return Encoded(train, test, test_corpus, vocab, fixed, tuned, *_ids(vocab, words), form)

@@ -2,8 +2,7 @@
 
 All that is random about an epoch is drawn at its start from (seed, epoch) for the global batch and
 then shared out: the same questions make up step i of epoch e under every strategy, after every
-restart. A network gets the inputs that its family reads, ids in int32: those of the tokens and of
-their characters, of contexts and of questions, as `models.texts` names them.
+restart. A network gets the inputs that its family reads, as `models.texts` names them.
 """
 
 import math
@@ -121,7 +120,7 @@ def _read_by(recipe):
 
 
 def _inputs(names, encoded, split, rows, lengths) -> tuple[np.ndarray, ...]:
-    """Inputs for questions by index: ids (rows, tokens) or (rows, tokens, 16), 0 in padding.
+    """Inputs for questions by index: (rows, tokens, ...), 0 in padding.
 
     `lengths` has the number of tokens of a "context" and of a "question".
     """
@@ -129,14 +128,33 @@ def _inputs(names, encoded, split, rows, lengths) -> tuple[np.ndarray, ...]:
         "context": _types(split.contexts, split.context_of_question[rows], lengths["context"]),
         "question": _types(split.questions, rows, lengths["question"]),
     }
-    ids = {"words": encoded.token_ids, "characters": encoded.character_ids}
-    inputs = []
-    for name in names:
-        text, _, kind = name.partition("_")
-        of_text, inside = types[text]
-        values = ids[kind][of_text]
-        inputs.append(values * inside.reshape(inside.shape + (1,) * (values.ndim - 2)))
-    return tuple(inputs)
+    return tuple(_input(name, encoded, types) for name in names)
+
+
+def _input(name, encoded, types):
+    text, _, kind = name.partition("_")
+    if kind == "matches":
+        return _matches(encoded, *types["context"], *types["question"])
+    of_text, inside = types[text]
+    if kind == "tags":  # no tokenizer tells any
+        return np.zeros((*of_text.shape, *texts.INPUTS[name].axes), np.int32)
+    values = {"words": encoded.token_ids, "characters": encoded.character_ids}[kind][of_text]
+    return values * inside.reshape(inside.shape + (1,) * (values.ndim - 2))
+
+
+def _matches(encoded, context, is_context, question, is_question):
+    """What `models.texts` has of matches, float32 (rows, context, 4); a lemma is the lower case."""
+    matches = np.zeros((*context.shape, 4), np.float32)
+    for row, c, in_c, q, in_q in zip(
+        matches, context, is_context, question, is_question, strict=True
+    ):
+        c, q, length = c[in_c], q[in_q], in_c.sum()
+        lower = encoded.lower_ids[c]
+        row[:length, 0] = np.isin(c, q)
+        row[:length, 1] = row[:length, 2] = np.isin(lower, encoded.lower_ids[q])
+        _, places, counts = np.unique(lower, return_inverse=True, return_counts=True)
+        row[:length, 3] = counts[places] / length
+    return matches
 
 
 def _types(source, rows, length):
@@ -147,7 +165,10 @@ def _types(source, rows, length):
 def _signature(names, batch=None, lengths=None):
     lengths = lengths or {"context": None, "question": None}
     return tuple(
-        tf.TensorSpec((batch, lengths[name.partition("_")[0]], *texts.AXES[name]), tf.int32)
+        tf.TensorSpec(
+            (batch, lengths[name.partition("_")[0]], *texts.INPUTS[name].axes),
+            texts.INPUTS[name].dtype,
+        )
         for name in names
     )
 

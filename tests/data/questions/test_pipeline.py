@@ -10,7 +10,7 @@ import tensorflow as tf
 from dawnbench_tf import recipes, scores
 from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.inputs import Placement
-from dawnbench_tf.data.questions import pipeline, spans
+from dawnbench_tf.data.questions import pipeline, spans, tokens
 from dawnbench_tf.refusals import Refusal
 from tests.data.images.test_pipeline import Shared
 
@@ -86,6 +86,23 @@ def test_every_test_answer_finds_its_question(replicas):
     assert scores.squad(answers, DATA) == perfect
     predicted = spans.predictions(answers, DATA)
     assert predicted[DATA.test_corpus.questions[3].id] == answers.texts[3]
+
+
+def test_matches_are_what_a_reader_of_the_texts_would_say():
+    """The token as written, in lower case (twice: nothing tells lemmas), and how often it is."""
+    corpus = DATA.test_corpus
+    inputs = pipeline.OneByOne(DATA, replace(RECIPE, model="drqa"))
+    for row, question in enumerate(corpus.questions):
+        words, matches, tags, _ = inputs[row]
+        texts = corpus.contexts[question.context], question.text
+        context, asks = ([t[a:b] for a, b in tokens.offsets(t)] for t in texts)
+        lower, asks_lower = [w.lower() for w in context], [w.lower() for w in asks]
+        wanted = [
+            [w in asks, v in asks_lower, v in asks_lower, lower.count(v) / len(lower)]
+            for w, v in zip(context, lower, strict=True)
+        ]
+        assert words.shape == (1, len(context)) and not tags.any()
+        np.testing.assert_allclose(matches[0], wanted, rtol=1e-6)
 
 
 def test_an_answer_has_as_many_tokens_as_the_recipe_allows():

@@ -1,0 +1,145 @@
+"""DrQA against plain NumPy, sizes by hand, and the rule that padding changes nothing."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.models import text_layers
+
+RNG = np.random.default_rng(0)
+TAGS = (5, 4)
+
+
+def reader(**overrides):
+    tf.keras.utils.set_random_seed(0)
+    sizes = {"trained_words": 5, "fixed_words": 45, "vector_width": 10, "hidden": 4, "layers": 2}
+    model = models.build("drqa", **{**sizes, "tags": TAGS, **overrides})
+    model.get_layer("words").set_fixed(RNG.normal(size=(45, 10)))
+    model.set_weights([w + RNG.normal(0, 0.3, w.shape) for w in model.get_weights()])
+    return model
+
+
+def texts(context=9, question=5, examples=3):
+    words = RNG.integers(1, 50, (examples, context)).astype(np.int32)
+    matches = RNG.random((examples, context, 4)).astype(np.float32)
+    tags = RNG.integers(1, TAGS, (examples, context, 2)).astype(np.int32)
+    return [words, matches, tags, RNG.integers(1, 50, (examples, question)).astype(np.int32)]
+
+
+def softmax(x, axis=-1):
+    x = np.exp(x - x.max(axis, keepdims=True))
+    return x / x.sum(axis, keepdims=True)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(x, kernel, recurrent, bias):
+    """Gers et al. 2000's, gates i, f, candidate, o: (tokens, width) to (tokens, hidden)."""
+    h = c = np.zeros(recurrent.shape[0])
+    outputs = []
+    for token in x:
+        i, f, candidate, o = np.split(token @ kernel + h @ recurrent + bias, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(candidate)
+        h = sigmoid(o) * np.tanh(c)
+        outputs.append(h)
+    return np.array(outputs)
+
+
+def plain(model, words, matches, tags, question):
+    """Section 3.2 of the paper, as the entries' code has it, for one example without padding."""
+    vectors = np.concatenate(model.get_layer("words").get_weights())
+    c, q = vectors[words], vectors[question]
+    weights = {layer.name: layer.get_weights() for layer in model.layers}
+    kernel, bias = weights["align"]
+    of_c, of_q = (np.maximum(x @ kernel + bias, 0) for x in (c, q))
+    aligned = softmax(of_c @ of_q.T) @ q
+    ones = [np.eye(count)[column][:, 1:] for count, column in zip(TAGS, tags.T, strict=True)]
+    c = np.concatenate([c, matches, aligned, *ones], 1)
+
+    def stack(x, name):
+        outputs = []
+        for number in range(2):
+            forward, back = np.split(np.array(weights[f"{name}_{number}"], object), 2)
+            x = np.concatenate([lstm(x, *forward), lstm(x[::-1], *back)[::-1]], 1)
+            outputs.append(x)
+        return np.concatenate(outputs, 1)
+
+    c, q = stack(c, "context"), stack(q, "question")
+    kernel, bias = weights["weigh"]
+    q = softmax((q @ kernel + bias)[:, 0]) @ q
+    return np.stack(
+        [c @ (q @ kernel + bias) for kernel, bias in (weights["first"], weights["last"])]
+    )
+
+
+def test_logits_equal_plain_numpy():
+    model, inputs = reader(), texts()
+    outputs = model(inputs, training=False).numpy()
+    assert np.abs(outputs).max() > 0.5
+    for example, output in zip(zip(*inputs, strict=True), outputs, strict=True):
+        np.testing.assert_allclose(output, plain(model, *example), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("more", [(1, 0), (0, 3), (9, 5)])
+def test_padding_never_changes_an_answer(more):
+    model, inputs = reader(), texts()
+    wanted = model(inputs, training=False)
+    lengths = (more[0], more[0], more[0], more[1])
+    padded = [
+        np.pad(x, [(0, 0), (0, n), (0, 0)][: x.ndim]) for x, n in zip(inputs, lengths, strict=True)
+    ]
+    outputs = model(padded, training=False).numpy()
+    np.testing.assert_allclose(outputs[:, :, :9], wanted, atol=1e-5)
+    assert (outputs[:, :, 9:] <= text_layers.NEVER).all()
+
+
+def test_parameters_counted_by_hand():
+    """Of the entries' sizes, with the tags of their spaCy: 50 parts of speech, 19 entity types."""
+
+    def lstms(width):
+        return 2 * 4 * 128 * (width + 128 + 1)
+
+    def counted(tags):
+        of_context = lstms(300 + 4 + 300 + tags) + 2 * lstms(256)
+        of_question = lstms(300) + 2 * lstms(256)
+        return 300 * 301 + of_context + of_question + 768 + 1 + 2 * 768 * 769
+
+    assert models.get("drqa").parameters == counted(0) + 2 * 300
+    trained = models.build("drqa", tags=(51, 20)).trainable_weights
+    assert sum(int(np.prod(w.shape)) for w in trained) == counted(69) + 2 * 300
+
+
+def test_gradients_reach_every_weight():
+    model, inputs = reader(), texts()
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.square(model(inputs, training=False)))
+    gradients = tape.gradient(loss, model.trainable_weights)
+    for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
+        assert np.any(tf.convert_to_tensor(gradient)), weight.name
+
+
+def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
+    model, inputs = reader(), [tf.constant(x) for x in texts()]
+    wanted = model(inputs, training=False)
+    compiled = tf.function(lambda x: model(x, training=False), jit_compile=True)
+    np.testing.assert_allclose(compiled(inputs), wanted, atol=1e-4)
+    model.save(tmp_path / "model.keras")
+    again = tf.keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
+    np.testing.assert_array_equal(again(inputs, training=False), wanted)
+
+
+def test_words_may_start_from_given_vectors():
+    layer = reader().get_layer("words")
+    before = layer.get_weights()[0]
+    layer.set_last_trained(np.full((2, 10), 7.0))
+    np.testing.assert_array_equal(layer.get_weights()[0][:3], before[:3])
+    assert (layer.get_weights()[0][3:] == 7).all()
+
+
+@pytest.mark.parametrize("args", [{"layers": 0}, {"tags": (1, 0)}, {"dropout": 1.0}])
+def test_sizes_out_of_range_are_refused(args):
+    with pytest.raises(ValueError, match="should be"):
+        models.build("drqa", **args)
