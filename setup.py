@@ -55,6 +55,7 @@ setup(
     extras_require={
         "harness": HARNESS,
         "runtimes": RUNTIMES,
+        "spacy": ["spacy>=3.7,<4"],
         "gpu": ["tensorflow[and-cuda]>=2.20,<2.21"],
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],
         "test": [

@@ -110,8 +110,9 @@ class OfQuestions:
     tokenizer: str = setting(
         "glove",
         "how texts are cut: glove, contractions parted as in GloVe's vocabulary and every sign "
-        "alone; words, runs of letters and digits, every other sign alone",
-        choices=("glove", "words"),
+        "alone; words, runs of letters and digits, every other sign alone; spacy, which has to be "
+        "installed, and tells lemmas, parts of speech and entity types",
+        choices=("glove", "words", "spacy"),
     )
     word_vectors: str = setting(
         "glove.6B.100d",

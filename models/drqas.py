@@ -14,6 +14,7 @@ from .attention import AlignedQuestion, Summary
 from .factories import pytorch_uniform
 from .networks import Arguments, Family
 from .text_layers import IsWord, OneHot, SpanLogits, Vectors
+from .texts import TAGS
 
 
 def body(
@@ -23,7 +24,7 @@ def body(
     trained_words: int = 2,
     fixed_words: int = 0,
     vector_width: int = 300,
-    tags: tuple[int, int] = (1, 1),
+    tags: tuple[int, int] = TAGS,
     hidden: int = 128,
     layers: int = 3,
     dropout: float = 0.4,

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 CHARACTERS = 16  # of a token, its first; further ones are cut off, as in BiDAF's seed
+TAGS = 51, 20  # ids of parts of speech and of entity types: OntoNotes', 0 being unknown or padding
 
 
 class TextInput(NamedTuple):

@@ -75,6 +75,15 @@ RESNET50 = {  # tensorflow/tpu, models/official/resnet
     "channel_deviation": (0.229, 0.224, 0.225),
 }
 BAG_OF_TRICKS = {**RESNET50, "label_smoothing": 0.1, "schedule": "cosine"}  # arXiv 1812.01187
+DRQA = {  # hitvoice/DrQA at d9081fe, train.py's flags
+    "model": "drqa",
+    "optimizer": "adamax",
+    "learning_rate": 0.002,
+    "clip_norm": 10,
+    "tuned_words": 1000,
+    "most_answer_tokens": 15,
+    "epochs": 40,
+}
 STATED = {  # read off the seeds' code and READMEs, not off our rows
     "cifar10/resnet20_tf": TF,
     "cifar10/resnet56_tf": TF,
@@ -142,6 +151,8 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
         "tokenizer": "words",
         "most_answer_tokens": 30,
     },
+    "squad/drqa": {**DRQA, "batch_size": 32},
+    "squad/drqa_128": {**DRQA, "batch_size": 128},
     "squad/bidaf_paper": {**BIDAF, "optimizer": "adadelta", "learning_rate": 0.5, "epochs": 12},
 }
 RATES = {  # epoch (from 0) to learning rate

@@ -74,4 +74,55 @@ QANET_TPU = Recipe(
     ),
 )
 
-RECIPES = (BIDAF_TF, BIDAF_PAPER, QANET_TPU)
+# hitvoice/DrQA: flags' defaults; their 40 epochs, the entries stop after 10 or 11. Adamax is
+# PyTorch's own there, at 0.002: the 0.001 of the entries' misc is a flag that only SGD has. Its
+# LSTMs see padding in training, here never; an answer that ends inside a token is left out there.
+DRQA = Recipe(
+    name="squad/drqa",
+    task="squad",
+    model="drqa",
+    epochs=40,
+    batch_size=32,
+    optimizer="adamax",
+    learning_rate=0.002,
+    epsilon=1e-8,
+    clip_norm=10,
+    bucket_boundaries=(100, 125, 150, 200, 250, 400, 800),
+    tokenizer="spacy",
+    word_vectors="glove.840B.300d",
+    tuned_words=1000,
+    learned_words=False,
+    most_question_tokens=64,
+    most_answer_tokens=15,
+    evidence=(
+        Published("SQuAD/train/dawn_drqa_1t4-gc_pytorch.json", 0.8392, 0.7606, "1 T4 / GCP"),
+        Published("SQuAD/train/dawn_drqa_1p4-gc_pytorch.json", 0.9453, 0.762, "1 P4 / GCP"),
+    ),
+)
+DRQA_128 = replace(
+    DRQA,
+    name="squad/drqa_128",
+    batch_size=128,
+    evidence=(
+        Published(
+            entry="SQuAD/train/dawn_drqa_1nv2080-dev.json",
+            hours=0.4518,
+            best=0.7829,
+            hardware="1 NVidia 2080 RTX (dev box)",
+        ),
+        Published(
+            entry="SQuAD/train/dawn_drqa_1p100-ec2.json",
+            hours=1.0095,
+            best=0.7569,
+            hardware="1 V100 / AWS p3.2xlarge",
+        ),
+        Published(
+            entry="SQuAD/train/dawn_drqa_1k80-ec2.json",
+            hours=1.3651,
+            best=0.7584,
+            hardware="1 K80 / AWS p2.xlarge",
+        ),
+    ),
+)
+
+RECIPES = (BIDAF_TF, BIDAF_PAPER, QANET_TPU, DRQA, DRQA_128)

@@ -3,12 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.questions import tokens, vocabulary
+from dawnbench_tf.data.questions import annotation, tokens, vocabulary
+from dawnbench_tf.data.questions.annotation import Annotated
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS, WordVectors
@@ -69,6 +71,9 @@ class EncodedSplit(NamedTuple):
     context_of_question: np.ndarray  # (questions,)
     spans: Ragged  # (answers, 2): first and last token of each right answer; -1: nowhere
     alignments: np.ndarray  # (answers,): ALIGNED to NOWHERE
+    context_lemmas: Ragged  # ids of tokens' lemmas, or of their lower case
+    question_lemmas: Ragged  # the same ids
+    context_tags: Ragged  # (tokens, 2): ids of part of speech and of entity type; 0: not told
 
 
 class Encoded(NamedTuple):
@@ -82,7 +87,7 @@ class Encoded(NamedTuple):
     tuned: np.ndarray  # float32 (last trained tokens, width): vectors that these start from
     token_ids: np.ndarray  # int32 (types,)
     character_ids: np.ndarray  # int32 (types, 16)
-    lower_ids: np.ndarray  # int (types,): the same for The and the
+    lower_ids: np.ndarray  # int32 (types,): the same for The and the
     form: TextForm
     origin: Origin = Origin("given")
 
@@ -98,30 +103,57 @@ def encode(
     Args:
       corpus: its text.
       words: type id of each token as written; new ones are added.
-      tokenizer: that cuts texts, of those in `tokens`.
+      tokenizer: that cuts texts: one of those in `tokens`, or spacy.
       progress: called now and then with the contexts that are done, and all.
     """
-    contexts, offsets, spans, alignments = [], [], [], []
-    for index, context in enumerate(corpus.contexts):
-        offsets.append(tokens.offsets(context, tokenizer))
-        contexts.append([words.setdefault(context[a:b], len(words)) for a, b in offsets[-1]])
-        if index % 1000 == 999:
-            progress(index + 1, len(corpus.contexts))
-    questions = [
-        [words.setdefault(q.text[a:b], len(words)) for a, b in tokens.offsets(q.text, tokenizer)]
-        for q in corpus.questions
-    ]
+    cut = partial(_cut, tokenizer=tokenizer, words=words, lemma_ids={})
+    contexts, offsets, context_lemmas, tags = cut(corpus.contexts, progress=progress)
+    questions, _, question_lemmas, _ = cut([q.text for q in corpus.questions])
+    spans, alignments = [], []
     for q in corpus.questions:
         right = [_align(corpus.contexts[q.context], offsets[q.context], *a) for a in q.answers]
         spans.append([span for span, _ in right])
         alignments += [alignment for _, alignment in right]
-    return EncodedSplit(
+    split = EncodedSplit(
         _ragged(contexts),
         _ragged(offsets, 2),
         _ragged(questions),
         np.array([q.context for q in corpus.questions], np.int32),
         _ragged(spans, 2),
         np.array(alignments, np.int8),
+        _ragged(context_lemmas),
+        _ragged(question_lemmas),
+        _ragged(tags, 2),
+    )
+    return split if tokenizer == "spacy" else _without_annotations(split, list(words))
+
+
+def _cut(texts, tokenizer, words, lemma_ids, progress=lambda done, of: None):
+    """Of each text: type ids of its tokens, their offsets, lemmas' ids, tags' ids."""
+    rows: tuple[list, ...] = ([], [], [], [])
+    if tokenizer == "spacy":
+        annotated = annotation.annotate(texts)
+    else:
+        annotated = (Annotated(tokens.offsets(text, tokenizer), [], []) for text in texts)
+    for index, (text, (offsets, lemmas, tags)) in enumerate(zip(texts, annotated, strict=True)):
+        types = [words.setdefault(text[a:b], len(words)) for a, b in offsets]
+        of_lemmas = [lemma_ids.setdefault(lemma, len(lemma_ids)) for lemma in lemmas]
+        for row, value in zip(rows, (types, offsets, of_lemmas, tags), strict=True):
+            row.append(value)
+        if index % 1000 == 999:
+            progress(index + 1, len(texts))
+    return rows
+
+
+def _without_annotations(split, words):
+    """With lower case in place of lemmas, and tags that say nothing."""
+    lower = _lower_ids(words)
+    return split._replace(
+        context_lemmas=split.contexts._replace(values=lower[split.contexts.values]),
+        question_lemmas=split.questions._replace(values=lower[split.questions.values]),
+        context_tags=split.contexts._replace(
+            values=np.zeros((len(split.contexts.values), 2), np.int32)
+        ),
     )
 
 
@@ -139,8 +171,12 @@ def of_question(
 def _ids(vocab: Vocabulary, words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The tables of ids of a data set's distinct tokens."""
     token_ids, character_ids = vocab.ids(words)
-    lower = np.unique([word.lower() for word in words], return_inverse=True)[1]
-    return token_ids, character_ids, lower
+    return token_ids, character_ids, _lower_ids(words)
+
+
+def _lower_ids(words):
+    """An id for each word, the same for The and the, int32."""
+    return np.unique([word.lower() for word in words], return_inverse=True)[1].astype(np.int32)
 
 
 def _align(context, offsets, answer, start):

@@ -124,36 +124,45 @@ def _inputs(names, encoded, split, rows, lengths) -> tuple[np.ndarray, ...]:
 
     `lengths` has the number of tokens of a "context" and of a "question".
     """
+    contexts = split.context_of_question[rows]
     types = {
-        "context": _types(split.contexts, split.context_of_question[rows], lengths["context"]),
+        "context": _types(split.contexts, contexts, lengths["context"]),
         "question": _types(split.questions, rows, lengths["question"]),
     }
-    return tuple(_input(name, encoded, types) for name in names)
+    inputs = []
+    for name in names:
+        text, _, kind = name.partition("_")
+        of_text, inside = types[text]
+        if kind == "matches":
+            lemmas = (
+                split.context_lemmas.padded(contexts, lengths["context"]),
+                split.question_lemmas.padded(rows, lengths["question"]),
+            )
+            inputs.append(_matches(encoded.lower_ids, types, lemmas))
+        elif kind == "tags":
+            inputs.append(split.context_tags.padded(contexts, lengths["context"]))
+        else:
+            ids = {"words": encoded.token_ids, "characters": encoded.character_ids}[kind]
+            values = ids[of_text]
+            inputs.append(values * inside.reshape(inside.shape + (1,) * (values.ndim - 2)))
+    return tuple(inputs)
 
 
-def _input(name, encoded, types):
-    text, _, kind = name.partition("_")
-    if kind == "matches":
-        return _matches(encoded, *types["context"], *types["question"])
-    of_text, inside = types[text]
-    if kind == "tags":  # no tokenizer tells any
-        return np.zeros((*of_text.shape, *texts.INPUTS[name].axes), np.int32)
-    values = {"words": encoded.token_ids, "characters": encoded.character_ids}[kind][of_text]
-    return values * inside.reshape(inside.shape + (1,) * (values.ndim - 2))
+def _matches(lower_ids, types, lemmas):
+    """What `models.texts` has of matches, float32 (rows, context, 4).
 
-
-def _matches(encoded, context, is_context, question, is_question):
-    """What `models.texts` has of matches, float32 (rows, context, 4); a lemma is the lower case."""
-    matches = np.zeros((*context.shape, 4), np.float32)
-    for row, c, in_c, q, in_q in zip(
-        matches, context, is_context, question, is_question, strict=True
-    ):
-        c, q, length = c[in_c], q[in_q], in_c.sum()
-        lower = encoded.lower_ids[c]
-        row[:length, 0] = np.isin(c, q)
-        row[:length, 1] = row[:length, 2] = np.isin(lower, encoded.lower_ids[q])
+    `types` are those of context and question with where tokens are, `lemmas` their lemmas' ids.
+    """
+    (contexts, are_tokens), (questions, are_asked) = types["context"], types["question"]
+    matches = np.zeros((*contexts.shape, 4), np.float32)
+    for row, of_row in enumerate(matches):
+        c, q = contexts[row][are_tokens[row]], questions[row][are_asked[row]]
+        lower, length = lower_ids[c], len(c)
+        of_row[:length, 0] = np.isin(c, q)
+        of_row[:length, 1] = np.isin(lower, lower_ids[q])
+        of_row[:length, 2] = np.isin(lemmas[0][row][:length], lemmas[1][row][: len(q)])
         _, places, counts = np.unique(lower, return_inverse=True, return_counts=True)
-        row[:length, 3] = counts[places] / length
+        of_row[:length, 3] = counts[places] / length
     return matches
 
 

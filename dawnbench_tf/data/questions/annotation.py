@@ -1,0 +1,59 @@
+"""Texts as spaCy cuts and annotates them: lemmas, parts of speech, entity types."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from dawnbench_tf.refusals import refuse
+
+MODEL = "en_core_web_md"  # that DrQA's entries used
+_PARTS = """$ '' , -LRB- -RRB- . : ADD AFX CC CD DT EX FW HYPH IN JJ JJR JJS LS MD NFP NN NNP NNPS
+    NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB XX _SP ``"""
+_ENTITIES = """CARDINAL DATE EVENT FAC GPE LANGUAGE LAW LOC MONEY NORP ORDINAL ORG PERCENT PERSON
+    PRODUCT QUANTITY TIME WORK_OF_ART"""
+# Ids of OntoNotes' tags, `models.texts.TAGS` in all; 0 is a tag that is not among them.
+PART_IDS = {tag: 1 + i for i, tag in enumerate(_PARTS.split())}
+ENTITY_IDS = {tag: 1 + i for i, tag in enumerate(["", *_ENTITIES.split()])}
+
+
+class Annotated(NamedTuple):
+    """What is said of a text's tokens."""
+
+    offsets: list[tuple[int, int]]  # first and past-the-last character
+    lemmas: list[str]
+    tags: list[tuple[int, int]]  # ids of part of speech and of entity type
+
+
+@cache
+def _pipeline() -> Any:
+    """spaCy's, loaded once."""
+    try:
+        import spacy
+    except ImportError:
+        refuse("tokenizer", "spacy", "spaCy is not installed; pip install spacy")
+    try:
+        return spacy.load(MODEL)
+    except OSError:
+        hint = f"python -m spacy download {MODEL}"
+        refuse("tokenizer", "spacy", f"its model {MODEL} is not installed; {hint}")
+
+
+def version() -> str:
+    """Of the pipeline, in a cache's key. Raises Refusal if it is not installed."""
+    meta = _pipeline().meta
+    return f"{meta['name']} {meta['version']} {meta['spacy_version']}"
+
+
+def annotate(texts: Iterable[str]) -> Iterator[Annotated]:
+    """Cuts and annotates texts, one after the other."""
+    spaced = (re.sub(r"\s", " ", text) for text in texts)  # as the entries' code has it
+    for document in _pipeline().pipe(spaced):
+        yield Annotated(
+            [(token.idx, token.idx + len(token.text)) for token in document],
+            [token.lemma_ for token in document],
+            [
+                (PART_IDS.get(token.tag_, 0), ENTITY_IDS.get(token.ent_type_, 0))
+                for token in document
+            ],
+        )
