@@ -155,3 +155,51 @@ class Weighted(tf.keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[1][:2], 2 * input_shape[1][-1])
+
+
+@_register
+class MultiLevelAttention(tf.keras.layers.Layer):
+    """Fully-aware attention of several levels (Huang et al. 2018, arXiv 1711.07341, section 3.1).
+
+    Inputs: [keys of c and of q, both (batch, tokens, any width), values of q (batch, question,
+    width), mask of q]. Each level has its part of keys and of values, side by side. Output: at each
+    level values averaged by the softmax of the product key of c x D x key of q, D a trained
+    diagonal: (batch, context, width).
+
+    Args:
+      levels: how many; they divide the widths.
+    """
+
+    supports_masking, compute_mask = True, no_mask
+
+    def __init__(self, levels, **kwargs):
+        super().__init__(**kwargs)
+        self.levels = levels
+
+    def build(self, input_shape):
+        """Makes the diagonals."""
+        width = input_shape[0][-1]
+        self.diagonal = self.add_weight(name="diagonal", shape=(width,), initializer="ones")
+        self.built = True
+
+    def call(self, inputs):
+        of_c, of_q, values, q_mask = inputs
+        of_q = of_q * tf.cast(self.diagonal, of_q.dtype)
+        of_c, of_q, values = (self._by_level(x) for x in (of_c, of_q, values))
+        scores = tf.cast(tf.matmul(of_c, of_q, transpose_b=True), tf.float32)
+        shares = tf.nn.softmax(tf.where(q_mask[:, None, None, :], scores, NEVER))
+        attended = tf.transpose(tf.matmul(tf.cast(shares, values.dtype), values), [0, 2, 1, 3])
+        width = values.shape[-1] * self.levels
+        return tf.reshape(attended, [*tf.unstack(tf.shape(attended)[:2]), width])
+
+    def _by_level(self, x):
+        """(batch, tokens, width) to (batch, levels, tokens, width of one)."""
+        sizes = tf.unstack(tf.shape(x)[:2])
+        x = tf.reshape(x, [*sizes, self.levels, x.shape[-1] // self.levels])
+        return tf.transpose(x, [0, 2, 1, 3])
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[0][:2], input_shape[2][-1])
+
+    def get_config(self):
+        return {**super().get_config(), "levels": self.levels}

@@ -16,6 +16,7 @@ Names decode by family; two that train differently never share one.
     resnet9, _whitened       David Page's of the 24 epochs, and of the 10 epochs
     airbench{percent}        Keller Jordan's, named for the accuracy that its training reaches
     qanet_tpu                the reader of Google's SQuAD entry
+    drqa, fastfusionnet      those of the DrQA and FastFusionNet entries
     amoebanet_d              Google's entries' (N6F256): 6 normal cells, 256 filters
     resnet{depth}_cifar      v1.5 of four stages behind a 3x3 stem (with basic blocks: v1)
     resnet{depth}_v1         four stages, ImageNet: the stride in a bottleneck's first 1x1

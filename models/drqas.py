@@ -10,9 +10,9 @@ from functools import partial
 import tensorflow as tf
 
 from . import blocks, recurrence
-from .attention import AlignedQuestion, Summary
-from .factories import pytorch_uniform
+from .attention import Summary
 from .networks import Arguments, Family
+from .reader_blocks import align, bilinear, dense, uniform
 from .text_layers import IsWord, OneHot, SpanLogits, Vectors
 from .texts import TAGS
 
@@ -61,51 +61,25 @@ def body(
     drop = partial(tf.keras.layers.Dropout, dropout, dtype=dtype)
     masks = [IsWord(dtype=dtype)(ids) for ids in (context, question)]
     c, q = (drop()(words(ids)) for ids in (context, question))
-    extras = [matches, _align(c, q, masks[1], dtype), OneHot(tags, dtype=dtype)(context_tags)]
+    extras = [matches, align(c, q, masks[1], dtype), OneHot(tags, dtype=dtype)(context_tags)]
     c = tf.keras.layers.Concatenate(dtype=dtype)([c, *extras])
     c = _stack("context", c, masks[0], [hidden] * layers, drop)  # (.., layers x 2 hidden)
     q = _stack("question", q, masks[1], [hidden] * layers, drop)
-    q = Summary(dtype=dtype)([_dense("weigh", q, 1, dtype), q, masks[1]])  # (batch, width)
-    ends = [_bilinear(end, c, q, dtype) for end in ("first", "last")]
+    q = Summary(dtype=dtype)(
+        [dense("weigh", q.shape[-1], 1, dtype)(q), q, masks[1]]
+    )  # (batch, width)
+    ends = [bilinear(end, c, q, dtype) for end in ("first", "last")]
     return SpanLogits(dtype="float32", name="logits")([*ends, masks[0]])
-
-
-def _align(c, q, q_mask, dtype):
-    """What each token of the context sees of the question, (batch, context, width)."""
-    project = _dense_layer("align", c.shape[-1], c.shape[-1], dtype, activation="relu")
-    return AlignedQuestion(dtype=dtype)([project(c), project(q), q, q_mask])
-
-
-def _bilinear(name, c, q, dtype):
-    """How well each token of c (batch, context, width) fits q (batch, width): (.., context, 1)."""
-    q = _dense(name, q, c.shape[-1], dtype)
-    row = tf.keras.layers.Reshape((1, c.shape[-1]), dtype=dtype)(q)
-    return tf.keras.layers.Dot(2, dtype=dtype)([c, row])
-
-
-def _dense(name, x, units, dtype):
-    return _dense_layer(name, x.shape[-1], units, dtype)(x)
-
-
-def _dense_layer(name, width, units, dtype, **how):
-    """A dense layer over x of some width; its weights start as PyTorch's."""
-    starts = {"kernel_initializer": pytorch_uniform(), "bias_initializer": _uniform(width)}
-    return tf.keras.layers.Dense(units, **starts, dtype=dtype, name=name, **how)
 
 
 def _stack(name, x, mask, widths, drop):
     """LSTMs both ways, each over the one below: all of their outputs, side by side."""
     outputs, dtype = [x], drop.keywords["dtype"]
     for number, hidden in enumerate(widths):
-        start = _uniform(hidden)
-        lstm = recurrence.bilstm(hidden, start, start, start, dtype, f"{name}_{number}")
+        starts = uniform(hidden), uniform(hidden), uniform(hidden)
+        lstm = recurrence.bilstm(hidden, starts, dtype, f"{name}_{number}")
         outputs.append(lstm(drop()(outputs[-1]), mask=mask))
     return drop()(tf.keras.layers.Concatenate(axis=-1, dtype=dtype)(outputs[1:]))
-
-
-def _uniform(width):
-    """PyTorch's default for LSTMs' weights, and for biases."""
-    return tf.keras.initializers.RandomUniform(-(width**-0.5), width**-0.5)
 
 
 def _describe(args: Arguments) -> tuple[str, str, str]:

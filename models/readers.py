@@ -105,7 +105,7 @@ def _bilstm(hidden, width, dtype):
     of their input, as Keras's layer takes one input; the seed drew one for each.
     """
     inputs, states = (_uniform(width + hidden, 4 * hidden) for _ in range(2))
-    return recurrence.bilstm(hidden, inputs, states, "zeros", dtype)
+    return recurrence.bilstm(hidden, (inputs, states, "zeros"), dtype)
 
 
 def _uniform(fan_in, fan_out):

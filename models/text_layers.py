@@ -106,6 +106,45 @@ class OneHot(tf.keras.layers.Layer):
 
 
 @_register
+class TagVectors(tf.keras.layers.Layer):
+    """Ids (batch, tokens, kinds) to trained vectors of each kind, side by side; id 0 is zeros.
+
+    Args:
+      counts: of ids, by kind, 0 included.
+      widths: of vectors, by kind.
+    """
+
+    def __init__(self, counts, widths, **kwargs):
+        super().__init__(**kwargs)
+        self.counts, self.widths = tuple(counts), tuple(widths)
+
+    def build(self, input_shape):
+        """Makes a table for each kind, which starts normally distributed, as PyTorch's do."""
+        self.tables = [
+            self.add_weight(
+                name=f"table_{kind}",
+                shape=(count - 1, width),
+                initializer=tf.keras.initializers.RandomNormal(stddev=1.0),
+            )
+            for kind, (count, width) in enumerate(zip(self.counts, self.widths, strict=True))
+        ]
+        self.built = True
+
+    def call(self, ids):
+        parts = []
+        for kind, table in zip(tf.unstack(ids, axis=-1), self.tables, strict=True):
+            ones = tf.one_hot(kind - 1, table.shape[0], dtype=self.compute_dtype)
+            parts.append(tf.tensordot(ones, tf.cast(table, self.compute_dtype), 1))
+        return tf.concat(parts, -1)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], sum(self.widths))
+
+    def get_config(self):
+        return {**super().get_config(), "counts": self.counts, "widths": self.widths}
+
+
+@_register
 class Highway(tf.keras.layers.Layer):
     """gate * relu(W x + b) + (1 - gate) * x, gate = sigmoid(V x + c). (Srivastava et al. 2015.)"""
 

@@ -41,4 +41,6 @@ DRQA = replace(
     evidence=(),
 )
 
-RECIPES = (BIDAF, DRQA)
+FASTFUSIONNET = replace(DRQA, name="qa_mini/fastfusionnet", model="fastfusionnet", clip_norm=20)
+
+RECIPES = (BIDAF, DRQA, FASTFUSIONNET)

@@ -125,4 +125,22 @@ DRQA_128 = replace(
     ),
 )
 
-RECIPES = (BIDAF_TF, BIDAF_PAPER, QANET_TPU, DRQA, DRQA_128)
+# felixgwu/FastFusionNet: README's command, flags' defaults; its 100 epochs, the entry has 99.
+FASTFUSIONNET = replace(
+    DRQA,
+    name="squad/fastfusionnet",
+    model="fastfusionnet",
+    epochs=100,
+    learning_rate=0.001,
+    clip_norm=20,
+    evidence=(
+        Published(
+            entry="SQuAD/train/dawn_fastfusionnet-1080ti.json",
+            hours=0.3127,
+            best=0.8236,
+            hardware="1 NVidia GTX-1080 Ti",
+        ),
+    ),
+)
+
+RECIPES = (BIDAF_TF, BIDAF_PAPER, QANET_TPU, DRQA, DRQA_128, FASTFUSIONNET)

@@ -29,6 +29,7 @@ MANY_ARGUMENTS = {
     "cifar_resnets.body": "the arguments are the family",
     "readers.body": "the arguments are the family",
     "drqas.body": "the arguments are the family",
+    "fusion_readers.body": "the arguments are the family",
     "networks._of_images": "the arguments are those of models.build",
     "blocks.bottleneck": "four of them are what networks differ in, by keyword",
     "tta.TimeToAccuracy.__init__": "each has a default, and a use in somebody's fit",
