@@ -21,6 +21,7 @@ HARNESS = [
     "tf-keras>=2.20,<2.21",
     "tf-models-official>=2.20,<2.21",
 ]
+NLTK = "nltk>=3.9.1,<4"
 RUNTIMES = [
     *HARNESS,
     "onnx>=1.18,<2",
@@ -55,12 +56,13 @@ setup(
     extras_require={
         "harness": HARNESS,
         "runtimes": RUNTIMES,
-        "spacy": ["spacy>=3.7,<4"],
+        "tokenizers": [NLTK, "spacy>=3.7,<4"],
         "gpu": ["tensorflow[and-cuda]>=2.20,<2.21"],
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],
         "test": [
             "hypothesis>=6,<7",
             "mypy>=2,<3",
+            NLTK,
             "pytest>=8,<10",
             "pytest-xdist>=3,<4",
             "ruff>=0.14,<1",

@@ -110,9 +110,10 @@ class OfQuestions:
     tokenizer: str = setting(
         "glove",
         "how texts are cut: glove, contractions parted as in GloVe's vocabulary and every sign "
-        "alone; words, runs of letters and digits, every other sign alone; spacy, which has to be "
-        "installed, and tells lemmas, parts of speech and entity types",
-        choices=("glove", "words", "spacy"),
+        "alone; words, runs of letters and digits, every other sign alone; treebank, nltk's Penn "
+        "Treebank, parted at dashes and quotes; spacy, which tells lemmas, parts of speech and "
+        "entity types as well. The last two take packages of their own",
+        choices=("glove", "words", "treebank", "spacy"),
     )
     word_vectors: str = setting(
         "glove.6B.100d",

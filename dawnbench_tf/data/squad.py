@@ -14,14 +14,7 @@ import numpy as np
 from dawnbench_tf import files, terminal
 from dawnbench_tf.data import archives, npz, tfds
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.questions import (
-    annotation,
-    encoding,
-    squad_json,
-    tokens,
-    vocabulary,
-    word_vectors,
-)
+from dawnbench_tf.data.questions import encoding, squad_json, tokens, vocabulary, word_vectors
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged, TextForm
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.refusals import Refusal, refuse
@@ -139,16 +132,15 @@ def _report(tokenized):
 
 def _cache_file(train, test, vectors, form):
     """The cache of exactly this data: its name is a hash of the content and of our own code."""
-    annotator = annotation.version() if form.tokenizer == "spacy" else form.tokenizer
-    key = (train, test, annotator, form.word_vectors)
+    key = (train, test, tokens.version(form.tokenizer), form.word_vectors)
     digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
     try:
         with open(vectors, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     except OSError as error:
         raise Refusal(f"{vectors}: can't be read ({error.strerror}); fetch it again") from None
-    for module in (annotation, encoding, tokens, vocabulary, word_vectors):
-        digest.update(Path(str(module.__file__)).read_bytes())
+    for path in sorted(Path(encoding.__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "dawnbench_tf" / f"squad-{digest.hexdigest()[:24]}.npz"
 

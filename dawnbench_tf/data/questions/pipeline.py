@@ -232,11 +232,16 @@ def collect(
     batches = _test_batches(encoded.test, placement.strategy, batch_size)
     for (rows, _), logits in zip(batches, outputs, strict=True):
         predicted[rows] = spans.best(logits, encoded.form.most_answer_tokens)
-    return _answers(encoded, predicted)
+    return answers(encoded, predicted)
 
 
-def _answers(encoded, predicted):
-    """The text from the first to the last token of each test question's answer."""
+def answers(encoded: Encoded, predicted: np.ndarray) -> spans.Answers:
+    """The text from the first to the last token of each test question's answer.
+
+    Args:
+      encoded: the data set.
+      predicted: int (questions, 2), first and last token.
+    """
     split, corpus = encoded.test, encoded.test_corpus
     offsets, first = split.offsets, split.offsets.bounds[split.context_of_question]
     begins = offsets.values[first + predicted[:, 0], 0]
@@ -276,4 +281,4 @@ class OneByOne(Sequence[Example]):
 def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:
     """The test's answers from the logits (1, 2, context) of each question alone."""
     most = encoded.form.most_answer_tokens
-    return _answers(encoded, np.concatenate([spans.best(logits, most) for logits in outputs]))
+    return answers(encoded, np.concatenate([spans.best(logits, most) for logits in outputs]))

@@ -3,6 +3,8 @@
 import re
 from bisect import bisect_left, bisect_right
 
+from dawnbench_tf.data.questions import annotation, treebank
+
 # Contractions part as in GloVe's vocabulary (do n't, it 's); a number keeps its commas and points;
 # every other sign is a token of its own, so that an answer's ends are ends of tokens.
 _GLOVE = re.compile(
@@ -22,7 +24,15 @@ def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
     >>> [text[a:b] for a, b in offsets(text, "words")]
     ['Don', "'", 't', 'pay', '$', '1', ',', '000', '.', '50', '!']
     """
+    if tokenizer == "treebank":
+        return list(treebank.offsets(text))
     return [match.span() for match in _TOKENS[tokenizer].finditer(text)]
+
+
+def version(tokenizer: str) -> str:
+    """The tokenizer with its version. Raises Refusal if it is not installed."""
+    versions = {"spacy": annotation.version, "treebank": treebank.version}
+    return f"{tokenizer} {versions[tokenizer]()}" if tokenizer in versions else tokenizer
 
 
 def locate(context: str, answer: str, start: int) -> int:

@@ -1,0 +1,45 @@
+"""How texts are cut by each tokenizer, and what of the answers it leaves: SQuAD's dev set.
+
+    .venv/bin/python scripts/tokenizers.py dev-v1.1.json [TOKENIZER ...]
+
+Tokens of all passages; right answers that are exactly some of these; and the F1 and exact match of
+a reader that always picks the tokens around a right answer: no other can have more.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from dawnbench_tf import scores
+from dawnbench_tf.data.questions import encoding, pipeline, squad_json
+from dawnbench_tf.data.questions.encoding import TextForm
+
+TOKENIZERS = ("glove", "words", "treebank", "spacy")
+
+
+def main(path: str, *tokenizers: str) -> None:
+    """Prints a row for each tokenizer."""
+    corpus = squad_json.parse(path, Path(path).read_bytes())
+    print("tokenizer  tokens  answers  exact  F1 at most  exact match at most")
+    for tokenizer in tokenizers or TOKENIZERS:
+        words: dict[str, int] = {}
+        form = TextForm(tokenizer)
+        split = encoding.encode(corpus, words, tokenizer)
+        encoded = encoding.assemble(split, split, corpus, list(words), {}, form.choice(0, 0), form)
+        whole = np.isin(split.alignments, (encoding.ALIGNED, encoding.MOVED)).sum()
+        best = scores.squad(pipeline.answers(encoded, _right(split)), encoded)
+        counts = f"{len(split.contexts.values):,}  {len(split.alignments):,}  {whole:,}"
+        print(f"{tokenizer}  {counts}  {best['f1Score']:.4f}  {best['exactMatch']:.4f}")
+
+
+def _right(split):
+    """For each question a right answer's tokens: one that these are exactly, if there is any."""
+    chosen = []
+    for first, last in zip(split.spans.bounds, split.spans.bounds[1:], strict=False):
+        chosen.append(first + np.argmin(split.alignments[first:last]))
+    return np.maximum(split.spans.values[chosen], 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
