@@ -93,7 +93,7 @@ class OneHot(tf.keras.layers.Layer):
     def call(self, ids):
         kinds = tf.unstack(ids, axis=-1)
         parts = [
-            tf.one_hot(kind - 1, count - 1, dtype=self.compute_dtype)
+            tf.one_hot(kind, count, dtype=self.compute_dtype)[..., 1:]
             for kind, count in zip(kinds, self.counts, strict=True)
         ]
         return tf.concat(parts, -1)
@@ -133,7 +133,7 @@ class TagVectors(tf.keras.layers.Layer):
     def call(self, ids):
         parts = []
         for kind, table in zip(tf.unstack(ids, axis=-1), self.tables, strict=True):
-            ones = tf.one_hot(kind - 1, table.shape[0], dtype=self.compute_dtype)
+            ones = tf.one_hot(kind, table.shape[0] + 1, dtype=self.compute_dtype)[..., 1:]
             parts.append(tf.tensordot(ones, tf.cast(table, self.compute_dtype), 1))
         return tf.concat(parts, -1)
 

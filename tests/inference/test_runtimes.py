@@ -2,16 +2,20 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import models
+from dawnbench_tf import models, recipes
+from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.images import views
+from dawnbench_tf.data.questions import pipeline
 from dawnbench_tf.inference import exports, runtimes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.inference.served import Served
+from dawnbench_tf.models import networks
 from dawnbench_tf.refusals import Refusal
 
 # Rounding of float32 over some dozens of layers; logits of half precision would be 1e-3 off.
@@ -153,3 +157,29 @@ def test_a_runtime_that_is_not_installed_says_how_to(small, monkeypatch, name, p
     words = f'--runtime={name}: {package} is not installed; pip install "dawnbench_tf[runtimes]"'
     with pytest.raises(Refusal, match=re.escape(words)):
         runtimes.build(name, small[0], "float32", 1)
+
+
+@pytest.mark.parametrize("runtime", ["function", "onnx", "openvino"])
+@pytest.mark.parametrize("name", ["bidaf", "drqa", "fastfusionnet", "qanet_tpu"])
+def test_a_reader_s_logits_are_the_model_s(name, runtime):
+    """On texts of any length, of which no tags are told."""
+    data = qa_mini.generate(6, 6, seed=1)
+    family = networks.family_of(models.get(name))
+    sizes = {"trained_words": 2 + len(data.vocabulary.trained), "vector_width": 12}
+    if "context_characters" in family.reads:
+        sizes["characters"] = 2 + len(data.vocabulary.characters)
+
+    def build(precision):
+        tf.keras.utils.set_random_seed(0)
+        model, random = models.build(name, **family.smallest({}), **sizes), np.random.default_rng(0)
+        model.set_weights([w + random.normal(0, 0.1, w.shape) for w in model.get_weights()])
+        return model
+
+    recipe = replace(recipes.get("qa_mini/bidaf"), model=name)
+    examples = pipeline.OneByOne(data, recipe)[:3]
+    called = runtimes.build(runtime, Served(build, examples, examples, False), "float32", 1)
+    model = build("float32")
+    for example in examples:
+        right = model([tf.constant(x) for x in example], training=False).numpy()
+        assert np.abs(right).max() > 0.01
+        np.testing.assert_allclose(called.call(example), right, atol=1e-4)
