@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from dawnbench_tf import runs
 from dawnbench_tf.data.questions import encoding, inputs, pipeline, spans, vocabulary
+from dawnbench_tf.models import recurrence
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, optimizers
 
@@ -39,6 +40,7 @@ class Reader:
         self.model = inputs.network(recipe, self._vocabulary)
         self.model.compile(optimizers.build(recipe, steps_per_epoch=1, model=self.model))
         checkpoints.load_weights(folder, recipe, self.model)
+        recurrence.fuse(self.model)
         # Eagerly, each LSTM would step through the text in Python.
         self._forward = tf.function(
             lambda inputs: self.model(inputs, training=False), reduce_retracing=True
