@@ -85,7 +85,7 @@ class _Tokenized(NamedTuple):
 
 def _encoded(train: Corpus, test: Corpus, vectors: Path, form: TextForm) -> Encoded:
     cache = _cache_file(train, test, vectors, form)
-    tokenized = _from_cache(cache)
+    tokenized = _from_cache(cache, form.published.width)
     if tokenized is None:
         tokenized = _tokenized(train, test, vectors, form)
         _to_cache(cache, tokenized)
@@ -164,8 +164,8 @@ def _to_cache(path, tokenized):
         terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
 
 
-def _from_cache(path) -> _Tokenized | None:
-    """What the cache holds; None if there is none, or it is damaged."""
+def _from_cache(path, width) -> _Tokenized | None:
+    """What the cache holds, vectors of a width; None if there is none, or it is damaged."""
     try:
         arrays = npz.read(path.read_bytes())
         words, with_vector = (
@@ -173,16 +173,17 @@ def _from_cache(path) -> _Tokenized | None:
         )
         vectors = dict(zip(with_vector, arrays["vectors"], strict=True))
         tokenized = _Tokenized(_split(arrays, "train"), _split(arrays, "test"), words, vectors)
-        return tokenized if _is_whole(tokenized) else None
+        return tokenized if _is_whole(tokenized, width) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # it is made anew
         return None
 
 
-def _is_whole(tokenized):
+def _is_whole(tokenized, width):
     """Whether what a cache file holds is of the right kinds, and its checksum was that of zip."""
     texts = [*tokenized.words, *tokenized.vectors]
-    shapes = {vector.shape for vector in tokenized.vectors.values()}
-    return all(isinstance(text, str) for text in texts) and len(shapes) <= 1
+    return all(isinstance(text, str) for text in texts) and all(
+        vector.shape == (width,) for vector in tokenized.vectors.values()
+    )
 
 
 def _split(arrays, name):

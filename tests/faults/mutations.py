@@ -368,11 +368,11 @@ def vectors(home: Path) -> Kind:
     cached = squad._Tokenized(splits[0], splits[1], list(types), {"ada": np.zeros(100, np.float32)})
     cache = folder / "cache.npz"
     squad._to_cache(cache, cached)
-    whole = repr(squad._from_cache(cache))
+    whole = repr(squad._from_cache(cache, 100))
 
     def look(path):
         if path is cache:
-            tokenized = squad._from_cache(cache)
+            tokenized = squad._from_cache(cache, 100)
             return "" if tokenized is None or repr(tokenized) == whole else "another cache"
         if path.name == vocabulary.FILE:
             return "" if vocabulary.load(folder) == vocab else "other words"
