@@ -4,6 +4,7 @@
 """
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,11 @@ def runtimes() -> str:
     return "\n".join(lines) + "\n"
 
 
-def seeds() -> str:
-    """A row for each run of docs/measured: what `scripts/measure_recipe.py` wrote."""
+def seeds(task: str) -> str:
+    """A row for each run of a task in docs/measured: what `scripts/measure_recipe.py` wrote."""
     lines = ["| recipe | seed | | in epoch | score | s on the clock | s of evaluation, off it |"]
     lines.append("|---|--:|---|--:|--:|--:|--:|")
-    for path in sorted(MEASURED.glob("*.tsv")):
+    for path in sorted(MEASURED.glob(f"{task}-*.tsv")):
         name = path.stem.replace("-", "/", 1)
         for row in measure_recipe.read(path):
             seed, reached, *figures = (f"{value:g}" for value in row.values())
@@ -84,7 +85,13 @@ def seeds() -> str:
     return "\n".join(lines) + "\n"
 
 
-TABLES = {"results": results, "published": published, "runtimes": runtimes, "seeds": seeds}
+TABLES = {
+    "results": results,
+    "published": published,
+    "runtimes": runtimes,
+    "cifar10_seeds": partial(seeds, "cifar10"),
+    "imagenette_seeds": partial(seeds, "imagenette"),
+}
 
 if __name__ == "__main__":
     for page, content in pages().items():

@@ -10,7 +10,7 @@ the process may use, settled before its import; the others take `threads`.
 A module's `build(served, precision, threads)` returns a `served.Runtime`. The table needs no
 TensorFlow: flags are made of it.
 
-May import: inference, data, the shared modules. Never: training, submission, ranking.
+May import: models, inference, data, the shared modules. Never: training, submission, ranking.
 """
 
 from importlib import import_module
