@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from .attention import Coattention
 from .networks import Arguments, Family
-from .text_layers import IsWord, OnlyWords, SpanLogits, Timing, Vectors
+from .text_layers import IsWord, LayerNorm, OnlyWords, SpanLogits, Timing, Vectors
 
 Operation = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # of (batch, tokens, width) and its mask
 PASSES = 4  # of the second encoder, with the same weights
@@ -83,7 +83,7 @@ def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> O
     keras = tf.keras.layers
     operations = [_convolve(hidden, dtype) for _ in range(convolutions)]
     operations += [_attend(hidden, heads, dtype), _transform(hidden, dtype)]
-    norms = [keras.LayerNormalization(epsilon=1e-6, dtype=dtype) for _ in (*operations, "last")]
+    norms = [LayerNorm(dtype=dtype) for _ in (*operations, "last")]
     project, timing = keras.Dense(hidden, dtype=dtype), Timing(dtype=dtype)
     add = keras.Add(dtype=dtype)
 

@@ -43,7 +43,7 @@ class Plain:
             number = lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0])  # noqa: E731
             return [layer.get_weights() for layer in sorted(layers, key=number)]
 
-        self.convs, self.norms = of(KERAS.SeparableConv1D), of(KERAS.LayerNormalization)
+        self.convs, self.norms = of(KERAS.SeparableConv1D), of(text_layers.LayerNorm)
         self.denses, self.attentions = of(KERAS.Dense), of(KERAS.MultiHeadAttention)
         self.words = np.concatenate(model.get_layer("words").get_weights())
         self.similarity = model.get_layer("coattention").get_weights()[0]
