@@ -17,6 +17,12 @@ def _softmax(logits, mask):
     return tf.nn.softmax(tf.reshape(logits, tf.shape(mask)))  # else the optimizer misses the rank
 
 
+def _average(logits, x, mask):
+    """x (batch, tokens, width) by the softmax of logits (batch, tokens, 1): (batch, 1, width)."""
+    shares = tf.cast(_softmax(logits[..., 0], mask), x.dtype)
+    return tf.matmul(shares[:, None, :], x)
+
+
 def _parts(layer, width, fan_in):
     """The weights of `_trilinear`, (3, width)."""
     limit = (6 / (fan_in + 1)) ** 0.5
@@ -129,9 +135,7 @@ class Summary(tf.keras.layers.Layer):
     supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs):
-        logits, x, mask = inputs
-        shares = tf.cast(_softmax(logits[..., 0], mask), x.dtype)
-        return tf.matmul(shares[:, None, :], x)[:, 0]
+        return _average(*inputs)[:, 0]
 
     def compute_output_shape(self, input_shape):
         return (input_shape[1][0], input_shape[1][-1])
@@ -148,9 +152,8 @@ class Weighted(tf.keras.layers.Layer):
     supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs):
-        start, m, mask = inputs
-        probability = tf.cast(_softmax(start[..., 0], mask), m.dtype)
-        a = tf.matmul(probability[:, None, :], m)  # (batch, 1, width)
+        _, m, _ = inputs
+        a = _average(*inputs)  # (batch, 1, width)
         return tf.concat([tf.broadcast_to(a, tf.shape(m)), m * a], -1)
 
     def compute_output_shape(self, input_shape):

@@ -78,6 +78,15 @@ class Vectors(tf.keras.layers.Layer):
         return {**super().get_config(), **own, "initializer": initializer}
 
 
+def _ones(ids, counts, dtype):
+    """Of ids (..., kinds) a 1 by kind, (..., count - 1) each; id 0 is zeros.
+
+    Its column is cut off: a one-hot of -1 is zeros in TensorFlow, but the last id in ONNX.
+    """
+    kinds = zip(tf.unstack(ids, axis=-1), counts, strict=True)
+    return [tf.one_hot(kind, count, dtype=dtype)[..., 1:] for kind, count in kinds]
+
+
 @_register
 class OneHot(tf.keras.layers.Layer):
     """Ids (batch, tokens, kinds) to a 1 in each kind's own part; id 0 is zeros in all of it.
@@ -91,12 +100,7 @@ class OneHot(tf.keras.layers.Layer):
         self.counts = tuple(counts)
 
     def call(self, ids):
-        kinds = tf.unstack(ids, axis=-1)
-        parts = [
-            tf.one_hot(kind, count, dtype=self.compute_dtype)[..., 1:]
-            for kind, count in zip(kinds, self.counts, strict=True)
-        ]
-        return tf.concat(parts, -1)
+        return tf.concat(_ones(ids, self.counts, self.compute_dtype), -1)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], sum(self.counts) - len(self.counts))
@@ -131,11 +135,9 @@ class TagVectors(tf.keras.layers.Layer):
         self.built = True
 
     def call(self, ids):
-        parts = []
-        for kind, table in zip(tf.unstack(ids, axis=-1), self.tables, strict=True):
-            ones = tf.one_hot(kind, table.shape[0] + 1, dtype=self.compute_dtype)[..., 1:]
-            parts.append(tf.tensordot(ones, tf.cast(table, self.compute_dtype), 1))
-        return tf.concat(parts, -1)
+        ones = _ones(ids, self.counts, self.compute_dtype)
+        tables = [tf.cast(table, self.compute_dtype) for table in self.tables]
+        return tf.concat([tf.tensordot(*pair, 1) for pair in zip(ones, tables, strict=True)], -1)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], sum(self.widths))

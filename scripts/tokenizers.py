@@ -14,8 +14,9 @@ import numpy as np
 from dawnbench_tf import scores
 from dawnbench_tf.data.questions import encoding, pipeline, squad_json
 from dawnbench_tf.data.questions.encoding import TextForm
+from dawnbench_tf.recipe import Recipe
 
-TOKENIZERS = ("glove", "words", "treebank", "spacy")
+TOKENIZERS = Recipe.__dataclass_fields__["tokenizer"].metadata["choices"]
 
 
 def main(path: str, *tokenizers: str) -> None:

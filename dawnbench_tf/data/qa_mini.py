@@ -130,7 +130,7 @@ def generate(train: int, test: int, seed: int, form: TextForm = _FORM) -> Encode
         _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
     ]
     train_split, test_split = (encoding.encode(c, words, form.tokenizer) for c in corpora)
-    choice = form.choice(*MIN_COUNTS)._replace(min_token_count=MIN_COUNTS[0])
+    choice = form._replace(learned_words=True).choice(*MIN_COUNTS)
     return encoding.assemble(train_split, test_split, corpora[1], list(words), {}, choice, form)
 
 

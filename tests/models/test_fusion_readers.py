@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import recurrence, text_layers
+from dawnbench_tf.models import recurrence
+from tests.models import reader_checks
 from tests.models.test_drqas import TAGS, sigmoid, softmax, texts
 
 RNG = np.random.default_rng(0)
@@ -108,15 +109,7 @@ def test_logits_equal_plain_numpy():
 
 @pytest.mark.parametrize("more", [(1, 0), (0, 3), (9, 5)])
 def test_padding_never_changes_an_answer(more):
-    model, inputs = reader(), texts()
-    wanted = model(inputs, training=False)
-    lengths = (more[0], more[0], more[0], more[1])
-    padded = [
-        np.pad(x, [(0, 0), (0, n), (0, 0)][: x.ndim]) for x, n in zip(inputs, lengths, strict=True)
-    ]
-    outputs = model(padded, training=False).numpy()
-    np.testing.assert_allclose(outputs[:, :, :9], wanted, atol=1e-5)
-    assert (outputs[:, :, 9:] <= text_layers.NEVER).all()
+    reader_checks.padding_changes_nothing(reader(), texts(), more)
 
 
 def test_parameters_counted_by_hand():
@@ -130,18 +123,11 @@ def test_parameters_counted_by_hand():
     attentions = (300 + 500) * 750 + 750 + (300 + 12 * 125) * 250 + 250
     answer = 251 + 2 * 250 * 251 + 2 * 3 * 250 * 251
     counted = 300 * 301 + tags + readers + attentions + answer
-    assert models.get("fastfusionnet").parameters == counted + 2 * 300
-    trained = models.build("fastfusionnet").trainable_weights
-    assert sum(int(np.prod(w.shape)) for w in trained) == counted + 2 * 300
+    reader_checks.parameters_are("fastfusionnet", counted + 2 * 300)
 
 
 def test_gradients_reach_every_weight():
-    model, inputs = reader(), texts()
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(tf.square(model(inputs, training=False)))
-    gradients = tape.gradient(loss, model.trainable_weights)
-    for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
-        assert np.any(tf.convert_to_tensor(gradient)), weight.name
+    reader_checks.gradients_reach_every_weight(reader(), texts())
 
 
 def test_the_recurrence_s_gradient_is_the_slope():
@@ -170,13 +156,7 @@ def test_dropout_takes_whole_channels_of_a_text():
 
 
 def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
-    model, inputs = reader(), [tf.constant(x) for x in texts()]
-    wanted = model(inputs, training=False)
-    compiled = tf.function(lambda x: model(x, training=False), jit_compile=True)
-    np.testing.assert_allclose(compiled(inputs), wanted, atol=1e-4)
-    model.save(tmp_path / "model.keras")
-    again = tf.keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
-    np.testing.assert_array_equal(again(inputs, training=False), wanted)
+    reader_checks.it_compiles_and_comes_back(reader(), texts(), tmp_path)
 
 
 @pytest.mark.parametrize("args", [{"hidden": 0}, {"tags": (0, 1)}, {"dropout": 1.0}])

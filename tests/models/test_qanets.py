@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 from dawnbench_tf.models import text_layers
+from tests.models import reader_checks
 
 KERAS = tf.keras.layers
 RNG = np.random.default_rng(0)
@@ -113,12 +114,7 @@ def test_logits_equal_plain_numpy():
 
 @pytest.mark.parametrize("more", [(1, 0), (0, 3), (9, 5)])
 def test_padding_never_changes_an_answer(more):
-    model, inputs = reader(), texts()
-    wanted = model(inputs, training=False)
-    padded = [np.pad(ids, [(0, 0), (0, n)]) for ids, n in zip(inputs, more, strict=True)]
-    outputs = model(padded, training=False).numpy()
-    np.testing.assert_allclose(outputs[:, :, :13], wanted, atol=1e-5)
-    assert (outputs[:, :, 13:] <= text_layers.NEVER).all()
+    reader_checks.padding_changes_nothing(reader(), texts(), more)
 
 
 def test_parameters_counted_by_hand():
@@ -128,29 +124,17 @@ def test_parameters_counted_by_hand():
     of_words = 300 * 128 + 128 + 4 * conv + 7 * norm + attention_and_dense
     of_both = 512 * 128 + 128 + 2 * conv + 5 * norm + attention_and_dense
     counted = of_words + of_both + 3 * 128 + 2 * 257
-    assert models.get("qanet_tpu").parameters == counted + 2 * 300
-    trained = models.build("qanet_tpu").trainable_weights
-    assert sum(int(np.prod(w.shape)) for w in trained) == counted + 2 * 300
+    reader_checks.parameters_are("qanet_tpu", counted + 2 * 300)
 
 
 def test_gradients_reach_every_weight_and_fixed_vectors_stay():
-    model, inputs = reader(), texts()
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(tf.square(model(inputs, training=False)))
-    gradients = tape.gradient(loss, model.trainable_weights)
-    for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
-        assert np.any(tf.convert_to_tensor(gradient)), weight.name
+    model = reader()
+    reader_checks.gradients_reach_every_weight(model, texts())
     assert "fixed" not in " ".join(weight.name for weight in model.trainable_weights)
 
 
 def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
-    model, inputs = reader(), [tf.constant(ids) for ids in texts()]
-    wanted = model(inputs, training=False)
-    compiled = tf.function(lambda x: model(x, training=False), jit_compile=True)
-    np.testing.assert_allclose(compiled(inputs), wanted, atol=1e-4)
-    model.save(tmp_path / "model.keras")
-    again = tf.keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
-    np.testing.assert_array_equal(again(inputs, training=False), wanted)
+    reader_checks.it_compiles_and_comes_back(reader(), texts(), tmp_path)
 
 
 def test_heads_have_to_divide_the_width():

@@ -1,0 +1,47 @@
+"""What every reader keeps to, whatever its network: each takes a model and inputs of one length."""
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.models import networks, text_layers
+
+
+def padding_changes_nothing(model, inputs, more):
+    """Not with so many more places in the contexts and in the questions."""
+    wanted = model(inputs, training=False)
+    more = dict(zip(("context", "question"), more, strict=True))
+    padded = []
+    for name, x in zip(networks.family_of(models.get(model.name)).reads, inputs, strict=True):
+        places = (0, more[name.partition("_")[0]])
+        padded.append(np.pad(x, [(0, 0), places, *[(0, 0)] * (x.ndim - 2)]))
+    outputs, length = model(padded, training=False).numpy(), wanted.shape[-1]
+    np.testing.assert_allclose(outputs[:, :, :length], wanted, atol=1e-5)
+    assert (outputs[:, :, length:] <= text_layers.NEVER).all()
+
+
+def parameters_are(name, counted):
+    """The catalogue's, and those of the network as it is built."""
+    assert models.get(name).parameters == counted
+    trained = models.build(name).trainable_weights
+    assert sum(int(np.prod(w.shape)) for w in trained) == counted
+
+
+def gradients_reach_every_weight(model, inputs):
+    """None of them is zeros everywhere."""
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.square(model(inputs, training=False)))
+    gradients = tape.gradient(loss, model.trainable_weights)
+    for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
+        assert np.any(tf.convert_to_tensor(gradient)), weight.name
+
+
+def it_compiles_and_comes_back(model, inputs, folder):
+    """Under XLA, and from a file."""
+    inputs = [tf.constant(x) for x in inputs]
+    wanted = model(inputs, training=False)
+    compiled = tf.function(lambda x: model(x, training=False), jit_compile=True)
+    np.testing.assert_allclose(compiled(inputs), wanted, atol=1e-4)
+    model.save(folder / "model.keras")
+    again = tf.keras.models.load_model(folder / "model.keras", safe_mode=True)
+    np.testing.assert_array_equal(again(inputs, training=False), wanted)
