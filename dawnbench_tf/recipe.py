@@ -14,7 +14,7 @@ from dawnbench_tf.recipe_fields import OfImages, OfJpegs, OfOneSize, OfQuestions
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import TASKS, Task
 
-_OPTIMIZERS = ("sgd", "lars", "rmsprop", "adam", "adamax", "adadelta")
+_OPTIMIZERS = ("sgd", "lars", "rmsprop", "adam", "adamw", "adamax", "adadelta")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Recipe(OfImages, OfOneSize, OfJpegs, OfQuestions):
     epsilon: float = setting(
         1e-7,
         "added to what a step is divided by: squared gradients' mean (rmsprop), its root (adam, "
-        "adadelta), their greatest (adamax)",
+        "adamw, adadelta), their greatest (adamax)",
         above=0,
     )
     clip_norm: float = setting(
@@ -83,7 +83,8 @@ class Recipe(OfImages, OfOneSize, OfJpegs, OfQuestions):
     )
     weight_decay: float = setting(
         0.0,
-        "L2: adds this x (sum of squares) / 2 of the weights that decay to the loss",
+        "L2: adds this x (sum of squares) / 2 of the weights that decay to the loss; adamw takes "
+        "this x the rate of themselves off them at each step",
         low=0,
     )
     decays: str = setting(

@@ -32,6 +32,12 @@ def _check_together(recipe):
     if len(recipe.image_size_epochs) != max(len(recipe.image_sizes) - 1, 0):
         right = f"should be one fewer than the {len(recipe.image_sizes)} image_sizes"
         refuse("image_size_epochs", recipe.image_size_epochs, right)
+    of_berts = recipe.tokenizer == "wordpiece"
+    for name in ("pretrained", "sequence_length"):
+        value = getattr(recipe, name)
+        if bool(value) != of_berts:
+            right = "should be a BERT's, for" if of_berts else "is for"
+            refuse(name, value, f"{right} --tokenizer=wordpiece; --help says what it is")
     drawn = recipe.rand_augment
     if drawn and (len(drawn) != 2 or drawn[0] < 1 or drawn[0] != int(drawn[0])):
         refuse("rand_augment", drawn, "should be a whole number of operations, and a magnitude")

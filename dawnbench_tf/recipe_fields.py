@@ -4,6 +4,18 @@ from dataclasses import dataclass
 
 from dawnbench_tf.settings import setting
 
+BERTS = (  # as google-research/bert and Microsoft's UniLM call them
+    "uncased_L-2_H-128_A-2",
+    "uncased_L-4_H-256_A-4",
+    "uncased_L-4_H-512_A-8",
+    "uncased_L-8_H-512_A-8",
+    "uncased_L-12_H-768_A-12",
+    "uncased_L-24_H-1024_A-16",
+    "cased_L-12_H-768_A-12",
+    "cased_L-24_H-1024_A-16",
+    "MiniLM-L6-H384-uncased",
+)
+
 
 @dataclass(frozen=True)
 class OfImages:
@@ -112,8 +124,8 @@ class OfQuestions:
         "how texts are cut: glove, contractions parted as in GloVe's vocabulary and every sign "
         "alone; words, runs of letters and digits, every other sign alone; treebank, nltk's Penn "
         "Treebank, parted at dashes and quotes; spacy, which tells lemmas, parts of speech and "
-        "entity types as well. The last two take packages of their own",
-        choices=("glove", "words", "treebank", "spacy"),
+        "entity types as well; wordpiece, a BERT's. treebank and spacy take packages of their own",
+        choices=("glove", "words", "treebank", "spacy", "wordpiece"),
     )
     word_vectors: str = setting(
         "glove.6B.100d",
@@ -130,3 +142,19 @@ class OfQuestions:
         30, "in training longer questions are left out", low=1, high=1000
     )
     most_answer_tokens: int = setting(0, "tokens of an answer, at most; 0: any number", low=0)
+    pretrained: str = setting(
+        "",
+        "published BERT that training starts from, a folder of --data_dir with its vocab.txt and "
+        "its weights; a data set that is embedded has none",
+        choices=("", *BERTS),
+    )
+    sequence_length: int = setting(
+        0,
+        "WordPieces that a BERT reads at once, of question and passage and three signs; longer "
+        "passages are read in windows that overlap, and the best of their answers counts",
+        low=0,
+        high=512,
+    )
+    document_stride: int = setting(
+        128, "WordPieces from the start of a window to that of the next", low=1
+    )

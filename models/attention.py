@@ -160,6 +160,54 @@ class Weighted(tf.keras.layers.Layer):
         return (*input_shape[1][:2], 2 * input_shape[1][-1])
 
 
+def _by_head(x, heads):
+    """(batch, tokens, width) to (batch, heads, tokens, width of one)."""
+    sizes = tf.unstack(tf.shape(x)[:2])
+    return tf.transpose(tf.reshape(x, [*sizes, heads, x.shape[-1] // heads]), [0, 2, 1, 3])
+
+
+def _joined(x):
+    """(batch, heads, tokens, width of one) to (batch, tokens, width)."""
+    batch, _, tokens, _ = tf.unstack(tf.shape(x))
+    width = x.shape[1] * x.shape[3]
+    return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [batch, tokens, width])
+
+
+@_register
+class HeadedAttention(tf.keras.layers.Layer):
+    """Attention of several heads (Vaswani et al. 2017, section 3.2), without weights of its own.
+
+    Inputs: [queries, keys, values, all (batch, tokens, width), mask]. Output: values averaged, in
+    each head's part, by the softmax of products over the root of a head's width; (batch, tokens,
+    width).
+
+    Args:
+      heads: they divide the width.
+      dropout: share of the softmax that is dropped in training.
+    """
+
+    supports_masking, compute_mask = True, no_mask
+
+    def __init__(self, heads, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.heads, self.dropout = heads, dropout
+        self.drop = tf.keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def call(self, inputs, training=False):
+        queries, keys, values = (_by_head(x, self.heads) for x in inputs[:3])
+        queries = queries * tf.cast(queries.shape[-1] ** -0.5, queries.dtype)
+        products = tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32)
+        shares = tf.nn.softmax(tf.where(inputs[3][:, None, None, :], products, NEVER))
+        shares = self.drop(tf.cast(shares, values.dtype), training=training)
+        return _joined(tf.matmul(shares, values))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape[2]
+
+    def get_config(self):
+        return {**super().get_config(), "heads": self.heads, "dropout": self.dropout}
+
+
 @_register
 class MultiLevelAttention(tf.keras.layers.Layer):
     """Fully-aware attention of several levels (Huang et al. 2018, arXiv 1711.07341, section 3.1).
@@ -188,18 +236,10 @@ class MultiLevelAttention(tf.keras.layers.Layer):
     def call(self, inputs):
         of_c, of_q, values, q_mask = inputs
         of_q = of_q * tf.cast(self.diagonal, of_q.dtype)
-        of_c, of_q, values = (self._by_level(x) for x in (of_c, of_q, values))
+        of_c, of_q, values = (_by_head(x, self.levels) for x in (of_c, of_q, values))
         scores = tf.cast(tf.matmul(of_c, of_q, transpose_b=True), tf.float32)
         shares = tf.nn.softmax(tf.where(q_mask[:, None, None, :], scores, NEVER))
-        attended = tf.transpose(tf.matmul(tf.cast(shares, values.dtype), values), [0, 2, 1, 3])
-        width = values.shape[-1] * self.levels
-        return tf.reshape(attended, [*tf.unstack(tf.shape(attended)[:2]), width])
-
-    def _by_level(self, x):
-        """(batch, tokens, width) to (batch, levels, tokens, width of one)."""
-        sizes = tf.unstack(tf.shape(x)[:2])
-        x = tf.reshape(x, [*sizes, self.levels, x.shape[-1] // self.levels])
-        return tf.transpose(x, [0, 2, 1, 3])
+        return _joined(tf.matmul(tf.cast(shares, values.dtype), values))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[0][:2], input_shape[2][-1])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from . import weight_files
+from . import published_berts, weight_files
 from .weight_files import Tensor
 
 _LEAVES = {  # the last part of a tensor's name, in PyTorch and in Keras: what it is to the layer
@@ -65,10 +65,13 @@ _AXES = {4: (2, 3, 1, 0), 2: (1, 0), 1: (0,), 0: ()}
 
 def load(model: tf.keras.Model, file: str | Path) -> None:
     """What `models.load_published` does."""
-    with open(file, "rb") as stream:
+    of_text = any("pieces" in tensor.name for tensor in model.inputs)
+    values_of = published_berts.values if of_text else _values
+    index = Path(f"{str(file).removesuffix('.index')}.index")  # of a TensorFlow checkpoint
+    with open(index if index.is_file() else file, "rb") as stream:
         try:
             with weight_files.tensors_of(stream) as tensors:
-                values = list(_values(model, tensors))
+                values = list(values_of(model, tensors))
         except Exception as error:  # whatever garbage brings about
             why = " ".join(str(error).split())[:300]
             raise ValueError(

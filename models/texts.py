@@ -18,6 +18,8 @@ INPUTS = {
     "context_characters": TextInput((CHARACTERS,)),
     "question_words": TextInput(),
     "question_characters": TextInput((CHARACTERS,)),
+    "context_pieces": TextInput(),  # WordPieces, by their lines in the vocabulary
+    "question_pieces": TextInput(),
     # Whether the question has the token as written, in lower case, or its lemma: 0 or 1 each; the
     # share of the context's tokens that are this one, in lower case.
     "context_matches": TextInput((4,), "float32"),

@@ -1,6 +1,7 @@
 """Weights that others published, read from their files; nothing in these is run.
 
-PyTorch's .pth and .th (both its zip files and the older kind), .safetensors, and Keras's .h5.
+PyTorch's .pth and .th (both its zip files and the older kind), .safetensors, Keras's .h5, and
+TensorFlow's checkpoints, by their .index.
 """
 
 import json
@@ -43,8 +44,10 @@ def tensors_of(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
         yield _safetensors(file)
     elif start.startswith(b"\x80"):
         yield _pytorch_before_zip(file)
+    elif str(file.name).endswith(".index"):
+        yield _checkpoint(str(file.name).removesuffix(".index"))
     else:
-        raise ValueError("it is neither .pth, .safetensors nor .h5")
+        raise ValueError("it is neither .pth, .safetensors, .h5 nor a checkpoint's .index")
 
 
 # PyTorch
@@ -215,3 +218,23 @@ def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
     with h5py.File(file, "r") as home:
         home.visititems(keep)  # each object once, and no links
         yield tensors
+
+
+# TensorFlow
+
+
+def _checkpoint(prefix: str) -> dict[str, Tensor]:
+    """The tensors of a checkpoint by name; only numbers of floating point are weights."""
+    import tensorflow as tf
+
+    reader = tf.train.load_checkpoint(prefix)
+    types = reader.get_variable_to_dtype_map()
+
+    def tensor(name, shape):
+        return Tensor(tuple(shape), lambda: reader.get_tensor(name).astype("<f4"))
+
+    return {
+        name: tensor(name, shape)
+        for name, shape in sorted(reader.get_variable_to_shape_map().items())
+        if types[name].is_floating
+    }

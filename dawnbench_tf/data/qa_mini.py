@@ -9,8 +9,9 @@ import json
 import random
 
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.questions import encoding, squad_json
+from dawnbench_tf.data.questions import encoding, squad_json, tokens, wordpieces
 from dawnbench_tf.data.questions.encoding import Encoded, TextForm
+from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
 
 CONTEXTS = {"train": 700, "test": 100}
 QUESTIONS = 6  # on each context
@@ -129,9 +130,19 @@ def generate(train: int, test: int, seed: int, form: TextForm = _FORM) -> Encode
     corpora = [
         _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
     ]
-    train_split, test_split = (encoding.encode(c, words, form.tokenizer) for c in corpora)
-    choice = form._replace(learned_words=True).choice(*MIN_COUNTS)
-    return encoding.assemble(train_split, test_split, corpora[1], list(words), {}, choice, form)
+    known: Choice | Vocabulary = form._replace(learned_words=True).choice(*MIN_COUNTS)
+    pieces = None
+    if form.tokenizer == "wordpiece":
+        known = pieces = _pieces(corpora)
+    splits = [encoding.encode(c, words, form.tokenizer, pieces=pieces) for c in corpora]
+    return encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, known, form)
+
+
+def _pieces(corpora):
+    """Every word of the generated texts as a WordPiece."""
+    texts = [text for c in corpora for text in (*c.contexts, *(q.text for q in c.questions))]
+    cut = tokens.cut(texts, "words")
+    return wordpieces.of_words(word for annotated in cut for word in annotated.tokens)
 
 
 def _corpus(questions, seed, name):

@@ -14,7 +14,14 @@ import numpy as np
 from dawnbench_tf import files, terminal
 from dawnbench_tf.data import archives, npz, tfds
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.questions import encoding, squad_json, tokens, vocabulary, word_vectors
+from dawnbench_tf.data.questions import (
+    encoding,
+    squad_json,
+    tokens,
+    vocabulary,
+    word_vectors,
+    wordpieces,
+)
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged, TextForm
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.refusals import Refusal, refuse
@@ -35,7 +42,8 @@ def load(data_dir: str, download: bool = False, form: TextForm = _FORM) -> Encod
 
     Args:
       data_dir: a folder with train-v1.1.json, dev-v1.1.json (or TensorFlow Datasets' squad/), and
-        the form's word vectors, by default glove.6B.100d.txt or glove.6B.zip.
+        the form's word vectors, by default glove.6B.100d.txt or glove.6B.zip; or, for WordPieces,
+        with the folder of the form's published BERT.
       download: let TensorFlow Datasets download and prepare SQuAD in `data_dir`.
       form: how texts become ids.
 
@@ -51,7 +59,10 @@ def load(data_dir: str, download: bool = False, form: TextForm = _FORM) -> Encod
     root = Path(data_dir).expanduser()
     if not root.is_dir():
         refuse("data_dir", data_dir, f"is no folder; should hold {TRAIN}, {TEST} and word vectors")
-    vectors = word_vectors.find(root, form.word_vectors)
+    if form.pretrained:
+        words, weights = wordpieces.find(root, form.pretrained)
+    else:
+        words, weights = word_vectors.find(root, form.word_vectors), None
     if (root / TRAIN).is_file() or not (download or (root / "squad").is_dir()):
         train, test = (_read(root / name) for name in (TRAIN, TEST))
         verified = all(archives.is_published(root / n, {n: PUBLISHED[n]}) for n in PUBLISHED)
@@ -61,7 +72,8 @@ def load(data_dir: str, download: bool = False, form: TextForm = _FORM) -> Encod
             root, "squad/v1.1", ("train", "validation"), _corpus_of_tfds, download
         )
         origin = Origin("TensorFlow Datasets")
-    return _encoded(train, test, vectors, form)._replace(origin=origin)
+    encoded = _encoded(train, test, words, form)
+    return encoded._replace(origin=origin, pretrained=weights)
 
 
 def _read(path: Path) -> Corpus:
@@ -80,14 +92,16 @@ class _Tokenized(NamedTuple):
     train: EncodedSplit
     test: EncodedSplit
     words: list[str]  # all distinct tokens as written, by type id
-    vectors: dict[str, np.ndarray]  # by normalized token
+    vectors: dict[str, np.ndarray]  # by normalized token; of WordPieces none
 
 
-def _encoded(train: Corpus, test: Corpus, vectors: Path, form: TextForm) -> Encoded:
-    cache = _cache_file(train, test, vectors, form)
+def _encoded(train: Corpus, test: Corpus, known: Path, form: TextForm) -> Encoded:
+    """The data set; `known` is the file of word vectors, or of WordPieces."""
+    pieces = wordpieces.read(known, form.cased) if form.pretrained else None
+    cache = _cache_file(train, test, known, form)
     tokenized = _from_cache(cache, form.published.width)
     if tokenized is None:
-        tokenized = _tokenized(train, test, vectors, form)
+        tokenized = _tokenized(train, test, known, form, pieces)
         _to_cache(cache, tokenized)
     _report(tokenized)
     return encoding.assemble(
@@ -96,14 +110,17 @@ def _encoded(train: Corpus, test: Corpus, vectors: Path, form: TextForm) -> Enco
         test,
         tokenized.words,
         tokenized.vectors,
-        form.choice(*MIN_COUNTS),
+        pieces or form.choice(*MIN_COUNTS),
         form,
     )
 
 
-def _tokenized(train, test, path, form) -> _Tokenized:
+def _tokenized(train, test, path, form, pieces) -> _Tokenized:
     words: dict[str, int] = {}
-    splits = [encoding.encode(c, words, form.tokenizer, _progress) for c in (train, test)]
+    splits = [encoding.encode(c, words, form.tokenizer, _progress, pieces) for c in (train, test)]
+    if pieces:
+        terminal.status("")
+        return _Tokenized(splits[0], splits[1], list(words), {})
     terminal.status(f"reading {path.name}", logged=False)
     spelled = {vocabulary.normalized(word, form.published.cased) for word in words}
     vectors = word_vectors.read(path, form.word_vectors, spelled)
@@ -130,15 +147,15 @@ def _report(tokenized):
 # The cache.
 
 
-def _cache_file(train, test, vectors, form):
+def _cache_file(train, test, known, form):
     """The cache of exactly this data: its name is a hash of the content and of our own code."""
-    key = (train, test, tokens.version(form.tokenizer), form.word_vectors)
+    key = (train, test, tokens.version(form.tokenizer), form.word_vectors, form.cased)
     digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
     try:
-        with open(vectors, "rb") as file:
+        with open(known, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     except OSError as error:
-        raise Refusal(f"{vectors}: can't be read ({error.strerror}); fetch it again") from None
+        raise Refusal(f"{known}: can't be read ({error.strerror}); fetch it again") from None
     for path in sorted(Path(encoding.__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

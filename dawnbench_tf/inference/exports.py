@@ -14,9 +14,10 @@ OPSET = 18  # of ONNX; the newest that tf2onnx 1.17 writes
 
 def concrete(model: tf.keras.Model, served: Served) -> Any:
     """The model's forward pass as a graph (a ConcreteFunction) for examples like those served."""
+    batch = len(served.examples[0][0]) if served.fixed_batch else None
     signature = [
         tf.TensorSpec(
-            array.shape if served.fixed_shape else (array.shape[0], None, *array.shape[2:]),
+            array.shape if served.fixed_shape else (batch, None, *array.shape[2:]),
             array.dtype,
         )
         for array in served.examples[0]

@@ -3,13 +3,17 @@
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import runs
-from dawnbench_tf.data.questions import encoding, inputs, pipeline, spans, vocabulary
+from dawnbench_tf.data.questions import encoding, inputs, pipeline, vocabulary, windows
+from dawnbench_tf.data.questions.windows import Merged
 from dawnbench_tf.models import recurrence
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, optimizers
+
+AT_ONCE = 16  # windows of a text
 
 
 class Answer(NamedTuple):
@@ -64,8 +68,10 @@ class Reader:
             if not len(texts.values):
                 raise Refusal(f"the {name} is empty; should hold text")
         example = pipeline.OneByOne(encoded, self._recipe)[0]
-        logits = self._forward([tf.constant(ids) for ids in example]).numpy()  # (1, 2, context)
-        best = spans.best(logits, most_words or form.most_answer_tokens)
-        offsets = split.offsets.values[best[0]]  # of its first token, and of its last
+        merged = Merged(windows.of(split, form), most_words or form.most_answer_tokens)
+        for rows in np.array_split(np.arange(len(example[0])), -(-len(example[0]) // AT_ONCE)):
+            logits = self._forward([tf.constant(ids[rows]) for ids in example])
+            merged.add(rows, logits.numpy())  # (windows, 2, context)
+        offsets = split.offsets.values[merged.spans[0]]  # of its first token, and of its last
         begin, end = int(offsets[0, 0]), int(offsets[1, 1])
-        return Answer(context[begin:end], begin, end, float(spans.probability(logits, best)[0]))
+        return Answer(context[begin:end], begin, end, float(merged.probabilities[0]))

@@ -13,9 +13,10 @@ class Served(NamedTuple):
     """A trained model, ready for a runtime."""
 
     build: Callable[[str], tf.keras.Model]  # the model with its weights, in a precision
-    examples: Sequence[Example]  # of the test, all batches of one size
+    examples: Sequence[Example]  # of the test
     calibration: Sequence[Example]  # of the training data, for the ranges of integers
     fixed_shape: bool  # whether all examples have one shape
+    fixed_batch: bool = True  # whether all are batches of one size
 
 
 class Runtime(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.evidence import Published
+from dawnbench_tf.evidence import Published, Reported
 from dawnbench_tf.recipe import Recipe
 
 # basic/cli.py: Adam at 0.001, constant, batches of 60, 20,000 steps (14 epochs of ours, which take
@@ -143,4 +143,78 @@ FASTFUSIONNET = replace(
     ),
 )
 
-RECIPES = (BIDAF_TF, BIDAF_PAPER, QANET_TPU, DRQA, DRQA_128, FASTFUSIONNET)
+# google-research/bert, run_squad.py and README: its flags, for BERT-Base on a GPU. Its Adam has no
+# bias correction, Keras's has. Of a window without the answer it learns that [CLS] is the answer;
+# here such windows are left out.
+BERT_BASE = Recipe(
+    name="squad/bert_base",
+    task="squad",
+    model="bert_base_span",
+    epochs=2,
+    batch_size=12,
+    optimizer="adamw",
+    learning_rate=3e-5,
+    epsilon=1e-6,
+    schedule="linear",
+    schedule_epochs=(0, 0.2, 2),
+    schedule_factors=(0, 1, 0),
+    weight_decay=0.01,
+    clip_norm=1,
+    bucket_boundaries=(96, 128, 160, 192, 256, 381),
+    tokenizer="wordpiece",
+    most_question_tokens=64,
+    most_answer_tokens=30,
+    pretrained="uncased_L-12_H-768_A-12",
+    sequence_length=384,
+    evidence=(Reported(score=0.885, source="arXiv 1810.04805, table 2: BERT-Base, dev set"),),
+)
+BERT_LARGE = replace(  # README: on a TPU
+    BERT_BASE,
+    name="squad/bert_large",
+    model="bert_large_span",
+    batch_size=24,
+    bucket_boundaries=(381,),
+    pretrained="uncased_L-24_H-1024_A-16",
+    evidence=(Reported(score=0.909, source="arXiv 1810.04805, table 2: BERT-Large, dev set"),),
+)
+# The smaller ones of Turc et al. 2019: four epochs, one of README's rates and batch sizes. Here
+# bert_mini stands for PA-Occam-Bert, the fastest inference entry (F1 0.7589, 7.6 ms on a V100),
+# whose network, weights and training are not public.
+BERT_MINI = replace(
+    BERT_BASE,
+    name="squad/bert_mini",
+    model="bert_mini_span",
+    epochs=4,
+    batch_size=32,
+    learning_rate=3e-4,
+    schedule_epochs=(0, 0.4, 4),
+    pretrained="uncased_L-4_H-256_A-4",
+    evidence=(),
+)
+BERT_TINY = replace(
+    BERT_MINI,
+    name="squad/bert_tiny",
+    model="bert_tiny_span",
+    pretrained="uncased_L-2_H-128_A-2",
+)
+MINILM = replace(
+    BERT_MINI,
+    name="squad/minilm",
+    model="minilm_span",
+    learning_rate=1e-4,
+    pretrained="MiniLM-L6-H384-uncased",
+)
+
+RECIPES = (
+    BIDAF_TF,
+    BIDAF_PAPER,
+    QANET_TPU,
+    DRQA,
+    DRQA_128,
+    FASTFUSIONNET,
+    BERT_BASE,
+    BERT_LARGE,
+    BERT_MINI,
+    BERT_TINY,
+    MINILM,
+)

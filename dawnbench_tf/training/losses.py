@@ -56,12 +56,17 @@ def is_shift(weight: tf.Variable) -> bool:
     return weight.name.split("/")[-1].startswith("beta")
 
 
+def decays(weight: tf.Variable, recipe: Recipe) -> bool:
+    """Whether the recipe's weight_decay is for this weight."""
+    return recipe.decays == "all" or weight.shape.rank > 1
+
+
 def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
     """Adds weight_decay x (sum of squares) / 2 of the weights that decay to the model's loss.
 
     `recipe.decays` says which do: "kernels", those of convolutions and dense layers, as in the
     TensorFlow seeds; "all", every trained weight, as in the PyTorch seeds' optimizer. The shifts
-    of BN decay by weight_decay / shift_rate.
+    of BN decay by weight_decay / shift_rate. AdamW decays weights by itself.
 
     Args:
       model: not yet compiled.
@@ -70,9 +75,9 @@ def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
     shares = [
         (1 / recipe.shift_rate if is_shift(w) else 1.0, w)
         for w in model.trainable_variables
-        if recipe.decays == "all" or w.shape.rank > 1
+        if decays(w, recipe)
     ]
-    if recipe.weight_decay:
+    if recipe.weight_decay and recipe.optimizer != "adamw":
         model.add_loss(
             lambda: recipe.weight_decay * tf.add_n([s * tf.nn.l2_loss(w) for s, w in shares])
         )

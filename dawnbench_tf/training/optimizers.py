@@ -161,6 +161,10 @@ class Adam(Averages, tf.keras.optimizers.Adam):
     """Keras's, with our averages."""
 
 
+class AdamW(Averages, tf.keras.optimizers.AdamW):
+    """Keras's, with our averages."""
+
+
 class Adamax(Averages, tf.keras.optimizers.Adamax):
     """Keras's, with our averages."""
 
@@ -204,10 +208,14 @@ def build(
             "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.momentum}),
             "adadelta": (Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
             "adam": (Adam, {}),
+            "adamw": (AdamW, {"weight_decay": recipe.weight_decay}),
             "adamax": (Adamax, {}),
         }
         kind, own = kinds[recipe.optimizer]
         optimizer = kind(schedule, epsilon=recipe.epsilon, **own, **both)
+        if model and recipe.optimizer == "adamw":
+            still = [w for w in model.trainable_variables if not losses.decays(w, recipe)]
+            optimizer.exclude_from_weight_decay(var_list=still)
     if recipe.precision == "mixed_float16":
         return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
     return optimizer

@@ -20,6 +20,7 @@ ENTITY_IDS = {tag: 1 + i for i, tag in enumerate(["", *_ENTITIES.split()])}
 class Annotated(NamedTuple):
     """What is said of a text's tokens."""
 
+    tokens: list[str]
     offsets: list[tuple[int, int]]  # first and past-the-last character
     lemmas: list[str]
     tags: list[tuple[int, int]]  # ids of part of speech and of entity type
@@ -50,6 +51,7 @@ def annotate(texts: Iterable[str]) -> Iterator[Annotated]:
     spaced = (re.sub(r"\s", " ", text) for text in texts)  # as the entries' code has it
     for document in _pipeline().pipe(spaced):
         yield Annotated(
+            [token.text for token in document],
             [(token.idx, token.idx + len(token.text)) for token in document],
             [token.lemma_ for token in document],
             [

@@ -4,13 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.questions import annotation, tokens, vocabulary
-from dawnbench_tf.data.questions.annotation import Annotated
+from dawnbench_tf.data.questions import tokens, vocabulary
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS, WordVectors
@@ -26,7 +26,11 @@ class TextForm(NamedTuple):
     word_vectors: str = "glove.6B.100d"
     tuned_words: int = 0
     learned_words: bool = True
+    most_question_tokens: int = 30
     most_answer_tokens: int = 0
+    pretrained: str = ""
+    sequence_length: int = 0
+    document_stride: int = 128
 
     @classmethod
     def of(cls, recipe: Recipe) -> "TextForm":
@@ -37,6 +41,11 @@ class TextForm(NamedTuple):
     def published(self) -> WordVectors:
         """The word vectors as they are published."""
         return WORD_VECTORS[self.word_vectors]
+
+    @property
+    def cased(self) -> bool:
+        """Whether the published BERT tells The from the."""
+        return self.pretrained.startswith("cased")
 
     def choice(self, min_token_count: int, min_character_count: int) -> Choice:
         """Which words are known, by a data set's own counts."""
@@ -50,10 +59,21 @@ class Ragged(NamedTuple):
     values: np.ndarray
     bounds: np.ndarray
 
-    def padded(self, rows: np.ndarray, length: int) -> np.ndarray:
-        """Some rows, (rows, length, ...), cut at `length`, filled up with zeros."""
-        places = self.bounds[rows][:, None] + np.arange(length)  # (rows, length)
-        inside = places < self.bounds[np.asarray(rows) + 1][:, None]
+    def padded(
+        self,
+        rows: np.ndarray,
+        length: int,
+        part: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> np.ndarray:
+        """Some rows, (rows, length, ...), cut at `length`, filled up with zeros.
+
+        Of each row a part alone, if it is given: (first values, past-the-last ones).
+        """
+        begins, ends = self.bounds[rows], self.bounds[np.asarray(rows) + 1]
+        if part:
+            begins, ends = begins + part[0], begins + part[1]
+        places = begins[:, None] + np.arange(length)  # (rows, length)
+        inside = places < ends[:, None]
         values = self.values[np.where(inside, places, 0)]
         return values * inside.reshape(inside.shape + (1,) * (values.ndim - 2))
 
@@ -89,6 +109,7 @@ class Encoded(NamedTuple):
     character_ids: np.ndarray  # int32 (types, 16)
     lower_ids: np.ndarray  # int32 (types,): the same for The and the
     form: TextForm
+    pretrained: Path | None = None  # the file of weights that the network starts from
     origin: Origin = Origin("given")
 
 
@@ -97,18 +118,22 @@ def encode(
     words: dict[str, int],
     tokenizer: str = "glove",
     progress: Callable[[int, int], None] = lambda done, of: None,
+    pieces: Vocabulary | None = None,
 ) -> EncodedSplit:
     """Encodes a split.
 
     Args:
       corpus: its text.
       words: type id of each token as written; new ones are added.
-      tokenizer: that cuts texts: one of those in `tokens`, or spacy.
+      tokenizer: that cuts texts, one of those in `tokens`.
       progress: called now and then with the contexts that are done, and all.
+      pieces: of the tokenizer wordpiece.
     """
-    cut = partial(_cut, tokenizer=tokenizer, words=words, lemma_ids={})
-    contexts, offsets, context_lemmas, tags = cut(corpus.contexts, progress=progress)
-    questions, _, question_lemmas, _ = cut([q.text for q in corpus.questions])
+    cut = partial(tokens.cut, tokenizer=tokenizer, pieces=pieces)
+    types = partial(_types, words=words, lemma_ids={})
+    of_contexts = _reported(cut(corpus.contexts), len(corpus.contexts), progress)
+    contexts, offsets, context_lemmas, tags = types(of_contexts)
+    questions, _, question_lemmas, _ = types(cut([q.text for q in corpus.questions]))
     spans, alignments = [], []
     for q in corpus.questions:
         right = [_align(corpus.contexts[q.context], offsets[q.context], *a) for a in q.answers]
@@ -128,21 +153,23 @@ def encode(
     return split if tokenizer == "spacy" else _without_annotations(split, list(words))
 
 
-def _cut(texts, tokenizer, words, lemma_ids, progress=lambda done, of: None):
+def _types(texts, words, lemma_ids):
     """Of each text: type ids of its tokens, their offsets, lemmas' ids, tags' ids."""
     rows: tuple[list, ...] = ([], [], [], [])
-    if tokenizer == "spacy":
-        annotated = annotation.annotate(texts)
-    else:
-        annotated = (Annotated(tokens.offsets(text, tokenizer), [], []) for text in texts)
-    for index, (text, (offsets, lemmas, tags)) in enumerate(zip(texts, annotated, strict=True)):
-        types = [words.setdefault(text[a:b], len(words)) for a, b in offsets]
+    for of_text, offsets, lemmas, tags in texts:
+        types = [words.setdefault(token, len(words)) for token in of_text]
         of_lemmas = [lemma_ids.setdefault(lemma, len(lemma_ids)) for lemma in lemmas]
         for row, value in zip(rows, (types, offsets, of_lemmas, tags), strict=True):
             row.append(value)
-        if index % 1000 == 999:
-            progress(index + 1, len(texts))
     return rows
+
+
+def _reported(texts, count, progress):
+    """Texts as they come, each thousand of `count` told to `progress`."""
+    for index, text in enumerate(texts, 1):
+        yield text
+        if index % 1000 == 0:
+            progress(index, count)
 
 
 def _without_annotations(split, words):
@@ -163,7 +190,7 @@ def of_question(
     """One question on one context, with no answer, as a data set whose words are known."""
     corpus = Corpus([context], [Question("", question, 0, ())])
     words: dict[str, int] = {}
-    split = encode(corpus, words, form.tokenizer)
+    split = encode(corpus, words, form.tokenizer, pieces=vocab if vocab.pieces else None)
     none = np.empty((0, 0), np.float32)
     return Encoded(split, split, corpus, vocab, none, none, *_ids(vocab, list(words)), form)
 
@@ -221,7 +248,7 @@ def assemble(
     test_corpus: Corpus,
     words: list[str],
     vectors: Mapping[str, np.ndarray],
-    choice: Choice,
+    known: Choice | Vocabulary,
     form: TextForm,
 ) -> Encoded:
     """A data set from its encoded splits.
@@ -231,10 +258,12 @@ def assemble(
       test_corpus: the test's text.
       words: all distinct tokens as written, in the order of their type ids.
       vectors: by normalized token.
-      choice: which tokens and characters are known; others become UNKNOWN.
+      known: which tokens and characters are known; others become UNKNOWN.
       form: how the texts were made ids.
     """
-    vocab = vocabulary.build(*count(train, words), vectors, choice)
+    vocab = known
+    if not isinstance(known, Vocabulary):
+        vocab = vocabulary.build(*count(train, words), vectors, known)
 
     def table(words):
         rows = [vectors[word] for word in words]

@@ -11,11 +11,13 @@ from dawnbench_tf.data.inputs import Inputs, Placement
 from dawnbench_tf.data.questions import pipeline, vocabulary
 from dawnbench_tf.data.questions.encoding import Encoded, TextForm
 from dawnbench_tf.data.questions.spans import Answers, predictions
-from dawnbench_tf.data.questions.vocabulary import Vocabulary
+from dawnbench_tf.data.questions.vocabulary import FIRST, Vocabulary
 from dawnbench_tf.models import networks
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
+
+_SIGNS = ("cls", "sep")
 
 
 def _check(task: Task, encoded: Encoded) -> None:
@@ -74,10 +76,15 @@ def _save_outputs(answers: Answers, encoded: Encoded, folder: Path) -> None:
 
 def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.Model:
     """The recipe's network for a vocabulary, untrained; by default in the precision of training."""
-    sizes = {"trained_words": 2 + len(vocab.trained), "fixed_words": len(vocab.fixed)}
-    sizes["vector_width"] = TextForm.of(recipe).published.width
-    if "context_characters" in networks.family_of(models.get(recipe.model)).reads:
-        sizes["characters"] = 2 + len(vocab.characters)
+    known, reads = FIRST + len(vocab.trained), _read_by(recipe)
+    if "context_pieces" in reads:
+        signs = {f"{name}_id": FIRST + vocab.trained.index(f"[{name.upper()}]") for name in _SIGNS}
+        sizes = {"pieces": known, **signs}
+    else:
+        sizes = {"trained_words": known, "fixed_words": len(vocab.fixed)}
+        sizes["vector_width"] = TextForm.of(recipe).published.width
+    if "context_characters" in reads:
+        sizes["characters"] = FIRST + len(vocab.characters)
     return models.build(recipe.model, **sizes, dtype=precision or recipe.precision)
 
 
@@ -88,14 +95,34 @@ def _network(
 
 
 def _adapt(model: tf.keras.Model, encoded: Encoded, recipe: Recipe, placement: Placement) -> None:
-    """Gives the network its word vectors: those that stay, and those that others start from."""
+    """Gives the network what is published of it.
+
+    Its word vectors, those that stay and those that others start from; or all weights of a BERT.
+    """
+    if encoded.pretrained:
+        models.load_published(model, encoded.pretrained)
+    if encoded.vocabulary.pieces:
+        return
     words = model.get_layer("words")
     words.set_fixed(encoded.vectors)
     words.set_last_trained(encoded.tuned)
 
 
+def _read_by(recipe):
+    return networks.family_of(models.get(recipe.model)).reads
+
+
+def _load_options(recipe: Recipe) -> dict[str, TextForm]:
+    """How texts become ids; refuses a tokenizer that the recipe's network can't read."""
+    reads_pieces = "context_pieces" in _read_by(recipe)
+    if reads_pieces != (recipe.tokenizer == "wordpiece"):
+        read = "WordPieces, --tokenizer=wordpiece" if reads_pieces else "words"
+        refuse("tokenizer", recipe.tokenizer, f"{recipe.model} reads {read}")
+    return {"form": TextForm.of(recipe)}
+
+
 INPUTS = Inputs(
-    load_options=lambda recipe: {"form": TextForm.of(recipe)},
+    load_options=_load_options,
     check=_check,
     synthetic=_synthetic,
     first=_first,

@@ -14,8 +14,9 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 from dawnbench_tf.data.inputs import Example, Placement, own_replicas, without_autotune
-from dawnbench_tf.data.questions import spans
-from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
+from dawnbench_tf.data.questions import spans, windows
+from dawnbench_tf.data.questions.encoding import Encoded, TextForm
+from dawnbench_tf.data.questions.windows import Merged, Windows
 from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
@@ -26,17 +27,23 @@ MOST_CONTEXT_TOKENS = 24_000  # in a batch of the test, if it has more questions
 
 def steps(encoded: Encoded, recipe: Recipe) -> int:
     """Steps of an epoch, in which each question that is trained on is seen at least once."""
-    return sum(-(-len(rows) // recipe.batch_size) for rows in _buckets(encoded, recipe))
+    buckets = _buckets(_trained(encoded, recipe), encoded, recipe)
+    return sum(-(-len(rows) // recipe.batch_size) for rows in buckets)
 
 
-def _buckets(encoded, recipe):
-    """Indices of the questions that are trained on, by length of their context."""
-    split = encoded.train
-    lengths = split.contexts.lengths()[split.context_of_question]
-    fits = split.questions.lengths() <= recipe.most_question_tokens
-    first, longest = _first_spans(split), recipe.bucket_boundaries[-1]
-    fits &= (first[:, 0] >= 0) & (first[:, 1] < longest)
-    lengths = np.minimum(lengths, longest)  # longer contexts are cut there, as the seed cut them
+def _trained(encoded, recipe) -> Windows:
+    """What training sees: longer contexts than the last bucket's are cut, as the seed cut them."""
+    seen = windows.of(encoded.train, TextForm.of(recipe))
+    longest = recipe.bucket_boundaries[-1]
+    return seen._replace(pasts=np.minimum(seen.pasts, seen.firsts + longest))
+
+
+def _buckets(seen, encoded, recipe):
+    """Indices of the windows that are trained on, by length of their context."""
+    split, lengths = encoded.train, seen.lengths()
+    fits = (split.questions.lengths() <= recipe.most_question_tokens)[seen.questions]
+    right = _first_spans(split)[seen.questions]
+    fits &= (right[:, 0] >= seen.firsts) & (right[:, 1] < seen.pasts)
     edges = (0, *recipe.bucket_boundaries)
     buckets = [
         np.flatnonzero(fits & (lengths > low) & (lengths <= high))
@@ -68,10 +75,11 @@ def train(
       A distributed data set of the network's inputs and right spans, int32 (batch, 2).
     """
     strategy, boundaries = placement.strategy, recipe.bucket_boundaries
-    buckets = _buckets(encoded, recipe)
+    seen = _trained(encoded, recipe)
+    buckets = _buckets(seen, encoded, recipe)
     most = recipe.most_question_tokens
     question_length = min(most, int(encoded.train.questions.lengths().max()))
-    right = _first_spans(encoded.train)
+    right = _first_spans(encoded.train)[seen.questions] - seen.firsts[:, None]
     static = boundaries[0] if len(boundaries) == 1 else None  # one bucket: what a TPU needs
     names = _read_by(recipe)
 
@@ -81,7 +89,8 @@ def train(
                 for length, rows in _epoch(buckets, recipe, epoch):
                     for own in _share(rows, strategy, context):
                         lengths = {"context": length, "question": question_length}
-                        yield _inputs(names, encoded, encoded.train, own, lengths), right[own]
+                        inputs = _inputs(names, encoded, encoded.train, seen.rows(own), lengths)
+                        yield inputs, right[own]
 
         share = recipe.batch_size // strategy.num_replicas_in_sync
         signature = (
@@ -98,7 +107,7 @@ def train(
 
 
 def _epoch(buckets, recipe, epoch):
-    """An epoch's global batches, in their order: (length to fill up to, question indices)."""
+    """An epoch's global batches, in their order: (length to fill up to, indices of windows)."""
     random = np.random.default_rng([recipe.seed, epoch])
     batches = []
     for length, rows in zip(recipe.bucket_boundaries, buckets, strict=True):
@@ -110,7 +119,7 @@ def _epoch(buckets, recipe, epoch):
 
 
 def _share(rows, strategy, context):
-    """This worker's part of a global batch: question indices for each of its replicas."""
+    """This worker's part of a global batch: indices for each of its replicas."""
     return np.split(rows, strategy.num_replicas_in_sync)[own_replicas(strategy, context)]
 
 
@@ -119,15 +128,17 @@ def _read_by(recipe):
     return networks.family_of(models.get(recipe.model)).reads
 
 
-def _inputs(names, encoded, split, rows, lengths) -> tuple[np.ndarray, ...]:
-    """Inputs for questions by index: (rows, tokens, ...), 0 in padding.
+def _inputs(names, encoded, split, seen, lengths) -> tuple[np.ndarray, ...]:
+    """Inputs for some windows: (windows, tokens, ...), 0 in padding.
 
     `lengths` has the number of tokens of a "context" and of a "question".
     """
-    contexts = split.context_of_question[rows]
+    contexts, rows = split.context_of_question[seen.questions], seen.questions
+    part = (seen.firsts, seen.pasts)
+    asked = split.questions.lengths()[rows]
     types = {
-        "context": _types(split.contexts, contexts, lengths["context"]),
-        "question": _types(split.questions, rows, lengths["question"]),
+        "context": _types(split.contexts, contexts, lengths["context"], part),
+        "question": _types(split.questions, rows, lengths["question"], (0 * asked, asked)),
     }
     inputs = []
     for name in names:
@@ -135,14 +146,14 @@ def _inputs(names, encoded, split, rows, lengths) -> tuple[np.ndarray, ...]:
         of_text, inside = types[text]
         if kind == "matches":
             lemmas = (
-                split.context_lemmas.padded(contexts, lengths["context"]),
+                split.context_lemmas.padded(contexts, lengths["context"], part),
                 split.question_lemmas.padded(rows, lengths["question"]),
             )
             inputs.append(_matches(encoded.lower_ids, types, lemmas))
         elif kind == "tags":
-            inputs.append(split.context_tags.padded(contexts, lengths["context"]))
+            inputs.append(split.context_tags.padded(contexts, lengths["context"], part))
         else:
-            ids = {"words": encoded.token_ids, "characters": encoded.character_ids}[kind]
+            ids = encoded.character_ids if kind == "characters" else encoded.token_ids
             values = ids[of_text]
             inputs.append(values * inside.reshape(inside.shape + (1,) * (values.ndim - 2)))
     return tuple(inputs)
@@ -166,9 +177,10 @@ def _matches(lower_ids, types, lemmas):
     return matches
 
 
-def _types(source, rows, length):
-    """Type ids of some texts' tokens, (rows, length), and which of these places have a token."""
-    return source.padded(rows, length), np.arange(length) < source.lengths()[rows][:, None]
+def _types(source, rows, length, part):
+    """Type ids of parts of texts, (rows, length), and which of these places have a token."""
+    inside = np.arange(length) < (part[1] - part[0])[:, None]
+    return source.padded(rows, length, part), inside
 
 
 def _signature(names, batch=None, lengths=None):
@@ -191,12 +203,13 @@ def test(
       A distributed data set of the network's inputs, in batches of at most `batch_size`.
     """
     strategy, names = placement.strategy, _read_by(recipe)
+    seen = windows.of(encoded.test, encoded.form)
 
     def of_worker(context):
         def batches():
-            for rows, lengths in _test_batches(encoded.test, strategy, batch_size):
+            for rows, lengths in _test_batches(seen, encoded, strategy, batch_size):
                 for own in _share(rows, strategy, context):
-                    yield _inputs(names, encoded, encoded.test, own, lengths)
+                    yield _inputs(names, encoded, encoded.test, seen.rows(own), lengths)
 
         return (
             tf.data.Dataset.from_generator(batches, output_signature=_signature(names))
@@ -208,12 +221,11 @@ def test(
 
 
 def _test_batches(
-    split: EncodedSplit, strategy: tf.distribute.Strategy, batch_size: int
+    seen: Windows, encoded: Encoded, strategy: tf.distribute.Strategy, batch_size: int
 ) -> Iterator[tuple[np.ndarray, dict[str, int]]]:
-    """Yields question indices, and tokens of a context and of a question, per batch."""
+    """Yields indices of windows, and tokens of a context and of a question, per batch."""
     replicas = strategy.num_replicas_in_sync
-    lengths = split.contexts.lengths()[split.context_of_question]
-    question_lengths = split.questions.lengths()
+    lengths, question_lengths = seen.lengths(), _asked(encoded)[seen.questions]
     order = np.argsort(lengths, kind="stable")
     while len(order):
         size = min(batch_size, MOST_QUESTIONS_PER_REPLICA * replicas)
@@ -224,15 +236,22 @@ def _test_batches(
         yield rows, {"context": int(longest[0]), "question": int(longest[1])}
 
 
+def _asked(encoded):
+    """Tokens of each test question, as many as are read of it."""
+    lengths, form = encoded.test.questions.lengths(), encoded.form
+    return np.minimum(lengths, form.most_question_tokens) if form.sequence_length else lengths
+
+
 def collect(
     outputs: list[np.ndarray], encoded: Encoded, placement: Placement, batch_size: int
 ) -> spans.Answers:
     """The test's answers in the questions' own order, from logits (batch, 2, context) by batch."""
-    predicted = np.zeros((len(encoded.test.context_of_question), 2), np.int32)
-    batches = _test_batches(encoded.test, placement.strategy, batch_size)
+    seen = windows.of(encoded.test, encoded.form)
+    merged = Merged(seen, encoded.form.most_answer_tokens)
+    batches = _test_batches(seen, encoded, placement.strategy, batch_size)
     for (rows, _), logits in zip(batches, outputs, strict=True):
-        predicted[rows] = spans.best(logits, encoded.form.most_answer_tokens)
-    return answers(encoded, predicted)
+        merged.add(rows, logits)
+    return answers(encoded, merged.spans)
 
 
 def answers(encoded: Encoded, predicted: np.ndarray) -> spans.Answers:
@@ -254,7 +273,9 @@ def answers(encoded: Encoded, predicted: np.ndarray) -> spans.Answers:
 
 
 class OneByOne(Sequence[Example]):
-    """The network's inputs for each test question alone, in their order, nothing padded.
+    """The network's inputs for each test question alone, in their order.
+
+    Nothing is padded, but where a question has several windows; these are its batch.
 
     Args:
       encoded: whose test it is.
@@ -262,9 +283,8 @@ class OneByOne(Sequence[Example]):
     """
 
     def __init__(self, encoded: Encoded, recipe: Recipe):
-        self._encoded, self._names, split = encoded, _read_by(recipe), encoded.test
-        self._lengths = split.contexts.lengths()[split.context_of_question]
-        self._question_lengths = split.questions.lengths()
+        self._encoded, self._names = encoded, _read_by(recipe)
+        self._windows, self._asked = windows.of(encoded.test, encoded.form), _asked(encoded)
 
     def __len__(self):
         return len(self._encoded.test.context_of_question)
@@ -273,12 +293,15 @@ class OneByOne(Sequence[Example]):
         if isinstance(index, slice):
             return [self[place] for place in range(len(self))[index]]
         row = range(len(self))[index]
-        context, question = int(self._lengths[row]), int(self._question_lengths[row])
-        lengths = {"context": context, "question": question}
-        return _inputs(self._names, self._encoded, self._encoded.test, np.array([row]), lengths)
+        own = self._windows.rows(self._windows.of_question(row))
+        lengths = {"context": int(own.lengths().max()), "question": int(self._asked[row])}
+        return _inputs(self._names, self._encoded, self._encoded.test, own, lengths)
 
 
 def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:
-    """The test's answers from the logits (1, 2, context) of each question alone."""
-    most = encoded.form.most_answer_tokens
-    return answers(encoded, np.concatenate([spans.best(logits, most) for logits in outputs]))
+    """The test's answers from the logits (windows, 2, context) of each question alone."""
+    seen = windows.of(encoded.test, encoded.form)
+    merged = Merged(seen, encoded.form.most_answer_tokens)
+    for question, logits in enumerate(outputs):
+        merged.add(seen.of_question(question), logits)
+    return answers(encoded, merged.spans)

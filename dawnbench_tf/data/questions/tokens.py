@@ -1,9 +1,13 @@
 """Tokens of a text with their exact character offsets, and answers as spans of tokens."""
 
+import importlib.metadata
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 
-from dawnbench_tf.data.questions import annotation, treebank
+from dawnbench_tf.data.questions import annotation, treebank, wordpieces
+from dawnbench_tf.data.questions.annotation import Annotated
+from dawnbench_tf.data.questions.vocabulary import Vocabulary
 
 # Contractions part as in GloVe's vocabulary (do n't, it 's); a number keeps its commas and points;
 # every other sign is a token of its own, so that an answer's ends are ends of tokens.
@@ -29,9 +33,33 @@ def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
     return [match.span() for match in _TOKENS[tokenizer].finditer(text)]
 
 
+def cut(
+    texts: Iterable[str], tokenizer: str, pieces: Vocabulary | None = None
+) -> Iterator[Annotated]:
+    """Tokens of texts, one text after the other, with what the tokenizer tells of them.
+
+    Args:
+      texts: to cut.
+      tokenizer: a recipe's.
+      pieces: of the tokenizer wordpiece.
+    """
+    if tokenizer == "spacy":
+        yield from annotation.annotate(texts)
+    elif pieces:
+        yield from wordpieces.cut(texts, pieces)
+    else:
+        for text in texts:
+            places = offsets(text, tokenizer)
+            yield Annotated([text[a:b] for a, b in places], places, [], [])
+
+
 def version(tokenizer: str) -> str:
     """The tokenizer with its version. Raises Refusal if it is not installed."""
-    versions = {"spacy": annotation.version, "treebank": treebank.version}
+    versions = {
+        "spacy": annotation.version,
+        "treebank": treebank.version,
+        "wordpiece": lambda: importlib.metadata.version("tf-models-official"),
+    }
     return f"{tokenizer} {versions[tokenizer]()}" if tokenizer in versions else tokenizer
 
 

@@ -13,6 +13,7 @@ from dawnbench_tf.refusals import Refusal
 
 FILE = "vocabulary.json"
 PADDING, UNKNOWN = 0, 1  # ids of tokens and of characters
+FIRST = 2  # the first id of a token, or of a character, that is known
 
 
 class Vocabulary(NamedTuple):
@@ -22,16 +23,19 @@ class Vocabulary(NamedTuple):
     fixed: list[str]  # tokens with a vector, which stays as it is
     characters: list[str]  # character ids: 0 padding, 1 unknown, then these
     cased: bool = False  # whether tokens keep their case; else they are lower case
+    pieces: bool = False  # whether tokens are WordPieces: a BERT's, in the order of its own ids
 
     def ids(self, tokens: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Ids of tokens as written, int32 (tokens,), and of their characters, (tokens, 16)."""
-        id_of_token = {token: 2 + i for i, token in enumerate(self.trained + self.fixed)}
-        id_of_character = {character: 2 + i for i, character in enumerate(self.characters)}
+        id_of_token = {token: FIRST + i for i, token in enumerate(self.trained + self.fixed)}
+        id_of_character = {character: FIRST + i for i, character in enumerate(self.characters)}
         character_ids = np.zeros((len(tokens), CHARACTERS), np.int32)
         for row, token in zip(character_ids, tokens, strict=True):
             for place, character in enumerate(token[:CHARACTERS]):
                 row[place] = id_of_character.get(character, UNKNOWN)
-        token_ids = [id_of_token.get(normalized(token, self.cased), UNKNOWN) for token in tokens]
+        if not self.pieces:
+            tokens = [normalized(token, self.cased) for token in tokens]
+        token_ids = [id_of_token.get(token, UNKNOWN) for token in tokens]
         return np.array(token_ids, np.int32), character_ids
 
 
@@ -48,10 +52,11 @@ def load(folder: Path) -> Vocabulary:
     values = files.read_json(path)
     lists = [values.get(name) for name in ("trained", "fixed", "characters")]
     flags = set(values) - {"trained", "fixed", "characters"}
-    if not all(map(_are_texts, lists)) or not flags <= {"cased"}:
+    if not all(map(_are_texts, lists)) or not flags <= {"cased", "pieces"}:
         raise Refusal(f"{path}: should hold lists of texts: trained, fixed, characters")
-    if type(values.get("cased", False)) is not bool:
-        raise Refusal(f"{path}: cased should be true or false")
+    for flag in flags:
+        if type(values[flag]) is not bool:
+            raise Refusal(f"{path}: {flag} should be true or false")
     return Vocabulary(**values)
 
 

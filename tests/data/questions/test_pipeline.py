@@ -10,12 +10,16 @@ import tensorflow as tf
 from dawnbench_tf import recipes, scores
 from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.inputs import Placement
-from dawnbench_tf.data.questions import pipeline, spans, tokens
+from dawnbench_tf.data.questions import pipeline, spans, tokens, windows
 from dawnbench_tf.refusals import Refusal
 from tests.data.images.test_pipeline import Shared
 
 DATA = qa_mini.generate(12 * qa_mini.QUESTIONS, 5 * qa_mini.QUESTIONS, seed=1)
 RECIPE = replace(recipes.get("qa_mini/bidaf"), batch_size=8, epochs=2, bucket_boundaries=(55, 90))
+
+
+def buckets(data, recipe):
+    return pipeline._buckets(pipeline._trained(data, recipe), data, recipe)
 
 
 def train(shared=None, **kwargs):
@@ -71,7 +75,7 @@ def test_every_test_answer_finds_its_question(replicas):
     shared = Shared(replicas)
     inputs = list(pipeline.test(DATA, RECIPE, Placement(shared), 8))
     batches = [inputs[i : i + replicas] for i in range(0, len(inputs), replicas)]
-    order = iter(pipeline._test_batches(DATA.test, shared, 8))
+    order = iter(pipeline._test_batches(windows.of(DATA.test, DATA.form), DATA, shared, 8))
     outputs = []
     for parts in batches:
         rows, lengths = next(order)
@@ -115,7 +119,8 @@ def test_an_answer_has_as_many_tokens_as_the_recipe_allows():
 
 
 def test_a_long_passage_is_cut_nowhere_in_the_test():
-    batches = pipeline._test_batches(LONG, Shared(), 500)
+    data = DATA._replace(test=LONG)
+    batches = pipeline._test_batches(windows.of(LONG, data.form), data, Shared(), 500)
     sizes = [(len(rows), lengths["context"]) for rows, lengths in batches]
     assert max(length for _, length in sizes) == 50_000
     assert all(rows == 1 or rows * length <= 24_000 for rows, length in sizes)
@@ -132,11 +137,11 @@ def test_what_has_no_place_or_is_too_long_is_not_trained_on():
     values = right.values.copy()
     values[:10] = -1  # ten answers are nowhere
     changed = DATA._replace(train=DATA.train._replace(spans=right._replace(values=values)))
-    rows = np.concatenate(pipeline._buckets(changed, RECIPE))
+    rows = np.concatenate(buckets(changed, RECIPE))
     assert sorted(rows) == list(range(10, 72))
     long = questions._replace(bounds=questions.bounds + 31 * (np.arange(73) > 71))  # the last one
     changed = DATA._replace(train=DATA.train._replace(questions=long))
-    assert 71 not in np.concatenate(pipeline._buckets(changed, RECIPE))
+    assert 71 not in np.concatenate(buckets(changed, RECIPE))
 
 
 def test_no_passage_in_any_bucket_is_refused():
@@ -153,5 +158,5 @@ def test_a_context_longer_than_the_last_boundary_is_cut_as_the_seed_s_was():
     assert all(batch[0].shape[1] == 20 and batch[0].all() for batch in batches)  # no padding
     assert all(batch[-1].max() < 20 for batch in batches)  # each answer is still there
     spans = DATA.train.spans.values[DATA.train.spans.bounds[:-1]]
-    (rows,) = pipeline._buckets(DATA, short)
+    (rows,) = buckets(DATA, short)
     assert len(rows) == (spans[:, 1] < 20).sum() < len(spans)

@@ -1,0 +1,112 @@
+"""BERT with a span's logits: question and passage, as WordPieces, in one sequence.
+
+Devlin et al. 2019 (arXiv 1810.04805), and google-research/bert where it says more; GELU by erf, as
+in the paper's reference for it. Question and passage come apart, each padded at its end; inside
+they are the published sequence, [CLS] question [SEP] passage [SEP], in which padding has no place
+of its own and is never attended to. Axis names: batch, context (WordPieces of the passage),
+question, places (of the sequence), hidden.
+"""
+
+from functools import partial
+
+import tensorflow as tf
+
+from . import blocks
+from .activations import GELU
+from .attention import HeadedAttention
+from .networks import Arguments, Family
+from .text_layers import IsWord, LayerNorm, OfContext, Sequence, SpanLogits, Vectors
+
+SEGMENTS = 2  # 0: [CLS], question and [SEP]; 1: passage and [SEP]
+
+
+def body(
+    inputs: list[tf.Tensor],
+    dtype: str | None,
+    *,
+    pieces: int = 30_522,
+    cls_id: int = 101,
+    sep_id: int = 102,
+    positions: int = 512,
+    layers: int = 12,
+    hidden: int = 768,
+    heads: int = 12,
+    dropout: float = 0.1,
+) -> tf.Tensor:
+    """BERT, ids of WordPieces to logits of the answer's first and last piece.
+
+    Id 0 is padding, which must come after all pieces; it never changes an answer.
+
+    Args:
+      inputs: int32: ids of the context (batch, context) and of the question (batch, question), of
+        at most `positions` - 3 pieces together.
+      dtype: precision of the layers as Keras has it; None: Keras's global policy.
+      pieces: ids, padding (0) included.
+      cls_id: id of [CLS], which begins the sequence.
+      sep_id: id of [SEP], which ends the question and the passage.
+      positions: places of a sequence that have a vector.
+      layers: blocks of attention and dense layers.
+      hidden: width of the network; dense layers inside blocks are 4 times as wide.
+      heads: of attention; `hidden` is a multiple of it.
+      dropout: share that is dropped in training, of activations and of attention, in [0, 1).
+
+    Returns:
+      float32 logits (batch, 2, context), -1e30 in padding.
+
+    Raises:
+      ValueError: a number is out of range.
+    """
+    blocks.at_least(1, layers=layers, heads=heads)
+    blocks.at_least(4, positions=positions)
+    blocks.below_one(dropout=dropout)
+    if hidden < 1 or hidden % heads:
+        raise ValueError(
+            f"`hidden` should be a multiple of `heads`. Received: hidden={hidden}, heads={heads}"
+        )
+    if not (0 < cls_id < pieces and 0 < sep_id < pieces):
+        signs = f"cls_id={cls_id}, sep_id={sep_id}"
+        raise ValueError(f"`cls_id` and `sep_id` should be ids below {pieces}. Received: {signs}")
+    keras = tf.keras.layers
+    start = partial(tf.keras.initializers.TruncatedNormal, stddev=0.02)  # one gives the same twice
+    context, question = inputs
+
+    def vectors(name, count, ids):
+        return Vectors(count, 0, hidden, start(), dtype=dtype, name=name)(ids)
+
+    def dense(name, units, x):
+        return keras.Dense(units, kernel_initializer=start(), dtype=dtype, name=name)(x)
+
+    def drop(x):
+        return keras.Dropout(dropout, dtype=dtype)(x)
+
+    def norm(name, *terms):
+        x = keras.Add(dtype=dtype)(list(terms))
+        return LayerNorm(1e-12, dtype=dtype, name=f"{name}_norm")(x)
+
+    ids, segments, places = Sequence(cls_id, sep_id, dtype=dtype)([question, context])
+    mask = IsWord(dtype=dtype)(ids)
+    embedded = [vectors("words", pieces, ids), vectors("places", positions, places)]
+    x = drop(norm("embedded", *embedded, vectors("segments", SEGMENTS, segments)))
+    for layer in range(layers):
+        name = f"layer_{layer}"
+        qkv = [dense(f"{name}_{part}", hidden, x) for part in ("query", "key", "value")]
+        attended = HeadedAttention(heads, dropout, dtype=dtype)([*qkv, mask])
+        x = norm(f"{name}_attended", x, drop(dense(f"{name}_attended", hidden, attended)))
+        wide = GELU(dtype=dtype)(dense(f"{name}_wide", 4 * hidden, x))
+        x = norm(f"{name}_narrow", x, drop(dense(f"{name}_narrow", hidden, wide)))
+    x = OfContext(dtype=dtype, name="features")([x, question, context])
+    ends = [dense(name, 1, x) for name in ("first", "last")]
+    return SpanLogits(dtype="float32", name="logits")([*ends, IsWord(dtype=dtype)(context)])
+
+
+def _describe(args: Arguments) -> tuple[str, str, str]:
+    layers, heads = args.get("layers", 12), args.get("heads", 12)
+    return f"{layers} layers of {heads} heads", "identity", "GELU"
+
+
+FAMILY = Family(
+    body,
+    smallest=lambda args: {"layers": 2, "hidden": 8, "heads": 2},
+    describe=_describe,
+    reads=("context_pieces", "question_pieces"),
+)

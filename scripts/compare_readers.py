@@ -1,0 +1,101 @@
+"""Readers on a part of SQuAD, one recipe a call: what each learns of it in a time.
+
+    .venv/bin/python scripts/compare_readers.py DATA_DIR QUESTIONS RECIPE [FIELD=VALUE ...]
+
+Trains on the first QUESTIONS of train-v1.1.json; F1 and exact match are those of every tenth
+question of dev-v1.1.json, of the first 1,000 such. RECIPE `majority` answers each question with the
+places, first and last token, that most training answers have. A part's scores are no entry.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from dawnbench_tf import recipes, tensorflow_env
+
+EVERY, TESTED = 10, 1000
+
+
+def main(data_dir: str, questions: str, name: str, *changes: str) -> None:
+    """Prints a row: recipe, changes, questions, epochs, seconds of training, F1, exact match."""
+    with tensorflow_env.importing():
+        from dawnbench_tf.data import squad
+        from dawnbench_tf.data.questions.encoding import TextForm
+
+    majority = name == "majority"
+    recipe = recipes.get("squad/bidaf_tf" if majority else name)
+    values = {field: json.loads(value) for field, value in (c.split("=", 1) for c in changes)}
+    recipe = type(recipe).from_values({**recipe.values(), **values})
+    with tempfile.TemporaryDirectory() as folder:
+        _write_part(Path(data_dir), Path(folder), int(questions))
+        encoded = squad.load(folder, form=TextForm.of(recipe))
+        seconds, answers = _majority(encoded) if majority else _trained(recipe, encoded)
+    from dawnbench_tf import scores
+
+    row = scores.squad(answers, encoded)
+    shown = f"{row['f1Score']:.4f}  {row['exactMatch']:.4f}"
+    print(f"{name} {' '.join(changes)}  {questions}  {recipe.epochs:g}  {seconds:.0f} s  {shown}")
+
+
+def _write_part(source, folder, questions):
+    """A folder like the source with a part of its questions."""
+    for path in source.iterdir():
+        (folder / path.name).symlink_to(path.resolve())
+    for name, chosen in (
+        ("train-v1.1.json", range(questions)),
+        ("dev-v1.1.json", range(0, EVERY * TESTED, EVERY)),
+    ):
+        whole = json.loads((source / name).read_text(encoding="utf-8"))
+        number = 0
+        for article in whole["data"]:
+            for paragraph in article["paragraphs"]:
+                first, number = number, number + len(paragraph["qas"])
+                qas = [q for i, q in enumerate(paragraph["qas"], first) if i in chosen]
+                paragraph["qas"] = [q for q in qas if all(a["text"].strip() for a in q["answers"])]
+            article["paragraphs"] = [part for part in article["paragraphs"] if part["qas"]]
+        (folder / name).unlink()
+        (folder / name).write_text(json.dumps(whole), encoding="utf-8")
+
+
+def _majority(encoded):
+    """Seconds, and answers at the places that are most frequent in training, where there are."""
+    import numpy as np
+
+    from dawnbench_tf.data.questions import pipeline
+
+    split = encoded.train
+    spans = map(tuple, split.spans.values[split.spans.bounds[:-1]].tolist())
+    (places, _), *_ = Counter(spans).most_common(1)
+    lengths = encoded.test.contexts.lengths()[encoded.test.context_of_question]
+    return 0.0, pipeline.answers(encoded, np.minimum(places, lengths[:, None] - 1))
+
+
+def _trained(recipe, encoded):
+    """Seconds of training, compiling among them, and answers."""
+    import tensorflow as tf
+
+    from dawnbench_tf.data import inputs
+    from dawnbench_tf.data.inputs import Placement
+    from dawnbench_tf.training import evaluation, fitting
+
+    placement, kind = Placement(tf.distribute.get_strategy()), inputs.of(recipe.task_row)
+    model = fitting.build(recipe, encoded, placement)
+    start, steps = time.monotonic(), kind.steps(encoded, recipe)
+    model.fit(
+        kind.train(encoded, recipe, placement, 0),
+        steps_per_epoch=steps,
+        epochs=int(recipe.epochs),
+        verbose=2,
+    )
+    seconds = time.monotonic() - start
+    evaluator = evaluation.Evaluator(recipe, model, encoded, placement)
+    evaluator()
+    return seconds, evaluator.outputs
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
