@@ -38,6 +38,10 @@ def _check_together(recipe):
         if bool(value) != of_berts:
             right = "should be a BERT's, for" if of_berts else "is for"
             refuse(name, value, f"{right} --tokenizer=wordpiece; --help says what it is")
+    least = recipe.most_question_tokens + 4
+    if recipe.sequence_length and recipe.sequence_length < least:
+        why = f"should be {least} at least: most_question_tokens, three signs and the passage"
+        refuse("sequence_length", recipe.sequence_length, why)
     drawn = recipe.rand_augment
     if drawn and (len(drawn) != 2 or drawn[0] < 1 or drawn[0] != int(drawn[0])):
         refuse("rand_augment", drawn, "should be a whole number of operations, and a magnitude")

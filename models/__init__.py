@@ -60,10 +60,9 @@ def build(name: str, /, **overrides: Any) -> "tf.keras.Model":
     Readers take `dtype` and the arguments of their `body`.
 
     Returns:
-      Of images: (batch, *input_shape) to logits (batch, num_classes). Of questions: token ids of
-      contexts (batch, context), their character ids (batch, context, 16), those of questions
-      (batch, question) and (batch, question, 16), all int32, to logits of the answer's first and
-      last token (batch, 2, context), -1e30 in padding.
+      Of images: (batch, *input_shape) to logits (batch, num_classes). Of questions: what
+      `texts.INPUTS` says of the inputs, named as there, to logits of the answer's first and last
+      token (batch, 2, context), -1e30 in padding.
 
     Raises:
       ValueError: there is no such model, or an argument is out of range.
@@ -74,13 +73,15 @@ def build(name: str, /, **overrides: Any) -> "tf.keras.Model":
 
 
 def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:
-    """Gives a ResNet of the catalogue the weights that somebody published for that network.
+    """Gives a ResNet or a BERT of the catalogue the weights that somebody published for it.
 
-    Files: PyTorch's state dicts (.pth, .th), alone or in a training script's checkpoint;
-    .safetensors; keras.applications' .h5. Names of layers: those of torchvision, timm and
-    keras.applications, and of CIFAR ResNets in torchvision's manner. A bias in front of a BN, where
-    our network has none, is taken off the BN's mean. Nothing that a file may hold is run. How
-    images are standardized belongs to the weights: look it up where they come from.
+    Files: PyTorch's state dicts (.pth, .th, .bin), alone or in a training script's checkpoint;
+    .safetensors; Keras's .h5; a TensorFlow checkpoint, or its .index. Names of layers: those of
+    torchvision, timm and keras.applications, and of CIFAR ResNets in torchvision's manner; of BERTs
+    Hugging Face's and google-research/bert's, with the head of one that was trained on SQuAD. A
+    bias in front of a BN, where our network has none, is taken off the BN's mean. Nothing that a
+    file may hold is run. How images are standardized belongs to the weights: look it up where they
+    come from.
 
     Args:
       model: of `build`, in any precision and layout.

@@ -15,7 +15,8 @@ from . import blocks
 from .activations import GELU
 from .attention import HeadedAttention
 from .networks import Arguments, Family
-from .text_layers import IsWord, LayerNorm, OfContext, Sequence, SpanLogits, Vectors
+from .sequences import OfContext, Sequence
+from .text_layers import IsWord, LayerNorm, SpanLogits, Vectors
 
 SEGMENTS = 2  # 0: [CLS], question and [SEP]; 1: passage and [SEP]
 
@@ -59,6 +60,24 @@ def body(
     blocks.at_least(1, layers=layers, heads=heads)
     blocks.at_least(4, positions=positions)
     blocks.below_one(dropout=dropout)
+    _check(pieces, cls_id, sep_id, hidden, heads)
+    context, question = inputs
+    ids, *others = Sequence(cls_id, sep_id, dtype=dtype)([question, context])
+    mask = IsWord(dtype=dtype)(ids)
+    tables = {"words": pieces, "segments": SEGMENTS, "places": positions}
+    embedded = [
+        Vectors(count, 0, hidden, _start(), dtype=dtype, name=name)(of_table)
+        for (name, count), of_table in zip(tables.items(), [ids, *others], strict=True)
+    ]
+    x = tf.keras.layers.Dropout(dropout, dtype=dtype)(_norm("embedded", embedded, dtype))
+    for layer in range(layers):
+        x = _block(f"layer_{layer}", x, mask, heads, dropout, dtype)
+    x = OfContext(dtype=dtype, name="features")([x, question, context])
+    ends = [_dense(name, 1, x, dtype) for name in ("first", "last")]
+    return SpanLogits(dtype="float32", name="logits")([*ends, IsWord(dtype=dtype)(context)])
+
+
+def _check(pieces, cls_id, sep_id, hidden, heads):
     if hidden < 1 or hidden % heads:
         raise ValueError(
             f"`hidden` should be a multiple of `heads`. Received: hidden={hidden}, heads={heads}"
@@ -66,37 +85,34 @@ def body(
     if not (0 < cls_id < pieces and 0 < sep_id < pieces):
         signs = f"cls_id={cls_id}, sep_id={sep_id}"
         raise ValueError(f"`cls_id` and `sep_id` should be ids below {pieces}. Received: {signs}")
-    keras = tf.keras.layers
-    start = partial(tf.keras.initializers.TruncatedNormal, stddev=0.02)  # one gives the same twice
-    context, question = inputs
 
-    def vectors(name, count, ids):
-        return Vectors(count, 0, hidden, start(), dtype=dtype, name=name)(ids)
 
-    def dense(name, units, x):
-        return keras.Dense(units, kernel_initializer=start(), dtype=dtype, name=name)(x)
+def _block(name, x, mask, heads, dropout, dtype):
+    """Attention and two dense layers, each added to what it reads, then normed."""
+    hidden, drop = x.shape[-1], partial(tf.keras.layers.Dropout, dropout, dtype=dtype)
+    qkv = [_dense(f"{name}_{part}", hidden, x, dtype) for part in ("query", "key", "value")]
+    attended = HeadedAttention(heads, dropout, dtype=dtype)([*qkv, mask])
+    attended = drop()(_dense(f"{name}_attended", hidden, attended, dtype))
+    x = _norm(f"{name}_attended", [x, attended], dtype)
+    wide = GELU(dtype=dtype)(_dense(f"{name}_wide", 4 * hidden, x, dtype))
+    narrow = drop()(_dense(f"{name}_narrow", hidden, wide, dtype))
+    return _norm(f"{name}_narrow", [x, narrow], dtype)
 
-    def drop(x):
-        return keras.Dropout(dropout, dtype=dtype)(x)
 
-    def norm(name, *terms):
-        x = keras.Add(dtype=dtype)(list(terms))
-        return LayerNorm(1e-12, dtype=dtype, name=f"{name}_norm")(x)
+def _start():
+    """The initializer of tables and kernels; one object gives the same numbers each time."""
+    return tf.keras.initializers.TruncatedNormal(stddev=0.02)
 
-    ids, segments, places = Sequence(cls_id, sep_id, dtype=dtype)([question, context])
-    mask = IsWord(dtype=dtype)(ids)
-    embedded = [vectors("words", pieces, ids), vectors("places", positions, places)]
-    x = drop(norm("embedded", *embedded, vectors("segments", SEGMENTS, segments)))
-    for layer in range(layers):
-        name = f"layer_{layer}"
-        qkv = [dense(f"{name}_{part}", hidden, x) for part in ("query", "key", "value")]
-        attended = HeadedAttention(heads, dropout, dtype=dtype)([*qkv, mask])
-        x = norm(f"{name}_attended", x, drop(dense(f"{name}_attended", hidden, attended)))
-        wide = GELU(dtype=dtype)(dense(f"{name}_wide", 4 * hidden, x))
-        x = norm(f"{name}_narrow", x, drop(dense(f"{name}_narrow", hidden, wide)))
-    x = OfContext(dtype=dtype, name="features")([x, question, context])
-    ends = [dense(name, 1, x) for name in ("first", "last")]
-    return SpanLogits(dtype="float32", name="logits")([*ends, IsWord(dtype=dtype)(context)])
+
+def _dense(name, units, x, dtype):
+    return tf.keras.layers.Dense(units, kernel_initializer=_start(), dtype=dtype, name=name)(x)
+
+
+def _norm(name, terms, dtype):
+    """Their sum, normed."""
+    return LayerNorm(1e-12, dtype=dtype, name=f"{name}_norm")(
+        tf.keras.layers.Add(dtype=dtype)(terms)
+    )
 
 
 def _describe(args: Arguments) -> tuple[str, str, str]:

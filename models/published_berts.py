@@ -77,7 +77,7 @@ def _plain(name):
     name = re.sub(r"layer(?:\.|_\._|_)(\d+)", r"layer_\1", name.removesuffix(":0"))
     parts = name.replace(".", "/").replace("cls/squad", _HEAD).split("/")
     starts = [i for i, part in enumerate(parts[:-1]) if part in ("embeddings", "encoder", _HEAD)]
-    return "/".join(parts[starts[0] if starts else 0 :])
+    return "/".join(parts[starts[-1] if starts else 0 :])
 
 
 def _encoder(model):

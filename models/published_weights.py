@@ -65,8 +65,8 @@ _AXES = {4: (2, 3, 1, 0), 2: (1, 0), 1: (0,), 0: ()}
 
 def load(model: tf.keras.Model, file: str | Path) -> None:
     """What `models.load_published` does."""
-    of_text = any("pieces" in tensor.name for tensor in model.inputs)
-    values_of = published_berts.values if of_text else _values
+    of_bert = any(layer.name == "layer_0_query" for layer in model.layers)
+    values_of = published_berts.values if of_bert else _values
     index = Path(f"{str(file).removesuffix('.index')}.index")  # of a TensorFlow checkpoint
     with open(index if index.is_file() else file, "rb") as stream:
         try:

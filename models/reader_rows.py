@@ -10,6 +10,7 @@ _DEVLIN = "Devlin et al. 2019, arXiv 1810.04805"
 _TURC = "Turc et al. 2019, arXiv 1908.08962"
 _WANG = "Wang et al. 2020, arXiv 2002.10957"
 _QUESTIONS = {"inputs": "questions", "num_classes": 0, "image_size": 0}
+_PIECES = {**_QUESTIONS, "wordpieces": True}
 
 ROWS = (
     *rows(
@@ -31,13 +32,13 @@ ROWS = (
             ("bert_small_span", {"layers": 4, "hidden": 512, "heads": 8}, 28_502_018, None),
             ("bert_medium_span", {"layers": 8, "hidden": 512, "heads": 8}, 41_111_554, None),
         ),
-        _QUESTIONS,
+        _PIECES,
     ),
     *rows(
         "berts",
         _WANG,
         (("minilm_span", {"layers": 6, "hidden": 384, "heads": 12}, 22_566_146, None),),
-        _QUESTIONS,
+        _PIECES,
     ),
     *rows(
         "berts",
@@ -51,7 +52,7 @@ ROWS = (
                 None,
             ),
         ),
-        _QUESTIONS,
+        _PIECES,
     ),
     *rows("drqas", _CHEN, (("drqa", {}, 4_110_357, None),), _QUESTIONS),
     *rows("fusion_readers", _WU, (("fastfusionnet", {}, 5_761_403, None),), _QUESTIONS),

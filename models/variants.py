@@ -20,6 +20,7 @@ class Variant:
     top1: float | None = None  # percent, published
     top1_source: str = ""
     inputs: str = "images"  # or "questions"
+    wordpieces: bool = False  # whether a reader reads WordPieces, and no words
     num_classes: int = 10  # of its data set; 0 for questions
     image_size: int = 32  # the native input's height and width, in pixels; 0 for questions
 

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 from dawnbench_tf import recipes, tensorflow_env
@@ -65,13 +64,13 @@ def _majority(encoded):
     """Seconds, and answers at the places that are most frequent in training, where there are."""
     import numpy as np
 
-    from dawnbench_tf.data.questions import pipeline
+    from dawnbench_tf.data.questions import spans
 
     split = encoded.train
-    spans = map(tuple, split.spans.values[split.spans.bounds[:-1]].tolist())
-    (places, _), *_ = Counter(spans).most_common(1)
+    places = map(tuple, split.spans.values[split.spans.bounds[:-1]].tolist())
+    (most, _), *_ = Counter(places).most_common(1)
     lengths = encoded.test.contexts.lengths()[encoded.test.context_of_question]
-    return 0.0, pipeline.answers(encoded, np.minimum(places, lengths[:, None] - 1))
+    return 0.0, spans.answers(encoded, np.minimum(most, lengths[:, None] - 1))
 
 
 def _trained(recipe, encoded):

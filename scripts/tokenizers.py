@@ -1,6 +1,7 @@
 """How texts are cut by each tokenizer, and what of the answers it leaves: SQuAD's dev set.
 
     .venv/bin/python scripts/tokenizers.py dev-v1.1.json [TOKENIZER ...]
+    .venv/bin/python scripts/tokenizers.py dev-v1.1.json wordpiece=vocab.txt
 
 Tokens of all passages; right answers that are exactly some of these; and the F1 and exact match of
 a reader that always picks the tokens around a right answer: no other can have more.
@@ -12,24 +13,27 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import scores
-from dawnbench_tf.data.questions import encoding, pipeline, squad_json
+from dawnbench_tf.data.questions import encoding, spans, squad_json, wordpieces
 from dawnbench_tf.data.questions.encoding import TextForm
 from dawnbench_tf.recipe import Recipe
 
-TOKENIZERS = Recipe.__dataclass_fields__["tokenizer"].metadata["choices"]
+TOKENIZERS = Recipe.__dataclass_fields__["tokenizer"].metadata["choices"][:-1]  # all of words
 
 
 def main(path: str, *tokenizers: str) -> None:
     """Prints a row for each tokenizer."""
     corpus = squad_json.parse(path, Path(path).read_bytes())
     print("tokenizer  tokens  answers  exact  F1 at most  exact match at most")
-    for tokenizer in tokenizers or TOKENIZERS:
+    for argument in tokenizers or TOKENIZERS:
+        tokenizer, _, file = argument.partition("=")
         words: dict[str, int] = {}
         form = TextForm(tokenizer)
-        split = encoding.encode(corpus, words, tokenizer)
-        encoded = encoding.assemble(split, split, corpus, list(words), {}, form.choice(0, 0), form)
+        pieces = wordpieces.read(Path(file), cased=False) if file else None
+        split = encoding.encode(corpus, words, tokenizer, pieces=pieces)
+        vocab = pieces or form.choice(0, 0)
+        encoded = encoding.assemble(split, split, corpus, list(words), {}, vocab, form)
         whole = np.isin(split.alignments, (encoding.ALIGNED, encoding.MOVED)).sum()
-        best = scores.squad(pipeline.answers(encoded, _right(split)), encoded)
+        best = scores.squad(spans.answers(encoded, _right(split)), encoded)
         counts = f"{len(split.contexts.values):,}  {len(split.alignments):,}  {whole:,}"
         print(f"{tokenizer}  {counts}  {best['f1Score']:.4f}  {best['exactMatch']:.4f}")
 

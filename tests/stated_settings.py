@@ -11,6 +11,29 @@ TORCH = {
     "channel_deviation": (0.2023, 0.1994, 0.2010),
 }
 BIDAF = {"batch_size": 60, "average": 0.999, "epsilon": 1e-8, "schedule": "constant"}
+BERT = {  # google-research/bert: README, run_squad.py, optimization.py
+    "model": "bert_base_span",
+    "epochs": 2,
+    "batch_size": 12,
+    "learning_rate": 3e-5,
+    "optimizer": "adamw",
+    "weight_decay": 0.01,
+    "decays": "kernels",  # all but layer norms and biases
+    "epsilon": 1e-6,
+    "clip_norm": 1.0,
+    "sequence_length": 384,
+    "document_stride": 128,
+    "most_question_tokens": 64,
+    "most_answer_tokens": 30,
+    "pretrained": "uncased_L-12_H-768_A-12",
+}
+TURC = {  # README, "smaller BERT models": 4 epochs; batches of 8 to 128; 3e-4, 1e-4, 5e-5 or 3e-5
+    "epochs": 4,
+    "batch_size": 32,
+    "learning_rate": 3e-4,
+    "optimizer": "adamw",
+    "weight_decay": 0.01,
+}
 PAGE = {  # dawn.py
     "epochs": 24,
     "batch_size": 512,
@@ -161,6 +184,16 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
     },
     "squad/drqa": {**DRQA, "batch_size": 32},
     "squad/drqa_128": {**DRQA, "batch_size": 128},
+    "squad/bert_base": BERT,
+    "squad/bert_large": {  # README: on a TPU
+        **BERT,
+        "model": "bert_large_span",
+        "batch_size": 24,
+        "pretrained": "uncased_L-24_H-1024_A-16",
+    },
+    "squad/bert_mini": {**TURC, "pretrained": "uncased_L-4_H-256_A-4"},
+    "squad/bert_tiny": {**TURC, "pretrained": "uncased_L-2_H-128_A-2"},
+    "squad/minilm": {**TURC, "learning_rate": 1e-4, "pretrained": "MiniLM-L6-H384-uncased"},
     "squad/bidaf_paper": {**BIDAF, "optimizer": "adadelta", "learning_rate": 0.5, "epochs": 12},
 }
 RATES = {  # epoch (from 0) to learning rate
@@ -193,5 +226,7 @@ RATES = {  # epoch (from 0) to learning rate
         34.9: 2.56 * 0.88**34,
     },
     "imagenet/resnet152_dawn": {0: 0.1, 29: 0.1, 30: 0.01, 60: 0.001, 90: 1e-4},
+    "squad/bert_base": {0: 0, 0.1: 1.5e-5, 0.2: 3e-5, 1.1: 1.5e-5, 2: 0},
+    "squad/bert_tiny": {0: 0, 0.4: 3e-4, 2.2: 1.5e-4, 4: 0},
     "cifar10/airbench94": {0: 0.3, 9.9: 0.105},  # 11.5 / (1 + 1 / 0.15) of the mean loss: 1.5
 }

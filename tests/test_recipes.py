@@ -52,6 +52,13 @@ def test_what_is_for_images_is_refused_for_questions():
         recipes.get("qa_mini/bidaf", flip=True)
 
 
+def test_a_network_that_cannot_read_the_tokens_is_refused():
+    with pytest.raises(Refusal, match="^--tokenizer=glove: bert_tiny_span reads WordPieces: wordp"):
+        recipes.get("qa_mini/bidaf", model="bert_tiny_span")
+    with pytest.raises(Refusal, match="^--tokenizer=wordpiece: bidaf reads words: any but wordp"):
+        recipes.get("squad/bert_tiny", model="bidaf")
+
+
 def test_what_is_for_jpegs_is_refused_for_images_of_one_size_and_the_other_way_round():
     with pytest.raises(Refusal, match="^--image_sizes=64: is for JPEGs; digits has images"):
         recipes.get("digits/resnet8", image_sizes=(64,))

@@ -130,12 +130,12 @@ def generate(train: int, test: int, seed: int, form: TextForm = _FORM) -> Encode
     corpora = [
         _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
     ]
-    known: Choice | Vocabulary = form._replace(learned_words=True).choice(*MIN_COUNTS)
+    vocab: Choice | Vocabulary = form._replace(learned_words=True).choice(*MIN_COUNTS)
     pieces = None
     if form.tokenizer == "wordpiece":
-        known = pieces = _pieces(corpora)
+        vocab = pieces = _pieces(corpora)
     splits = [encoding.encode(c, words, form.tokenizer, pieces=pieces) for c in corpora]
-    return encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, known, form)
+    return encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, vocab, form)
 
 
 def _pieces(corpora):

@@ -95,13 +95,13 @@ class _Tokenized(NamedTuple):
     vectors: dict[str, np.ndarray]  # by normalized token; of WordPieces none
 
 
-def _encoded(train: Corpus, test: Corpus, known: Path, form: TextForm) -> Encoded:
-    """The data set; `known` is the file of word vectors, or of WordPieces."""
-    pieces = wordpieces.read(known, form.cased) if form.pretrained else None
-    cache = _cache_file(train, test, known, form)
+def _encoded(train: Corpus, test: Corpus, source: Path, form: TextForm) -> Encoded:
+    """The data set; `source` is the file of word vectors, or of WordPieces."""
+    pieces = wordpieces.read(source, form.cased) if form.pretrained else None
+    cache = _cache_file(train, test, source, form)
     tokenized = _from_cache(cache, form.published.width)
     if tokenized is None:
-        tokenized = _tokenized(train, test, known, form, pieces)
+        tokenized = _tokenized(train, test, source, form, pieces)
         _to_cache(cache, tokenized)
     _report(tokenized)
     return encoding.assemble(
@@ -147,15 +147,15 @@ def _report(tokenized):
 # The cache.
 
 
-def _cache_file(train, test, known, form):
+def _cache_file(train, test, source, form):
     """The cache of exactly this data: its name is a hash of the content and of our own code."""
     key = (train, test, tokens.version(form.tokenizer), form.word_vectors, form.cased)
     digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
     try:
-        with open(known, "rb") as file:
+        with open(source, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     except OSError as error:
-        raise Refusal(f"{known}: can't be read ({error.strerror}); fetch it again") from None
+        raise Refusal(f"{source}: can't be read ({error.strerror}); fetch it again") from None
     for path in sorted(Path(encoding.__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

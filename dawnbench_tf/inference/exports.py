@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
@@ -53,9 +54,23 @@ def onnx(served: Served, precision: str) -> bytes:
         input_names=[tensor.name for tensor in graph.inputs],
         output_names=[tensor.name for tensor in graph.outputs],
         opset=OPSET,
+        custom_op_handlers={"Erfc": (_erfc, [])},  # of TensorFlow's GELU
     )
     content = model.SerializeToString()
     return _of_integers(content, served) if precision == "int8" else content
+
+
+def _erfc(graph, node, name, _):
+    """Makes 1 - erf(x) of erfc(x), which tf2onnx hands on and ONNX lacks."""
+    facts = {
+        "shapes": [graph.get_shape(node.output[0])],
+        "dtypes": [graph.get_dtype(node.output[0])],
+    }
+    graph.remove_node(node.name)
+    one = graph.make_const(f"{name}_one", np.ones((), np.float32))
+    erf = graph.make_node("Erf", node.input, **facts)
+    inputs = [one.output[0], erf.output[0]]
+    graph.make_node("Sub", inputs, outputs=node.output, name=node.name, **facts)
 
 
 def _of_integers(content, served):

@@ -46,6 +46,9 @@ def get(name: str, **changes: Any) -> Recipe:
     if variant.inputs != recipe.task_row.inputs:
         takes = f"takes {variant.inputs}, and {recipe.task} has {recipe.task_row.inputs}"
         refuse("model", recipe.model, f"{takes}; docs/MODELS.md lists all")
+    if variant.wordpieces != (recipe.tokenizer == "wordpiece"):
+        reads = "WordPieces: wordpiece" if variant.wordpieces else "words: any but wordpiece"
+        refuse("tokenizer", recipe.tokenizer, f"{recipe.model} reads {reads} would run")
     return recipe
 
 

@@ -12,6 +12,7 @@ from dawnbench_tf import models, recipes
 from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.images import views
 from dawnbench_tf.data.questions import pipeline
+from dawnbench_tf.data.questions.encoding import TextForm
 from dawnbench_tf.inference import exports, runtimes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.inference.served import Served
@@ -91,6 +92,16 @@ def test_lite_rt_is_as_exact_as_float32_on_a_deep_network():
     assert np.abs(half - right).max() > 10 * np.abs(lite - right).max()
 
 
+@pytest.mark.parametrize("runtime", ["function", "litert", "onnx", "openvino"])
+def test_gelu_is_known_everywhere(runtime):
+    """TensorFlow 2.20 writes it with erfc, which ONNX has not."""
+    model, reference = served("airbench94")
+    (image,) = model.examples[0]
+    right = reference(image.astype(np.float64), training=False).numpy()
+    answer = runtimes.build(runtime, model, "float32", 1).call((image,))
+    assert np.abs(answer - right).max() <= TOLERANCE * np.abs(right).max()
+
+
 def test_lite_rt_s_export_is_folded_and_of_batch_size_1(small):
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -160,6 +171,21 @@ def test_a_runtime_that_is_not_installed_says_how_to(small, monkeypatch, name, p
 
 
 @pytest.mark.parametrize("runtime", ["function", "onnx", "openvino"])
+@pytest.mark.parametrize("sequence_length", [0, 68])
+def test_a_bert_s_logits_are_the_model_s_in_one_window_and_in_several(runtime, sequence_length):
+    recipe = recipes.get("squad/bert_tiny")
+    recipe = replace(recipe, sequence_length=sequence_length or 384, document_stride=9)
+    data = qa_mini.generate(6, 6, seed=1, form=TextForm.of(recipe))
+    sizes = {"pieces": 2 + len(data.vocabulary.trained), "cls_id": 3, "sep_id": 4}
+    build = built("bert_tiny_span", {**sizes, "layers": 2, "hidden": 8, "heads": 2})
+    examples = pipeline.OneByOne(data, recipe)[:3]
+    windows = [len(contexts) for contexts, _ in examples]
+    assert (max(windows) > 1) == bool(sequence_length)
+    several = Served(build, examples, examples, False, fixed_batch=not sequence_length)
+    agree(runtimes.build(runtime, several, "float32", 1), build("float32"), examples)
+
+
+@pytest.mark.parametrize("runtime", ["function", "onnx", "openvino"])
 @pytest.mark.parametrize("name", ["bidaf", "drqa", "fastfusionnet", "qanet_tpu"])
 def test_a_reader_s_logits_are_the_model_s(name, runtime):
     """On texts of any length, of which no tags are told."""
@@ -169,16 +195,27 @@ def test_a_reader_s_logits_are_the_model_s(name, runtime):
     if "context_characters" in family.reads:
         sizes["characters"] = 2 + len(data.vocabulary.characters)
 
-    def build(precision):
-        tf.keras.utils.set_random_seed(0)
-        model, random = models.build(name, **family.smallest({}), **sizes), np.random.default_rng(0)
-        model.set_weights([w + random.normal(0, 0.1, w.shape) for w in model.get_weights()])
-        return model
-
+    build = built(name, {**family.smallest({}), **sizes})
     recipe = replace(recipes.get("qa_mini/bidaf"), model=name)
     examples = pipeline.OneByOne(data, recipe)[:3]
     called = runtimes.build(runtime, Served(build, examples, examples, False), "float32", 1)
-    model = build("float32")
+    agree(called, build("float32"), examples)
+
+
+def built(name, arguments):
+    """What builds a reader, with the same random weights each time."""
+
+    def build(precision):
+        tf.keras.utils.set_random_seed(0)
+        model, random = models.build(name, **arguments), np.random.default_rng(0)
+        model.set_weights([w + random.normal(0, 0.1, w.shape) for w in model.get_weights()])
+        return model
+
+    return build
+
+
+def agree(called, model, examples):
+    """A runtime's logits, and the model's own."""
     for example in examples:
         right = model([tf.constant(x) for x in example], training=False).numpy()
         assert np.abs(right).max() > 0.01

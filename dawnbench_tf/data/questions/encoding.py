@@ -248,7 +248,7 @@ def assemble(
     test_corpus: Corpus,
     words: list[str],
     vectors: Mapping[str, np.ndarray],
-    known: Choice | Vocabulary,
+    vocab: Choice | Vocabulary,
     form: TextForm,
 ) -> Encoded:
     """A data set from its encoded splits.
@@ -258,12 +258,11 @@ def assemble(
       test_corpus: the test's text.
       words: all distinct tokens as written, in the order of their type ids.
       vectors: by normalized token.
-      known: which tokens and characters are known; others become UNKNOWN.
+      vocab: the vocabulary, or which tokens and characters it is to have; others are UNKNOWN.
       form: how the texts were made ids.
     """
-    vocab = known
-    if not isinstance(known, Vocabulary):
-        vocab = vocabulary.build(*count(train, words), vectors, known)
+    if not isinstance(vocab, Vocabulary):
+        vocab = vocabulary.build(*count(train, words), vectors, vocab)
 
     def table(words):
         rows = [vectors[word] for word in words]

@@ -14,7 +14,7 @@ from dawnbench_tf.data.questions.spans import Answers, predictions
 from dawnbench_tf.data.questions.vocabulary import FIRST, Vocabulary
 from dawnbench_tf.models import networks
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.tasks import Task
 
 _SIGNS = ("cls", "sep")
@@ -76,14 +76,14 @@ def _save_outputs(answers: Answers, encoded: Encoded, folder: Path) -> None:
 
 def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.Model:
     """The recipe's network for a vocabulary, untrained; by default in the precision of training."""
-    known, reads = FIRST + len(vocab.trained), _read_by(recipe)
-    if "context_pieces" in reads:
+    count, variant = FIRST + len(vocab.trained), models.get(recipe.model)
+    if variant.wordpieces:
         signs = {f"{name}_id": FIRST + vocab.trained.index(f"[{name.upper()}]") for name in _SIGNS}
-        sizes = {"pieces": known, **signs}
+        sizes = {"pieces": count, **signs}
     else:
-        sizes = {"trained_words": known, "fixed_words": len(vocab.fixed)}
+        sizes = {"trained_words": count, "fixed_words": len(vocab.fixed)}
         sizes["vector_width"] = TextForm.of(recipe).published.width
-    if "context_characters" in reads:
+    if "context_characters" in networks.family_of(variant).reads:
         sizes["characters"] = FIRST + len(vocab.characters)
     return models.build(recipe.model, **sizes, dtype=precision or recipe.precision)
 
@@ -100,7 +100,11 @@ def _adapt(model: tf.keras.Model, encoded: Encoded, recipe: Recipe, placement: P
     Its word vectors, those that stay and those that others start from; or all weights of a BERT.
     """
     if encoded.pretrained:
-        models.load_published(model, encoded.pretrained)
+        try:
+            models.load_published(model, encoded.pretrained)
+        except (OSError, ValueError) as error:
+            why = one_line(error, 300).replace("`file`", str(encoded.pretrained))
+            raise Refusal(f"--pretrained={recipe.pretrained}: {why}") from None
     if encoded.vocabulary.pieces:
         return
     words = model.get_layer("words")
@@ -108,21 +112,8 @@ def _adapt(model: tf.keras.Model, encoded: Encoded, recipe: Recipe, placement: P
     words.set_last_trained(encoded.tuned)
 
 
-def _read_by(recipe):
-    return networks.family_of(models.get(recipe.model)).reads
-
-
-def _load_options(recipe: Recipe) -> dict[str, TextForm]:
-    """How texts become ids; refuses a tokenizer that the recipe's network can't read."""
-    reads_pieces = "context_pieces" in _read_by(recipe)
-    if reads_pieces != (recipe.tokenizer == "wordpiece"):
-        read = "WordPieces, --tokenizer=wordpiece" if reads_pieces else "words"
-        refuse("tokenizer", recipe.tokenizer, f"{recipe.model} reads {read}")
-    return {"form": TextForm.of(recipe)}
-
-
 INPUTS = Inputs(
-    load_options=_load_options,
+    load_options=lambda recipe: {"form": TextForm.of(recipe)},
     check=_check,
     synthetic=_synthetic,
     first=_first,

@@ -135,10 +135,10 @@ def _inputs(names, encoded, split, seen, lengths) -> tuple[np.ndarray, ...]:
     """
     contexts, rows = split.context_of_question[seen.questions], seen.questions
     part = (seen.firsts, seen.pasts)
-    asked = split.questions.lengths()[rows]
+    whole = (0 * rows, split.questions.lengths()[rows])
     types = {
         "context": _types(split.contexts, contexts, lengths["context"], part),
-        "question": _types(split.questions, rows, lengths["question"], (0 * asked, asked)),
+        "question": _types(split.questions, rows, lengths["question"], whole),
     }
     inputs = []
     for name in names:
@@ -225,7 +225,7 @@ def _test_batches(
 ) -> Iterator[tuple[np.ndarray, dict[str, int]]]:
     """Yields indices of windows, and tokens of a context and of a question, per batch."""
     replicas = strategy.num_replicas_in_sync
-    lengths, question_lengths = seen.lengths(), _asked(encoded)[seen.questions]
+    lengths, question_lengths = seen.lengths(), _question_lengths(encoded)[seen.questions]
     order = np.argsort(lengths, kind="stable")
     while len(order):
         size = min(batch_size, MOST_QUESTIONS_PER_REPLICA * replicas)
@@ -236,7 +236,7 @@ def _test_batches(
         yield rows, {"context": int(longest[0]), "question": int(longest[1])}
 
 
-def _asked(encoded):
+def _question_lengths(encoded):
     """Tokens of each test question, as many as are read of it."""
     lengths, form = encoded.test.questions.lengths(), encoded.form
     return np.minimum(lengths, form.most_question_tokens) if form.sequence_length else lengths
@@ -251,25 +251,7 @@ def collect(
     batches = _test_batches(seen, encoded, placement.strategy, batch_size)
     for (rows, _), logits in zip(batches, outputs, strict=True):
         merged.add(rows, logits)
-    return answers(encoded, merged.spans)
-
-
-def answers(encoded: Encoded, predicted: np.ndarray) -> spans.Answers:
-    """The text from the first to the last token of each test question's answer.
-
-    Args:
-      encoded: the data set.
-      predicted: int (questions, 2), first and last token.
-    """
-    split, corpus = encoded.test, encoded.test_corpus
-    offsets, first = split.offsets, split.offsets.bounds[split.context_of_question]
-    begins = offsets.values[first + predicted[:, 0], 0]
-    ends = offsets.values[first + predicted[:, 1], 1]
-    texts = [
-        corpus.contexts[question.context][begin:end]
-        for question, begin, end in zip(corpus.questions, begins, ends, strict=True)
-    ]
-    return spans.Answers(texts, predicted)
+    return spans.answers(encoded, merged.spans)
 
 
 class OneByOne(Sequence[Example]):
@@ -284,7 +266,8 @@ class OneByOne(Sequence[Example]):
 
     def __init__(self, encoded: Encoded, recipe: Recipe):
         self._encoded, self._names = encoded, _read_by(recipe)
-        self._windows, self._asked = windows.of(encoded.test, encoded.form), _asked(encoded)
+        self._windows = windows.of(encoded.test, encoded.form)
+        self._lengths = _question_lengths(encoded)
 
     def __len__(self):
         return len(self._encoded.test.context_of_question)
@@ -294,7 +277,7 @@ class OneByOne(Sequence[Example]):
             return [self[place] for place in range(len(self))[index]]
         row = range(len(self))[index]
         own = self._windows.rows(self._windows.of_question(row))
-        lengths = {"context": int(own.lengths().max()), "question": int(self._asked[row])}
+        lengths = {"context": int(own.lengths().max()), "question": int(self._lengths[row])}
         return _inputs(self._names, self._encoded, self._encoded.test, own, lengths)
 
 
@@ -304,4 +287,4 @@ def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:
     merged = Merged(seen, encoded.form.most_answer_tokens)
     for question, logits in enumerate(outputs):
         merged.add(seen.of_question(question), logits)
-    return answers(encoded, merged.spans)
+    return spans.answers(encoded, merged.spans)

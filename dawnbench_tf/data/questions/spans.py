@@ -59,6 +59,24 @@ def probability(logits: np.ndarray, spans: np.ndarray) -> np.ndarray:
     return shares[row, 0, spans[:, 0]] * shares[row, 1, spans[:, 1]]
 
 
+def answers(encoded: Encoded, predicted: np.ndarray) -> Answers:
+    """The text from the first to the last token of each test question's answer.
+
+    Args:
+      encoded: the data set.
+      predicted: int (questions, 2), first and last token.
+    """
+    split, corpus = encoded.test, encoded.test_corpus
+    offsets, first = split.offsets, split.offsets.bounds[split.context_of_question]
+    begins = offsets.values[first + predicted[:, 0], 0]
+    ends = offsets.values[first + predicted[:, 1], 1]
+    texts = [
+        corpus.contexts[question.context][begin:end]
+        for question, begin, end in zip(corpus.questions, begins, ends, strict=True)
+    ]
+    return Answers(texts, predicted)
+
+
 def predictions(answers: Answers, encoded: Encoded) -> dict[str, str]:
     """Answers to the test's questions by question id: the JSON of SQuAD's official evaluator."""
     questions = encoded.test_corpus.questions

@@ -37,14 +37,15 @@ class Windows(NamedTuple):
 def of(split: EncodedSplit, form: TextForm) -> Windows:
     """The windows of a split: one for each question, where `sequence_length` sets no limit."""
     lengths = split.contexts.lengths()[split.context_of_question]
-    counts, fits = np.ones_like(lengths), lengths
+    fits = lengths
     if form.sequence_length:
-        asked = np.minimum(split.questions.lengths(), form.most_question_tokens)
-        fits = form.sequence_length - SIGNS - asked
-        counts += -(-np.maximum(lengths - fits, 0) // form.document_stride)
+        read = np.minimum(split.questions.lengths(), form.most_question_tokens)
+        fits = form.sequence_length - SIGNS - read
+    strides = np.clip(fits, 1, form.document_stride)
+    counts = 1 - (np.minimum(fits - lengths, 0) // strides)
     questions = np.repeat(np.arange(len(lengths)), counts)
-    place = np.arange(len(questions)) - np.repeat(np.cumsum(counts) - counts, counts)
-    firsts = place * form.document_stride
+    places = np.arange(len(questions)) - np.repeat(np.cumsum(counts) - counts, counts)
+    firsts = places * strides[questions]
     return Windows(questions, firsts, np.minimum(firsts + fits[questions], lengths[questions]))
 
 

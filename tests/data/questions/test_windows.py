@@ -1,0 +1,190 @@
+"""Windows over long passages against google-research/bert's own, as tf-models-official has it."""
+
+import re
+from collections import namedtuple
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from official.nlp.data import squad_lib
+from official.nlp.tools import tokenization
+
+from dawnbench_tf import recipes
+from dawnbench_tf.data import qa_mini
+from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.data.questions import encoding, pipeline, spans, windows, wordpieces
+from dawnbench_tf.data.questions.squad_json import Corpus, Question
+from dawnbench_tf.data.questions.windows import Merged
+from dawnbench_tf.refusals import Refusal
+from tests.data.images.test_pipeline import Shared
+
+WORDS = "ada bruno carla dimitri elena farid greta hugo ines jonas".split()
+PIECES = wordpieces.of_words(WORDS)
+Result = namedtuple("Result", ["unique_id", "start_logits", "end_logits"])
+
+
+def corpus(random, lengths, question_lengths):
+    """Passages of so many words, a question of so many on each; the answer is the second word."""
+    contexts = [" ".join(random.choice(WORDS, length)) for length in lengths]
+    questions = []
+    for number, (context, count) in enumerate(zip(contexts, question_lengths, strict=True)):
+        answer = context.split()[1]
+        at = len(context.split()[0]) + 1
+        text = " ".join(random.choice(WORDS, count))
+        questions.append(Question(str(number), text, number, ((answer, at),)))
+    return Corpus(contexts, questions)
+
+
+def form(length, stride, question=6, answer=3):
+    return encoding.TextForm(
+        "wordpiece",
+        most_question_tokens=question,
+        most_answer_tokens=answer,
+        pretrained="uncased_L-2_H-128_A-2",
+        sequence_length=length,
+        document_stride=stride,
+    )
+
+
+def encoded(texts, of):
+    words = {}
+    split = encoding.encode(texts, words, of.tokenizer, pieces=PIECES)
+    return encoding.assemble(split, split, texts, list(words), {}, PIECES, of)
+
+
+def theirs(texts, of, tmp_path):
+    """Their features of the same questions: what each window holds."""
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("\n".join(["[PAD]", "[unused0]", *PIECES.trained]))
+    examples = [
+        squad_lib.SquadExample(q.id, q.text, texts.contexts[q.context].split())
+        for q in texts.questions
+    ]
+    features = []
+    squad_lib.convert_examples_to_features(
+        examples,
+        tokenization.FullTokenizer(str(vocabulary)),
+        of.sequence_length,
+        of.document_stride,
+        of.most_question_tokens,
+        is_training=False,
+        output_fn=lambda feature, is_padding: None if is_padding else features.append(feature),
+        batch_size=1,
+    )
+    return examples, features
+
+
+@pytest.mark.parametrize(("length", "stride"), [(24, 5), (24, 128), (40, 16), (16, 2), (200, 128)])
+def test_windows_and_their_best_answers_are_those_of_tf_models_official(tmp_path, length, stride):
+    """On random logits: the windows' ids, and after merging the same texts."""
+    random = np.random.default_rng(length * stride)
+    texts = corpus(random, [2, 9, 17, 30, 31, 75, 120], [1, 4, 6, 9, 2, 5, 3])
+    of = form(length, stride)
+    data = encoded(texts, of)
+    seen = windows.of(data.test, of)
+    examples, features = theirs(texts, of, tmp_path)
+    assert len(features) == len(seen.questions)
+    recipe = replace(recipes.get("squad/bert_tiny"), sequence_length=length, most_question_tokens=6)
+    rows = pipeline.OneByOne(data, recipe)
+    merged, results = Merged(seen, of.most_answer_tokens), []
+    for question in range(len(texts.questions)):
+        contexts, questions = rows[question]
+        own = seen.of_question(question)
+        logits = random.normal(size=(len(own), 2, contexts.shape[1])).astype(np.float32)
+        for place, row in enumerate(own):
+            context = contexts[place][contexts[place] > 0]
+            ids = [3, *questions[place], 4, *context, 4]
+            assert features[row].input_ids == ids + [0] * (length - len(ids))
+            ends = np.full((2, length), -1e30)
+            first = questions.shape[1] + 2
+            ends[:, first : first + len(context)] = logits[place, :, : len(context)]
+            logits[place, :, len(context) :] = -1e30
+            results.append(Result(features[row].unique_id, *ends.tolist()))
+        merged.add(own, logits)
+    wanted, _, _ = squad_lib.postprocess_output(
+        examples, features, results, 1000, of.most_answer_tokens, do_lower_case=True
+    )
+    answers = spans.answers(data, merged.spans)
+    assert answers.texts == list(wanted.values())
+    assert all(0 < probability <= 1 for probability in merged.probabilities)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(1, 90), min_size=1, max_size=5),
+    st.integers(13, 60),
+    st.integers(1, 70),
+)
+def test_every_token_is_in_a_window_and_starts_in_just_one(lengths, length, stride):
+    random = np.random.default_rng(0)
+    texts = corpus(random, [n + 1 for n in lengths], [3] * len(lengths))
+    of = form(length, stride)
+    split = encoding.encode(texts, {}, of.tokenizer, pieces=PIECES)
+    seen = windows.of(split, of)
+    merged = Merged(seen, 0)
+    for question, context in enumerate(split.contexts.lengths()):
+        own = seen.of_question(question)
+        assert (seen.questions[own] == question).all()
+        assert (seen.lengths()[own] <= length - 3 - 3).all() and (seen.lengths()[own] > 0).all()
+        starts = np.zeros(context, int)
+        for row in own:
+            masked = merged._with_starts(np.array([row]), np.zeros((1, 2, seen.lengths()[row])))
+            starts[seen.firsts[row] : seen.pasts[row]] += masked[0, 0] == 0
+        assert (starts == 1).all()
+
+
+def test_training_sees_each_window_that_holds_the_answer():
+    random = np.random.default_rng(1)
+    texts = corpus(random, [5, 40, 80], [2, 2, 2])
+    of = form(25, 4)
+    data = encoded(texts, of)
+    recipe = replace(
+        recipes.get("squad/bert_tiny"),
+        batch_size=1,
+        epochs=1,
+        schedule="constant",
+        schedule_epochs=(),
+        schedule_factors=(),
+        sequence_length=25,
+        document_stride=4,
+        most_question_tokens=6,
+        bucket_boundaries=(22,),
+    )
+    batches = list(pipeline.train(data, recipe, Placement(Shared())))
+    assert len(batches) == 3  # the second word is in the first window alone
+    for (context, question), ends in batches:
+        place = ends.numpy()[0]
+        assert place.tolist() == [1, 1] and question.shape == (1, 2)
+        (words,) = [row for row in data.train.contexts.values.tolist() if row] and [context[0]]
+        assert (words.numpy()[: place[0] + 1] > 0).all()
+
+
+def test_all_of_a_generated_set_goes_through_as_wordpieces():
+    of = encoding.TextForm.of(recipes.get("squad/bert_tiny"))
+    data = qa_mini.generate(12, 6, seed=1, form=of)
+    recipe = recipes.get("squad/bert_tiny")
+    contexts, questions = pipeline.OneByOne(data, recipe)[0]
+    assert contexts.min() > 4 and questions.min() > 4  # nothing is [UNK], or padding
+    assert data.vocabulary.pieces and data.pretrained is None
+    answers = spans.answers(data, data.test.spans.values)
+    right = [q.answers[0][0] for q in data.test_corpus.questions]
+    assert answers.texts == right
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"sequence_length": 60}, "--sequence_length=60: should be 68 at least"),
+        ({"sequence_length": 0}, "--sequence_length=0: should be a BERT's, for --tokenizer=wordp"),
+        ({"pretrained": ""}, "--pretrained=: should be a BERT's, for --tokenizer=wordpiece"),
+        (
+            {"tokenizer": "glove"},
+            "--pretrained=uncased_L-2_H-128_A-2: is for --tokenizer=wordp",
+        ),
+    ],
+)
+def test_fields_that_go_together_are_named(change, words):
+    with pytest.raises(Refusal, match="^" + re.escape(words)):
+        replace(recipes.get("squad/bert_tiny"), **change)

@@ -1,0 +1,114 @@
+"""WordPieces with their places, by hand and over random texts; vocabularies of strangers."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dawnbench_tf.data.questions import wordpieces
+from dawnbench_tf.data.questions.vocabulary import Vocabulary
+from dawnbench_tf.refusals import Refusal
+
+PIECES = "[UNK] [CLS] [SEP] un ##aff ##able cafe ##s , - 1815 . a ##b ##c b the ' s \u4e2d".split()
+VOCABULARY = Vocabulary(PIECES, [], [], pieces=True)
+
+
+def cut(text, vocabulary=VOCABULARY):
+    (annotated,) = wordpieces.cut([text], vocabulary)
+    places = [text[a:b] for a, b in annotated.offsets]
+    return list(zip(annotated.tokens, places, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Unaffable", [("un", "Un"), ("##aff", "aff"), ("##able", "able")]),
+        ("caf\u00e9s, 1815", [("cafe", "caf\u00e9"), ("##s", "s"), (",", ","), ("1815", "1815")]),
+        ("cafe\u0301s", [("cafe", "cafe"), ("##s", "s")]),  # decomposed: the accent is no letter's
+        ("the\t\u00a0b", [("the", "the"), ("b", "b")]),
+        ("a\u200bb", [("a", "a"), ("##b", "b")]),  # a control character is nothing
+        ("unknown b", [("[UNK]", "unknown"), ("b", "b")]),
+        ("\u4e2d\u4e2d", [("\u4e2d", "\u4e2d")] * 2),  # each a word
+        ("abc's", [("a", "a"), ("##b", "b"), ("##c", "c"), ("'", "'"), ("s", "s")]),
+        ("", []),
+        (" \n", []),
+    ],
+)
+def test_by_hand(text, wanted):
+    assert cut(text) == wanted
+
+
+def test_a_cased_bert_keeps_case_and_accents():
+    cased = Vocabulary([*PIECES[:3], "The", "caf\u00e9"], [], [], cased=True, pieces=True)
+    text = "The the caf\u00e9"
+    wanted = [("The", "The"), ("[UNK]", "the"), ("caf\u00e9", "caf\u00e9")]
+    assert cut(text, cased) == wanted
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40))
+def test_places_rise_and_what_lies_between_is_no_letter(text):
+    (annotated,) = wordpieces.cut([text], VOCABULARY)
+    at = 0
+    for begin, end in annotated.offsets:
+        assert at <= begin < end <= len(text)
+        assert all(is_left_out(character) for character in text[at:begin])
+        at = end
+    assert all(is_left_out(character) for character in text[at:])
+
+
+def is_left_out(character):
+    kept = unicodedata.normalize("NFD", character.lower())
+    kinds = {unicodedata.category(part) for part in kept}
+    return character.isspace() or character == "\ufffd" or kinds <= {"Mn", "Cc", "Cf"}
+
+
+def test_ids_are_lines_of_the_vocabulary(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(["[PAD]", "[unused0]", *PIECES]) + "\n")
+    read = wordpieces.read(path, cased=False)
+    assert read == VOCABULARY
+    assert read.ids(["[CLS]", "##s", "\u4e2d"])[0].tolist() == [3, 9, 21]
+
+
+def test_words_become_pieces():
+    assert wordpieces.of_words(["The", "a", "the"]).trained == [*PIECES[:3], "a", "the"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"the\na\n", "should be a BERT's pieces, one a line: [PAD] first, [UNK], [CLS], [SEP]"),
+        (b"[PAD]\nx\n[UNK]\n[CLS]\n", "should be a BERT's pieces"),
+        (b"[PAD]\nx\n[UNK]\n[CLS]\n[SEP]\na\na\n", "none twice"),
+        (b"[PAD]\n\xff\n", "can't be read ("),
+        (b"", "should be a BERT's pieces"),
+    ],
+)
+def test_what_is_no_vocabulary_is_one_line(tmp_path, content, words):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(content)
+    with pytest.raises(Refusal, match=re.escape(words)) as error:
+        wordpieces.read(path, cased=False)
+    assert "\n" not in str(error.value)
+
+
+NAME = "uncased_L-2_H-128_A-2"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ([], f"holds no folder {NAME}, of a published BERT; see https://github.com/google-res"),
+        ([f"{NAME}/vocab.txt"], f"its {NAME} holds none of model.safetensors, bert_model.ckpt"),
+        ([f"{NAME}/tf_model.h5"], f"its {NAME} holds no vocab.txt"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path, files, words):
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    with pytest.raises(Refusal, match=re.escape(words)):
+        wordpieces.find(tmp_path, NAME)
