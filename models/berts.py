@@ -64,11 +64,7 @@ def body(
     context, question = inputs
     ids, *others = Sequence(cls_id, sep_id, dtype=dtype)([question, context])
     mask = IsWord(dtype=dtype)(ids)
-    tables = {"words": pieces, "segments": SEGMENTS, "places": positions}
-    embedded = [
-        Vectors(count, 0, hidden, _start(), dtype=dtype, name=name)(of_table)
-        for (name, count), of_table in zip(tables.items(), [ids, *others], strict=True)
-    ]
+    embedded = _vectors([ids, *others], (pieces, SEGMENTS, positions), hidden, dtype)
     x = tf.keras.layers.Dropout(dropout, dtype=dtype)(_norm("embedded", embedded, dtype))
     for layer in range(layers):
         x = _block(f"layer_{layer}", x, mask, heads, dropout, dtype)
@@ -85,6 +81,15 @@ def _check(pieces, cls_id, sep_id, hidden, heads):
     if not (0 < cls_id < pieces and 0 < sep_id < pieces):
         signs = f"cls_id={cls_id}, sep_id={sep_id}"
         raise ValueError(f"`cls_id` and `sep_id` should be ids below {pieces}. Received: {signs}")
+
+
+def _vectors(inputs, counts, hidden, dtype):
+    """A table's vectors for each of the inputs, (batch, places, hidden)."""
+    named = zip(("words", "segments", "places"), inputs, counts, strict=True)
+    return [
+        Vectors(count, 0, hidden, _start(), dtype=dtype, name=name)(ids)
+        for name, ids, count in named
+    ]
 
 
 def _block(name, x, mask, heads, dropout, dtype):
