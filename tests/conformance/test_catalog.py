@@ -214,8 +214,11 @@ for name in sys.argv[1:]:
 """
 
 
-def test_every_kind_trains_a_step_under_two_mirrored_devices():
-    command = [sys.executable, "-c", MIRRORED, *KINDS.values()]
+@pytest.mark.parametrize("half", [0, 1] if LEGACY else [0])
+def test_every_kind_trains_a_step_under_two_mirrored_devices(half):
+    """Under Keras 3, with which nothing here trains, a few of them."""
+    names = [*KINDS.values()][half :: 2 if LEGACY else 5]
+    command = [sys.executable, "-c", MIRRORED, *names]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
 

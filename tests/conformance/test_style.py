@@ -22,7 +22,6 @@ LONG = {
     "cifar_resnets.body": "half of it is the docstring of its arguments",
     "readers.body": "half of it is the docstring; the rest is the network from top to bottom",
     "drqas.body": "two thirds of it are the docstring of its arguments",
-    "berts.body": "two thirds of it are the docstring of its arguments",
     "factories.layers": "half of it is the docstring of its arguments",
     "train.train": "a run is one function, read from top to bottom",
 }

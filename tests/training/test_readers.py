@@ -1,0 +1,77 @@
+"""Every reader's training: two devices as one, bfloat16 near float32; dropout apart."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+READERS = ("drqa", "fastfusionnet", "qanet_tpu", "bert_tiny_span")
+CURVES = """
+import json, sys
+from dataclasses import replace
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from dawnbench_tf import models, recipes
+from dawnbench_tf.data import inputs, qa_mini
+from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.data.questions.encoding import TextForm
+from dawnbench_tf.training import fitting
+
+STRATEGIES = {
+    "one": tf.distribute.OneDeviceStrategy("CPU:0"),
+    "two": tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]),
+}
+
+class Losses(tf.keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs):
+        values.append(float(logs["loss"]) * (batch + 1) - sum(values))
+
+for name in sys.argv[1:]:
+    bert = models.get(name).wordpieces
+    recipe = recipes.get("squad/bert_tiny" if bert else "qa_mini/drqa")
+    changes = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()} if bert else {}
+    recipe = replace(recipe, task="squad", model=name, batch_size=4, epochs=1, **changes)
+    recipe = replace(recipe, bucket_boundaries=(110,), learning_rate=0.001, clip_norm=1.0)
+    splits = qa_mini.generate(18, 6, seed=1, form=TextForm.of(recipe))
+    for devices, precision in (("one", "float32"), ("two", "float32"), ("one", "mixed_bfloat16")):
+        own = replace(recipe, precision=precision)
+        values, placement = [], Placement(STRATEGIES[devices])
+        model = fitting.build(own, splits, placement)
+        for layer in model._flatten_layers():
+            if isinstance(layer, tf.keras.layers.Dropout):
+                layer.rate = 0.0
+        model.fit(
+            inputs.of(own.task_row).train(splits, own, placement, 0),
+            steps_per_epoch=inputs.of(own.task_row).steps(splits, own),
+            verbose=0,
+            callbacks=[Losses()],
+        )
+        print(json.dumps([name, devices, precision, values]))
+"""
+
+
+@pytest.fixture(scope="module")
+def curves():
+    command = [sys.executable, "-c", CURVES, *READERS]
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    return {(name, devices, precision): values for name, devices, precision, values in rows}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_two_devices_give_one_device_s_curve(curves, name):
+    one, two = (curves[name, devices, "float32"] for devices in ("one", "two"))
+    assert len(one) == 5 and min(one) > 0
+    assert two == pytest.approx(one, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_bfloat16_is_near_float32(curves, name):
+    exact, mixed = curves[name, "one", "float32"], curves[name, "one", "mixed_bfloat16"]
+    assert mixed != exact
+    assert mixed == pytest.approx(exact, rel=0.05)
