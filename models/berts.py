@@ -74,10 +74,7 @@ def body(
 
 
 def _check(pieces, cls_id, sep_id, hidden, heads):
-    if hidden < 1 or hidden % heads:
-        raise ValueError(
-            f"`hidden` should be a multiple of `heads`. Received: hidden={hidden}, heads={heads}"
-        )
+    blocks.multiple(hidden=hidden, heads=heads)
     if not (0 < cls_id < pieces and 0 < sep_id < pieces):
         signs = f"cls_id={cls_id}, sep_id={sep_id}"
         raise ValueError(f"`cls_id` and `sep_id` should be ids below {pieces}. Received: {signs}")

@@ -215,6 +215,14 @@ def at_least(least: int, **arguments: int) -> None:
             raise ValueError(f"`{name}` should be at least {least}. Received: {value}")
 
 
+def multiple(**arguments: int) -> None:
+    """Raises ValueError unless the first argument is a multiple of the second, both positive."""
+    (name, value), (other, divisor) = arguments.items()
+    if value < 1 or divisor < 1 or value % divisor:
+        received = f"{name}={value}, {other}={divisor}"
+        raise ValueError(f"`{name}` should be a multiple of `{other}`. Received: {received}")
+
+
 def below_one(**argument: float) -> None:
     """Raises ValueError unless the argument is in [0, 1)."""
     ((name, value),) = argument.items()

@@ -2,7 +2,8 @@
 
 Yu et al. 2018 (arXiv 1804.09541), in the form of Google's DAWNBench entry (tensorflow/tpu,
 models/experimental/qanet), which has words without characters and one block where the paper has
-seven. There padding leaks into convolutions and attention; here it never changes an answer.
+seven; the paper's own: deep_qanets. There padding leaks into convolutions and attention; here it
+never changes an answer.
 Axis names: batch, context (tokens of the passage), question, width.
 """
 
@@ -11,6 +12,7 @@ from functools import partial
 
 import tensorflow as tf
 
+from . import blocks
 from .attention import Coattention
 from .networks import Arguments, Family
 from .text_layers import IsWord, LayerNorm, OnlyWords, SpanLogits, Timing, Vectors
@@ -50,10 +52,7 @@ def body(
     Raises:
       ValueError: a number is out of range.
     """
-    if hidden < 1 or heads < 1 or hidden % heads:
-        raise ValueError(
-            f"`hidden` should be a multiple of `heads`. Received: hidden={hidden}, heads={heads}"
-        )
+    blocks.multiple(hidden=hidden, heads=heads)
     drop = partial(tf.keras.layers.Dropout, 0.15, dtype=dtype)
     words = Vectors(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     masks = [IsWord(dtype=dtype)(ids) for ids in inputs]
@@ -64,7 +63,9 @@ def body(
         return drop()(of_words(drop()(words(ids)), mask))
 
     texts = [embed(ids, mask) for ids, mask in zip(inputs, masks, strict=True)]
-    return _span(Coattention(dtype=dtype)([*texts, *masks]), masks[0], of_both, dtype)
+    return _span(
+        Coattention(dtype=dtype, name="coattention")([*texts, *masks]), masks[0], of_both, dtype
+    )
 
 
 def _span(x, mask, encode, dtype):
@@ -81,8 +82,8 @@ def _span(x, mask, encode, dtype):
 def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> Operation:
     """A block of convolutions, self-attention and a dense part, whose weights each call shares."""
     keras = tf.keras.layers
-    operations = [_convolve(hidden, dtype) for _ in range(convolutions)]
-    operations += [_attend(hidden, heads, dtype), _transform(hidden, dtype)]
+    operations = [convolve(hidden, 7, dtype) for _ in range(convolutions)]
+    operations += [attend(hidden, heads, dtype), transform(hidden, 2 * hidden, dtype)]
     norms = [LayerNorm(dtype=dtype) for _ in (*operations, "last")]
     project, timing = keras.Dense(hidden, dtype=dtype), Timing(dtype=dtype)
     add = keras.Add(dtype=dtype)
@@ -96,15 +97,17 @@ def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> O
     return encode
 
 
-def _convolve(hidden, dtype) -> Operation:
+def convolve(hidden: int, size: int, dtype: str | None) -> Operation:
+    """A convolution over so many tokens, of each channel, then of all of them; ReLU."""
     layer = tf.keras.layers.SeparableConv1D(
-        hidden, 7, padding="same", activation="relu", dtype=dtype
+        hidden, size, padding="same", activation="relu", dtype=dtype
     )
     only_words = OnlyWords(dtype=dtype)
     return lambda x, mask: layer(only_words([x, mask]))
 
 
-def _attend(hidden, heads, dtype) -> Operation:
+def attend(hidden: int, heads: int, dtype: str | None) -> Operation:
+    """Attention of tokens to all of their text."""
     layer = tf.keras.layers.MultiHeadAttention(
         heads, hidden // heads, dropout=0.1, use_bias=False, dtype=dtype
     )
@@ -112,8 +115,9 @@ def _attend(hidden, heads, dtype) -> Operation:
     return lambda x, mask: layer(x, x, attention_mask=one_row(mask))
 
 
-def _transform(hidden, dtype) -> Operation:
-    wide = tf.keras.layers.Dense(2 * hidden, "relu", dtype=dtype)
+def transform(hidden: int, between: int, dtype: str | None) -> Operation:
+    """Two dense layers, ReLU between them."""
+    wide = tf.keras.layers.Dense(between, "relu", dtype=dtype)
     back = tf.keras.layers.Dense(hidden, dtype=dtype)
     return lambda x, mask: back(wide(x))
 

@@ -22,6 +22,7 @@ ROWS = (
         ),
         _QUESTIONS,
     ),
+    *rows("deep_qanets", _YU, (("qanet", {}, 2_240_634, None),), _QUESTIONS),
     *rows("qanets", _YU, (("qanet_tpu", {}, 476_122, None),), _QUESTIONS),
     *rows(
         "berts",

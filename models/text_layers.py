@@ -209,6 +209,25 @@ class Highway(tf.keras.layers.Layer):
 
 
 @_register
+class LargestOfCharacters(tf.keras.layers.Layer):
+    """[x (batch, tokens, characters, width), character ids] to each token's largest, (.., width).
+
+    What is padding, id 0, does not count; a token without characters is zeros.
+    """
+
+    supports_masking, compute_mask = True, no_mask
+
+    def call(self, inputs):
+        x, ids = inputs
+        is_character = (ids > 0)[..., None]
+        largest = tf.reduce_max(tf.where(is_character, x, tf.cast(NEVER, x.dtype)), 2)
+        return tf.where(tf.reduce_any(is_character, 2), largest, tf.zeros_like(largest))
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[0][:2], input_shape[0][-1])
+
+
+@_register
 class Timing(tf.keras.layers.Layer):
     """Adds to x (batch, tokens, width) sines, then cosines, of the tokens' places.
 

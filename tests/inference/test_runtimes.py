@@ -186,7 +186,7 @@ def test_a_bert_s_logits_are_the_model_s_in_one_window_and_in_several(runtime, s
 
 
 @pytest.mark.parametrize("runtime", ["function", "onnx", "openvino"])
-@pytest.mark.parametrize("name", ["bidaf", "drqa", "fastfusionnet", "qanet_tpu"])
+@pytest.mark.parametrize("name", ["bidaf", "drqa", "fastfusionnet", "qanet", "qanet_tpu"])
 def test_a_reader_s_logits_are_the_model_s(name, runtime):
     """On texts of any length, of which no tags are told."""
     data = qa_mini.generate(6, 6, seed=1)

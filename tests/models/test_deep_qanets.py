@@ -1,0 +1,150 @@
+"""The paper's QANet against plain NumPy, sizes by hand; padding changes nothing."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from tests.models import reader_checks
+from tests.models.test_qanets import Plain, softmax
+
+RNG = np.random.default_rng(0)
+WIDTH, LETTERS, DEPTH = 12, 6, 2
+
+
+def reader(**overrides):
+    tf.keras.utils.set_random_seed(0)
+    sizes = {"trained_words": 5, "fixed_words": 45, "vector_width": 10, "characters": 9}
+    sizes |= {"hidden": WIDTH, "heads": 3, "depth": DEPTH, "character_width": LETTERS}
+    model = models.build("qanet", **{**sizes, **overrides})
+    model.get_layer("words").set_fixed(RNG.normal(size=(45, 10)))
+    model.set_weights([w + RNG.normal(0, 0.1, w.shape) for w in model.get_weights()])
+    return model
+
+
+def texts(context=13, question=6, examples=3):
+    inputs = []
+    for length in (context, question):
+        inputs.append(RNG.integers(1, 50, (examples, length)).astype(np.int32))
+        letters = RNG.integers(1, 9, (examples, length, 16))
+        ends = RNG.integers(1, 17, (examples, length, 1))
+        inputs.append(np.where(np.arange(16) < ends, letters, 0).astype(np.int32))
+    return inputs
+
+
+class Deep(Plain):
+    """The paper's network in NumPy, without padding; convolutions and the rest as the other's."""
+
+    def __init__(self, model):
+        super().__init__(model)
+        self.letters = model.get_layer("characters").get_weights()[0]
+        layers = [layer for layer in model.layers if "highway" in layer.name]
+        self.highways = [layer.get_weights() for layer in layers]
+
+    def embedded(self, ids, letters):
+        vectors = np.where(letters[..., None] > 0, self.letters[letters], -np.inf).max(2)
+        x = np.concatenate([self.words[ids], vectors], 2)
+        for transform, transform_bias, gate, gate_bias in self.highways:
+            share = 1 / (1 + np.exp(-(x @ gate + gate_bias)))
+            x = share * np.maximum(x @ transform + transform_bias, 0) + (1 - share) * x
+        return x
+
+    def blocks(self, x, blocks, convolutions, first):
+        conv, norm, attention, dense = first
+        for _ in range(blocks):
+            places = np.arange(x.shape[1])[:, None]
+            falls = 1e4 ** (-np.arange(WIDTH // 2) / (WIDTH // 2 - 1))
+            x = x + np.concatenate([np.sin(places * falls), np.cos(places * falls)], 1)
+            for _ in range(convolutions):
+                x, conv, norm = x + self.conv(self.normal(x, norm), conv), conv + 1, norm + 1
+            x, attention = x + self.attend(self.normal(x, norm), attention), attention + 1
+            (wide, wide_bias), (back, back_bias) = self.denses[dense : dense + 2]
+            hidden = np.maximum(self.normal(x, norm + 1) @ wide + wide_bias, 0)
+            x, norm, dense = x + hidden @ back + back_bias, norm + 2, dense + 2
+        return x
+
+    def conv(self, x, number):
+        depthwise, pointwise, bias = self.convs[number]
+        size = depthwise.shape[0]
+        padded = np.pad(x, [(0, 0), (size // 2, size // 2), (0, 0)])
+        windows = np.lib.stride_tricks.sliding_window_view(padded, size, 1)
+        depth = np.einsum("btck,kc->btc", windows, depthwise[..., 0])
+        return np.maximum(depth @ pointwise[0] + bias, 0)
+
+    def logits(self, *inputs):
+        # Dense layers in the order in which they were made: an encoder's projection, then its own.
+        encoded = []
+        for ids, letters in (inputs[:2], inputs[2:]):
+            x = self.embedded(ids, letters)
+            x = x @ self.denses[0][0] + self.denses[0][1]
+            encoded.append(self.blocks(x, 1, 4, (0, 0, 0, 1)))
+        x, q = encoded
+        of_x, of_q, of_both = self.similarity
+        s = (x @ of_x)[:, :, None] + (q @ of_q)[:, None] + np.einsum("bxc,bqc->bxq", x * of_both, q)
+        xq, qx = softmax(s) @ q, softmax(s) @ softmax(s.transpose(0, 2, 1)) @ x
+        x = np.concatenate([x, xq, x * xq, x * qx], 2) @ self.denses[3][0] + self.denses[3][1]
+        states = [x]
+        for _ in range(3):
+            states.append(self.blocks(states[-1], DEPTH, 2, (4, 6, 1, 4)))
+        ends = []
+        for state, (kernel, bias) in zip(states[2:], self.denses[-2:], strict=True):
+            ends.append((np.concatenate([states[1], state], 2) @ kernel + bias)[..., 0])
+        return np.stack(ends, 1)
+
+
+def test_logits_equal_plain_numpy():
+    model, inputs = reader(), texts()
+    wanted = Deep(model).logits(*inputs)
+    assert np.abs(wanted).max() > 0.5
+    np.testing.assert_allclose(model(inputs, training=False), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("more", [(1, 0), (0, 3), (9, 5)])
+def test_padding_never_changes_an_answer(more):
+    reader_checks.padding_changes_nothing(reader(), texts(), more)
+
+
+def test_parameters_counted_by_hand():
+    """Of the paper's sizes, beside 300 for each of two trained words, 200 for two characters."""
+
+    def block(convolutions, size):
+        conv, norm = size * 128 + 128 * 128 + 128, 2 * 128
+        dense = 2 * (128 * 128 + 128)
+        return convolutions * (conv + norm) + (4 * 128 * 128 + norm) + (dense + norm)
+
+    highways = 2 * 2 * (500 * 500 + 500)
+    of_words = 500 * 128 + 128 + block(4, 7)
+    of_both = 512 * 128 + 128 + 7 * block(2, 5)
+    counted = highways + of_words + of_both + 3 * 128 + 2 * 257
+    reader_checks.parameters_are("qanet", counted + 2 * 300 + 2 * 200)
+
+
+def test_gradients_reach_every_weight():
+    reader_checks.gradients_reach_every_weight(reader(), texts())
+
+
+def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
+    reader_checks.it_compiles_and_comes_back(reader(), texts(), tmp_path)
+
+
+def test_operations_are_skipped_the_oftener_the_later_they_are():
+    skips = [
+        layer.rate
+        for layer in reader().layers
+        if isinstance(layer, tf.keras.layers.Dropout) and layer.noise_shape == (1, 1, 1)
+    ]
+    one_pass = sorted(skips[-4 * DEPTH :])
+    assert one_pass == pytest.approx([0.1 * (n + 1) / (4 * DEPTH) for n in range(4 * DEPTH)])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"heads": 5}, "`hidden` should be a multiple of `heads`. Received: hidden=12, heads=5"),
+        ({"depth": 0}, "`depth` should be at least 1"),
+        ({"layer_dropout": 1.0}, "`layer_dropout` should be in"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(overrides, words):
+    with pytest.raises(ValueError, match=words):
+        reader(**overrides)
