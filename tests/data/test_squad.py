@@ -46,8 +46,8 @@ def folder(tmp_path, monkeypatch):
     return home
 
 
-def words_of(data, split, row):
-    return data.contexts.values[data.spans.values[row, 0] : data.spans.values[row, 1] + 1]
+def words_of(split, row):
+    return split.contexts.values[split.spans.values[row, 0] : split.spans.values[row, 1] + 1]
 
 
 def test_answers_come_back_from_their_words(folder):
@@ -150,6 +150,23 @@ def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
     assert data.vectors.shape == (3, 300) and data.vectors[0, 3] == pytest.approx(0.3)
     ids, _ = data.vocabulary.ids(["ada", "Ada", "notes"])
     assert ids.tolist() == [vocabulary.UNKNOWN, 3, 2]
+
+
+def test_a_bert_s_pieces_are_its_own_and_its_weights_are_named(folder):
+    name = "uncased_L-2_H-128_A-2"
+    form = encoding.TextForm("wordpiece", pretrained=name, sequence_length=384)
+    with pytest.raises(Refusal, match=f"holds no folder {name}"):
+        squad.load(str(folder), form=form)
+    (folder / name).mkdir()
+    (folder / name / "bert_model.ckpt.index").touch()
+    pieces = ["[UNK]", "[CLS]", "[SEP]", "ada", "love", "##lace", "notes", "1852", "lima"]
+    (folder / name / "vocab.txt").write_text("\n".join(["[PAD]", "[unused0]", *pieces]))
+    for _ in range(2):  # made, and from the cache
+        data = squad.load(str(folder), form=form)
+        assert data.vocabulary.trained == pieces and data.vocabulary.pieces
+        assert data.pretrained == folder / name / "bert_model.ckpt.index"
+        assert data.token_ids[words_of(data.train, 0)].tolist() == [5, 6, 7]
+        assert data.token_ids[words_of(data.train, 1)].tolist() == [9]
 
 
 def test_fasttext_s_first_line_is_no_word(folder):

@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import inputs
+from dawnbench_tf.data.questions import encoding, pipeline
 from dawnbench_tf.inference import serving
+from dawnbench_tf.inference.reader import Reader
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, claims, fitting
 from dawnbench_tf.tta import TimeToAccuracy
@@ -48,6 +50,42 @@ def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(t
     assert len(serving.in_batches(served, 1, most=3).calibration) == serving.CALIBRATION  # all
     ((many,),) = serving.in_batches(served, 600, most=3).examples  # of 500 in all
     np.testing.assert_array_equal(many[:100], many[500:])
+
+
+def bert(**changes):
+    """The smallest published BERT on generated text, whose passages take several windows."""
+    changes = {"sequence_length": 64, "document_stride": 20, "most_question_tokens": 30, **changes}
+    recipe = replace(recipes.get("squad/bert_tiny"), task="qa_mini", synthetic="decoded", **changes)
+    return replace(recipe, bucket_boundaries=(61,))
+
+
+def test_a_bert_reads_a_long_text_in_windows_and_its_best_answer_counts(tmp_path):
+    recipe = bert(most_answer_tokens=4)
+    model = save(tmp_path, recipe)
+    splits = inputs.load(recipe)
+    inputs.of(recipe.task_row).save(splits, tmp_path)
+    question, corpus = "Who paid 15 dollars?", splits.test_corpus
+    text = " ".join(corpus.contexts[:9])
+    answer = Reader(tmp_path)(text, question)
+    assert text[answer.begin : answer.end] == answer.text and 0 < answer.probability < 1
+    form = encoding.TextForm.of(recipe)
+    alone = encoding.of_question(text, question, splits.vocabulary, form)
+    (example,) = pipeline.OneByOne(alone, recipe)
+    assert len(example[0]) > 16  # more than are read at once
+    logits = model(list(example), training=False).numpy()
+    (wanted,) = pipeline.join([logits], alone).texts
+    assert answer.text == wanted
+
+
+def test_weights_of_another_bert_are_one_line(tmp_path):
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    recipe = bert()
+    splits = inputs.load(recipe)._replace(pretrained=weights)
+    words = "--pretrained=uncased_L-2_H-128_A-2: .* of bert_tiny_span: it has no embeddings/word"
+    with pytest.raises(Refusal, match=words) as error:
+        fitting.build(recipe, splits, inputs.Placement(tf.distribute.get_strategy()))
+    assert "\n" not in str(error.value)
 
 
 def test_another_task_is_refused(tmp_path):

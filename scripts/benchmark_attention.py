@@ -1,0 +1,186 @@
+"""Training step of BERT and of QANet against PyTorch: the same networks, batches and machine.
+
+    .venv/bin/pip install -c constraints.txt -e ".[bench]"
+    .venv/bin/python scripts/benchmark_attention.py [ROUNDS]
+
+32 questions: minilm_span (six layers, 384 wide) on sequences of 192 WordPieces, of which nothing is
+padding; Google's QANet on 256 words and 30. Adam, dropout as each has it. PyTorch's BERT is its own
+TransformerEncoderLayer.
+"""
+
+import numpy as np
+import side_by_side
+from benchmark_reader import seconds
+
+from dawnbench_tf import tensorflow_env
+
+BATCH, WORDS, PIECES = 32, 5000, 30_522
+LENGTHS = {"minilm_span": (169, 20), "qanet_tpu": (256, 30)}  # of context and question
+
+
+def batch(network: str):
+    """Ids of contexts and of questions, and answers' spans."""
+    rng, lengths = np.random.default_rng(0), LENGTHS[network]
+    inputs = [rng.integers(200, WORDS, (BATCH, length), np.int32) for length in lengths]
+    return inputs, rng.integers(0, lengths[0], (BATCH, 2), np.int32)
+
+
+def ours(case: str) -> float:
+    """Seconds of a step of our model."""
+    with tensorflow_env.importing():
+        import tensorflow as tf
+
+        from dawnbench_tf import models
+        from dawnbench_tf.training import losses
+
+    network, precision = case.split()
+    sizes = {"pieces": PIECES} if network == "minilm_span" else {"trained_words": WORDS}
+    model = models.build(network, **sizes, dtype=precision)
+    optimizer, loss_of = tf.keras.optimizers.Adam(0.001), losses.SpanCrossEntropy()
+    inputs, ends = (tf.nest.map_structure(tf.constant, part) for part in batch(network))
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = loss_of(ends, model(inputs, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    return seconds(lambda: step().numpy())
+
+
+def _bert():
+    """The network in PyTorch: contexts and questions to logits of both ends."""
+    import torch
+    from torch import nn
+
+    class Bert(nn.Module):
+        def __init__(self, width=384, layers=6, heads=12):
+            super().__init__()
+            self.tables = nn.ModuleList(nn.Embedding(n, width) for n in (PIECES, 2, 512))
+            self.norm, self.drop = nn.LayerNorm(width, 1e-12), nn.Dropout(0.1)
+            settings = {"activation": "gelu", "layer_norm_eps": 1e-12, "batch_first": True}
+            layer = nn.TransformerEncoderLayer(width, heads, 4 * width, 0.1, **settings)
+            self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+            self.ends = nn.Linear(width, 2)
+
+        def forward(self, context, question):
+            one = torch.ones_like(context[:, :1])
+            ids = torch.cat([101 * one, question, 102 * one, context, 102 * one], 1)
+            first = question.shape[1] + 2
+            places = torch.arange(ids.shape[1]).expand_as(ids)
+            inputs = ids, (places >= first).long(), places
+            x = sum(table(of_table) for table, of_table in zip(self.tables, inputs, strict=True))
+            x = self.layers(self.drop(self.norm(x)))
+            return self.ends(x[:, first:-1]).unbind(-1)
+
+    return Bert()
+
+
+def _qanet_block(convolutions, width=128):
+    """An encoder block of QANet in PyTorch: pre-norm convolutions, attention, dense layers."""
+    import torch
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.convolutions = nn.ModuleList(
+                nn.Sequential(
+                    nn.Conv1d(width, width, 7, padding=3, groups=width, bias=False),
+                    nn.Conv1d(width, width, 1),
+                    nn.ReLU(),
+                )
+                for _ in range(convolutions)
+            )
+            self.attention = nn.MultiheadAttention(width, 4, 0.1, bias=False, batch_first=True)
+            self.dense = nn.Sequential(
+                nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, width)
+            )
+            self.norms = nn.ModuleList(nn.LayerNorm(width, 1e-6) for _ in range(convolutions + 3))
+            self.drop = nn.Dropout(0.25)
+            falls = 1e4 ** (-torch.arange(width // 2) / (width // 2 - 1))
+            angles = torch.arange(512)[:, None] * falls
+            self.register_buffer("signal", torch.cat([angles.sin(), angles.cos()], 1))
+
+        def forward(self, x):
+            x = x + self.signal[: x.shape[1]]
+            for convolution, norm in zip(self.convolutions, self.norms, strict=False):
+                x = x + self.drop(convolution(norm(x).transpose(1, 2)).transpose(1, 2))
+            normal = self.norms[-3](x)
+            x = x + self.drop(self.attention(normal, normal, normal, need_weights=False)[0])
+            x = x + self.drop(self.dense(self.norms[-2](x)))
+            return self.norms[-1](x)
+
+    return Block()
+
+
+def _qanet():
+    """The entry's network in PyTorch: contexts and questions to logits of both ends."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as f
+
+    class Qanet(nn.Module):
+        def __init__(self, width=128):
+            super().__init__()
+            self.words, self.project = nn.Embedding(WORDS, 300), nn.Linear(300, width)
+            self.of_words, self.of_both = _qanet_block(4), _qanet_block(2)
+            self.w = nn.Parameter(torch.randn(3, width) / width**0.5)
+            self.both = nn.Linear(4 * width, width)
+            self.starts, self.ends = nn.Linear(2 * width, 1), nn.Linear(2 * width, 1)
+            self.drop, self.last = nn.Dropout(0.15), nn.Dropout(0.3)
+
+        def forward(self, context, question):
+            texts = (self.project(self.drop(self.words(ids))) for ids in (context, question))
+            c, q = (self.drop(self.of_words(x)) for x in texts)
+            s = (c * self.w[2]) @ q.transpose(1, 2)
+            s = s + (c @ self.w[0])[:, :, None] + (q @ self.w[1])[:, None]
+            to_question, to_context = f.softmax(s, 2), f.softmax(s, 1)
+            a, b = to_question @ q, to_question @ (to_context.transpose(1, 2) @ c)
+            x = self.both(torch.cat([c, a, c * a, c * b], 2))
+            states = []
+            for _ in range(4):
+                x = self.last(self.of_both(x))
+                states.append(x)
+            start = self.starts(torch.cat([states[1], states[2]], 2))
+            end = self.ends(torch.cat([states[1], states[3]], 2))
+            return start[..., 0], end[..., 0]
+
+    return Qanet()
+
+
+PARAMETERS = {"minilm_span": 22_566_146, "qanet_tpu": 476_122 + 300 * (WORDS - 2)}
+
+
+def theirs(case: str) -> float:
+    """Seconds of a step of the same in PyTorch."""
+    import torch
+    from torch.nn import functional as f
+
+    network, precision = case.split()
+    model = {"minilm_span": _bert, "qanet_tpu": _qanet}[network]()
+    count = sum(p.numel() for p in model.parameters())
+    if count != PARAMETERS[network]:
+        raise SystemExit(f"the two networks are not the same: {count:,} parameters in PyTorch")
+    optimizer = torch.optim.Adam(model.parameters(), 0.001)
+    inputs, ends = batch(network)
+    inputs, ends = [torch.tensor(x).long() for x in inputs], torch.tensor(ends).long()
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision != "float32"):
+            start, end = model(*inputs)
+        loss = f.cross_entropy(start.float(), ends[:, 0]) + f.cross_entropy(end.float(), ends[:, 1])
+        loss.backward()
+        optimizer.step()
+
+    return seconds(step)
+
+
+if __name__ == "__main__":
+    cases = [
+        f"{name} {precision}" for name in LENGTHS for precision in ("float32", "mixed_bfloat16")
+    ]
+    side_by_side.main(__file__, {"PyTorch": theirs, "ours": ours}, cases, "s/step", rounds=3)
