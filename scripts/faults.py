@@ -68,7 +68,8 @@ def _killed(options, home, end, counts):
 def _damaged(options, home, end, counts):
     with tensorflow_env.importing():
         from tests.faults import mutations
-    for make in mutations.KINDS:
+        from tests.faults.bert_mutations import berts
+    for make in (*mutations.KINDS, berts):
         kind = make(home)
         count = counts.setdefault(f"damaged: {kind.name}", [0, 0])
         while count[0] < options.mutations and time.monotonic() < end:

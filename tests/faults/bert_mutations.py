@@ -1,0 +1,45 @@
+"""Damaged files of a published BERT, as `mutations` has other kinds: pieces and weights."""
+
+from pathlib import Path
+
+import numpy as np
+
+from dawnbench_tf import models, recipes
+from dawnbench_tf.data.questions import inputs, wordpieces
+from dawnbench_tf.data.questions.encoding import Encoded
+from tests.faults.mutations import Kind, _instead, _outcome
+from tests.models import test_published_berts as published
+
+
+def berts(home: Path) -> Kind:
+    """A vocabulary, safetensors, and a TensorFlow checkpoint's two files."""
+    folder = home / "bert"
+    folder.mkdir()
+    pieces = wordpieces.of_words([f"w{n}" for n in range(30)])
+    vocab, weights = folder / wordpieces.VOCABULARY, folder / "model.safetensors"
+    vocab.write_text("\n".join(["[PAD]", "[unused0]", *pieces.trained]) + "\n")
+    published.write(weights, published.hugging_face())
+    published.checkpoint(folder / "bert_model.ckpt", published.google(published.hugging_face()))
+    index = folder / "bert_model.ckpt.index"
+    numbers = folder / "bert_model.ckpt.data-00000-of-00001"
+    model, recipe = models.build("bert_tiny_span", **published.SMALL), recipes.get("squad/bert_tiny")
+    shapes = [w.shape for w in model.get_weights()]
+
+    def look(path):
+        if path is vocab:
+            read = wordpieces.read(vocab, cased=False)
+            return "" if len(set(read.trained)) == len(read.trained) else "pieces twice"
+        none = np.zeros(0)
+        encoded = Encoded(*[none] * 3, pieces, *[none] * 5, form=None, pretrained=None)
+        file = weights if path is weights else index
+        inputs.INPUTS.adapt(model, encoded._replace(pretrained=file), recipe, None)
+        return "" if [w.shape for w in model.get_weights()] == shapes else "other weights"
+
+    def trial(chosen):
+        path = chosen.choice([vocab, weights, index, numbers])
+        with _instead(chosen, path):
+            other, wrong = _outcome(lambda: look(path))
+        wrong = wrong or other or ""
+        return f"{path.name}: {wrong}" if wrong else ""
+
+    return Kind("published BERTs", trial)
