@@ -22,7 +22,8 @@ def berts(home: Path) -> Kind:
     published.checkpoint(folder / "bert_model.ckpt", published.google(published.hugging_face()))
     index = folder / "bert_model.ckpt.index"
     numbers = folder / "bert_model.ckpt.data-00000-of-00001"
-    model, recipe = models.build("bert_tiny_span", **published.SMALL), recipes.get("squad/bert_tiny")
+    model = models.build("bert_tiny_span", **published.SMALL)
+    recipe = recipes.get("squad/bert_tiny")
     shapes = [w.shape for w in model.get_weights()]
 
     def look(path):

@@ -68,8 +68,9 @@ def train(
 ) -> tf.data.Dataset:
     """Training batches from `first_epoch` on, shared out over replicas.
 
-    Contexts are filled up to their bucket's boundary; a bucket's last batch with questions from the
-    head of its own order.
+    Contexts are filled up to their bucket's boundary, questions to the longest of the batch, or of
+    all where there is but one bucket; a bucket's last batch with questions from the head of its own
+    order.
 
     Returns:
       A distributed data set of the network's inputs and right spans, int32 (batch, 2).
@@ -77,24 +78,26 @@ def train(
     strategy, boundaries = placement.strategy, recipe.bucket_boundaries
     seen = _trained(encoded, recipe)
     buckets = _buckets(seen, encoded, recipe)
-    most = recipe.most_question_tokens
-    question_length = min(most, int(encoded.train.questions.lengths().max()))
+    question_lengths = np.minimum(encoded.train.questions.lengths(), recipe.most_question_tokens)
     right = _first_spans(encoded.train)[seen.questions] - seen.firsts[:, None]
-    static = boundaries[0] if len(boundaries) == 1 else None  # one bucket: what a TPU needs
+    static = {"context": None, "question": None}
+    if len(boundaries) == 1:  # what a TPU needs
+        static = {"context": boundaries[0], "question": int(question_lengths.max())}
     names = _read_by(recipe)
 
     def of_worker(context):
         def batches():
             for epoch in range(first_epoch, math.ceil(recipe.epochs)):
                 for length, rows in _epoch(buckets, recipe, epoch):
+                    longest = int(question_lengths[seen.questions[rows]].max())
+                    lengths = {"context": length, "question": static["question"] or longest}
                     for own in _share(rows, strategy, context):
-                        lengths = {"context": length, "question": question_length}
                         inputs = _inputs(names, encoded, encoded.train, seen.rows(own), lengths)
                         yield inputs, right[own]
 
         share = recipe.batch_size // strategy.num_replicas_in_sync
         signature = (
-            _signature(names, share, {"context": static, "question": question_length}),
+            _signature(names, share, static),
             tf.TensorSpec((share, 2), tf.int32),
         )
         return (
