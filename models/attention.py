@@ -6,6 +6,7 @@ passage), question, width.
 
 import tensorflow as tf
 
+from .dropouts import Dropout
 from .text_layers import NEVER, no_mask
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
@@ -191,7 +192,7 @@ class HeadedAttention(tf.keras.layers.Layer):
     def __init__(self, heads, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.heads, self.dropout = heads, dropout
-        self.drop = tf.keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.drop = Dropout(dropout, dtype=self.dtype_policy)
 
     def call(self, inputs, training=False):
         queries, keys, values = (_by_head(x, self.heads) for x in inputs[:3])

@@ -14,6 +14,7 @@ import tensorflow as tf
 from . import blocks
 from .activations import GELU
 from .attention import HeadedAttention
+from .dropouts import Dropout
 from .networks import Arguments, Family
 from .sequences import OfContext, Sequence
 from .text_layers import IsWord, LayerNorm, SpanLogits, Vectors
@@ -65,7 +66,7 @@ def body(
     ids, *others = Sequence(cls_id, sep_id, dtype=dtype)([question, context])
     mask = IsWord(dtype=dtype)(ids)
     embedded = _vectors([ids, *others], (pieces, SEGMENTS, positions), hidden, dtype)
-    x = tf.keras.layers.Dropout(dropout, dtype=dtype)(_norm("embedded", embedded, dtype))
+    x = Dropout(dropout, dtype=dtype)(_norm("embedded", embedded, dtype))
     for layer in range(layers):
         x = _block(f"layer_{layer}", x, mask, heads, dropout, dtype)
     x = OfContext(dtype=dtype, name="features")([x, question, context])
@@ -91,7 +92,7 @@ def _vectors(inputs, counts, hidden, dtype):
 
 def _block(name, x, mask, heads, dropout, dtype):
     """Attention and two dense layers, each added to what it reads, then normed."""
-    hidden, drop = x.shape[-1], partial(tf.keras.layers.Dropout, dropout, dtype=dtype)
+    hidden, drop = x.shape[-1], partial(Dropout, dropout, dtype=dtype)
     qkv = [_dense(f"{name}_{part}", hidden, x, dtype) for part in ("query", "key", "value")]
     attended = HeadedAttention(heads, dropout, dtype=dtype)([*qkv, mask])
     attended = drop()(_dense(f"{name}_attended", hidden, attended, dtype))

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from . import blocks
 from .attention import Coattention
+from .dropouts import Dropout
 from .networks import Arguments, Family
 from .qanets import attend, convolve, transform
 from .text_layers import (
@@ -76,7 +77,7 @@ def body(
     blocks.below_one(dropout=dropout)
     blocks.below_one(layer_dropout=layer_dropout)
     keras = tf.keras.layers
-    drop = partial(keras.Dropout, dropout, dtype=dtype)
+    drop = partial(Dropout, dropout, dtype=dtype)
     words = Vectors(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     spelled = Vectors(characters, 0, character_width, dtype=dtype, name="characters")
     join, largest = keras.Concatenate(dtype=dtype), LargestOfCharacters(dtype=dtype)
@@ -87,7 +88,7 @@ def body(
     of_both = _encoder((depth, 2, 5), dtype, **sizes)
 
     def embed(ids, character_ids, mask):
-        letters = keras.Dropout(dropout / 2, dtype=dtype)(spelled(character_ids))
+        letters = Dropout(dropout / 2, dtype=dtype)(spelled(character_ids))
         x = join([drop()(words(ids)), largest([letters, character_ids])])
         for highway in highways:
             x = highway(x)
@@ -110,7 +111,7 @@ def _encoder(shape, dtype, *, hidden, heads, dropout, layer_dropout) -> Encoder:
     """
     depth, convolutions, size = shape
     project, timing = tf.keras.layers.Dense(hidden, dtype=dtype), Timing(dtype=dtype)
-    drop = partial(tf.keras.layers.Dropout, dropout, dtype=dtype)
+    drop = partial(Dropout, dropout, dtype=dtype)
     operations = []
     for _ in range(depth):
         operations += [convolve(hidden, size, dtype) for _ in range(convolutions)]
@@ -123,7 +124,7 @@ def _encoder(shape, dtype, *, hidden, heads, dropout, layer_dropout) -> Encoder:
         for place, (operation, norm) in enumerate(zip(operations, norms, strict=True)):
             x = timing(x) if place % in_block == 0 else x
             skipped = layer_dropout * (place + 1) / len(operations)
-            skip = tf.keras.layers.Dropout(skipped, noise_shape=(1, 1, 1), dtype=dtype)
+            skip = Dropout(skipped, shared=(0, 1, 2), dtype=dtype)
             x = add([x, skip(drop()(operation(norm(x), mask)))])
         return x
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from . import blocks, recurrence
 from .attention import Summary
+from .dropouts import Dropout
 from .networks import Arguments, Family
 from .reader_blocks import align, bilinear, dense, uniform
 from .text_layers import IsWord, OneHot, SpanLogits, Vectors
@@ -58,7 +59,7 @@ def body(
     blocks.below_one(dropout=dropout)
     context, matches, context_tags, question = inputs
     words = Vectors(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
-    drop = partial(tf.keras.layers.Dropout, dropout, dtype=dtype)
+    drop = partial(Dropout, dropout, dtype=dtype)
     masks = [IsWord(dtype=dtype)(ids) for ids in (context, question)]
     c, q = (drop()(words(ids)) for ids in (context, question))
     extras = [matches, align(c, q, masks[1], dtype), OneHot(tags, dtype=dtype)(context_tags)]

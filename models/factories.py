@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from .activations import GELU
 from .convolutions import Conv2D
+from .dropouts import Dropout
 from .layers import PadChannels, StochasticDepth, Whitening
 
 LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
@@ -92,7 +93,7 @@ def layers(
         global_average=partial(keras.GlobalAveragePooling2D, **layout),
         global_max=partial(keras.GlobalMaxPooling2D, **layout),
         dense=partial(_dense, dtype=dtype),
-        dropout=partial(keras.Dropout, dtype=dtype),
+        dropout=partial(Dropout, dtype=dtype),
         to_float32=partial(keras.Rescaling, dtype="float32"),
         stochastic=partial(StochasticDepth, dtype=dtype),
         whitening=partial(Whitening, axis=axis, dtype=dtype),

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from . import blocks
 from .attention import MultiLevelAttention, Summary
+from .dropouts import Dropout
 from .factories import pytorch_uniform
 from .networks import Arguments, Family
 from .reader_blocks import align, bilinear, dense, uniform
@@ -57,7 +58,7 @@ def body(
     context, matches, context_tags, question = inputs
     words = Vectors(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     masks = [IsWord(dtype=dtype)(ids) for ids in (context, question)]
-    of_words = partial(tf.keras.layers.SpatialDropout1D, 0.4, dtype=dtype)
+    of_words = partial(Dropout, 0.4, shared=(1,), dtype=dtype)
     c_words, q_words = (of_words()(words(ids)) for ids in (context, question))
     make = _Layers(hidden, dropout, dtype)
     aligned = align(make.drop(c_words), make.drop(q_words), masks[1], dtype)
@@ -76,8 +77,8 @@ class _Layers(NamedTuple):
 
     def drop(self, x):
         """Drops channels of a text's tokens, the same of all, or of a vector."""
-        kind = tf.keras.layers.Dropout if len(x.shape) == 2 else tf.keras.layers.SpatialDropout1D
-        return kind(self.dropout, dtype=self.dtype)(x)
+        shared = () if len(x.shape) == 2 else (1,)
+        return Dropout(self.dropout, shared, dtype=self.dtype)(x)
 
     def join(self, *parts):
         """Puts tensors side by side."""

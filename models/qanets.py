@@ -13,7 +13,8 @@ from functools import partial
 import tensorflow as tf
 
 from . import blocks
-from .attention import Coattention
+from .attention import Coattention, HeadedAttention
+from .dropouts import Dropout
 from .networks import Arguments, Family
 from .text_layers import IsWord, LayerNorm, OnlyWords, SpanLogits, Timing, Vectors
 
@@ -53,7 +54,7 @@ def body(
       ValueError: a number is out of range.
     """
     blocks.multiple(hidden=hidden, heads=heads)
-    drop = partial(tf.keras.layers.Dropout, 0.15, dtype=dtype)
+    drop = partial(Dropout, 0.15, dtype=dtype)
     words = Vectors(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     masks = [IsWord(dtype=dtype)(ids) for ids in inputs]
     of_words = _encoder(4, hidden, heads, dtype)
@@ -72,7 +73,7 @@ def _span(x, mask, encode, dtype):
     """Logits of the answer's ends, from passes of an encoder over x, (batch, context, width)."""
     keras, states = tf.keras.layers, [x]
     for _ in range(PASSES):
-        states.append(keras.Dropout(0.3, dtype=dtype)(encode(states[-1], mask)))
+        states.append(Dropout(0.3, dtype=dtype)(encode(states[-1], mask)))
     first, *ends = states[-3:]  # (batch, context, hidden)
     join = keras.Concatenate(dtype=dtype)
     logits = [keras.Dense(1, dtype=dtype)(join([first, end])) for end in ends]
@@ -91,7 +92,7 @@ def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> O
     def encode(x, mask):
         x = timing(x if x.shape[-1] == hidden else project(x))
         for operation, norm in zip(operations, norms, strict=False):
-            x = add([x, keras.Dropout(0.25, dtype=dtype)(operation(norm(x), mask))])
+            x = add([x, Dropout(0.25, dtype=dtype)(operation(norm(x), mask))])
         return norms[-1](x)
 
     return encode
@@ -108,11 +109,10 @@ def convolve(hidden: int, size: int, dtype: str | None) -> Operation:
 
 def attend(hidden: int, heads: int, dtype: str | None) -> Operation:
     """Attention of tokens to all of their text."""
-    layer = tf.keras.layers.MultiHeadAttention(
-        heads, hidden // heads, dropout=0.1, use_bias=False, dtype=dtype
-    )
-    one_row = tf.keras.layers.Reshape((1, -1))  # the same words are seen from each place
-    return lambda x, mask: layer(x, x, attention_mask=one_row(mask))
+    dense = partial(tf.keras.layers.Dense, hidden, use_bias=False, dtype=dtype)
+    *projections, output = (dense() for _ in range(4))
+    attention = HeadedAttention(heads, dropout=0.1, dtype=dtype)
+    return lambda x, mask: output(attention([*(project(x) for project in projections), mask]))
 
 
 def transform(hidden: int, between: int, dtype: str | None) -> Operation:

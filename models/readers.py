@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from . import blocks, recurrence
 from .attention import BidirectionalAttention, Weighted
+from .dropouts import Dropout
 from .networks import Arguments, Family
 from .text_layers import Highway, IsWord, SpanLogits, Vectors
 from .texts import CHARACTERS
@@ -67,7 +68,7 @@ def body(
         return x
 
     def drop(x):
-        return keras.Dropout(dropout, dtype=dtype)(x)
+        return Dropout(dropout, dtype=dtype)(x)
 
     masks = [IsWord(dtype=dtype)(ids) for ids in (context, question)]
     phrase = _bilstm(
@@ -89,7 +90,7 @@ def _spelling(characters, filters, dropout, dtype):
     """A token's vector from its characters: convolution of width 5, ReLU, maximum."""
     keras = tf.keras.layers
     ids = tf.keras.Input((None, CHARACTERS), dtype="int32")
-    x = keras.Dropout(dropout, dtype=dtype)(Vectors(characters, 0, 8, dtype=dtype)(ids))
+    x = Dropout(dropout, dtype=dtype)(Vectors(characters, 0, 8, dtype=dtype)(ids))
     bias = _uniform(filters, filters)  # TensorFlow 1's default for any variable, biases too
     x = keras.Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, dtype=dtype)(x)
     x = keras.MaxPooling2D((1, CHARACTERS - 4), dtype=dtype)(x)

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from .dropouts import Dropout
 from .text_layers import no_mask
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
@@ -152,7 +153,7 @@ class SRU(tf.keras.layers.Layer):
     def __init__(self, hidden, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.hidden, self.dropout = hidden, dropout
-        drop = partial(tf.keras.layers.SpatialDropout1D, dropout, dtype=kwargs.get("dtype"))
+        drop = partial(Dropout, dropout, shared=(1,), dtype=kwargs.get("dtype"))
         self.drop_inputs, self.drop_states = drop(), drop()
 
     def build(self, input_shape):

@@ -127,7 +127,7 @@ def test_parameters_counted_by_hand():
 
 
 def test_gradients_reach_every_weight():
-    reader_checks.gradients_reach_every_weight(reader(), texts())
+    reader_checks.gradients_reach_every_weight(reader(), texts(examples=30))
 
 
 def test_the_recurrence_s_gradient_is_the_slope():

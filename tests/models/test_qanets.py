@@ -45,7 +45,10 @@ class Plain:
             return [layer.get_weights() for layer in sorted(layers, key=number)]
 
         self.convs, self.norms = of(KERAS.SeparableConv1D), of(text_layers.LayerNorm)
-        self.denses, self.attentions = of(KERAS.Dense), of(KERAS.MultiHeadAttention)
+        denses = of(KERAS.Dense)
+        self.denses = [weights for weights in denses if len(weights) == 2]
+        kernels = [kernel for kernel, *bias in denses if not bias]  # four of each attention
+        self.attentions = [kernels[i : i + 4] for i in range(0, len(kernels), 4)]
         self.words = np.concatenate(model.get_layer("words").get_weights())
         self.similarity = model.get_layer("coattention").get_weights()[0]
 
@@ -82,10 +85,11 @@ class Plain:
         return np.maximum(depth @ pointwise[0] + bias, 0)
 
     def attend(self, x, number):
-        query, key, value, output = self.attentions[number]  # (width, heads, each) ..., (h, e, w)
-        q, k, v = (np.einsum("btc,chd->bhtd", x, kernel) for kernel in (query, key, value))
+        *projections, output = self.attentions[number]
+        size = (*x.shape[:2], HEADS, -1)
+        q, k, v = ((x @ kernel).reshape(size).transpose(0, 2, 1, 3) for kernel in projections)
         share = softmax(q @ k.transpose(0, 1, 3, 2) / np.sqrt(WIDTH // HEADS))
-        return np.einsum("bhtd,hdc->btc", share @ v, output)
+        return (share @ v).transpose(0, 2, 1, 3).reshape(x.shape) @ output
 
     def logits(self, context, question):
         first = ["conv"] * 4 + ["att", "ffn"], 0, 0, 0, (0, 1, 2)

@@ -18,6 +18,7 @@ from dawnbench_tf import models, recipes
 from dawnbench_tf.data import inputs, qa_mini
 from dawnbench_tf.data.inputs import Placement
 from dawnbench_tf.data.questions.encoding import TextForm
+from dawnbench_tf.models.dropouts import Dropout
 from dawnbench_tf.training import fitting
 
 STRATEGIES = {
@@ -41,7 +42,7 @@ for name in sys.argv[1:]:
         values, placement = [], Placement(STRATEGIES[devices])
         model = fitting.build(own, splits, placement)
         for layer in model._flatten_layers():
-            if isinstance(layer, tf.keras.layers.Dropout):
+            if isinstance(layer, Dropout):
                 layer.rate = 0.0
         model.fit(
             inputs.of(own.task_row).train(splits, own, placement, 0),

@@ -13,6 +13,7 @@ from dawnbench_tf.refusals import Refusal
 
 FILE = "vocabulary.json"
 PADDING, UNKNOWN = 0, 1  # ids of tokens and of characters
+SIGNS = ("[UNK]", "[CLS]", "[SEP]")  # what WordPieces are besides pieces of words
 FIRST = 2  # the first id of a token, or of a character, that is known
 
 
@@ -57,6 +58,8 @@ def load(folder: Path) -> Vocabulary:
     for flag in flags:
         if type(values[flag]) is not bool:
             raise Refusal(f"{path}: {flag} should be true or false")
+    if values.get("pieces") and not set(SIGNS) <= set(values["trained"]):
+        raise Refusal(f"{path}: pieces should have {', '.join(SIGNS)} among those trained")
     return Vocabulary(**values)
 
 

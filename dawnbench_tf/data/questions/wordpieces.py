@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from dawnbench_tf.data.questions.annotation import Annotated
-from dawnbench_tf.data.questions.vocabulary import FIRST, Vocabulary
+from dawnbench_tf.data.questions.vocabulary import FIRST, SIGNS, Vocabulary
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 VOCABULARY = "vocab.txt"
@@ -20,7 +20,6 @@ WEIGHTS = (
     "pytorch_model.bin",
 )  # of Hugging Face and of google-research/bert
 HOME = "https://github.com/google-research/bert"
-SIGNS = ("[UNK]", "[CLS]", "[SEP]")
 LONGEST = 1 << 24  # bytes of a vocabulary
 
 

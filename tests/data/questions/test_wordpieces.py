@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dawnbench_tf.data.questions import wordpieces
+from dawnbench_tf.data.questions import vocabulary, wordpieces
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.refusals import Refusal
 
@@ -71,6 +71,14 @@ def test_ids_are_lines_of_the_vocabulary(tmp_path):
     read = wordpieces.read(path, cased=False)
     assert read == VOCABULARY
     assert read.ids(["[CLS]", "##s", "\u4e2d"])[0].tolist() == [3, 9, 21]
+
+
+def test_a_run_s_pieces_come_back_and_need_their_signs(tmp_path):
+    vocabulary.save(VOCABULARY, tmp_path)
+    assert vocabulary.load(tmp_path) == VOCABULARY
+    vocabulary.save(VOCABULARY._replace(trained=PIECES[1:]), tmp_path)
+    with pytest.raises(Refusal, match="pieces should have .UNK., .CLS., .SEP. among those trained"):
+        vocabulary.load(tmp_path)
 
 
 def test_words_become_pieces():
