@@ -95,7 +95,7 @@ def body(
         return of_words(x, mask)
 
     masks = [IsWord(dtype=dtype)(ids) for ids in inputs[::2]]
-    texts = [embed(*inputs[:2], masks[0]), embed(*inputs[2:], masks[1])]
+    texts = [embed(inputs[0], inputs[1], masks[0]), embed(inputs[2], inputs[3], masks[1])]
     states = [Coattention(dtype=dtype, name="coattention")([*texts, *masks])]
     for _ in range(PASSES):
         states.append(of_both(drop()(states[-1]), masks[0]))

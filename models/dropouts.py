@@ -52,7 +52,7 @@ class Dropout(tf.keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, training=False):
-        if not training or not self.rate:
+        if not training or self.draws is None:
             return inputs
         sizes = tf.unstack(tf.shape(inputs))
         shape = tf.stack([1 if axis in self.shared else n for axis, n in enumerate(sizes)])

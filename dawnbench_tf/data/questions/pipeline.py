@@ -80,7 +80,7 @@ def train(
     buckets = _buckets(seen, encoded, recipe)
     question_lengths = np.minimum(encoded.train.questions.lengths(), recipe.most_question_tokens)
     right = _first_spans(encoded.train)[seen.questions] - seen.firsts[:, None]
-    static = {"context": None, "question": None}
+    static: dict[str, int | None] = {"context": None, "question": None}
     if len(boundaries) == 1:  # what a TPU needs
         static = {"context": boundaries[0], "question": int(question_lengths.max())}
     names = _read_by(recipe)
