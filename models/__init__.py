@@ -5,8 +5,9 @@ project uses (`tf.keras` as Keras 3 or as tf-keras 2) is the one the model is ma
 its global settings is touched.
 
 Here: `catalog` and `published`, rows; a module for each family of networks, its body; what bodies
-are made of (`blocks`, `factories`, `layers`, `attention`); `networks`, which adds input and head;
-`published_weights`, from files that `weight_files` reads, with `pickles` where these are some.
+are made of (`blocks`, `factories`, `layers`, `dropouts`, `attention`, ...); `networks`, which adds
+input and head; `published_weights` and `published_berts`, from files that `weight_files` reads,
+with `pickles` where these are some.
 
 May import: nothing of dawnbench_tf.
 """

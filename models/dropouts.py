@@ -10,18 +10,23 @@ _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 _LEVELS = 1 << 16  # a draw has 16 bits
 
 
+def stream() -> tf.Variable:
+    """How many draws were made, from a random number on; every replica's own, and alike."""
+    return tf.Variable(
+        lambda: tf.random.uniform([], maxval=2**31, dtype=tf.int64),
+        trainable=False,
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+        name="draws",
+    )
+
+
 class _Draws(tf.__internal__.tracking.AutoTrackable):
     """Holds the state of a stream of draws: in checkpoints, not among a model's weights."""
 
     def __init__(self):
         super().__init__()
-        self.state = tf.Variable(
-            lambda: tf.random.uniform([], maxval=2**31, dtype=tf.int64),
-            trainable=False,
-            synchronization=tf.VariableSynchronization.ON_READ,
-            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-            name="draws",
-        )
+        self.state = stream()
 
     def next(self) -> tf.Tensor:
         """A seed that was not there before, this replica's own."""

@@ -3,6 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from .dropouts import stream
+
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 
@@ -57,13 +59,7 @@ class StochasticDepth(tf.keras.layers.Layer):
         if not 0 < survival <= 1:
             raise ValueError(f"`survival` should be in (0, 1]. Received: survival={survival}")
         self.branch, self.survival = branch, survival
-        self.draws = tf.Variable(
-            lambda: tf.random.uniform([], maxval=2**31, dtype=tf.int64),
-            trainable=False,
-            synchronization=tf.VariableSynchronization.ON_READ,
-            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-            name="draws",
-        )
+        self.draws = stream()
 
     def call(self, inputs, training=False):
         x, shortcut = inputs

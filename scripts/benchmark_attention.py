@@ -10,7 +10,7 @@ TransformerEncoderLayer.
 
 import numpy as np
 import side_by_side
-from benchmark_reader import seconds
+from benchmark_reader import step_of_ours, step_of_theirs
 
 from dawnbench_tf import tensorflow_env
 
@@ -28,26 +28,11 @@ def batch(network: str):
 def ours(case: str) -> float:
     """Seconds of a step of our model."""
     with tensorflow_env.importing():
-        import tensorflow as tf
-
         from dawnbench_tf import models
-        from dawnbench_tf.training import losses
 
     network, precision = case.split()
     sizes = {"pieces": PIECES} if network == "minilm_span" else {"trained_words": WORDS}
-    model = models.build(network, **sizes, dtype=precision)
-    optimizer, loss_of = tf.keras.optimizers.Adam(0.001), losses.SpanCrossEntropy()
-    inputs, ends = (tf.nest.map_structure(tf.constant, part) for part in batch(network))
-
-    @tf.function
-    def step():
-        with tf.GradientTape() as tape:
-            loss = loss_of(ends, model(inputs, training=True))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss
-
-    return seconds(lambda: step().numpy())
+    return step_of_ours(models.build(network, **sizes, dtype=precision), *batch(network))
 
 
 def _bert():
@@ -156,27 +141,12 @@ PARAMETERS = {"minilm_span": 22_566_146, "qanet_tpu": 476_122 + 300 * (WORDS - 2
 
 def theirs(case: str) -> float:
     """Seconds of a step of the same in PyTorch."""
-    import torch
-    from torch.nn import functional as f
-
     network, precision = case.split()
     model = {"minilm_span": _bert, "qanet_tpu": _qanet}[network]()
     count = sum(p.numel() for p in model.parameters())
     if count != PARAMETERS[network]:
         raise SystemExit(f"the two networks are not the same: {count:,} parameters in PyTorch")
-    optimizer = torch.optim.Adam(model.parameters(), 0.001)
-    inputs, ends = batch(network)
-    inputs, ends = [torch.tensor(x).long() for x in inputs], torch.tensor(ends).long()
-
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision != "float32"):
-            start, end = model(*inputs)
-        loss = f.cross_entropy(start.float(), ends[:, 0]) + f.cross_entropy(end.float(), ends[:, 1])
-        loss.backward()
-        optimizer.step()
-
-    return seconds(step)
+    return step_of_theirs(model, precision, *batch(network))
 
 
 if __name__ == "__main__":

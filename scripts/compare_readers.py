@@ -4,7 +4,8 @@
 
 Trains on the first QUESTIONS of train-v1.1.json; F1 and exact match are those of every tenth
 question of dev-v1.1.json, of the first 1,000 such. RECIPE `majority` answers each question with the
-places, first and last token, that most training answers have. A part's scores are no entry.
+places, first and last token, that most training answers have. Values are JSON, e.g.
+'precision="mixed_bfloat16"'. A part's scores are no entry.
 """
 
 import json
@@ -22,6 +23,7 @@ EVERY, TESTED = 10, 1000
 def main(data_dir: str, questions: str, name: str, *changes: str) -> None:
     """Prints a row: recipe, changes, questions, epochs, seconds of training, F1, exact match."""
     with tensorflow_env.importing():
+        from dawnbench_tf import scores
         from dawnbench_tf.data import squad
         from dawnbench_tf.data.questions.encoding import TextForm
 
@@ -33,8 +35,6 @@ def main(data_dir: str, questions: str, name: str, *changes: str) -> None:
         _write_part(Path(data_dir), Path(folder), int(questions))
         encoded = squad.load(folder, form=TextForm.of(recipe))
         seconds, answers = _majority(encoded) if majority else _trained(recipe, encoded)
-    from dawnbench_tf import scores
-
     row = scores.squad(answers, encoded)
     shown = f"{row['f1Score']:.4f}  {row['exactMatch']:.4f}"
     print(f"{name} {' '.join(changes)}  {questions}  {recipe.epochs:g}  {seconds:.0f} s  {shown}")

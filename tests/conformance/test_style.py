@@ -22,6 +22,7 @@ LONG = {
     "cifar_resnets.body": "half of it is the docstring of its arguments",
     "readers.body": "half of it is the docstring; the rest is the network from top to bottom",
     "drqas.body": "two thirds of it are the docstring of its arguments",
+    "deep_qanets.body": "half of it is the docstring of its arguments",
     "factories.layers": "half of it is the docstring of its arguments",
     "train.train": "a run is one function, read from top to bottom",
 }
@@ -30,6 +31,7 @@ MANY_ARGUMENTS = {
     "readers.body": "the arguments are the family",
     "drqas.body": "the arguments are the family",
     "fusion_readers.body": "the arguments are the family",
+    "deep_qanets.body": "the arguments are the family",
     "berts.body": "the arguments are the family",
     "networks._of_images": "the arguments are those of models.build",
     "blocks.bottleneck": "four of them are what networks differ in, by keyword",

@@ -7,7 +7,7 @@ import tensorflow as tf
 from dawnbench_tf import models
 from dawnbench_tf.models.dropouts import Dropout
 from tests.models import reader_checks
-from tests.models.test_qanets import Plain, softmax
+from tests.models.test_qanets import Plain
 
 RNG = np.random.default_rng(0)
 WIDTH, LETTERS, DEPTH = 12, 6, 2
@@ -79,12 +79,7 @@ class Deep(Plain):
             x = self.embedded(ids, letters)
             x = x @ self.denses[0][0] + self.denses[0][1]
             encoded.append(self.blocks(x, 1, 4, (0, 0, 0, 1)))
-        x, q = encoded
-        of_x, of_q, of_both = self.similarity
-        s = (x @ of_x)[:, :, None] + (q @ of_q)[:, None] + np.einsum("bxc,bqc->bxq", x * of_both, q)
-        xq, qx = softmax(s) @ q, softmax(s) @ softmax(s.transpose(0, 2, 1)) @ x
-        x = np.concatenate([x, xq, x * xq, x * qx], 2) @ self.denses[3][0] + self.denses[3][1]
-        states = [x]
+        states = [self.both(*encoded) @ self.denses[3][0] + self.denses[3][1]]
         for _ in range(3):
             states.append(self.blocks(states[-1], DEPTH, 2, (4, 6, 1, 4)))
         ends = []

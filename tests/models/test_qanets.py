@@ -91,14 +91,16 @@ class Plain:
         share = softmax(q @ k.transpose(0, 1, 3, 2) / np.sqrt(WIDTH // HEADS))
         return (share @ v).transpose(0, 2, 1, 3).reshape(x.shape) @ output
 
+    def both(self, x, q):
+        of_x, of_q, of_both = self.similarity
+        s = (x @ of_x)[:, :, None] + (q @ of_q)[:, None] + np.einsum("bxc,bqc->bxq", x * of_both, q)
+        xq, qx = softmax(s) @ q, softmax(s) @ softmax(s.transpose(0, 2, 1)) @ x
+        return np.concatenate([x, xq, x * xq, x * qx], 2)
+
     def logits(self, context, question):
         first = ["conv"] * 4 + ["att", "ffn"], 0, 0, 0, (0, 1, 2)
         x, q = (self.encode(self.words[ids], *first) for ids in (context, question))
-        of_q, of_x, of_both = self.similarity[1], self.similarity[0], self.similarity[2]
-        s = (x @ of_x)[:, :, None] + (q @ of_q)[:, None] + np.einsum("bxc,bqc->bxq", x * of_both, q)
-        xq, qx = softmax(s) @ q, softmax(s) @ softmax(s.transpose(0, 2, 1)) @ x
-        net = np.concatenate([x, xq, x * xq, x * qx], 2)
-        outputs = []
+        net, outputs = self.both(x, q), []
         for _ in range(4):
             net = self.encode(net, ["conv", "conv", "att", "ffn"], 4, 7, 1, (3, 4, 5))
             outputs.append(net)

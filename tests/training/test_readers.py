@@ -1,4 +1,8 @@
-"""Every reader's training: two devices as one, bfloat16 near float32; dropout apart."""
+"""Readers' training: two devices as one, bfloat16 near float32; dropout apart.
+
+Of the two whose layers are our own throughout. CURVES takes any: DrQA and QANet agree likewise, and
+take another minute and a half.
+"""
 
 import json
 import os
@@ -7,7 +11,7 @@ import sys
 
 import pytest
 
-READERS = ("drqa", "fastfusionnet", "qanet_tpu", "bert_tiny_span")
+READERS = ("fastfusionnet", "bert_tiny_span")
 CURVES = """
 import json, sys
 from dataclasses import replace
