@@ -5,7 +5,6 @@ without spelling: qanets. A spelled word is the largest of its characters' vecto
 Axis names: batch, context (tokens of the passage), question, width.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import tensorflow as tf
@@ -14,7 +13,7 @@ from . import blocks
 from .attention import Coattention
 from .dropouts import Dropout
 from .networks import Arguments, Family
-from .qanets import attend, convolve, transform
+from .qanets import Operation, attend, convolve, transform
 from .text_layers import (
     Highway,
     IsWord,
@@ -25,7 +24,6 @@ from .text_layers import (
     Vectors,
 )
 
-Encoder = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # of (batch, tokens, width) and its mask
 PASSES = 3  # of the second encoder, with the same weights
 
 
@@ -104,7 +102,7 @@ def body(
     return SpanLogits(dtype="float32", name="logits")([*logits, masks[0]])
 
 
-def _encoder(shape, dtype, *, hidden, heads, dropout, layer_dropout) -> Encoder:
+def _encoder(shape, dtype, *, hidden, heads, dropout, layer_dropout) -> Operation:
     """Blocks of convolutions, self-attention and a dense part, whose weights each call shares.
 
     The shape: how many blocks, convolutions in each, tokens that a convolution sees.

@@ -64,14 +64,6 @@ class Deep(Plain):
             x, norm, dense = x + hidden @ back + back_bias, norm + 2, dense + 2
         return x
 
-    def conv(self, x, number):
-        depthwise, pointwise, bias = self.convs[number]
-        size = depthwise.shape[0]
-        padded = np.pad(x, [(0, 0), (size // 2, size // 2), (0, 0)])
-        windows = np.lib.stride_tricks.sliding_window_view(padded, size, 1)
-        depth = np.einsum("btck,kc->btc", windows, depthwise[..., 0])
-        return np.maximum(depth @ pointwise[0] + bias, 0)
-
     def logits(self, *inputs):
         # Dense layers in the order in which they were made: an encoder's projection, then its own.
         encoded = []

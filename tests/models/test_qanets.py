@@ -78,9 +78,10 @@ class Plain:
         ) * scale + shift
 
     def conv(self, x, number):
-        depthwise, pointwise, bias = self.convs[number]  # (7, width, 1), (1, width, width)
-        padded = np.pad(x, [(0, 0), (3, 3), (0, 0)])
-        windows = np.lib.stride_tricks.sliding_window_view(padded, 7, 1)  # (b, t, width, 7)
+        depthwise, pointwise, bias = self.convs[number]  # (size, width, 1), (1, width, width)
+        size = depthwise.shape[0]  # 7 everywhere but in the paper's second encoder
+        padded = np.pad(x, [(0, 0), (size // 2, size // 2), (0, 0)])
+        windows = np.lib.stride_tricks.sliding_window_view(padded, size, 1)  # (b, t, width, size)
         depth = np.einsum("btck,kc->btc", windows, depthwise[..., 0])
         return np.maximum(depth @ pointwise[0] + bias, 0)
 

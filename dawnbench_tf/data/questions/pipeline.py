@@ -228,7 +228,8 @@ def _test_batches(
 ) -> Iterator[tuple[np.ndarray, dict[str, int]]]:
     """Yields indices of windows, and tokens of a context and of a question, per batch."""
     replicas = strategy.num_replicas_in_sync
-    lengths, question_lengths = seen.lengths(), _question_lengths(encoded)[seen.questions]
+    lengths = seen.lengths()
+    question_lengths = windows.question_lengths(encoded.test, encoded.form)[seen.questions]
     order = np.argsort(lengths, kind="stable")
     while len(order):
         size = min(batch_size, MOST_QUESTIONS_PER_REPLICA * replicas)
@@ -237,12 +238,6 @@ def _test_batches(
         rows, order = np.resize(order[:size], size), order[size:]
         longest = lengths[rows].max(), question_lengths[rows].max()
         yield rows, {"context": int(longest[0]), "question": int(longest[1])}
-
-
-def _question_lengths(encoded):
-    """Tokens of each test question, as many as are read of it."""
-    lengths, form = encoded.test.questions.lengths(), encoded.form
-    return np.minimum(lengths, form.most_question_tokens) if form.sequence_length else lengths
 
 
 def collect(
@@ -270,7 +265,7 @@ class OneByOne(Sequence[Example]):
     def __init__(self, encoded: Encoded, recipe: Recipe):
         self._encoded, self._names = encoded, _read_by(recipe)
         self._windows = windows.of(encoded.test, encoded.form)
-        self._lengths = _question_lengths(encoded)
+        self._lengths = windows.question_lengths(encoded.test, encoded.form)
 
     def __len__(self):
         return len(self._encoded.test.context_of_question)

@@ -39,14 +39,19 @@ def of(split: EncodedSplit, form: TextForm) -> Windows:
     lengths = split.contexts.lengths()[split.context_of_question]
     fits = lengths
     if form.sequence_length:
-        read = np.minimum(split.questions.lengths(), form.most_question_tokens)
-        fits = form.sequence_length - SIGNS - read
+        fits = form.sequence_length - SIGNS - question_lengths(split, form)
     strides = np.clip(fits, 1, form.document_stride)
     counts = 1 - (np.minimum(fits - lengths, 0) // strides)
     questions = np.repeat(np.arange(len(lengths)), counts)
     places = np.arange(len(questions)) - np.repeat(np.cumsum(counts) - counts, counts)
     firsts = places * strides[questions]
     return Windows(questions, firsts, np.minimum(firsts + fits[questions], lengths[questions]))
+
+
+def question_lengths(split: EncodedSplit, form: TextForm) -> np.ndarray:
+    """Tokens of each question, as many as are read of it."""
+    lengths = split.questions.lengths()
+    return np.minimum(lengths, form.most_question_tokens) if form.sequence_length else lengths
 
 
 class Merged:
