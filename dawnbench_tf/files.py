@@ -1,5 +1,6 @@
 """Files that appear whole or not at all, and JSON that tells whether it is what was written."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -122,6 +123,41 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from None
+
+
+def lock(folder: Path, why: str) -> None:
+    """Holds a lock on a folder until the process ends, however it ends.
+
+    Raises Refusal, which says `why`, if another process holds it.
+    """
+    if _locked(folder) is None:
+        raise Refusal(f"--output_dir={folder}: {why}")
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether another process holds the lock on a folder. Raises Refusal if it can't be written."""
+    descriptor = _locked(folder)
+    if descriptor is None:
+        return True
+    os.close(descriptor)
+    return False
+
+
+def _locked(folder):
+    """Descriptor of the folder's lock, or None if another process has it."""
+    try:
+        descriptor = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except OSError as error:
+        os.close(descriptor)
+        raise cannot_write(folder, error) from None
+    return descriptor
 
 
 def cannot_read(path: Path | str, error: Exception) -> Refusal:

@@ -41,7 +41,8 @@ class RunOptions:
 
     output_dir: str = setting(
         "",
-        "folder of the run; one with an unfinished run continues it. Default: runs/RECIPE-TIME",
+        "folder of the run, or study; an unfinished one goes on. Default: runs/RECIPE-TIME, or "
+        "studies/NAME",
     )
     data_dir: str = setting("", "folder of the data set, or its archive")
     download: bool = setting(False, "let TensorFlow Datasets download the data set into --data_dir")
@@ -75,9 +76,16 @@ class RunOptions:
     max_steps: int = setting(
         0, "train only so many steps and say how fast they are: no run, no entry; 0: all", low=0
     )
+    peak_tflops: float = setting(
+        0.0,
+        "what a device can do, in 10^12 floating-point operations a second at the recipe's "
+        "precision, for the share that is used; 0: measured, on CPUs and GPUs",
+        low=0,
+    )
     deterministic: bool = setting(
         False, "ask TensorFlow for deterministic kernels (slower on GPUs)"
     )
+    mllog: bool = setting(False, "write MLPerf's structured log to OUTPUT_DIR/mllog.txt")
     tensorboard: bool = setting(False, "write TensorBoard logs to OUTPUT_DIR/tensorboard")
     profile_steps: tuple[int, ...] = setting(
         (), "FIRST,LAST step to profile, written with TensorBoard's logs", low=1

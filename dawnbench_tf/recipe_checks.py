@@ -81,12 +81,13 @@ def _check_against_task(recipe, task):
     for name in task.required:
         if not getattr(recipe, name):
             refuse(name, "", f"{task.name} needs it; --help says what it is")
-    if recipe.batch_size > task.train_examples:
-        refuse(
-            "batch_size",
-            recipe.batch_size,
-            f"should be at most {task.name}'s {task.train_examples} examples",
-        )
+    examples = task.train_examples - recipe.held_out
+    if examples < 1:
+        right = f"should be fewer than {task.name}'s {task.train_examples} examples"
+        refuse("held_out", recipe.held_out, right)
+    if recipe.batch_size > examples:
+        right = f"should be at most {task.name}'s {examples} examples"
+        refuse("batch_size", recipe.batch_size, right)
     if recipe.threshold is not None and not 0 < recipe.threshold <= task.highest:
         refuse(
             "threshold",

@@ -50,6 +50,20 @@ class OfImages:
 class OfOneSize:
     """Of images that come in the network's own size."""
 
+    final_survival: float = setting(
+        0.0,
+        "stochastic depth, in CIFAR ResNets: survival probability of the last unit, from 1 at the "
+        "first; 0: the network's own",
+        low=0,
+        high=1,
+    )
+    held_out: int = setting(
+        0,
+        "training examples, the last so many, that are not trained on: the finished model is "
+        "tested on them as well, once",
+        low=0,
+    )
+
     pad: int = setting(
         0, "training images: pad by so many pixels a side, then crop at random", low=0, high=31
     )

@@ -19,6 +19,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
+UTILIZATION = "utilization.json"  # what it used of its machine, in the process that ended it
 STATE = "state.json"  # of a checkpoint
 REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 

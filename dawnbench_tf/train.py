@@ -83,7 +83,7 @@ def train(
     terminal.status("importing TensorFlow")
     with clock.part("import"), tensorflow_env.importing():  # recorded, not counted
         from dawnbench_tf import tta
-        from dawnbench_tf.data import inputs
+        from dawnbench_tf.data import inputs, waits
         from dawnbench_tf.training import (
             checkpoints,
             claims,
@@ -91,10 +91,12 @@ def train(
             devices,
             evaluation,
             fitting,
+            mllog,
             progress,
             pulse,
             strategies,
             trial,
+            utilization,
         )
 
     if run.max_steps:
@@ -110,7 +112,8 @@ def train(
     newest = folder.newest()
     recorded = folder.recorded(newest)  # seconds of earlier processes
     clock.carry_on(recorded)
-    task, placement = recipe.task_row, inputs.Placement(strategy, run.data_format)
+    task, waited = recipe.task_row, waits.Waits()
+    placement = inputs.Placement(strategy, run.data_format, waited)
     of_task = inputs.of(task)
     finished = newest is not None and checkpoints.is_finished(newest, recipe)
     beats = [checkpoints.beat(folder, clock)] if chief and not finished else []
@@ -143,14 +146,17 @@ def train(
         )
         saver = checkpoints.Saver(folder, model, timer)  # weights, rows, clock: one rename
         epochs_done = saver.restore(newest)
-        callbacks = [timer, saver]  # order matters: row, then save, then show
+        meter = utilization.Utilization(recipe, run, strategy, timer, waited)
+        callbacks = [timer, saver, meter]  # order matters: row, then save, then measure and show
         machine, ticks = devices.machine_of(strategy), []
         if chief:
             terminal.status("")
             terminal.say(progress.summary(recipe, model, splits, machine.hardware))
             terminal.say(progress.begins(folder, newest, recorded))
             line = progress.Line(timer, recipe.epochs, steps)
-            callbacks, ticks = [*callbacks, line], [line.tick]
+            callbacks, ticks = [*callbacks, line], [line.tick, meter.tick]
+        if chief and run.mllog:
+            callbacks.append(mllog.Mllog(output, recipe, run.credits, machine.hardware, timer))
         if chief and (run.tensorboard or run.profile_steps):
             callbacks.append(fitting.tensorboard(output, run.profile_steps))
 
@@ -164,18 +170,25 @@ def train(
                     verbose=0,
                     callbacks=callbacks,
                 )
+            used = meter.facts()  # all workers take part
+        else:
+            used = folder.used()
+        with clock.part("eval"):
+            held_out = evaluation.of_held_out(recipe, model, splits, placement)
     status = 0 if timer.reached else 3
     if not chief:
         return status
 
     # A process that finds the run finished is no part of it: the clock is that of the run.
     result = Run(recipe, timer.rows, recorded if finished else clock.parts())
-    data = of_task.origin(splits).facts()
-    entry = of_run.training(result, run, machine, timer.examples_per_second, data)
+    folder.save_used(used)
+    facts = {"data": of_task.origin(splits).facts(), "utilization": used, "heldOut": held_out}
+    entry = of_run.training(result, run, machine, used.get("examplesPerSecond"), facts)
     path, why_not = of_run.write(output, entry)
     evaluate.save(output)
     curve.draw(result, entry.hardware, output / "accuracy.png")
     terminal.say(of_run.summary(result, run.credits.cost_per_hour), sys.stdout)
+    terminal.say(utilization.line(used), sys.stdout)
     terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
     return status
 

@@ -210,7 +210,9 @@ AIRBENCH94_12EP = replace(
             mean=94.18,
             sd=0.13,
             seconds=947.5,
-            command="scripts/measure_recipe.py cifar10/airbench94_12ep FOLDER 10 --data_dir=DIR",
+            command=(
+                "dawnbench study trials --recipe=cifar10/airbench94_12ep --trials=10 --data_dir=DIR"
+            ),
         ),
     ),
 )

@@ -37,7 +37,7 @@ RESNET18 = Recipe(
             mean=81.26,
             sd=0.99,
             seconds=589.1,
-            command="scripts/measure_recipe.py imagenette/resnet18 FOLDER 5 --data_dir=DIR",
+            command="dawnbench study trials --recipe=imagenette/resnet18 --trials=5 --data_dir=DIR",
         ),
     ),
 )

@@ -47,7 +47,7 @@ DRQA = replace(
             mean=0.93,
             sd=0.0,
             seconds=64.7,
-            command="scripts/measure_recipe.py qa_mini/drqa FOLDER 3",
+            command="dawnbench study trials --recipe=qa_mini/drqa --trials=3",
         ),
     ),
 )
@@ -66,7 +66,7 @@ FASTFUSIONNET = replace(
             mean=0.82,
             sd=0.02,
             seconds=39.4,
-            command="scripts/measure_recipe.py qa_mini/fastfusionnet FOLDER 3",
+            command="dawnbench study trials --recipe=qa_mini/fastfusionnet --trials=3",
         ),
     ),
 )

@@ -29,7 +29,7 @@ def training(
     options: RunOptions,
     machine: Machine,
     examples_per_second: float | None,
-    data: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> Entry:
     """Makes the entry of a training run.
 
@@ -38,7 +38,7 @@ def training(
       options: where and how it was trained, and who says so.
       machine: what was found of it.
       examples_per_second: of training steps, if that was measured.
-      data: where the data set came from, and whether it was verified.
+      facts: what else is known, for misc: where the data came from, what was used.
     """
     task = run.recipe.task_row
     versions = dict(machine.software)
@@ -51,7 +51,8 @@ def training(
         "dataFormat": options.data_format,
         "stepsPerExecution": options.steps_per_execution,
         "examplesPerSecond": examples_per_second,
-        "data": dict(data or {}),
+        "data": {},
+        **(facts or {}),
         "testExamples": task.test_examples,
         "benchmark": task.benchmark,
         "clockSeconds": {name: round(seconds, 3) for name, seconds in run.clock.items()},

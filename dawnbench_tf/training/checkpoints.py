@@ -12,7 +12,7 @@ augmentation of the data follow from (seed, epoch): they need no saving.
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,6 +82,20 @@ class Folder:
         if not written:
             terminal.say(f"{self.clock}: not there; the clock goes on from the checkpoint's")
         return of_checkpoint
+
+    def save_used(self, used: Mapping[str, Any]) -> None:
+        """Writes what a run used of its machine, for whoever finds it finished."""
+        if used:
+            files.write_json(self.path / runs.UTILIZATION, used)
+
+    def used(self) -> dict[str, Any]:
+        """What a finished run used of its machine; {} where that was not written, or is damaged."""
+        path = self.path / runs.UTILIZATION
+        try:
+            return files.read_json(path) if path.exists() else {}
+        except Refusal as refusal:
+            terminal.say(f"{refusal}; what was used is left out")
+            return {}
 
 
 def is_finished(checkpoint: Checkpoint, recipe: Recipe) -> bool:

@@ -1,6 +1,5 @@
 """The folder of a run, claimed by one recipe and one process at a time."""
 
-import fcntl
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -63,7 +62,7 @@ def claim(
     if not writer:
         return Claim(path, _owner(path, recipe, replaced) if owner.is_file() else recipe)
     files.make_folder(path)
-    _lock(path)
+    files.lock(path, "another process is training in it; name another folder")
     for half in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp*")):
         files.remove(half)  # of a process that was killed while it wrote
     if os.path.lexists(owner):
@@ -79,22 +78,6 @@ def claim(
     names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
     files.write_json(owner, {**recipe.values(), **names})
     return Claim(path, recipe, is_new=True, absent=absent)
-
-
-def _lock(path):
-    """Holds a lock on the folder until the process ends, however it ends."""
-    try:
-        lock = os.open(path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
-    except OSError as error:
-        raise files.cannot_write(path, error) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Refusal(
-            f"--output_dir={path}: another process is training in it; name another folder"
-        ) from None
-    except OSError as error:
-        raise files.cannot_write(path, error) from None
 
 
 def _owner(path, recipe, replaced):

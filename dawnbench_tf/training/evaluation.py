@@ -14,6 +14,19 @@ from dawnbench_tf.training import averages
 BATCH = 500  # examples at a time, all replicas together; rounded up to a multiple of them
 
 
+def of_held_out(
+    recipe: Recipe, model: tf.keras.Model, splits: Splits, placement: Placement
+) -> dict[str, float]:
+    """Scores over the training examples that were held out, by column; {} if none were.
+
+    Args:
+      recipe, model, splits, placement: as `Evaluator` takes them.
+    """
+    if not recipe.held_out:
+        return {}
+    return Evaluator(recipe, model, splits._replace(test=splits.held_out), placement)()
+
+
 class Evaluator:
     """Call it for `{column: score}` over the whole test set; `outputs` are what was scored.
 

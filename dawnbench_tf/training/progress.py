@@ -21,12 +21,13 @@ DOING = {"compile": "compiling and first steps", "eval": "evaluating", "checkpoi
 def summary(recipe: Recipe, model: tf.keras.Model, splits: Splits, hardware: str) -> str:
     """What is about to be trained, on what: two lines."""
     task, kind = recipe.task_row, inputs.of(recipe.task_row)
+    examples = task.train_examples - recipe.held_out
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
         f"{kind.steps(splits, recipe):,} steps of {recipe.batch_size}; seed {recipe.seed}\n"
-        f"data: {task.train_examples:,} examples to train on, {task.test_examples:,} to test; "
+        f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
         f"{kind.origin(splits)}; on {hardware}"
     )
 

@@ -1,6 +1,5 @@
 """A few steps of a recipe, timed: how fast this machine would train it. No run, no entry."""
 
-import resource
 import sys
 import time
 
@@ -11,7 +10,7 @@ from dawnbench_tf import terminal
 from dawnbench_tf.data import inputs
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.training import devices, fitting, progress, strategies
+from dawnbench_tf.training import devices, fitting, progress, strategies, utilization
 
 CALLS = 4  # into TensorFlow, at least, where there are so many steps
 
@@ -71,7 +70,8 @@ def _report(recipe, steps, laps):
     first, *later = laps
     seconds, count = first
     each = float(np.median([took / n for took, n in later or laps]))
-    gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    used = utilization.memory()
+    of_gpus = f", a GPU {used['deviceGiB']:.2f} GiB" if "deviceGiB" in used else ""
     lines = [
         f"{sum(n for _, n in laps)} steps: {each * 1e3:.4g} ms a step at the median, "
         f"{recipe.batch_size / each:,.0f} examples/s; the first {count} with compiling "
@@ -79,12 +79,6 @@ def _report(recipe, steps, laps):
         f"so an epoch's {steps:,} steps take {progress.duration(steps * each)}, all "
         f"{recipe.epochs:g} epochs {progress.duration(recipe.steps(steps) * each)}, "
         "without evaluations",
-        f"process {gib:.2f} GiB at its peak{_of_gpus()}",
+        f"process {used['processGiB']:.2f} GiB at its peak{of_gpus}",
     ]
     return "\n".join(lines)
-
-
-def _of_gpus():
-    names = [device.name for device in tf.config.list_logical_devices("GPU")]
-    peaks = [tf.config.experimental.get_memory_info(name[-5:])["peak"] / 2**30 for name in names]
-    return f", a GPU {max(peaks):.2f} GiB" if peaks else ""

@@ -109,6 +109,7 @@ DISTRIBUTIONS = {  # imported name: what is installed, where the two differ
     "absl": "absl-py",
     "ai_edge_litert": "ai-edge-litert",
     "official": "tf-models-official",
+    "pynvml": "nvidia-ml-py",
     "sklearn": "scikit-learn",
     "tensorflow_datasets": "tensorflow-datasets",
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dawnbench_tf import answer, entries, infer, leaderboard, train
+from dawnbench_tf import answer, entries, infer, leaderboard, study, train
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.tasks import Task
@@ -96,7 +96,7 @@ def test_every_module_and_public_function_says_what_it_is():
                 assert ast.get_docstring(node), f"{path}: {node.name}"
 
 
-COMMANDS = [module.Options for module in (answer, entries, infer, leaderboard, train)]
+COMMANDS = [module.Options for module in (answer, entries, infer, leaderboard, study, train)]
 
 
 @pytest.mark.parametrize("cls", [Recipe, RunOptions, Credits, Task, *COMMANDS])
@@ -109,7 +109,7 @@ def test_every_setting_is_read_somewhere(cls):
 def test_the_benchmark_s_constants_live_in_tasks():
     for path in FILES:
         if (
-            path.stem in ("tasks", "catalog")
+            path.stem in ("tasks", "catalog", "rows")
             or "recipes" in str(path)
             or path.parent.name == "scripts"
         ):

@@ -104,20 +104,22 @@ def _of_family(recipe):
     for name, argument, families in (
         ("zero_last_norm", "zero_last_norm", "ResNets for ImageNet"),
         ("auxiliary_weight", "auxiliary", "AmoebaNets"),
+        ("final_survival", "final_survival", "CIFAR ResNets"),
     ):
         value = getattr(recipe, name)
         if not value:
             continue
         if argument not in signature(body).parameters:
             refuse(name, value, f"{recipe.model} has none; {families} have")
-        args[argument] = True
+        args[argument] = value if name == "final_survival" else True
     return args
 
 
 def _synchronizes(recipe, strategy):
     """Whether BN needs to speak across replicas to see the global batch."""
     several = strategy.num_replicas_in_sync > 1 and recipe.synchronized_batch_norm
-    if several and models.get(recipe.model).args.get("final_survival", 1) < 1:
+    args = {**models.get(recipe.model).args, **_of_family(recipe)}
+    if several and args.get("final_survival", 1) < 1:
         refuse(
             "synchronized_batch_norm",
             True,

@@ -78,9 +78,9 @@ def train(
             examples = epochs.flat_map(plan)
         batches = examples.batch(per_replica, drop_remainder=True)
         # Enough to bridge a checkpoint.
-        return batches.prefetch(4).with_options(without_autotune())
+        return placement.timed(batches.prefetch(4)).with_options(without_autotune())
 
-    return strategy.distribute_datasets_from_function(of_worker)
+    return placement.distributed(of_worker)
 
 
 def _in_sequence(epochs, read, plan, recipe, worker):

@@ -45,6 +45,13 @@ class Splits(NamedTuple):
     train: Split
     test: Split
     origin: Origin = Origin("given")
+    held_out: Split | None = None  # training examples that are not trained on
+
+    def holding_out(self, count: int) -> "Splits":
+        """The data set with its last `count` training images, all in memory, held out."""
+        left = len(self.train.labels) - count
+        images, labels = self.train.images(slice(left, None)), self.train.labels[left:]
+        return self._replace(train=self.train.first(left), held_out=in_memory(images, labels))
 
 
 def in_memory(images: np.ndarray, labels: np.ndarray) -> Split:

@@ -37,7 +37,7 @@ def batches(
         dataset = _as_tested(split, [own(tf.constant(x), steps) for x in seen], per_replica)
         return dataset.prefetch(2).with_options(without_autotune())
 
-    return strategy.distribute_datasets_from_function(of_worker)
+    return placement.distributed(of_worker)
 
 
 def _seen(split, recipe, indices):

@@ -100,13 +100,10 @@ def train(
             _signature(names, share, static),
             tf.TensorSpec((share, 2), tf.int32),
         )
-        return (
-            tf.data.Dataset.from_generator(batches, output_signature=signature)
-            .prefetch(4)
-            .with_options(without_autotune())
-        )
+        dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
+        return placement.timed(dataset.prefetch(4)).with_options(without_autotune())
 
-    return strategy.distribute_datasets_from_function(of_worker)
+    return placement.distributed(of_worker)
 
 
 def _epoch(buckets, recipe, epoch):
@@ -220,7 +217,7 @@ def test(
             .with_options(without_autotune())
         )
 
-    return strategy.distribute_datasets_from_function(of_worker)
+    return placement.distributed(of_worker)
 
 
 def _test_batches(

@@ -1,0 +1,221 @@
+"""What a study found, in sentences; and the evidence of a recipe, ready to paste."""
+
+import math
+import statistics
+from collections import Counter
+
+import numpy as np
+
+from dawnbench_tf import recipes
+from dawnbench_tf.evidence import Measured
+from dawnbench_tf.studies import estimates, summaries
+from dawnbench_tf.studies.figures import Results
+from dawnbench_tf.studies.summaries import Setting, Summary
+
+
+def sentences(results: Results) -> list[str]:
+    """The findings of a study, the most general first."""
+    lines = [_of_all(results)]
+    for threshold in results.thresholds:
+        lines += _of_fastest(results, results.by_threshold[threshold])
+        lines += _of_composition(results, threshold)
+    if len(results.settings) == 1:
+        lines += _of_spread(results)
+    if results.study.figure == "tradeoff":
+        lines += _of_tradeoff(results)
+    lines += _of_scaling(results) + _of_generalization(results) + _of_latency(results)
+    return lines
+
+
+def _of_all(results):
+    runs = [outcome for setting in results.settings for outcome in setting.outcomes]
+    ended = Counter(outcome.status for outcome in runs)
+    parts = ", ".join(f"{count} {status}" for status, count in ended.most_common())
+    return f"{len(runs)} runs in {len(results.settings)} settings: {parts}."
+
+
+def _goal(results, threshold):
+    return f"{results.metric} {threshold:g}"
+
+
+def _of_fastest(results, rows: list[Summary]):
+    goal = _goal(results, rows[0].threshold)
+    ranked = sorted(rows, key=lambda row: row.median_seconds)
+    best = ranked[0]
+    if not math.isfinite(best.median_seconds):
+        return [f"At {goal} no setting has a median: fewer than half of the runs reach it."]
+    if len(rows) == 1:
+        return []
+    lines = [
+        f"The fastest to {goal} is {best.setting}: {seconds(best.median_seconds)} at the median"
+    ]
+    if best.speed_up and math.isfinite(best.speed_up):
+        lines[0] += f", {best.speed_up:.2f} times as fast as {rows[0].setting}"
+    lines[0] += "."
+    if best.faster is not None and best.trials_needed is not None:
+        lines.append(_told_apart(best, rows[0].setting))
+    never = [row.setting for row in rows if not math.isfinite(row.median_seconds)]
+    if never:
+        names = "; ".join(never)
+        lines.append(f"Fewer than half of the runs reach {goal} with: {names}.")
+    return lines
+
+
+def _told_apart(row, first):
+    text = f"A run of {row.setting} takes less time than one of {first} with probability "
+    text += f"{row.faster:.2f}"
+    if row.p_value is not None:
+        text += f" (Mann-Whitney, p = {row.p_value:.2g})"
+    needed = (
+        "no number of trials" if math.isinf(row.trials_needed) else f"{row.trials_needed} trials"
+    )
+    return f"{text}; to tell the two apart takes {needed} of each (power 0.8)."
+
+
+def _of_composition(results, threshold):
+    whole = summaries.composition(results.study, results.settings, threshold)
+    if whole is None:
+        return []
+    goal = _goal(results, threshold)
+    parts = " x ".join(f"{speed_up:.2f} ({name})" for name, speed_up in whole.single.items())
+    if not whole.whole:
+        return [f"To {goal}: {parts} = {whole.product:.2f}; all together do not converge."]
+    verdict = "compose" if whole.whole >= 0.95 * whole.product else "do not compose"
+    text = f"{parts} = {whole.product:.2f}; all together {whole.whole:.2f}: they {verdict}."
+    return [f"To {goal}: {text}"]
+
+
+def _of_spread(results):
+    setting, row = results.settings[0], results.highest[0]
+    low, high = row.share
+    share = f"{row.reached} of {row.runs} runs reach {_goal(results, row.threshold)}"
+    lines = [f"{share} (95 %: {low:.0%} to {high:.0%} of runs would)."]
+    if row.mean_seconds is None:
+        return lines
+    lines.append(
+        f"Time to it: median {seconds(row.median_seconds)}{_between(row.median_interval)}, "
+        f"mean {seconds(row.mean_seconds)}{_between(row.mean_interval)}."
+    )
+    if row.variation is not None:
+        needed = estimates.trials_for_mean(row.variation)
+        lines.append(
+            f"Coefficient of variation {row.variation:.1%}: {needed} trials give the mean to 5 %."
+        )
+        epochs = [r["epoch"] for r in map(lambda o: o.row_at(row.threshold), setting.outcomes) if r]
+        if len(epochs) > 1:
+            spread = statistics.stdev(epochs) / statistics.mean(epochs)
+            lines.append(f"Epochs to it vary by {spread:.1%}: the rest is the machine's.")
+    return lines
+
+
+def _between(interval):
+    if not interval or not all(map(math.isfinite, interval)):
+        return ""
+    return f" (95 %: {seconds(interval[0])} to {seconds(interval[1])})"
+
+
+def _of_tradeoff(results):
+    rows = results.highest
+    finite = [row for row in rows if math.isfinite(row.median_seconds)]
+    fast = [row for row in rows if row.examples_per_second]
+    if not finite or not fast:
+        return []
+    fewest = min(finite, key=lambda row: row.epochs)
+    highest = max(fast, key=lambda row: row.examples_per_second)
+    best = min(finite, key=lambda row: row.median_seconds)
+    return [
+        f"Fewest epochs: {fewest.setting} ({fewest.epochs:g}); highest throughput: "
+        f"{highest.setting} ({highest.examples_per_second:,.0f} examples/s); shortest time: "
+        f"{best.setting}."
+    ]
+
+
+def _of_scaling(results):
+    first, lines = results.highest[0], []
+    for row in results.highest[1:]:
+        share = summaries.efficiency(row, first)
+        if results.study.figure != "scaling" or share is None:
+            continue
+        talk = ""
+        if row.communication is not None:
+            talk = f"; communication is {row.communication:.0%} of a step at most"
+        lines.append(
+            f"{row.setting} devices do {share:.0%} of {row.setting} times {first.setting}'s "
+            f"throughput{talk}."
+        )
+    return lines
+
+
+def _of_generalization(results):
+    lines = []
+    for setting in results.settings:
+        pairs = summaries.held_out_pairs(setting)
+        if len(pairs) > 1:
+            gaps = np.array([test - fresh for test, fresh in pairs])
+            low, high = estimates.bootstrap(gaps, np.mean) or (math.nan, math.nan)
+            lines.append(
+                f"{setting.name}: {np.mean(gaps):+.2f} better on the test than on examples never "
+                f"used (95 %: {low:+.2f} to {high:+.2f}, {len(pairs)} runs)."
+            )
+    return lines
+
+
+def _of_latency(results):
+    lines = []
+    for setting in results.settings:
+        latencies = setting.figures("latency_ms")
+        if len(latencies):
+            runtime = next(o.facts["runtime"] for o in setting.outcomes if "runtime" in o.facts)
+            lines.append(f"{setting.name} answers in {np.median(latencies):.3g} ms ({runtime}).")
+    return lines
+
+
+def seconds(number: float) -> str:
+    """Seconds as people say them.
+
+    >>> seconds(6.84), seconds(540), seconds(7_200), seconds(float("inf"))
+    ('6.8 s', '9.0 min', '2.00 h', 'never')
+    """
+    if not math.isfinite(number):
+        return "never"
+    if number < 300:
+        return f"{number:.1f} s"
+    return f"{number / 60:.1f} min" if number < 7200 else f"{number / 3600:.2f} h"
+
+
+def evidence(results: Results, command: str) -> list[str]:
+    """The `Measured` rows of recipes that a setting is, unchanged, as Python to paste."""
+    texts = []
+    for setting in results.settings:
+        changed = dict(results.study.settings)
+        for factor, label in zip(results.study.factors, setting.labels, strict=True):
+            level = next((lv for lv in factor.levels if lv.label in (label, "")), None)
+            changed.update(level.settings if level else {"": ""})
+        name = changed.pop("recipe", results.study.recipe)
+        if set(changed) <= {"data_dir", "cost_per_hour", "author", "seed"} and setting.outcomes:
+            texts.append(f"{name}: {_pasted(_measured(setting, name, command))}")
+    return texts
+
+
+def _measured(setting: Setting, recipe: str, command: str) -> Measured:
+    """What `docs/measured` and the recipe's row say of these runs."""
+    ended = [outcome for outcome in setting.outcomes if outcome.rows]
+    goal = recipes.get(recipe).goal
+    last = [outcome.rows[-1][outcome.metric] for outcome in ended]
+    newest = ended[-1].facts if ended else {}
+    hardware = newest.get("hardware", "")
+    return Measured(
+        date=str(newest.get("timestamp", "")),
+        machine=f"{hardware}, {newest.get('framework', '')}",
+        runs=len(setting.outcomes),
+        reached=sum(outcome.row_at(goal) is not None for outcome in setting.outcomes),
+        mean=round(statistics.mean(last), 2) if last else 0.0,
+        sd=round(statistics.stdev(last), 2) if last[1:] else 0.0,
+        seconds=round(statistics.median(o.seconds for o in ended), 1) if ended else 0.0,
+        command=command,
+    )
+
+
+def _pasted(row):
+    lines = [f"    {item}={getattr(row, item)!r}," for item in row._fields]
+    return "\n".join(["Measured(", *lines, ")"])

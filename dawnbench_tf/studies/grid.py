@@ -1,0 +1,222 @@
+"""A study: a grid of recipe fields and run options, declared as data, and the runs it plans."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from itertools import product
+from typing import Any, NamedTuple
+
+from dawnbench_tf import recipes
+from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, one_line, refuse
+
+Settings = Mapping[str, Any]  # fields of Recipe, RunOptions and Credits by name, and "recipe"
+_MULTIPLE = re.compile(r"([0-9.]+) \* (\w+)")
+
+
+class Level(NamedTuple):
+    """One level of a factor: what it sets. A label of "" stands for the one value it sets."""
+
+    label: str
+    settings: Settings
+
+
+class Factor(NamedTuple):
+    """What a study varies."""
+
+    name: str
+    levels: tuple[Level, ...]  # the first is the baseline
+
+
+@dataclass(frozen=True)
+class Study:
+    """A grid: every combination of the factors' levels, `trials` seeds of each.
+
+    A value in settings may be a multiple of what the recipe has: "4 * batch_size".
+    """
+
+    name: str
+    question: str
+    recipe: str
+    trials: int
+    factors: tuple[Factor, ...] = ()
+    settings: Settings = field(default_factory=dict)  # of all runs
+    thresholds: tuple[float, ...] = ()  # times are given to each; runs end at the highest
+    latency: bool = False  # `infer` times each trained model as well
+    figure: str = "times"  # of figures.FIGURES
+    source: str = ""  # what of the paper it repeats
+
+    def values(self) -> dict[str, Any]:
+        """All of it as JSON has it: what a study's folder is held to."""
+        values = asdict(self)
+        values["factors"] = [
+            {"name": f.name, "levels": [[level.label, dict(level.settings)] for level in f.levels]}
+            for f in self.factors
+        ]
+        return {**values, "thresholds": list(self.thresholds)}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "Study":
+        """The study that `values()`, perhaps through JSON, came from."""
+        factors = tuple(
+            Factor(f["name"], tuple(Level(label, settings) for label, settings in f["levels"]))
+            for f in values["factors"]
+        )
+        return cls(**{**values, "factors": factors, "thresholds": tuple(values["thresholds"])})
+
+
+class Planned(NamedTuple):
+    """One run of a study."""
+
+    name: str  # its folder in the study's
+    labels: tuple[str, ...]  # of its level of each factor
+    seed: int
+    recipe: Recipe
+    flags: tuple[str, ...]  # of `dawnbench train`, without --output_dir
+
+
+def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> Study:
+    """The study with another recipe, other trials, and settings of the user's in all its runs.
+
+    Raises:
+      Refusal: a setting is what the study varies.
+    """
+    levels = [level for factor in study.factors for level in factor.levels]
+    varied = {name for lv in levels for name, v in lv.settings.items() if not _is_multiple(v)}
+    for name in (*changes, *(["recipe"] if recipe else [])):
+        if name in varied:
+            value = recipe if name == "recipe" else changes[name]
+            refuse(
+                name, value, f"is what {study.name} varies; a grid of your own may hold it fixed"
+            )
+    thresholds = study.thresholds
+    if recipe and recipes.get(recipe).task != recipes.get(study.recipe).task:
+        thresholds = ()
+        study = replace(study, settings={k: v for k, v in study.settings.items() if k != "model"})
+    if changes.get("threshold"):
+        thresholds = (changes["threshold"],)
+    return replace(
+        study,
+        recipe=recipe or study.recipe,
+        trials=trials or study.trials,
+        settings={**study.settings, **changes},
+        thresholds=thresholds,
+    )
+
+
+def with_levels(study: Study, values: list[Any]) -> Study:
+    """The study with other values of the one field that its one factor varies.
+
+    Raises:
+      Refusal: it varies more than one, or what has no single value.
+    """
+    fields_of = {tuple(level.settings) for factor in study.factors for level in factor.levels}
+    if len(study.factors) != 1 or len(fields_of) != 1 or len(next(iter(fields_of))) != 1:
+        why = f"{study.name} does not vary one field alone; a grid of your own may vary all"
+        refuse("levels", values, why)
+    (name,) = next(iter(fields_of))
+    factor = Factor(study.factors[0].name, tuple(Level("", {name: value}) for value in values))
+    return replace(study, factors=(factor,))
+
+
+def plan(study: Study) -> list[Planned]:
+    """All runs of a study, trial by trial: what is stopped early has all settings as often.
+
+    Raises:
+      Refusal: a setting is none, or out of its bounds.
+    """
+    first = study.settings.get("seed", 0)
+    settings = [_setting(study, levels) for levels in product(*_levels(study))]
+    return [
+        _planned(labels, name, changes, seed)
+        for seed in range(first, first + study.trials)
+        for labels, name, changes in settings
+    ]
+
+
+def _levels(study):
+    return [factor.levels for factor in study.factors]
+
+
+def _setting(study, levels):
+    """Labels, name and settled changes of one combination of levels."""
+    changes = dict(study.settings)
+    if study.thresholds:
+        changes.setdefault("threshold", max(study.thresholds))
+    for level in levels:
+        changes.update(level.settings)
+    name = changes.pop("recipe", study.recipe)
+    common = {key: value for key, value in study.settings.items() if not _is_multiple(value)}
+    base = _base(name, {key: value for key, value in common.items() if key != "recipe"})
+    changes = {key: _settled(key, value, base) for key, value in changes.items()}
+    values = {**changes, "recipe": name}
+    labels = tuple(level.label or str(values[next(iter(level.settings))]) for level in levels)
+    changes = {key: value for key, value in changes.items() if value is not None}
+    return labels, name, changes
+
+
+def _is_multiple(value):
+    return isinstance(value, str) and bool(_MULTIPLE.fullmatch(value))
+
+
+def _base(name, common):
+    """What multiples are of: the fields of the recipe as the study has it, and of its options."""
+    recipe = recipes.get(name, **{k: v for k, v in common.items() if k in _of_recipe()})
+    return {**recipe.values(), "cost_per_hour": common.get("cost_per_hour")}
+
+
+def _settled(key, value, base):
+    """A setting's value; a multiple worked out."""
+    if key not in _of_recipe() | _of_run():
+        near = get_close_matches(key, _of_recipe() | _of_run(), n=1)
+        hint = f"did you mean {near[0]}?" if near else "`dawnbench train --help` lists all"
+        raise Refusal(f"{key}={one_line(value)}: no field of a recipe or a run; {hint}")
+    match = _MULTIPLE.fullmatch(value) if isinstance(value, str) else None
+    if not match:
+        return tuple(value) if isinstance(value, list) else value
+    own = base.get(match[2])
+    if own is None:  # a price that nobody gave
+        return None
+    if isinstance(own, bool) or not isinstance(own, int | float):
+        raise Refusal(f"{key}={one_line(value)}: {one_line(match[2])} is no number")
+    number = float(match[1]) * own
+    return max(1, round(number)) if isinstance(own, int) else number
+
+
+def _of_recipe():
+    return {item.name for item in fields(Recipe) if "help" in item.metadata}
+
+
+def _of_run():
+    every = (*fields(RunOptions), *fields(Credits))
+    return {item.name for item in every if "help" in item.metadata} - {"output_dir"}
+
+
+def _planned(labels, name, changes, seed):
+    changes = {**changes, "seed": seed}
+    recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in _of_recipe()})
+    of_credits = {item.name for item in fields(Credits)}
+    credits = Credits(**{k: v for k, v in changes.items() if k in of_credits})
+    of_run = {k: v for k, v in changes.items() if k in _of_run() - of_credits}
+    RunOptions(credits=credits, **of_run)  # which checks them
+    flags = (f"--recipe={name}", *(_flag(key, value) for key, value in changes.items()))
+    setting = "_".join(re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels)
+    return Planned(f"{setting or 'runs'}/seed-{seed}", labels, seed, recipe, flags)
+
+
+def _flag(name, value):
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no{name}"
+    if isinstance(value, tuple):
+        value = ",".join(map(str, value))
+    return f"--{name}={value}"
+
+
+def settings_of(planned: list[Planned]) -> Iterator[tuple[tuple[str, ...], list[Planned]]]:
+    """The runs of each setting, by its labels, in the grid's order."""
+    of_setting: dict[tuple[str, ...], list[Planned]] = {}
+    for run in planned:
+        of_setting.setdefault(run.labels, []).append(run)
+    yield from of_setting.items()

@@ -1,0 +1,104 @@
+"""A user's own study: a grid in a TOML file.
+
+question = "Does a projection in the shortcuts pay?"
+recipe = "digits/resnet8"
+trials = 5
+thresholds = [95, 98]            # default: the recipe's own
+figure = "curves"                # default: times
+
+[settings]                       # of all runs: fields of the recipe, flags of train
+epochs = 20
+
+[factors]
+batch_size = [32, 64, "4 * batch_size"]
+[factors.shortcuts]              # levels that set several fields, or have names of their own
+padded = {model = "resnet8_v1_pad"}
+projected = {model = "resnet8_v1_proj"}
+"""
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from dawnbench_tf import files
+from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.studies.grid import Factor, Level, Study
+
+FIGURES = (
+    "times",
+    "tradeoff",
+    "curves",
+    "factors",
+    "latency",
+    "scaling",
+    "distribution",
+    "generalization",
+)
+_KINDS: dict[str, tuple[Any, str]] = {
+    "question": (str, "text"),
+    "recipe": (str, "text, TASK/NAME"),
+    "trials": (int, "a whole number"),
+    "thresholds": (list, "a list of numbers"),
+    "latency": (bool, "true or false"),
+    "figure": (str, f"one of {', '.join(FIGURES)}"),
+    "settings": (dict, "a table"),
+    "factors": (dict, "a table"),
+}
+LARGEST = 2**20  # bytes
+
+
+def read(path: Path) -> Study:
+    """The study that a TOML file declares. Raises Refusal if it declares none."""
+    values = _parsed(path)
+    for key, value in values.items():
+        if key not in _KINDS:
+            near = get_close_matches(key, _KINDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(_KINDS)}"
+            raise Refusal(f"{path}: {one_line(key, 60)}: {hint}")
+        kind, right = _KINDS[key]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise Refusal(f"{path}: {key}={one_line(value, 60)}: should be {right}")
+    if "recipe" not in values:
+        raise Refusal(f'{path}: should name a recipe, as recipe = "digits/resnet8"')
+    if values.get("trials", 1) < 1:
+        raise Refusal(f"{path}: trials={values['trials']}: should be at least 1")
+    if values.get("figure", "times") not in FIGURES:
+        right = _KINDS["figure"][1]
+        raise Refusal(f"{path}: figure={one_line(values['figure'], 60)}: should be {right}")
+    thresholds = values.get("thresholds", [])
+    if not all(type(number) in (int, float) and number > 0 for number in thresholds):
+        raise Refusal(f"{path}: thresholds={one_line(thresholds, 60)}: should be numbers over 0")
+    factors = values.get("factors", {})
+    return Study(
+        name=path.stem,
+        question=values.get("question", ""),
+        recipe=values["recipe"],
+        trials=values.get("trials", 3),
+        factors=tuple(_factor(path, name, levels) for name, levels in factors.items()),
+        settings=values.get("settings", {}),
+        thresholds=tuple(sorted(thresholds)),
+        latency=values.get("latency", False),
+        figure=values.get("figure", "times"),
+    )
+
+
+def _parsed(path):
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"is larger than {LARGEST >> 20} MiB")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise files.cannot_read(path, error) from None
+
+
+def _factor(path, name, levels):
+    if isinstance(levels, list) and levels:
+        return Factor(name.replace("_", " "), tuple(Level("", {name: value}) for value in levels))
+    right = "should be a list of values, or a table of levels: label = {field = value}"
+    if not isinstance(levels, dict) or not levels:
+        raise Refusal(f"{path}: factors.{name}: {right}")
+    for label, settings in levels.items():
+        if not isinstance(settings, dict):
+            raise Refusal(f"{path}: factors.{name}.{label}={one_line(settings, 60)}: {right}")
+    return Factor(name, tuple(Level(label, settings) for label, settings in levels.items()))

@@ -1,0 +1,223 @@
+"""The paper's studies, as rows: at small scale on the embedded digits, and at the paper's own.
+
+Coleman et al. 2017, "DAWNBench: An End-to-End Deep Learning Benchmark and Competition", figures 1
+to 7; Coleman et al. 2019, "Analysis of DAWNBench", for trials and generalization.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dawnbench_tf.studies.grid import Factor, Level, Study
+
+SCALES = ("small", "paper")
+
+
+def _each(field: str, values: Sequence[Any]) -> Factor:
+    """A factor with a level for each value of one field."""
+    return Factor(field.replace("_", " "), tuple(Level("", {field: value}) for value in values))
+
+
+def _devices(kind: str, counts: Sequence[int]) -> Factor:
+    """Numbers of devices that share each batch; a price is of one of them."""
+    levels = [Level("1", {} if kind == "logical_cpus" else {kind: 1})]
+    for count in counts[1:]:
+        settings = {
+            "strategy": "mirrored",
+            kind: count,
+            "cost_per_hour": f"{count} * cost_per_hour",
+        }
+        levels.append(Level(f"{count}", settings))
+    return Factor("devices", tuple(levels))
+
+
+def _with(name: str, label: str, settings: dict[str, Any]) -> Factor:
+    """An optimization that is there or not."""
+    return Factor(name, (Level("-", {}), Level(label, settings)))
+
+
+_SGD = Level("SGD with momentum", {})
+_ADAM = [
+    Level(f"Adam, {rate:g}", {"optimizer": "adam", "learning_rate": rate})
+    for rate in (0.0001, 0.001, 0.01, 0.1)
+]
+
+BATCH_SIZE = Study(
+    name="batch_size",
+    question="What does the batch size do to convergence, to throughput, and to time to accuracy?",
+    source="Figure 1",
+    recipe="digits/resnet8",
+    settings={"scale_learning_rate_from": "1 * batch_size"},
+    factors=(_each("batch_size", [f"{n} * batch_size" for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
+    trials=3,
+    figure="tradeoff",
+)
+OPTIMIZER = Study(
+    name="optimizer",
+    question="Does an adaptive optimizer reach the accuracy, and sooner?",
+    source="Figure 2",
+    recipe="digits/resnet8",
+    factors=(Factor("optimizer", (_SGD, *_ADAM)),),
+    trials=3,
+    figure="curves",
+)
+FACTORS = Study(
+    name="factors",
+    question="Do optimizations compose: is the speed-up of all the product of each one's?",
+    source="Figures 3 and 4",
+    recipe="digits/resnet8",
+    settings={"model": "resnet20_v1_pad", "synchronized_batch_norm": False},
+    factors=(
+        _with("stochastic depth", "SD", {"final_survival": 0.5}),
+        _with("devices", "2 devices", {"strategy": "mirrored", "logical_cpus": 2}),
+        _with("batch size", "batch x4", {"batch_size": "4 * batch_size"}),
+    ),
+    thresholds=(95, 98),
+    trials=3,
+    figure="factors",
+)
+LATENCY = Study(
+    name="latency",
+    question="What does a model that trains sooner cost at inference?",
+    source="Figure 5",
+    recipe="digits/resnet8",
+    factors=(_each("model", ("resnet8_v1_pad", "resnet20_v1_pad", "resnet32_v1_pad")),),
+    trials=1,
+    latency=True,
+    figure="latency",
+)
+DEPTH = Study(
+    name="depth",
+    question="Which depth is the fastest to which accuracy?",
+    source="Figure 6",
+    recipe="digits/resnet8",
+    factors=(_each("model", ("resnet8_v1_pad", "resnet20_v1_pad", "resnet32_v1_pad")),),
+    thresholds=(90, 95, 98, 99),
+    trials=3,
+    figure="curves",
+)
+SCALING = Study(
+    name="scaling",
+    question="What do more devices bring, and what do they cost?",
+    source="Figure 7",
+    recipe="digits/resnet8",
+    factors=(_devices("logical_cpus", (1, 2)),),
+    trials=3,
+    figure="scaling",
+)
+TRIALS = Study(
+    name="trials",
+    question="How much of time to accuracy is luck?",
+    source="Coleman et al. 2019, variation over trials",
+    recipe="digits/resnet8",
+    trials=20,
+    figure="distribution",
+)
+GENERALIZATION = Study(
+    name="generalization",
+    question="Does a model that was stopped at the threshold do as well on examples never used?",
+    source="Coleman et al. 2019, generalization",
+    recipe="digits/resnet8",
+    settings={"held_out": 300},
+    factors=(
+        Factor(
+            "training", (Level("to the threshold", {}), Level("all epochs", {"threshold": 100}))
+        ),
+    ),
+    trials=5,
+    figure="generalization",
+)
+PRECISION = Study(
+    name="precision",
+    question="Does a lower precision reach the accuracy, and sooner?",
+    source="section 1",
+    recipe="digits/resnet8",
+    factors=(_each("precision", ("float32", "mixed_bfloat16")),),
+    trials=3,
+    figure="times",
+)
+
+_SMALL = (
+    BATCH_SIZE,
+    OPTIMIZER,
+    FACTORS,
+    LATENCY,
+    DEPTH,
+    SCALING,
+    TRIALS,
+    GENERALIZATION,
+    PRECISION,
+)
+
+# ResNet-56 and ResNet-110 for 185 epochs, K80s and P100s in the paper; a row for each of the above.
+_RESNET56 = "cifar10/resnet56_proj"
+_OF_PAPER = (
+    replace(BATCH_SIZE, recipe=_RESNET56, thresholds=(93,)),
+    replace(OPTIMIZER, recipe=_RESNET56, thresholds=(93,)),
+    replace(
+        FACTORS,
+        recipe="cifar10/resnet110_proj",
+        settings={"synchronized_batch_norm": False},
+        factors=(
+            FACTORS.factors[0],
+            _with("devices", "4 GPUs", {"strategy": "mirrored", "num_gpus": 4}),
+            FACTORS.factors[2],
+        ),
+        thresholds=(93, 94),
+    ),
+    replace(
+        LATENCY,
+        factors=(
+            _each(
+                "recipe",
+                [
+                    f"cifar10/{m}_tf"
+                    for m in ("resnet20", "resnet56", "resnet164_b", "resnet164_nb")
+                ],
+            ),
+        ),
+        recipe="cifar10/resnet56_tf",
+        thresholds=(91, 93),
+    ),
+    replace(
+        DEPTH,
+        recipe=_RESNET56,
+        factors=(_each("model", [f"resnet{n}_v1_proj" for n in (20, 32, 44, 56, 110)]),),
+        thresholds=(91.8, 93, 94, 94.4),
+    ),
+    replace(
+        SCALING,
+        recipe=_RESNET56,
+        factors=(_devices("num_gpus", (1, 2, 4, 8)),),
+        thresholds=(92.5,),
+    ),
+    replace(TRIALS, recipe="cifar10/airbench94_12ep", trials=20),
+    replace(
+        GENERALIZATION,
+        recipe=_RESNET56,
+        settings={"held_out": 5000},
+        factors=(
+            Factor(
+                "training",
+                (
+                    Level("fast, to 93 %", {"recipe": "cifar10/airbench94_12ep", "threshold": 93}),
+                    Level(
+                        "fast, all epochs", {"recipe": "cifar10/airbench94_12ep", "threshold": 100}
+                    ),
+                    Level("standard, all epochs", {"recipe": _RESNET56, "threshold": 100}),
+                ),
+            ),
+        ),
+    ),
+    replace(
+        PRECISION,
+        recipe=_RESNET56,
+        factors=(_each("precision", ("float32", "mixed_bfloat16", "mixed_float16")),),
+        thresholds=(93,),
+    ),
+)
+
+STUDIES = {
+    scale: {study.name: study for study in studies}
+    for scale, studies in zip(SCALES, (_SMALL, _OF_PAPER), strict=True)
+}

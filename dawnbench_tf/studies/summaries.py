@@ -1,0 +1,224 @@
+"""What the runs of each setting come to, and settings against the first."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dawnbench_tf.studies import estimates, outcomes
+from dawnbench_tf.studies.estimates import Interval, Times
+from dawnbench_tf.studies.grid import Study
+from dawnbench_tf.studies.outcomes import Outcome
+
+
+class Setting(NamedTuple):
+    """The runs that differ in nothing but their seed."""
+
+    labels: tuple[str, ...]  # of its level of each factor
+    outcomes: list[Outcome]
+
+    @property
+    def name(self) -> str:
+        """Its levels, those of the baseline ("-") left out."""
+        return ", ".join(label for label in self.labels if label != "-") or "baseline"
+
+    def times(self, threshold: float) -> Times:
+        """Seconds on the clock to a threshold."""
+        seconds, censored = [], []
+        for outcome in self.outcomes:
+            reached = outcome.seconds_to(threshold)
+            crashed = reached is None and outcome.status == outcomes.CRASHED
+            seconds.append(reached or (outcome.seconds if crashed else math.inf))
+            censored.append(crashed)
+        return Times(np.array(seconds, float), np.array(censored, bool))
+
+    def figures(self, *names: str) -> np.ndarray:
+        """A figure of each run that has it: facts by name, nested ones by their path."""
+        values = []
+        for outcome in self.outcomes:
+            value: Any = outcome.facts
+            for name in names:
+                value = value.get(name) if isinstance(value, Mapping) else None
+            if isinstance(value, int | float):
+                values.append(float(value))
+        return np.array(values)
+
+
+class Summary(NamedTuple):
+    """One setting at one threshold. Intervals are of 95 %; None is what is not known."""
+
+    setting: str
+    threshold: float
+    runs: int
+    reached: int
+    share: Interval  # of runs that reached it
+    ended: dict[str, int]  # runs by how they ended
+    median_seconds: float  # on the clock, to the threshold; inf: fewer than half reach it
+    median_interval: Interval | None
+    mean_seconds: float | None  # of runs that reached it
+    mean_interval: Interval | None
+    variation: float | None  # coefficient of variation of these
+    epochs: float  # to the threshold, the median
+    best_mean: float | None  # of each run's best score
+    best_sd: float | None
+    usd: float | None  # to the threshold, the median
+    examples_per_second: float | None  # the median, as are those below
+    share_of_peak: float | None
+    input_wait: float | None
+    communication: float | None
+    process_gib: float | None
+    joules: float | None
+    # Against the first setting.
+    speed_up: float | None
+    speed_up_interval: Interval | None
+    faster: float | None  # probability that a run takes less time than one of the first
+    p_value: float | None
+    trials_needed: float | None  # of each, to tell the two apart
+
+
+def settings_of(runs: Iterable[Outcome]) -> list[Setting]:
+    """The outcomes by setting, in the order that they were first planned."""
+    by_labels: dict[tuple[str, ...], list[Outcome]] = {}
+    for outcome in runs:
+        by_labels.setdefault(outcome.labels, []).append(outcome)
+    return [Setting(labels, of_setting) for labels, of_setting in by_labels.items()]
+
+
+def thresholds_of(study: Study, settings: Sequence[Setting]) -> tuple[float, ...]:
+    """What times are given to: the study's own, else the lowest goal of its runs."""
+    goals = [outcome.goal for setting in settings for outcome in setting.outcomes]
+    return study.thresholds or ((min(goals),) if goals else ())
+
+
+def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
+    """A summary of each setting; speed-ups are over the first."""
+    first = settings[0].times(threshold) if settings else None
+    return [_summary(setting, threshold, first) for setting in settings]
+
+
+def _summary(setting, threshold, first):
+    times = setting.times(threshold)
+    reached, runs = times.reached, len(setting.outcomes)
+    rows = [outcome.row_at(threshold) for outcome in setting.outcomes]
+    best = [outcome.best for outcome in setting.outcomes if outcome.best is not None]
+    median_seconds, interval = estimates.median_time(times)
+    price = next((o.cost_per_hour for o in setting.outcomes if o.cost_per_hour), None)
+    return Summary(
+        setting=setting.name,
+        threshold=threshold,
+        runs=runs,
+        reached=len(reached),
+        share=estimates.wilson(len(reached), runs),
+        ended=dict(Counter(outcome.status for outcome in setting.outcomes)),
+        median_seconds=median_seconds,
+        median_interval=interval,
+        mean_seconds=float(np.mean(reached)) if len(reached) else None,
+        mean_interval=estimates.bootstrap(reached, np.mean),
+        variation=float(np.std(reached, ddof=1) / np.mean(reached)) if len(reached) > 1 else None,
+        epochs=float(estimates.median(np.array([row["epoch"] if row else np.inf for row in rows]))),
+        best_mean=float(np.mean(best)) if best else None,
+        best_sd=float(np.std(best, ddof=1)) if best[1:] else None,
+        usd=price * median_seconds / 3600 if price else None,
+        examples_per_second=_middle(setting.figures("examplesPerSecond")),
+        share_of_peak=_middle(setting.figures("utilization", "shareOfPeak")),
+        input_wait=_middle(setting.figures("utilization", "inputWaitShare")),
+        communication=_middle(setting.figures("utilization", "communicationShare")),
+        process_gib=_middle(setting.figures("utilization", "processGiB")),
+        joules=_middle(setting.figures("utilization", "energyJoules")),
+        **_against(times, first),
+    )
+
+
+def _against(times, first):
+    if times.seconds is first.seconds or np.array_equal(times.seconds, first.seconds):
+        return dict.fromkeys(
+            ("speed_up", "speed_up_interval", "faster", "p_value", "trials_needed")
+        )
+    ours, theirs = times.seconds[~times.censored], first.seconds[~first.censored]
+    if not len(ours) or not len(theirs):
+        return dict.fromkeys(
+            ("speed_up", "speed_up_interval", "faster", "p_value", "trials_needed")
+        )
+    speed_up, interval = estimates.ratio(ours, theirs)
+    faster = estimates.faster(ours, theirs)
+    several = len(ours) > 1 and len(theirs) > 1
+    return {
+        "speed_up": None if math.isnan(speed_up) else speed_up,
+        "speed_up_interval": interval,
+        "faster": faster,
+        "p_value": estimates.p_value(ours, theirs) if several else None,
+        "trials_needed": estimates.trials_needed(faster) if several else None,
+    }
+
+
+def _middle(values):
+    return float(np.median(values)) if len(values) else None
+
+
+class Composition(NamedTuple):
+    """Speed-ups of single factors over the baseline, and of all of them together."""
+
+    threshold: float
+    single: dict[str, float]  # by the name of the setting
+    product: float
+    whole: float  # 0 where all together do not reach the threshold
+
+
+def composition(study: Study, settings: Sequence[Setting], threshold: float) -> Composition | None:
+    """Whether speed-ups multiply (Coleman et al. 2017, section 3.2).
+
+    None where the grid is not one of factors that are there or not, or the baseline never reaches
+    the threshold.
+    """
+    if len(study.factors) < 2 or any(len(factor.levels) != 2 for factor in study.factors):
+        return None
+    by_labels = {setting.labels: setting for setting in settings}
+    off = tuple(factor.levels[0].label for factor in study.factors)
+    on = tuple(factor.levels[1].label for factor in study.factors)
+    alone = [(*off[:i], on[i], *off[i + 1 :]) for i in range(len(on))]
+    if not {off, on, *alone} <= set(by_labels):
+        return None
+
+    def middle(labels):
+        return float(estimates.median_time(by_labels[labels].times(threshold))[0])
+
+    base = middle(off)
+    if not math.isfinite(base):
+        return None
+    single = {by_labels[labels].name: base / middle(labels) for labels in alone}
+    return Composition(threshold, single, math.prod(single.values()), base / middle(on))
+
+
+def misses(settings: Sequence[Setting]) -> list[tuple[str, Outcome]]:
+    """The runs that did not reach their goal, with the names of their settings."""
+    return [
+        (setting.name, outcome)
+        for setting in settings
+        for outcome in setting.outcomes
+        if outcome.status != outcomes.REACHED
+    ]
+
+
+def efficiency(row: Summary, first: Summary) -> float | None:
+    """Throughput over that of the first setting times its number of devices: 1 is ideal.
+
+    None where the setting is not named for a number of devices, or a throughput is not known.
+    """
+    if not (row.setting.isdigit() and first.setting.isdigit()):
+        return None
+    if not row.examples_per_second or not first.examples_per_second:
+        return None
+    devices = int(row.setting) / int(first.setting)
+    return row.examples_per_second / first.examples_per_second / devices
+
+
+def held_out_pairs(setting: Setting) -> list[tuple[float, float]]:
+    """Of each run, its last score on the test, and that on examples that were held out."""
+    pairs = []
+    for outcome in setting.outcomes:
+        held_out = (outcome.facts.get("heldOut") or {}).get(outcome.metric)
+        if held_out is not None and outcome.rows:
+            pairs.append((outcome.rows[-1][outcome.metric], float(held_out)))
+    return pairs

@@ -1,0 +1,172 @@
+"""Carries out a study: a grid of training runs, compared by time to accuracy.
+
+    python -m dawnbench_tf.study                        # lists the paper's studies
+    python -m dawnbench_tf.study trials --trials=20     # on the embedded digits
+    python -m dawnbench_tf.study batch_size --recipe=cifar10/airbench94 --data_dir=DIR
+    python -m dawnbench_tf.study grid.toml --jobs=8 --launch='srun --gres=gpu:1 {command}'
+    python -m dawnbench_tf.study report DIR [DIR]       # one page, tables, figures
+
+A run that did not converge, crashed or was too large for the memory is a result. The same command
+goes on after any end. Exit status: 0; 1 for bad input.
+"""
+
+import json
+import shlex
+import sys
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+
+from dawnbench_tf import files, flags, terminal
+from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.settings import check, setting
+from dawnbench_tf.studies import grid, grid_files, rows, runner
+from dawnbench_tf.studies.runner import Launch
+
+REPORT = "report"
+FORMATS = (".png", ".svg", ".pdf")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is studied, how its runs are started, how they are reported."""
+
+    recipe: str = setting("", "recipe to study, TASK/NAME; default: the study's own")
+    scale: str = setting(
+        "small", "on the embedded digits, or as the paper had it", choices=rows.SCALES
+    )
+    trials: int = setting(0, "runs of each setting, seeds from 0; 0: the study's own", low=0)
+    levels: str = setting(
+        "", "values of what the study varies, comma-separated: 64,256,1024; default: its own"
+    )
+    jobs: int = setting(1, "runs at a time", low=1)
+    launch: str = setting(
+        "",
+        "command line that starts a run, as 'srun {command}' or 'ssh node{slot} {quoted}'; also "
+        "{name}; default: here",
+    )
+    retry: bool = setting(False, "run again what crashed or was refused")
+    plot: str = setting("", "report: file for the figure, .png, .svg or .pdf")
+    json: bool = setting(False, "report: print everything as JSON")
+    csv: bool = setting(False, "report: print a row for each run as CSV")
+    run: RunOptions = RunOptions()
+
+    def __post_init__(self):
+        check(self)
+        runner.check_template(self.launch)
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        options = flags.read(Options)
+        if not arguments:
+            terminal.end_quietly()
+            terminal.say(table(), sys.stdout)
+            return 0
+        if arguments[0] == REPORT:
+            return report(options, [Path(name) for name in arguments[1:]])
+        if len(arguments) > 1:
+            raise Refusal(f"{arguments[1]}: one study at a time; flags are written --name=value")
+        return carry_out(options, arguments[0], flags.replacements(Recipe))
+    except Refusal as refusal:
+        terminal.exit_with(str(refusal))
+    except KeyboardInterrupt as interrupt:
+        number = interrupt.args[0] if interrupt.args else 2
+        command = shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
+        terminal.exit_with(f"interrupted; to continue: {command}", 128 + number)
+
+
+def table() -> str:
+    """The studies, for people."""
+    lines = [
+        f"{study.name:15} {study.source:28} {study.question}"
+        for study in rows.STUDIES[rows.SCALES[0]].values()
+    ]
+    return "\n".join([*lines, "", "or FILE.toml, a grid of your own: docs/studies.md"])
+
+
+def named(name: str, scale: str) -> grid.Study:
+    """The study of that name, or of that TOML file. Raises Refusal if there is none."""
+    if name.endswith(".toml"):
+        return grid_files.read(Path(name))
+    studies = rows.STUDIES[scale]
+    if name not in studies:
+        near = get_close_matches(name, [*studies, REPORT], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(studies)}"
+        raise Refusal(f"{name}: no such study; {hint}")
+    return studies[name]
+
+
+def carry_out(options: Options, name: str, replaced: grid.Settings) -> int:
+    """Runs what is not finished yet, then reports it. Returns the exit status."""
+    changes = {**_given(options.run), **_given(options.run.credits), **replaced}
+    folder = Path(changes.pop("output_dir", "") or _default_folder(options, name))
+    if changes.get("max_steps"):
+        refuse("max_steps", changes["max_steps"], "times steps and trains no run; leave it out")
+    study = named(name, options.scale)
+    if options.levels:
+        study = grid.with_levels(study, [_value(text) for text in options.levels.split(",")])
+    study = grid.with_changes(study, options.recipe, options.trials, changes)
+    grid.plan(study)  # all of it is checked before the folder is touched
+    study = runner.claim(folder, study)
+    planned = grid.plan(study)
+    launch = Launch(options.jobs, options.launch, options.retry)
+    runner.Runner(folder, planned, launch, study.latency).run()
+    return report(options, [folder])
+
+
+def _value(text):
+    """A level as a recipe has it: a number if it is one."""
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text.strip()
+
+
+def _default_folder(options, name):
+    words = [Path(name).stem, options.recipe.replace("/", "-")]
+    if options.scale != rows.SCALES[0] and not name.endswith(".toml"):
+        words.append(options.scale)
+    return "studies/" + "-".join(word for word in words if word)
+
+
+def _given(options: RunOptions | Credits) -> grid.Settings:
+    """The settings that are not as by default, by name."""
+    settings = [item for item in fields(options) if "help" in item.metadata]
+    values = {item.name: (getattr(options, item.name), item.default) for item in settings}
+    return {name: value for name, (value, default) in values.items() if value != default}
+
+
+def report(options: Options, folders: list[Path]) -> int:
+    """Says what one study, or two side by side, came to. Returns the exit status."""
+    if not 1 <= len(folders) <= 2:
+        raise Refusal("report: should be followed by the folder of a study, or of two")
+    if options.plot and Path(options.plot).suffix not in FORMATS:
+        refuse("plot", options.plot, f"should end in one of {', '.join(FORMATS)}")
+    from dawnbench_tf.studies import figures, page, reports  # take a second
+
+    studies = [reports.load(folder) for folder in folders]
+    lines = reports.comparison(*studies) if len(studies) == 2 else []
+    name = f"versus-{folders[-1].resolve().name}.html" if lines else "report.html"
+    page.write(folders[0] / name, studies, lines)
+    if options.plot:
+        files.save_figure(figures.draw(studies[0]), Path(options.plot))
+    if options.json:
+        print(json.dumps([reports.values(results) for results in studies], indent=1))
+    elif options.csv:
+        for results in studies:
+            reports.write_csv(results, sys.stdout)
+    else:
+        command = shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
+        parts = [reports.text(results, command) for results in studies]
+        print("\n\n".join(["\n".join(lines), *parts] if lines else parts))
+        print(f"\n{folders[0] / name}")
+    return 0
+
+
+if __name__ == "__main__":
+    flags.run(main, Options, files=True, replaces=Recipe)

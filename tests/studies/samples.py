@@ -1,0 +1,54 @@
+"""Outcomes of runs that nobody trained, for tests."""
+
+from dawnbench_tf.studies import outcomes
+from dawnbench_tf.studies.grid import Factor, Level, Study
+from dawnbench_tf.studies.outcomes import Outcome
+
+METRIC = "top1Accuracy"
+
+
+def study(**changes):
+    fields = {
+        "name": "sample",
+        "question": "Is it so?",
+        "recipe": "digits/resnet8",
+        "trials": 3,
+        "factors": (
+            Factor("batch size", (Level("", {"batch_size": 32}), Level("", {"batch_size": 64}))),
+        ),
+    }
+    return Study(**{**fields, **changes})
+
+
+def outcome(labels=("32",), seed=0, seconds=10.0, status=outcomes.REACHED, goal=98.0, **facts):
+    """A run whose last row, at its goal unless it missed it, came after so many seconds."""
+    last = 99.0 if status == outcomes.REACHED else 50.0
+    scores = (40.0, last)
+    rows = [
+        {"epoch": epoch, "hours": seconds * epoch / 2 / 3600, METRIC: score}
+        for epoch, score in enumerate(scores, 1)
+    ]
+    reason = "" if status == outcomes.REACHED else f"why it {status}"
+    facts = {"examplesPerSecond": 1000.0, "hardware": "2 CPU", "framework": "TensorFlow", **facts}
+    return Outcome(
+        tuple(labels),
+        seed,
+        status,
+        reason,
+        METRIC,
+        goal,
+        rows,
+        {"train": seconds},
+        facts,
+        2 * seconds,
+    )
+
+
+def write(folder, study, of_name):
+    """A study's folder with an outcome for each planned run: `of_name(planned)`."""
+    from dawnbench_tf.studies import grid, runner
+
+    runner.claim(folder, study)
+    for planned in grid.plan(study):
+        (folder / planned.name).mkdir(parents=True)
+        outcomes.write(folder / planned.name, of_name(planned))

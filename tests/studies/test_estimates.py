@@ -1,0 +1,103 @@
+"""Statistics against tables, hand-computed cases and simulation."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dawnbench_tf.studies import estimates
+from dawnbench_tf.studies.estimates import Times
+
+INF = math.inf
+
+
+def test_kaplan_meier_is_the_published_table_of_freireich_s_trial():
+    # 6-MP in leukemia, weeks (Freireich et al. 1963; Kleinbaum & Klein, table 2.1); limits:
+    # lifelines.
+    weeks = [6, 6, 6, 7, 10, 13, 16, 22, 23, 6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
+    times = Times(np.array(weeks, float), np.arange(21) >= 9)
+    seconds, shares, limits = estimates.kaplan_meier(times)
+    assert seconds.tolist() == [6, 7, 10, 13, 16, 22, 23]
+    survival = [0.8571, 0.8067, 0.7529, 0.6902, 0.6275, 0.5378, 0.4482]
+    np.testing.assert_allclose(1 - shares, survival, atol=5e-5)
+    np.testing.assert_allclose(1 - limits[0], [0.951552, 0.619718], atol=1e-6)
+    np.testing.assert_allclose(1 - limits[-1], [0.680143, 0.188052], atol=1e-6)
+    assert estimates.median_time(times)[0] == 23
+
+
+def test_runs_that_never_reach_it_keep_the_share_down_whenever_they_ended():
+    seconds, shares, _ = estimates.kaplan_meier(
+        Times(np.array([3, INF, 1, 2, INF]), np.zeros(5, bool))
+    )
+    assert seconds.tolist() == [1, 2, 3] and shares == pytest.approx([0.2, 0.4, 0.6])
+
+
+def test_nothing_that_reached_has_no_curve_and_no_median():
+    times = Times(np.array([INF, INF]), np.zeros(2, bool))
+    assert len(estimates.kaplan_meier(times)[0]) == 0
+    assert estimates.median_time(times) == (INF, None)
+
+
+@pytest.mark.parametrize(
+    ("successes", "runs", "low", "high"),  # Newcombe 1998, table I, method 3
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_is_newcombe_s_table(successes, runs, low, high):
+    assert estimates.wilson(successes, runs) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_median_is_the_time_by_which_half_have_reached():
+    assert estimates.median_time(Times(np.array([4.0, 1.0, INF, INF]), np.zeros(4, bool)))[0] == 4
+    assert estimates.median_time(Times(np.array([4.0, INF, INF]), np.zeros(3, bool)))[0] == INF
+
+
+def test_a_bootstrap_interval_is_scipy_s_and_holds_infinite_times():
+    values = np.random.default_rng(1).normal(100, 10, 40)
+    ours = estimates.bootstrap(values, np.mean)
+    theirs = stats.bootstrap(
+        (values,), np.mean, method="percentile", rng=np.random.default_rng(2)
+    ).confidence_interval
+    assert ours == pytest.approx((theirs.low, theirs.high), abs=0.5)
+    assert estimates.bootstrap([1.0, 2.0, 3.0, INF, INF], estimates.median)[1] == INF
+    assert estimates.bootstrap([1.0, 2.0], np.mean) is None
+
+
+def test_a_crashed_run_is_censored_in_the_median():
+    seconds = np.array([10.0, 20.0, 5.0, 30.0])
+    crashed = Times(seconds, np.array([False, False, True, False]))
+    # By hand: at 10, 3 at risk: 2/3 are left; at 20: 1/3.
+    assert estimates.kaplan_meier(crashed)[1] == pytest.approx([1 / 3, 2 / 3, 1])
+    assert estimates.median_time(crashed)[0] == 20
+
+
+def test_the_probability_to_be_faster_counts_pairs():
+    ours, theirs = np.array([1.0, 5.0, INF]), np.array([2.0, 5.0, INF, INF])
+    pairs = [(a < b) + 0.5 * (a == b) for a in ours for b in theirs]
+    assert estimates.faster(ours, theirs) == pytest.approx(np.mean(pairs))
+    assert estimates.faster(theirs, ours) == pytest.approx(1 - np.mean(pairs))
+    assert estimates.p_value(ours, ours) == 1
+
+
+def test_after_the_trials_needed_a_test_tells_two_recipes_apart():
+    draw, shift = np.random.default_rng(0), 1.0
+    probability = stats.norm.cdf(shift / math.sqrt(2))
+    trials = estimates.trials_needed(probability)
+    detected = [
+        stats.mannwhitneyu(draw.normal(size=trials), draw.normal(shift, size=trials)).pvalue < 0.05
+        for _ in range(500)
+    ]
+    assert 0.74 < np.mean(detected) < 0.88
+    assert estimates.trials_needed(0.5) == INF
+
+
+def test_speed_ups_are_ratios_of_medians():
+    value, (low, high) = estimates.ratio(np.array([5.0, 5.0, 5.0]), np.array([10.0, 10.0, 11.0]))
+    assert value == 2 and low == 2 and high == pytest.approx(2.2)
+    assert estimates.ratio(np.array([5.0]), np.array([INF])) == (INF, None)
+    assert math.isnan(estimates.ratio(np.array([INF]), np.array([INF]))[0])

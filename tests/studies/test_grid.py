@@ -1,0 +1,112 @@
+"""Which runs a study plans."""
+
+import pytest
+
+from dawnbench_tf import recipes
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.studies import grid, rows
+from dawnbench_tf.studies.grid import Factor, Level, Study
+from tests.studies import samples
+
+ALL = [(scale, name) for scale in rows.SCALES for name in rows.STUDIES[scale]]
+
+
+@pytest.mark.parametrize(("scale", "name"), ALL)
+def test_every_study_of_the_paper_can_be_planned_and_written(scale, name):
+    study = rows.STUDIES[scale][name]
+    planned = grid.plan(study)
+    assert len({run.name for run in planned}) == len(planned) >= study.trials
+    assert (
+        Study.from_values(study.values()) == study
+        or study.values() == Study.from_values(study.values()).values()
+    )
+    task = {run.recipe.task for run in planned}
+    assert task == ({"digits"} if scale == "small" else {"cifar10"})
+
+
+def test_the_paper_s_batch_sizes_and_rates_are_those_of_figure_1():
+    planned = grid.plan(rows.STUDIES["paper"]["batch_size"])
+    sizes = [run.recipe.batch_size for run in planned if run.seed == 0]
+    assert sizes == [32, 64, 128, 256, 512, 1024, 2048]
+    recipe = planned[0].recipe
+    assert recipe.learning_rate == 0.1 and recipe.scale_learning_rate_from == 128
+    assert recipe.model == "resnet56_v1_proj" and recipe.epochs == 185
+
+
+def test_the_paper_s_factors_are_those_of_figure_3():
+    planned = {run.labels: run for run in grid.plan(rows.STUDIES["paper"]["factors"])}
+    assert len(planned) == 8
+    whole = planned["SD", "4 GPUs", "batch x4"]
+    assert whole.recipe.batch_size == 512 and whole.recipe.final_survival == 0.5
+    assert {"--strategy=mirrored", "--num_gpus=4"} <= set(whole.flags)
+    assert whole.recipe.learning_rate == 0.1 and not whole.recipe.scale_learning_rate_from
+
+
+def test_a_grid_is_all_combinations_trial_by_trial():
+    factors = (
+        Factor("a", (Level("", {"batch_size": 32}), Level("", {"batch_size": "2 * batch_size"}))),
+        Factor("b", (Level("-", {}), Level("NCHW", {"data_format": "NCHW"}))),
+    )
+    planned = grid.plan(samples.study(factors=factors, trials=2))
+    assert [run.labels for run in planned[:4]] == [
+        ("32", "-"),
+        ("32", "NCHW"),
+        ("128", "-"),
+        ("128", "NCHW"),
+    ]
+    assert [run.seed for run in planned] == [0] * 4 + [1] * 4
+    assert planned[1].name == "32_NCHW/seed-0"
+    assert planned[1].flags == (
+        "--recipe=digits/resnet8",
+        "--batch_size=32",
+        "--data_format=NCHW",
+        "--seed=0",
+    )
+
+
+def test_a_price_is_of_each_device_where_one_is_given():
+    scaling = rows.STUDIES["small"]["scaling"]
+    assert not any("cost" in flag for run in grid.plan(scaling) for flag in run.flags)
+    priced = grid.with_changes(scaling, "", 1, {"cost_per_hour": 0.5})
+    one, two = grid.plan(priced)
+    assert "--cost_per_hour=0.5" in one.flags and "--cost_per_hour=1.0" in two.flags
+
+
+def test_a_recipe_of_another_task_has_thresholds_of_its_own():
+    depth = rows.STUDIES["small"]["factors"]
+    changed = grid.with_changes(depth, "cifar10/resnet20_tf", 0, {"data_dir": "DIR"})
+    assert changed.thresholds == () and "model" not in changed.settings
+    assert grid.plan(changed)[0].recipe.goal == recipes.get("cifar10/resnet20_tf").goal
+    assert grid.with_changes(depth, "", 0, {"threshold": 90.0}).thresholds == (90.0,)
+
+
+def test_levels_of_one_s_own_take_the_place_of_the_study_s():
+    study = grid.with_levels(rows.STUDIES["small"]["batch_size"], [8, 64])
+    assert [run.recipe.batch_size for run in grid.plan(study)][:2] == [8, 64]
+    with pytest.raises(Refusal, match="--levels=8: factors does not vary one field alone"):
+        grid.with_levels(rows.STUDIES["small"]["factors"], [8])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"bach_size": 3}, "bach_size=3: no field of a recipe or a run; did you mean batch_size?"),
+        ({"batch_size": 0}, "--batch_size=0: should be at least 1"),
+        ({"epochs": "2 * model"}, "epochs=2 \\* model: model is no number"),
+        ({"strategy": "mirrord"}, "--strategy=mirrord: should be one of off"),
+        ({"model": "resnet8"}, "--model=resnet8: .*did you mean"),
+    ],
+)
+def test_what_is_no_setting_is_refused_before_anything_runs(settings, words):
+    with pytest.raises(Refusal, match=words):
+        grid.plan(samples.study(settings=settings, factors=()))
+
+
+def test_what_a_study_varies_is_not_replaced():
+    with pytest.raises(Refusal, match="--batch_size=3: is what sample varies"):
+        grid.with_changes(samples.study(), "", 0, {"batch_size": 3})
+
+
+def test_what_levels_are_multiples_of_is_the_user_s():
+    study = grid.with_changes(rows.STUDIES["small"]["batch_size"], "", 1, {"batch_size": 32})
+    assert [run.recipe.batch_size for run in grid.plan(study)][:3] == [8, 16, 32]

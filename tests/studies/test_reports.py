@@ -1,0 +1,167 @@
+"""What a study's folder is reported as: text, JSON, CSV, a page, figures."""
+
+import csv
+import io
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+
+import pytest
+
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.studies import figures, grid, outcomes, page, reports, rows, runner
+from tests.studies import samples
+
+
+def of_name(planned, **facts):
+    size, seed = int(planned.labels[0]), planned.seed
+    if size == 64 and seed == 2:
+        return samples.outcome(planned.labels, seed, 3.0, outcomes.DIVERGED)
+    return samples.outcome(planned.labels, seed, 640 / size + seed, **facts)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+    samples.write(tmp_path / "a", samples.study(), of_name)
+    return tmp_path / "a"
+
+
+def test_the_text_tells_the_fastest_and_every_miss_with_its_reason(folder):
+    text = reports.text(reports.load(folder), "the command")
+    assert "6 runs in 2 settings: 5 reached, 1 diverged." in text
+    assert "The fastest to top1Accuracy 98 is 64: 11.0 s at the median, 1.91 times as fast" in text
+    assert "64, seed 2: diverged: why it diverged" in text
+
+
+def test_json_and_csv_have_every_run(folder):
+    results = reports.load(folder)
+    values = json.loads(json.dumps(reports.values(results), allow_nan=False))
+    assert len(values["runs"]) == 6 and len(values["summaries"]) == 2
+    assert values["summaries"][1]["speed_up"] == pytest.approx(21 / 11)
+    text = io.StringIO()
+    reports.write_csv(results, text)
+    lines = list(csv.DictReader(io.StringIO(text.getvalue())))
+    assert len(lines) == 6 and lines[0]["seconds"] == "20.0" and lines[0]["reached"] == "1"
+    assert [line["status"] for line in lines].count("diverged") == 1
+
+
+class Page(HTMLParser):
+    """Tags that are open, and addresses that a browser would fetch."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.fetched, self.rows = [], [], 0
+
+    def handle_starttag(self, tag, attrs):
+        self.rows += tag == "tr"
+        self.fetched += [v for k, v in attrs if k in ("src", "href", "xlink:href") and v[:1] != "#"]
+        if tag not in ("meta", "br", "path", "use", "rect"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+
+
+def test_the_page_stands_alone_and_shows_all_of_it(folder, tmp_path):
+    results = reports.load(folder)
+    page.write(tmp_path / "report.html", [results], [])
+    text = (tmp_path / "report.html").read_text()
+    parser = Page()
+    parser.feed(text)
+    assert not parser.open and parser.fetched == []
+    assert parser.rows == 1 + 2 + 1 + 1
+    assert "why it diverged" in text and "did not converge" not in text.split("<svg")[0]
+    assert not re.search(r"@import|url\((?!#)", text)
+
+
+def test_a_stranger_s_text_is_escaped(folder, tmp_path):
+    results = reports.load(folder)
+    study = samples.study(question="<script>alert(1)</script>")
+    page.write(tmp_path / "report.html", [results._replace(study=study)], ["<b>"])
+    text = (tmp_path / "report.html").read_text()
+    assert "<script" not in text and "&lt;script&gt;" in text and "&lt;b&gt;" in text
+
+
+@pytest.mark.parametrize("name", sorted(figures.FIGURES))
+@pytest.mark.parametrize("miss", [False, True])
+def test_every_figure_is_drawn_of_every_kind_of_outcome(name, miss, folder):
+    status = outcomes.MISSED if miss else outcomes.REACHED
+    facts = {"latency_ms": 2.0, "runtime": "litert float32", "heldOut": {samples.METRIC: 97.0}}
+    results = reports.load(folder)
+    settings = [
+        s._replace(
+            outcomes=[samples.outcome(s.labels, o.seed, 9.0, status, **facts) for o in s.outcomes]
+        )
+        for s in results.settings
+    ]
+    by_threshold = {t: reports.summaries.summarize(settings, t) for t in results.thresholds}
+    study = samples.study(figure=name)
+    drawn = page.svg(results._replace(study=study, settings=settings, by_threshold=by_threshold))
+    assert ElementTree.fromstring(str(drawn)).tag.endswith("svg")  # noqa: S314 - our own
+
+
+def test_the_cumulative_factors_are_those_of_figure_3():
+    labels = list(figures._cumulative(rows.STUDIES["paper"]["factors"]))
+    assert labels == [
+        ("-", "-", "-"),
+        ("SD", "-", "-"),
+        ("SD", "4 GPUs", "-"),
+        ("SD", "4 GPUs", "batch x4"),
+    ]
+
+
+def test_evidence_is_printed_ready_to_paste(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+    study = samples.study(factors=(), trials=4)
+    samples.write(
+        tmp_path / "a",
+        study,
+        lambda planned: samples.outcome(
+            (), planned.seed, 10.0 + planned.seed, timestamp="2026-11-22"
+        ),
+    )
+    text = reports.text(reports.load(tmp_path / "a"), "dawnbench study trials")
+    from dawnbench_tf.evidence import Measured
+
+    pasted = eval(text[text.index("Measured(") :], {"Measured": Measured})
+    assert pasted == Measured(
+        "2026-11-22", "2 CPU, TensorFlow", 4, 4, 99.0, 0.0, 11.5, "dawnbench study trials"
+    )
+
+
+def test_a_changed_recipe_gives_no_evidence(folder):
+    assert "Measured(" not in reports.text(reports.load(folder), "")
+
+
+def test_two_studies_are_held_against_each_other(folder, tmp_path):
+    samples.write(
+        tmp_path / "b",
+        samples.study(name="other"),
+        lambda planned: samples.outcome(planned.labels, planned.seed, 100.0 + planned.seed),
+    )
+    ours, theirs = reports.load(folder), reports.load(tmp_path / "b")
+    first, second = reports.comparison(ours, theirs)
+    assert first.startswith("32: to top1Accuracy 98, sample 21.0 s (3 of 3 runs) and other 1")
+    assert "other is 0.21 times as fast" in first and "with probability 0.00" in first
+    assert "sample 11.0 s (2 of 3 runs)" in second
+    page.write(tmp_path / "both.html", [ours, theirs], [first, second])
+    assert (tmp_path / "both.html").read_text().count("<svg") == 2
+
+
+def test_studies_with_nothing_in_common_are_refused(folder):
+    results = reports.load(folder)
+    with pytest.raises(Refusal, match="no threshold of a metric in common"):
+        reports.comparison(results, results._replace(thresholds=(93,)))
+    with pytest.raises(Refusal, match="no setting in common"):
+        other = [s._replace(labels=("x",)) for s in results.settings]
+        reports.comparison(results, results._replace(settings=other))
+
+
+def test_a_study_without_a_finished_run_has_no_report(tmp_path):
+    runner.claim(tmp_path / "a", samples.study())
+    with pytest.raises(Refusal, match="no run has ended yet"):
+        reports.load(tmp_path / "a")
+    assert len(grid.plan(runner.read(tmp_path / "a"))) == 6

@@ -1,0 +1,82 @@
+"""Settings compared: hand-computed cases."""
+
+import math
+
+import pytest
+
+from dawnbench_tf.studies import outcomes, summaries
+from dawnbench_tf.studies.grid import Factor, Level
+from dawnbench_tf.studies.summaries import Setting
+from tests.studies import samples
+
+
+def setting(labels, *seconds, **facts):
+    runs = [
+        samples.outcome(labels, seed, s, **facts)
+        if math.isfinite(s)
+        else samples.outcome(labels, seed, 30.0, outcomes.MISSED, **facts)
+        for seed, s in enumerate(seconds)
+    ]
+    return Setting(labels, runs)
+
+
+def test_a_summary_is_what_a_hand_makes_of_it():
+    slow = setting(("32",), 10.0, 12.0, 14.0, costPerHour=3.0)
+    fast = setting(("64",), 5.0, 6.0, math.inf, examplesPerSecond=2000.0)
+    first, second = summaries.summarize([slow, fast], 98.0)
+    assert (first.reached, first.runs, first.median_seconds, first.mean_seconds) == (3, 3, 12, 12)
+    assert first.variation == pytest.approx(2 / 12) and first.usd == pytest.approx(3 * 12 / 3600)
+    assert first.speed_up is None and first.epochs == 2 and first.best_mean == 99
+    assert (second.reached, second.median_seconds, second.speed_up) == (2, 6, 2)
+    assert second.faster == pytest.approx(6 / 9)
+    assert second.ended == {"reached": 2, "did not converge": 1}
+    assert second.examples_per_second == 2000
+
+
+def test_a_miss_is_in_the_share_and_a_crash_is_censored():
+    runs = setting(("a",), 10.0, math.inf).outcomes
+    runs.append(samples.outcome(("a",), 2, 7.0, outcomes.CRASHED))
+    times = Setting(("a",), runs).times(98.0)
+    assert times.seconds.tolist() == [10, math.inf, 7]
+    assert times.censored.tolist() == [False, False, True]
+    assert summaries.summarize([Setting(("a",), runs)], 98.0)[0].reached == 1
+
+
+FACTORS = tuple(Factor(name, (Level("-", {}), Level(name, {"epochs": 1}))) for name in "ab")
+
+
+@pytest.mark.parametrize(("both", "whole"), [(2.5, 4.0), (math.inf, 0.0)])
+def test_speed_ups_are_multiplied_and_held_against_the_whole(both, whole):
+    study = samples.study(factors=FACTORS)
+    settings = [
+        setting(("-", "-"), 10.0),
+        setting(("a", "-"), 5.0),
+        setting(("-", "b"), 4.0),
+        setting(("a", "b"), both),
+    ]
+    composition = summaries.composition(study, settings, 98.0)
+    assert composition.single == {"a": 2, "b": 2.5} and composition.product == 5
+    assert composition.whole == whole
+    assert summaries.composition(study, settings[:3], 98.0) is None
+    assert summaries.composition(samples.study(), settings, 98.0) is None
+
+
+def test_efficiency_is_throughput_over_that_of_so_many_devices():
+    one = setting(("1",), 10.0)
+    two = setting(("2",), 8.0, examplesPerSecond=1500.0)
+    first, second = summaries.summarize([one, two], 98.0)
+    assert summaries.efficiency(second, first) == 0.75
+    other = summaries.summarize([setting(("a",), 1.0)], 98.0)[0]
+    assert summaries.efficiency(other, first) is None
+
+
+def test_the_gap_to_held_out_examples_is_of_the_last_row():
+    runs = setting(("a",), 1.0, 2.0, heldOut={samples.METRIC: 97.5})
+    assert summaries.held_out_pairs(runs) == [(99, 97.5), (99, 97.5)]
+    assert summaries.held_out_pairs(setting(("a",), 1.0)) == []
+
+
+def test_thresholds_are_the_study_s_or_the_lowest_goal():
+    runs = [setting(("a",), 1.0), Setting(("b",), [samples.outcome(("b",), goal=100.0)])]
+    assert summaries.thresholds_of(samples.study(), runs) == (98.0,)
+    assert summaries.thresholds_of(samples.study(thresholds=(95, 98)), runs) == (95, 98)

@@ -1,0 +1,86 @@
+"""The command, as its users type it."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from dawnbench_tf.studies import outcomes, runner
+from tests.studies import samples
+
+STUDY = ("-m", "dawnbench_tf.study")
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (("trails",), "study.py: trails: no such study; did you mean trials?"),
+        (("trials", "--trails=3"), "Unknown command line flag 'trails'. Did you mean: trials ?"),
+        (("trials", "--trials=-1"), "should be non-negative|--trials=-1: should be at least 0"),
+        (("batch_size", "--levels=0"), "--batch_size=0: should be at least 1"),
+        (("trials", "--recipe=digits/resnet9"), "--recipe=digits/resnet9: no such recipe"),
+        (("precision", "--precision=float32"), "--precision=float32: is what precision varies"),
+        (("trials", "--launch=srun"), "--launch=srun: should have {command} in it"),
+        (("trials", "--max_steps=3"), "--max_steps=3: times steps and trains no run"),
+        (("none.toml",), "none.toml: can't be read"),
+        (("report",), "report: should be followed by the folder of a study"),
+        (("report", "none"), "none: holds no study.json"),
+        (("report", "none", "--plot=x.gif"), "--plot=x.gif: should end in one of .png"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(command, tmp_path, flags, line):
+    ended = command(*flags, program=STUDY)
+    assert ended.returncode == 1 and re.search(line, ended.stderr), ended.stderr
+    assert ended.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_without_a_study_all_are_listed(command):
+    ended = command(program=STUDY)
+    assert ended.returncode == 0 and ended.stdout.count("Figure") >= 6
+
+
+def test_the_first_run_s_refusal_is_the_study_s(command, tmp_path):
+    ended = command("trials", "--recipe=cifar10/resnet20_tf", "--data_dir=none", program=STUDY)
+    assert ended.returncode == 1
+    assert "study.py: runs/seed-0: --data_dir=none: does not exist" in ended.stderr
+
+
+def test_a_study_of_real_runs_with_a_miss_and_a_divergence(command, tmp_path):
+    (tmp_path / "rates.toml").write_text(
+        'recipe = "digits/resnet8"\ntrials = 1\nthresholds = [98]\n'
+        "[settings]\nepochs = 1\n[factors.rate]\nmild = {learning_rate = 0.1}\n"
+        'wild = {learning_rate = 1e30, schedule = "constant", schedule_epochs = [], '
+        "schedule_factors = []}\n"
+    )
+    ended = command("rates.toml", "--jobs=2", "--output_dir=out", program=STUDY)
+    assert ended.returncode == 0, ended.stderr
+    assert "2 runs in 2 settings" in ended.stdout
+    mild, wild = (
+        outcomes.read(tmp_path / f"out/{name}/seed-0/outcome.json") for name in ("mild", "wild")
+    )
+    assert mild.status == outcomes.MISSED and len(mild.rows) == 1
+    assert wild.status == outcomes.DIVERGED and "the loss is" in wild.reason
+    assert mild.facts["utilization"]["flopsPerExample"] == 3 * 2 * 12_239_488
+    assert "training diverged" in (tmp_path / "out/report.html").read_text()
+    again = command("report", "out", "--csv", program=STUDY)
+    rows = list(csv.DictReader(io.StringIO(again.stdout)))
+    assert [row["status"] for row in rows] == [outcomes.MISSED, outcomes.DIVERGED]
+
+
+def test_a_report_has_json_and_a_picture_and_two_side_by_side(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+    for name, seconds in (("a", 10.0), ("b", 20.0)):
+        samples.write(
+            tmp_path / name,
+            samples.study(name=name),
+            lambda planned, seconds=seconds: samples.outcome(
+                planned.labels, planned.seed, seconds + planned.seed
+            ),
+        )
+    ended = command("report", "a", "b", "--json", "--plot=a.png", program=STUDY)
+    first, second = json.loads(ended.stdout)
+    assert first["study"]["name"] == "a" and len(second["runs"]) == 6
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+    assert "a 11.0 s" in (tmp_path / "a/versus-b.html").read_text()

@@ -1,0 +1,99 @@
+"""Utilization against the catalogue's counts, a counter that overflows, a slow pipeline."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.data.waits import Waits
+from dawnbench_tf.training import communication, energy, peaks, utilization
+
+
+@pytest.mark.parametrize("name", ["resnet8_v1_pad", "airbench94", "resnet18_v1", "resnet20_tf"])
+def test_operations_are_twice_the_catalogue_s_multiply_adds(name):
+    assert peaks.forward_flops(models.build(name)) == 2 * models.get(name).multiply_adds
+
+
+def test_a_network_without_a_fixed_shape_or_with_a_loop_says_nothing():
+    assert peaks.forward_flops(models.build("resnet18_v1", input_shape=(None, None, 3))) is None
+    steps = tf.keras.Input((7, 3))
+    looped = tf.keras.layers.LSTM(4, unroll=False)(steps)
+    assert peaks.forward_flops(tf.keras.Model(steps, looped)) is None
+
+
+def test_the_peak_is_more_than_a_plain_loop_of_numpy_reaches():
+    peak, operation = peaks.measured("float32")
+    assert operation in ("a matrix product", "a convolution")
+    assert 1e9 < peak < 1e16
+
+
+def counter(folder, socket, microjoules, highest=1_000_000):
+    path = folder / f"intel-rapl:{socket}"
+    path.mkdir(exist_ok=True)
+    (path / "energy_uj").write_text(f"{microjoules}\n")
+    (path / "max_energy_range_uj").write_text(f"{highest}\n")
+    return path
+
+
+def test_energy_of_all_sockets_adds_up_over_overflows(tmp_path):
+    counter(tmp_path, 0, 900_000)
+    counter(tmp_path, 1, 0)
+    counter(tmp_path, "0:0", 5)  # a part of the first
+    used = energy.Energy(root=tmp_path)
+    counter(tmp_path, 0, 100_000)
+    used.tick()
+    counter(tmp_path, 0, 300_000)
+    counter(tmp_path, 1, 500_000)
+    used.tick()
+    assert used.joules == pytest.approx(0.2 + 0.2 + 0.5) and used.sources == ["RAPL", "RAPL"][:1]
+
+
+def test_where_no_counter_can_be_read_energy_is_not_known(tmp_path):
+    path = counter(tmp_path, 0, 5)
+    (path / "energy_uj").write_text("denied")
+    used = energy.Energy(root=tmp_path)
+    used.tick()
+    assert used.joules is None and used.sources == []
+
+
+def test_waits_are_what_a_slow_pipeline_takes_and_not_what_its_reader_does():
+    waits = Waits()
+
+    def slow(number):
+        return tf.numpy_function(
+            lambda n: (__import__("time").sleep(0.05), n)[1], [number], tf.int64
+        )
+
+    batches = iter(waits.timed(tf.data.Dataset.range(4).map(slow)))
+    __import__("time").sleep(0.2)
+    assert [int(batch) for batch in batches] == [0, 1, 2, 3]
+    assert 0.2 <= waits.seconds < 0.5
+
+
+def test_batches_come_through_as_they_were():
+    batches = tf.data.Dataset.range(3).map(lambda n: ({"a": n, "b": 2 * n}, n))
+    assert [(int(x["b"]), int(y)) for x, y in Waits().timed(batches)] == [(0, 0), (2, 1), (4, 2)]
+
+
+def test_one_replica_has_nothing_to_tell():
+    model = models.build("resnet8_v1_pad")
+    assert communication.seconds_per_step(model, tf.distribute.get_strategy()) is None
+
+
+def test_the_line_says_what_is_known_and_no_more():
+    facts = {
+        "flopsPerSecond": 4.2e10,
+        "shareOfPeak": 0.31,
+        "peakFrom": "a convolution",
+        "inputWaitShare": 0.002,
+        "communicationShare": None,
+        "processGiB": 0.5,
+        "energyJoules": 1234.5,
+        "energyFrom": ["RAPL"],
+    }
+    assert utilization.line(facts) == (
+        "used: 42 GFLOP/s, 31.0% of the peak of a convolution; waited for input 0.2%; "
+        "memory 0.50 GiB; energy 1,234 J (RAPL)"
+    )
+    assert utilization.line({}) == "used: not recorded"
+    assert np.isfinite(utilization.memory()["processGiB"])
