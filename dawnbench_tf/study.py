@@ -147,6 +147,7 @@ def report(options: Options, folders: list[Path]) -> int:
         raise Refusal("report: should be followed by the folder of a study, or of two")
     if options.plot and Path(options.plot).suffix not in FORMATS:
         refuse("plot", options.plot, f"should end in one of {', '.join(FORMATS)}")
+    terminal.end_quietly()
     from dawnbench_tf.studies import figures, page, reports  # take a second
 
     studies = [reports.load(folder) for folder in folders]

@@ -44,7 +44,7 @@ def test_without_a_study_all_are_listed(command):
 def test_the_first_run_s_refusal_is_the_study_s(command, tmp_path):
     ended = command("trials", "--recipe=cifar10/resnet20_tf", "--data_dir=none", program=STUDY)
     assert ended.returncode == 1
-    assert "study.py: runs/seed-0: --data_dir=none: does not exist" in ended.stderr
+    assert "study.py: baseline/seed-0: --data_dir=none: does not exist" in ended.stderr
 
 
 def test_a_study_of_real_runs_with_a_miss_and_a_divergence(command, tmp_path):

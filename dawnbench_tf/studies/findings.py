@@ -31,7 +31,10 @@ def _of_all(results):
     runs = [outcome for setting in results.settings for outcome in setting.outcomes]
     ended = Counter(outcome.status for outcome in runs)
     parts = ", ".join(f"{count} {status}" for status, count in ended.most_common())
-    return f"{len(runs)} runs in {len(results.settings)} settings: {parts}."
+    jobs = max(outcome.facts.get("jobs", 1) for outcome in runs)
+    shared = f" Up to {jobs} ran at a time: on one machine they share it." if jobs > 1 else ""
+    count = f"{len(results.settings)} settings" if results.settings[1:] else "one setting"
+    return f"{len(runs)} runs in {count}: {parts}.{shared}"
 
 
 def _goal(results, threshold):
@@ -49,7 +52,7 @@ def _of_fastest(results, rows: list[Summary]):
     lines = [
         f"The fastest to {goal} is {best.setting}: {seconds(best.median_seconds)} at the median"
     ]
-    if best.speed_up and math.isfinite(best.speed_up):
+    if best.speed_up:
         lines[0] += f", {best.speed_up:.2f} times as fast as {rows[0].setting}"
     lines[0] += "."
     if best.faster is not None and best.trials_needed is not None:
@@ -66,10 +69,14 @@ def _told_apart(row, first):
     text += f"{row.faster:.2f}"
     if row.p_value is not None:
         text += f" (Mann-Whitney, p = {row.p_value:.2g})"
-    needed = (
-        "no number of trials" if math.isinf(row.trials_needed) else f"{row.trials_needed} trials"
-    )
-    return f"{text}; to tell the two apart takes {needed} of each (power 0.8)."
+    return f"{text}; {apart(row.trials_needed)}."
+
+
+def apart(trials: float) -> str:
+    """How many trials tell two settings apart, in words."""
+    if math.isinf(trials):
+        return "no number of trials tells the two apart"
+    return f"{trials:g} trials of each tell the two apart (power 0.8)"
 
 
 def _of_composition(results, threshold):
@@ -124,7 +131,7 @@ def _of_tradeoff(results):
     highest = max(fast, key=lambda row: row.examples_per_second)
     best = min(finite, key=lambda row: row.median_seconds)
     return [
-        f"Fewest epochs: {fewest.setting} ({fewest.epochs:g}); highest throughput: "
+        f"Fewest epochs: {fewest.setting} ({fewest.epochs:.3g}); highest throughput: "
         f"{highest.setting} ({highest.examples_per_second:,.0f} examples/s); shortest time: "
         f"{best.setting}."
     ]

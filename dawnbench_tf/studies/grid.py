@@ -1,7 +1,9 @@
 """A study: a grid of recipe fields and run options, declared as data, and the runs it plans."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from itertools import product
@@ -55,7 +57,7 @@ class Study:
             {"name": f.name, "levels": [[level.label, dict(level.settings)] for level in f.levels]}
             for f in self.factors
         ]
-        return {**values, "thresholds": list(self.thresholds)}
+        return json.loads(json.dumps(values))  # tuples are lists there
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Study":
@@ -129,11 +131,16 @@ def plan(study: Study) -> list[Planned]:
     """
     first = study.settings.get("seed", 0)
     settings = [_setting(study, levels) for levels in product(*_levels(study))]
-    return [
+    planned = [
         _planned(labels, name, changes, seed)
         for seed in range(first, first + study.trials)
         for labels, name, changes in settings
     ]
+    for name, count in Counter(run.name for run in planned).items():
+        if count > 1:
+            why = f"{count} of its settings would be {name.partition('/')[0]}; name levels apart"
+            raise Refusal(f"{study.name}: {why}")
+    return planned
 
 
 def _levels(study):
@@ -202,8 +209,9 @@ def _planned(labels, name, changes, seed):
     of_run = {k: v for k, v in changes.items() if k in _of_run() - of_credits}
     RunOptions(credits=credits, **of_run)  # which checks them
     flags = (f"--recipe={name}", *(_flag(key, value) for key, value in changes.items()))
-    setting = "_".join(re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels)
-    return Planned(f"{setting or 'runs'}/seed-{seed}", labels, seed, recipe, flags)
+    words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
+    setting = "_".join(filter(None, words)) or "baseline"
+    return Planned(f"{setting}/seed-{seed}", labels, seed, recipe, flags)
 
 
 def _flag(name, value):
@@ -212,11 +220,3 @@ def _flag(name, value):
     if isinstance(value, tuple):
         value = ",".join(map(str, value))
     return f"--{name}={value}"
-
-
-def settings_of(planned: list[Planned]) -> Iterator[tuple[tuple[str, ...], list[Planned]]]:
-    """The runs of each setting, by its labels, in the grid's order."""
-    of_setting: dict[tuple[str, ...], list[Planned]] = {}
-    for run in planned:
-        of_setting.setdefault(run.labels, []).append(run)
-    yield from of_setting.items()

@@ -81,7 +81,7 @@ def status_of(code: int, log: str, killed_for_memory: bool = False) -> tuple[str
         return REACHED, ""
     if code == 3:
         line = next((line for line in reversed(lines) if line.startswith(MISSED)), MISSED)
-        return MISSED, one_line(line.partition(";")[0])
+        return MISSED, one_line(line.partition(";")[0].removeprefix(f"{MISSED}: "))
     for words, status in _OF_LAST_LINE:
         if words in last:
             return status, last

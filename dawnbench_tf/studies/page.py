@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -11,6 +11,7 @@ from markupsafe import Markup
 from dawnbench_tf import files
 from dawnbench_tf.studies import figures, findings, grid, summaries
 from dawnbench_tf.studies.figures import Results
+from dawnbench_tf.studies.summaries import Summary
 
 HERE = Path(__file__).parent
 MOST_ROWS = 200  # of the table of runs that did not reach their goal
@@ -38,9 +39,6 @@ def write(path: Path, studies: Sequence[Results], comparison: list[str]) -> None
         studies=[_of_study(results) for results in studies],
         comparison=comparison,
         title=" and ".join(results.study.name for results in studies),
-        cell=cell,
-        interval=interval,
-        seconds=findings.seconds,
     )
     files.write_whole(path, text)
 
@@ -54,7 +52,7 @@ def _of_study(results):
         "metric": results.metric,
         "findings": findings.sentences(results),
         "figure": svg(results),
-        "tables": [(t, results.by_threshold[t]) for t in results.thresholds],
+        "tables": [(t, *table(results.by_threshold[t])) for t in results.thresholds],
         "misses": missed[:MOST_ROWS],
         "more_misses": max(0, len(missed) - MOST_ROWS),
         "hardware": sorted({facts["hardware"] for facts in newest if "hardware" in facts}),
@@ -76,20 +74,53 @@ def svg(results: Results) -> Markup:
     return Markup(text.getvalue()[text.getvalue().index("<svg") :])  # noqa: S704 - matplotlib's
 
 
+def table(rows: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
+    """Headings, and the cells of each row; columns of which nothing is known are left out."""
+    columns = [(heading, [text(row) for row in rows]) for heading, text in COLUMNS]
+    columns = [(heading, cells) for heading, cells in columns if any(cells)]
+    headings, cells = zip(*columns, strict=True)
+    return list(headings), [list(row) for row in zip(*cells, strict=True)]
+
+
 def cell(value: float | None, form: str = ".3g") -> str:
-    """A figure of a table: "-" if it is not known.
+    """A figure of a table: "" if it is not known, or infinite.
 
     >>> cell(None), cell(0.12345), cell(float("inf")), cell(0.031, ".1%")
-    ('-', '0.123', 'never', '3.1%')
+    ('', '0.123', '', '3.1%')
     """
-    if value is None:
-        return "-"
-    return "never" if math.isinf(value) else format(value, form)
+    return "" if value is None or math.isinf(value) else format(value, form)
 
 
-def interval(limits: tuple[float, float] | None) -> str:
-    """An interval of seconds: "" if there is none."""
-    if limits is None:
-        return ""
-    low, high = limits
-    return f"{findings.seconds(low)} to {findings.seconds(high)}"
+def _interval(limits):
+    return " to ".join(map(findings.seconds, limits)) if limits else ""
+
+
+def _median(row):
+    return findings.seconds(row.median_seconds) if math.isfinite(row.median_seconds) else NEVER
+
+
+NEVER = "did not converge"
+COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
+    ("setting", lambda row: row.setting),
+    ("reached", lambda row: f"{row.reached} of {row.runs}"),
+    ("95 %", lambda row: f"{100 * row.share[0]:.0f} to {100 * row.share[1]:.0f} %"),
+    ("median time", _median),
+    ("95 %", lambda row: _interval(row.median_interval)),
+    (
+        "mean time",
+        lambda row: "" if row.mean_seconds is None else findings.seconds(row.mean_seconds),
+    ),
+    ("variation", lambda row: cell(row.variation, ".1%")),
+    ("epochs", lambda row: cell(row.epochs)),
+    ("best score", lambda row: cell(row.best_mean, ".4g")),
+    ("sd", lambda row: cell(row.best_sd, ".2g")),
+    ("USD", lambda row: cell(row.usd, ".4g")),
+    ("speed-up", lambda row: cell(row.speed_up, ".2f")),
+    ("P(faster)", lambda row: cell(row.faster, ".2f")),
+    ("examples/s", lambda row: cell(row.examples_per_second, ",.0f")),
+    ("of peak", lambda row: cell(row.share_of_peak, ".1%")),
+    ("input wait", lambda row: cell(row.input_wait, ".1%")),
+    ("communication", lambda row: cell(row.communication, ".1%")),
+    ("GiB", lambda row: cell(row.process_gib, ".2f")),
+    ("J", lambda row: cell(row.joules, ",.4g")),
+)

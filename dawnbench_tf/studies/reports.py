@@ -45,7 +45,7 @@ def _table(results, threshold) -> Iterator[str]:
         yield (
             f"{row.setting[:32]:32} {row.reached:3} of {row.runs:<3}"
             f"{'-' if never else seconds(row.median_seconds):>8}  {speed_up:>8}  "
-            f"{'-' if never else format(row.epochs, 'g'):>6}"
+            f"{'-' if never else format(row.epochs, '.3g'):>6}"
         )
 
 
@@ -151,7 +151,6 @@ def _compared(pair, names, metric, threshold) -> str:
     if math.isfinite(speed_up):
         between = f" (95 %: {limits[0]:.2f} to {limits[1]:.2f})" if limits else ""
         text += f" {names[1]} is {speed_up:.2f} times as fast{between}."
-    needed = estimates.trials_needed(faster)
     p = estimates.p_value(second.seconds, first.seconds)
     text += f" A run of {names[1]} takes less time with probability {faster:.2f}, p = {p:.2g}; "
-    return text + f"{needed} trials of each tell them apart."
+    return f"{text}{findings.apart(estimates.trials_needed(faster))}."

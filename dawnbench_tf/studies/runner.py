@@ -187,6 +187,7 @@ class Runner:
             outcome = outcomes.of_run(planned, folder, code, round(spent, 1), killed)
             if outcome.status == outcomes.REFUSED and not self.outcomes:
                 raise Refusal(f"{planned.name}: {outcome.reason}")
+            outcome = outcome._replace(facts={**outcome.facts, "jobs": self.launch.jobs})
             outcomes.write(folder, outcome)
             self.outcomes[planned.name] = outcome
             start = terminal.CLEAR if terminal.is_terminal() else ""

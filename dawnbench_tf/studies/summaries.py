@@ -145,7 +145,7 @@ def _against(times, first):
     faster = estimates.faster(ours, theirs)
     several = len(ours) > 1 and len(theirs) > 1
     return {
-        "speed_up": None if math.isnan(speed_up) else speed_up,
+        "speed_up": speed_up if 0 < speed_up < math.inf else None,  # nan fails both
         "speed_up_interval": interval,
         "faster": faster,
         "p_value": estimates.p_value(ours, theirs) if several else None,

@@ -102,6 +102,12 @@ def test_what_is_no_setting_is_refused_before_anything_runs(settings, words):
         grid.plan(samples.study(settings=settings, factors=()))
 
 
+def test_settings_whose_folders_would_be_one_are_refused():
+    factor = Factor("a", (Level("x y", {"epochs": 1}), Level("x-y", {"epochs": 2})))
+    with pytest.raises(Refusal, match="2 of its settings would be x-y; name levels apart"):
+        grid.plan(samples.study(factors=(factor,)))
+
+
 def test_what_a_study_varies_is_not_replaced():
     with pytest.raises(Refusal, match="--batch_size=3: is what sample varies"):
         grid.with_changes(samples.study(), "", 0, {"batch_size": 3})

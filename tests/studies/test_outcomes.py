@@ -17,7 +17,7 @@ DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the ra
             3,
             "did not converge: best top1Accuracy 50 of 98; 4 s on the clock\nnot an entry",
             outcomes.MISSED,
-            "did not converge: best top1Accuracy 50 of 98",
+            "best top1Accuracy 50 of 98",
         ),
         (1, f"epoch 1\n{DIVERGED}\n", outcomes.DIVERGED, DIVERGED[10:]),
         (

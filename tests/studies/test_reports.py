@@ -72,7 +72,7 @@ def test_the_page_stands_alone_and_shows_all_of_it(folder, tmp_path):
     parser = Page()
     parser.feed(text)
     assert not parser.open and parser.fetched == []
-    assert parser.rows == 1 + 2 + 1 + 1
+    assert parser.rows == 1 + 2 + 1 + 1  # settings, misses
     assert "why it diverged" in text and "did not converge" not in text.split("<svg")[0]
     assert not re.search(r"@import|url\((?!#)", text)
 
