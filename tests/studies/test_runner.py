@@ -125,6 +125,11 @@ runner.Runner(folder, grid.plan(study), launch, False).run()
     assert (tmp_path / "s/64/seed-0/run/times").read_text() == "ran\nran\n"
 
 
+def test_a_study_with_lists_among_its_settings_goes_on(tmp_path):
+    study = samples.study(settings={"schedule_epochs": (0.0, 2.0, 30.0)})
+    assert runner.claim(tmp_path, study).values() == runner.claim(tmp_path, study).values()
+
+
 def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
     runner.claim(tmp_path / "a", samples.study())
     with pytest.raises(Refusal, match="holds study sample with another recipe"):
