@@ -59,7 +59,8 @@ def _bars(axes: Axes, rows: list[Summary], **labels: Any) -> None:
     """Median times with their intervals, speed-ups over them; what never gets there is said."""
     unit, scale = _unit([row.median_seconds for row in rows])
     finite = [row.median_seconds / scale for row in rows if math.isfinite(row.median_seconds)]
-    top = max(finite, default=1.0)
+    limits = [row.median_interval[1] / scale for row in rows if row.median_interval]
+    top = max([*finite, *filter(math.isfinite, limits)], default=1.0)
     for place, row in enumerate(rows):
         if not math.isfinite(row.median_seconds):
             text = f"did not converge\n({row.reached} of {row.runs})"
@@ -72,7 +73,7 @@ def _bars(axes: Axes, rows: list[Summary], **labels: Any) -> None:
             axes.text(place, height / 2, f"{row.speed_up:.2f}x", ha="center", color="white")
     axes.set_xticks(range(len(rows)), [row.setting.replace(", ", "\n") for row in rows], fontsize=8)
     axes.set_xlim(-0.6, len(rows) - 0.4)
-    axes.set_ylim(0, top * 1.25)
+    axes.set_ylim(0, top * 1.1)
     _tidy(axes, ylabel=f"{unit} on the clock, median", **labels)
 
 

@@ -113,7 +113,7 @@ COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("variation", lambda row: cell(row.variation, ".1%")),
     ("epochs", lambda row: cell(row.epochs)),
     ("best score", lambda row: cell(row.best_mean, ".4g")),
-    ("sd", lambda row: cell(row.best_sd, ".2g")),
+    ("sd", lambda row: cell(row.best_sd, ".2f")),
     ("USD", lambda row: cell(row.usd, ".4g")),
     ("speed-up", lambda row: cell(row.speed_up, ".2f")),
     ("P(faster)", lambda row: cell(row.faster, ".2f")),
