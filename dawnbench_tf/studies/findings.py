@@ -108,10 +108,10 @@ def _of_spread(results):
         lines.append(
             f"Coefficient of variation {row.variation:.1%}: {needed} trials give the mean to 5 %."
         )
-        epochs = [r["epoch"] for r in map(lambda o: o.row_at(row.threshold), setting.outcomes) if r]
-        if len(epochs) > 1:
-            spread = statistics.stdev(epochs) / statistics.mean(epochs)
-            lines.append(f"Epochs to it vary by {spread:.1%}: the rest is the machine's.")
+        hits = [hit for o in setting.outcomes if (hit := o.row_at(row.threshold))]
+        parts = [[hit["epoch"] for hit in hits], [hit["hours"] / hit["epoch"] for hit in hits]]
+        epochs, paces = (statistics.stdev(part) / statistics.mean(part) for part in parts)
+        lines.append(f"Epochs to it vary by {epochs:.1%}, the time of an epoch by {paces:.1%}.")
     return lines
 
 
