@@ -151,8 +151,9 @@ def report(options: Options, folders: list[Path]) -> int:
     from dawnbench_tf.studies import figures, page, reports  # take a second
 
     studies = [reports.load(folder) for folder in folders]
-    lines = reports.comparison(*studies) if len(studies) == 2 else []
-    name = f"versus-{folders[-1].resolve().name}.html" if lines else "report.html"
+    names = [folder.resolve().name for folder in folders]
+    lines = reports.comparison(studies[0], studies[1], (names[0], names[1])) if studies[1:] else []
+    name = f"versus-{names[1]}.html" if lines else "report.html"
     page.write(folders[0] / name, studies, lines)
     if options.plot:
         files.save_figure(figures.draw(studies[0]), Path(options.plot))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from dawnbench_tf.studies import estimates, summaries
 from dawnbench_tf.studies.grid import Study
@@ -261,6 +262,8 @@ def _distribution(figure, results):
     share.set_title("Kaplan-Meier, with 95 %")
     if len(all_times) > 1:
         share.legend(fontsize=8)
+    for axes in (times, scores):
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     scores.axvline(threshold, color=GREY, linestyle="--")
     _tidy(scores, xlabel=results.metric, ylabel="runs", title="score of the last row")
 

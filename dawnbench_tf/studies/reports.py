@@ -101,8 +101,12 @@ def write_csv(results: Results, file: TextIO) -> None:
             writer.writerow((*row, outcome.reason))
 
 
-def comparison(ours: Results, theirs: Results) -> list[str]:
+def comparison(ours: Results, theirs: Results, names: tuple[str, str]) -> list[str]:
     """The second study against the first, setting by setting, at the thresholds that both have.
+
+    Args:
+      ours, theirs: the two.
+      names: what to call them.
 
     Raises:
       Refusal: they have no metric, no threshold or no setting in common.
@@ -118,7 +122,6 @@ def comparison(ours: Results, theirs: Results) -> list[str]:
         raise Refusal(
             f"report: {ours.study.name} and {theirs.study.name} have no setting in common"
         )
-    names = _names(ours.study, theirs.study)
     return [_compared(pair, names, ours.metric, t) for t in shared for pair in pairs]
 
 
@@ -127,14 +130,6 @@ def _pairs(ours: list[Setting], theirs: list[Setting]) -> list[tuple[Setting, Se
         return [(ours[0], theirs[0])]
     by_labels = {setting.labels: setting for setting in theirs}
     return [(s, by_labels[s.labels]) for s in ours if s.labels in by_labels]
-
-
-def _names(ours, theirs):
-    """What to call the two: their names, or what else they differ in."""
-    for pick in (lambda s: s.name, lambda s: s.recipe):
-        if pick(ours) != pick(theirs):
-            return pick(ours), pick(theirs)
-    return "the first", "the second"
 
 
 def _compared(pair, names, metric, threshold) -> str:

@@ -143,7 +143,7 @@ def test_two_studies_are_held_against_each_other(folder, tmp_path):
         lambda planned: samples.outcome(planned.labels, planned.seed, 100.0 + planned.seed),
     )
     ours, theirs = reports.load(folder), reports.load(tmp_path / "b")
-    first, second = reports.comparison(ours, theirs)
+    first, second = reports.comparison(ours, theirs, ("sample", "other"))
     assert first.startswith("32: to top1Accuracy 98, sample 21.0 s (3 of 3 runs) and other 1")
     assert "other is 0.21 times as fast" in first and "with probability 0.00" in first
     assert "sample 11.0 s (2 of 3 runs)" in second
@@ -154,10 +154,10 @@ def test_two_studies_are_held_against_each_other(folder, tmp_path):
 def test_studies_with_nothing_in_common_are_refused(folder):
     results = reports.load(folder)
     with pytest.raises(Refusal, match="no threshold of a metric in common"):
-        reports.comparison(results, results._replace(thresholds=(93,)))
+        reports.comparison(results, results._replace(thresholds=(93,)), ("a", "b"))
     with pytest.raises(Refusal, match="no setting in common"):
         other = [s._replace(labels=("x",)) for s in results.settings]
-        reports.comparison(results, results._replace(settings=other))
+        reports.comparison(results, results._replace(settings=other), ("a", "b"))
 
 
 def test_a_study_without_a_finished_run_has_no_report(tmp_path):
