@@ -131,16 +131,13 @@ def _summary(setting, threshold, first):
     )
 
 
+_AGAINST = ("speed_up", "speed_up_interval", "faster", "p_value", "trials_needed")
+
+
 def _against(times, first):
-    if times.seconds is first.seconds or np.array_equal(times.seconds, first.seconds):
-        return dict.fromkeys(
-            ("speed_up", "speed_up_interval", "faster", "p_value", "trials_needed")
-        )
     ours, theirs = times.seconds[~times.censored], first.seconds[~first.censored]
-    if not len(ours) or not len(theirs):
-        return dict.fromkeys(
-            ("speed_up", "speed_up_interval", "faster", "p_value", "trials_needed")
-        )
+    if np.array_equal(times.seconds, first.seconds) or not len(ours) or not len(theirs):
+        return dict.fromkeys(_AGAINST)  # the first itself, or nothing but crashes
     speed_up, interval = estimates.ratio(ours, theirs)
     faster = estimates.faster(ours, theirs)
     several = len(ours) > 1 and len(theirs) > 1
