@@ -29,7 +29,7 @@ def sentences(results: Results) -> list[str]:
 
 def _of_all(results):
     runs = [outcome for setting in results.settings for outcome in setting.outcomes]
-    ended = Counter(outcome.status for outcome in runs)
+    ended = Counter(summaries.ended_as(outcome, results.thresholds[-1]) for outcome in runs)
     parts = ", ".join(f"{count} {status}" for status, count in ended.most_common())
     jobs = max(outcome.facts.get("jobs", 1) for outcome in runs)
     shared = f" Up to {jobs} ran at a time: on one machine they share it." if jobs > 1 else ""

@@ -46,7 +46,7 @@ def write(path: Path, studies: Sequence[Results], comparison: list[str]) -> None
 def _of_study(results):
     study = results.study
     newest = [o.facts for setting in results.settings for o in setting.outcomes if o.facts]
-    missed = summaries.misses(results.settings)
+    missed = summaries.misses(results.settings, results.thresholds[-1])
     return {
         "study": study,
         "metric": results.metric,

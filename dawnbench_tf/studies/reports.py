@@ -30,7 +30,7 @@ def text(results: Results, command: str) -> str:
     parts = [findings.sentences(results)]
     for threshold in results.thresholds:
         parts.append(list(_table(results, threshold)))
-    missed = summaries.misses(results.settings)
+    missed = summaries.misses(results.settings, results.thresholds[-1])
     if missed:
         parts.append([f"{name}, seed {o.seed}: {o.status}: {o.reason}" for name, o in missed])
     parts += [[text] for text in findings.evidence(results, command)]

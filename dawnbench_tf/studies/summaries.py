@@ -111,7 +111,7 @@ def _summary(setting, threshold, first):
         runs=runs,
         reached=len(reached),
         share=estimates.wilson(len(reached), runs),
-        ended=dict(Counter(outcome.status for outcome in setting.outcomes)),
+        ended=dict(Counter(ended_as(outcome, threshold) for outcome in setting.outcomes)),
         median_seconds=median_seconds,
         median_interval=interval,
         mean_seconds=float(np.mean(reached)) if len(reached) else None,
@@ -188,14 +188,20 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
     return Composition(threshold, single, math.prod(single.values()), base / middle(on))
 
 
-def misses(settings: Sequence[Setting]) -> list[tuple[str, Outcome]]:
-    """The runs that did not reach their goal, with the names of their settings."""
+def misses(settings: Sequence[Setting], threshold: float) -> list[tuple[str, Outcome]]:
+    """The runs that did not reach a threshold, with the names of their settings."""
     return [
         (setting.name, outcome)
         for setting in settings
         for outcome in setting.outcomes
-        if outcome.status != outcomes.REACHED
+        if ended_as(outcome, threshold) != outcomes.REACHED
     ]
+
+
+def ended_as(outcome: Outcome, threshold: float) -> str:
+    """How a run ended, as far as a threshold goes: it may have been trained for more."""
+    reached = outcome.row_at(threshold) and outcome.status == outcomes.MISSED
+    return outcomes.REACHED if reached else outcome.status
 
 
 def efficiency(row: Summary, first: Summary) -> float | None:

@@ -42,6 +42,15 @@ def test_a_miss_is_in_the_share_and_a_crash_is_censored():
     assert summaries.summarize([Setting(("a",), runs)], 98.0)[0].reached == 1
 
 
+def test_a_run_that_was_trained_for_more_has_reached_what_it_passed():
+    beyond = samples.outcome(goal=100.0)._replace(status=outcomes.MISSED)
+    short = samples.outcome(status=outcomes.MISSED)
+    assert summaries.ended_as(beyond, 98.0) == outcomes.REACHED
+    assert summaries.ended_as(beyond, 99.5) == summaries.ended_as(short, 98.0) == outcomes.MISSED
+    settings = [Setting(("a",), [beyond, short])]
+    assert summaries.misses(settings, 98.0) == [("a", short)]
+
+
 FACTORS = tuple(Factor(name, (Level("-", {}), Level(name, {"epochs": 1}))) for name in "ab")
 
 
