@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,30 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dawnbench_tf.studies import estimates, summaries
-from dawnbench_tf.studies.grid import Study
-from dawnbench_tf.studies.summaries import Setting, Summary
+from dawnbench_tf.studies.summaries import Results, Summary
 
 BLUE, RED, GREY = "#0b6fa4", "#c8441b", "#8a8a8a"
 NAMED = 10  # settings that a legend has room for
-
-
-class Results(NamedTuple):
-    """All that a report says of a study."""
-
-    study: Study
-    settings: list[Setting]
-    thresholds: tuple[float, ...]
-    by_threshold: dict[float, list[Summary]]
-
-    @property
-    def highest(self) -> list[Summary]:
-        """The summaries at the highest threshold."""
-        return self.by_threshold[self.thresholds[-1]]
-
-    @property
-    def metric(self) -> str:
-        """What the thresholds are of."""
-        return self.settings[0].outcomes[0].metric
 
 
 def draw(results: Results) -> Figure:
@@ -54,6 +34,12 @@ def _unit(seconds: Sequence[float]) -> tuple[str, float]:
 def _tidy(axes: Axes, **labels: Any) -> None:
     axes.set(**labels)
     axes.grid(alpha=0.25)
+
+
+def _from_zero(axes: Axes) -> None:
+    """Lets both axes begin at zero, and leaves room for names beside the points."""
+    axes.set_xlim(0, axes.get_xlim()[1] * 1.15)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.15)
 
 
 def _bars(axes: Axes, rows: list[Summary], **labels: Any) -> None:
@@ -192,9 +178,7 @@ def _latency(figure, results):
             axes.scatter(*place, s=60, color=f"C{number}")
             axes.annotate(setting.name, place, xytext=(7, 4), textcoords="offset points")
     goal = f"{results.metric} {results.thresholds[-1]:g}"
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
-    axes.margins(x=0.2)
+    _from_zero(axes)
     _tidy(axes, xlabel=f"{unit} of training to {goal}", ylabel="ms for one example, mean")
 
 
@@ -212,27 +196,21 @@ def _scaling(figure, results):
             cost.scatter(*point, s=60, color=f"C{number}")
             cost.annotate(row.setting, point, xytext=(7, 4), textcoords="offset points")
     label = "USD to the threshold" if priced else f"device-{unit} to the threshold"
-    cost.set_xlim(left=0)
-    cost.set_ylim(bottom=0)
-    cost.margins(0.2)
+    _from_zero(cost)
     _tidy(cost, xlabel=f"{unit} to the threshold", ylabel=label, title="cost over time")
     places = np.arange(len(rows))
-    shares = [_efficiency(row, rows[0]) for row in rows]
+    shares = [summaries.efficiency(row, rows[0]) or 0.0 for row in rows]
     efficiency.bar(places - 0.2, shares, 0.4, color=BLUE, label="throughput of its devices' ideal")
     talk = [row.communication or 0.0 for row in rows]
     efficiency.bar(places + 0.2, talk, 0.4, color=RED, label="communication in a step, at most")
     for place, share, part in zip(places, shares, talk, strict=True):
         efficiency.text(place - 0.2, share, f"{share:.0%}", ha="center", va="bottom")
-        efficiency.text(place + 0.2, part, f"{part:.0%}", ha="center", va="bottom")
+        if part:
+            efficiency.text(place + 0.2, part, f"{part:.0%}", ha="center", va="bottom")
     efficiency.set_xticks(places, [row.setting for row in rows])
     efficiency.set_ylim(0, max([1.0, *shares]) * 1.35)
     efficiency.legend(fontsize=8, loc="upper right")
     _tidy(efficiency, xlabel="devices", title="efficiency")
-
-
-def _efficiency(row, first):
-    """Examples a second over the first's, times how many more devices there are."""
-    return summaries.efficiency(row, first) or 0.0
 
 
 def _distribution(figure, results):

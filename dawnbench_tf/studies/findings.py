@@ -9,8 +9,7 @@ import numpy as np
 from dawnbench_tf import recipes
 from dawnbench_tf.evidence import Measured
 from dawnbench_tf.studies import estimates, summaries
-from dawnbench_tf.studies.figures import Results
-from dawnbench_tf.studies.summaries import Setting, Summary
+from dawnbench_tf.studies.summaries import Results, Setting, Summary
 
 
 def sentences(results: Results) -> list[str]:

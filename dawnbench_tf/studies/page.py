@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from dawnbench_tf import files
 from dawnbench_tf.studies import figures, findings, grid, summaries
-from dawnbench_tf.studies.figures import Results
-from dawnbench_tf.studies.summaries import Summary
+from dawnbench_tf.studies.summaries import Results, Summary
 
 HERE = Path(__file__).parent
 MOST_ROWS = 200  # of the table of runs that did not reach their goal

@@ -8,9 +8,8 @@ from typing import Any, TextIO
 
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import estimates, findings, grid, runner, summaries
-from dawnbench_tf.studies.figures import Results
 from dawnbench_tf.studies.findings import seconds
-from dawnbench_tf.studies.summaries import Setting
+from dawnbench_tf.studies.summaries import Results, Setting
 
 
 def load(folder: Path) -> Results:

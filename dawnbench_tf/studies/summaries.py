@@ -78,6 +78,25 @@ class Summary(NamedTuple):
     trials_needed: float | None  # of each, to tell the two apart
 
 
+class Results(NamedTuple):
+    """All that a report says of a study."""
+
+    study: Study
+    settings: list[Setting]
+    thresholds: tuple[float, ...]
+    by_threshold: dict[float, list[Summary]]
+
+    @property
+    def highest(self) -> list[Summary]:
+        """The summaries at the highest threshold."""
+        return self.by_threshold[self.thresholds[-1]]
+
+    @property
+    def metric(self) -> str:
+        """What the thresholds are of."""
+        return self.settings[0].outcomes[0].metric
+
+
 def settings_of(runs: Iterable[Outcome]) -> list[Setting]:
     """The outcomes by setting, in the order that they were first planned."""
     by_labels: dict[tuple[str, ...], list[Outcome]] = {}
