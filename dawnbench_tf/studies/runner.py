@@ -161,15 +161,15 @@ class Runner:
             )
 
     def _command(self, planned, folder, slot):
-        run = folder / outcomes.RUN
+        run = (folder / outcomes.RUN).resolve()  # wherever it is started
         python = [sys.executable, "-m"]
         train = [*python, "dawnbench_tf.train", *planned.flags, f"--output_dir={run}"]
         command = shlex.join(train)
         if self.latency:
             data = [flag for flag in planned.flags if flag.startswith("--data_dir=")]
             infer = [*python, "dawnbench_tf.infer", f"--model={run}", *data]
-            command = f"{command}; status=$?; [ -d {shlex.quote(str(run))} ] && {shlex.join(infer)}"
-            command = f"{command}; exit $status"
+            script = f"{command}; status=$?; [ $status -ne 0 ] || {shlex.join(infer)}; exit $status"
+            command = shlex.join(["sh", "-c", script])  # one command, for a template
         if not self.launch.template:
             return command
         return filled(self.launch.template, command, planned, slot)

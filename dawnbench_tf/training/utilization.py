@@ -42,7 +42,8 @@ class Utilization(tf.keras.callbacks.Callback):
         super().__init__()
         self._recipe, self._run, self._strategy = recipe, run, strategy
         self._timer, self._waits = timer, waits
-        self._gpus = len(tf.config.list_logical_devices("GPU"))
+        of_this_machine = strategy.num_replicas_in_sync // self._workers()
+        self._gpus = min(len(tf.config.list_logical_devices("GPU")), of_this_machine)
 
     def on_train_begin(self, logs=None):
         clock = self._timer.clock

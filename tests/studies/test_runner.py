@@ -125,6 +125,24 @@ runner.Runner(folder, grid.plan(study), launch, False).run()
     assert (tmp_path / "s/64/seed-0/run/times").read_text() == "ran\nran\n"
 
 
+@pytest.mark.parametrize(
+    ("status", "ran"),
+    [(0, ["dawnbench_tf.train", "dawnbench_tf.infer"]), (3, ["dawnbench_tf.train"])],
+)
+def test_a_model_that_reached_its_goal_is_timed_too(tmp_path, monkeypatch, status, ran):
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!/bin/sh\necho $2 >> {tmp_path}/ran\n[ $2 = dawnbench_tf.infer ] || exit {status}\n"
+    )
+    python.chmod(0o755)
+    monkeypatch.setattr(runner.sys, "executable", str(python))
+    (planned, *_) = grid.plan(samples.study())
+    runs = Runner(tmp_path / "a b", [planned], Launch(template="nice {command}"), latency=True)
+    command = runs._command(planned, tmp_path / "a b" / planned.name, 0)
+    assert subprocess.run(command, shell=True).returncode == status
+    assert (tmp_path / "ran").read_text().split() == ran
+
+
 def test_a_study_with_lists_among_its_settings_goes_on(tmp_path):
     study = samples.study(settings={"schedule_epochs": (0.0, 2.0, 30.0)})
     assert runner.claim(tmp_path, study).values() == runner.claim(tmp_path, study).values()
