@@ -5,7 +5,7 @@ import time
 import tensorflow as tf
 
 STEP_TO_FORWARD = 3  # of a network, and of the gradients of its inputs and of its weights
-SECONDS = 0.2  # for each measurement, at least
+SECONDS = 0.1  # for each measurement, at least
 _MATRIX = ("Conv", "MatMul", "Einsum", "RNN", "LSTM", "GRU")  # what matrix units do; not the rest
 _SIDES = {"CPU": (1024, 16), "GPU": (8192, 256)}  # of a matrix; images in a batch
 
