@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 CHECKSUM = "sha256"  # key of a JSON file's own
+FIGURES = (".png", ".svg", ".pdf")  # formats of pictures, by suffix
 LARGEST_JSON = 256 * 2**20  # bytes; the vocabulary of a reader has 2 million
 
 
@@ -109,6 +110,12 @@ def renamed_to(path: Path) -> Iterator[Path]:
     except OSError as error:
         discard(temporary)
         raise cannot_write(path, error) from None
+
+
+def check_figure(path: Path) -> None:
+    """Raises Refusal for a --plot whose suffix is no format that pictures are written in."""
+    if path.suffix not in FIGURES:
+        refuse("plot", path, f"should end in one of {', '.join(FIGURES)}")
 
 
 def save_figure(figure: Any, path: Path) -> None:

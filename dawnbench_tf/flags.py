@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from absl import app, flags
 
+from dawnbench_tf.settings import setting_fields
 from dawnbench_tf.terminal import exit_with, lead_nowhere
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ def run(
     """
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
     define(options)
-    for item in _settings(replaces) if replaces else ():
+    for item in setting_fields(replaces) if replaces else ():
         _define_flag(item, None, f"{item.metadata['help']} (replaces the recipe's)")
     app.run(partial(_with_packages, main), flags_parser=partial(parse, files=files))
 
@@ -57,7 +58,7 @@ def define(cls: type[Any]) -> None:
     """Defines a flag for each field of a dataclass of options, and of dataclasses within it."""
     for item in _nested(cls):
         define(item.type)
-    for item in _settings(cls):
+    for item in setting_fields(cls):
         _define_flag(item, item.default, item.metadata["help"])
 
 
@@ -65,19 +66,14 @@ def read(cls: type[T]) -> T:
     """The instance of such a dataclass that the flags name. Raises Refusal."""
     values = flags.FLAGS.flag_values_dict()
     nested = {item.name: read(item.type) for item in _nested(cls)}
-    return cls(**nested, **{item.name: values[item.name] for item in _settings(cls)})
+    return cls(**nested, **{item.name: values[item.name] for item in setting_fields(cls)})
 
 
 def replacements(cls: type[Any]) -> dict[str, Any]:
     """The settings of a dataclass that flags were given for, by name."""
     values = flags.FLAGS.flag_values_dict()
-    chosen = {item.name: values[item.name] for item in _settings(cls)}
+    chosen = {item.name: values[item.name] for item in setting_fields(cls)}
     return {name: value for name, value in chosen.items() if value is not None}
-
-
-def _settings(cls):
-    """The fields of a dataclass that are flags."""
-    return [item for item in fields(cls) if "help" in item.metadata]
 
 
 def _nested(cls):

@@ -30,6 +30,11 @@ def setting(
     return field(default=default, metadata={"help": help, "choices": choices, **bounds})
 
 
+def setting_fields(cls: Any) -> list[Any]:
+    """The fields of a dataclass, or of an instance, that are settings."""
+    return [item for item in fields(cls) if "help" in item.metadata]
+
+
 def check(instance: Any) -> None:
     """Raises Refusal for the first field that is not of its type, its bounds or its choices."""
     for item in fields(instance):

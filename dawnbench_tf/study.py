@@ -13,7 +13,7 @@ goes on after any end. Exit status: 0; 1 for bad input.
 import json
 import shlex
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -21,12 +21,11 @@ from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import check, setting, setting_fields
 from dawnbench_tf.studies import grid, grid_files, rows, runner
 from dawnbench_tf.studies.runner import Launch
 
 REPORT = "report"
-FORMATS = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -136,17 +135,16 @@ def _default_folder(options, name):
 
 def _given(options: RunOptions | Credits) -> grid.Settings:
     """The settings that are not as by default, by name."""
-    settings = [item for item in fields(options) if "help" in item.metadata]
-    values = {item.name: (getattr(options, item.name), item.default) for item in settings}
-    return {name: value for name, (value, default) in values.items() if value != default}
+    values = {item.name: getattr(options, item.name) for item in setting_fields(options)}
+    return {i.name: values[i.name] for i in setting_fields(options) if values[i.name] != i.default}
 
 
 def report(options: Options, folders: list[Path]) -> int:
     """Says what one study, or two side by side, came to. Returns the exit status."""
     if not 1 <= len(folders) <= 2:
         raise Refusal("report: should be followed by the folder of a study, or of two")
-    if options.plot and Path(options.plot).suffix not in FORMATS:
-        refuse("plot", options.plot, f"should end in one of {', '.join(FORMATS)}")
+    if options.plot:
+        files.check_figure(Path(options.plot))
     terminal.end_quietly()
     from dawnbench_tf.studies import figures, page, reports  # take a second
 

@@ -10,7 +10,6 @@ from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.tasks import RANKED
 
-FORMATS = (".png", ".svg", ".pdf")
 NAMED = 6  # curves of a data set that are in colour: yours, and the fastest
 
 
@@ -26,8 +25,7 @@ def draw(results: list[Result], path: Path) -> None:
     Raises:
       Refusal: there is no training result, or the picture can't be written.
     """
-    if path.suffix not in FORMATS:
-        refuse("plot", path, f"should end in one of {', '.join(FORMATS)}")
+    files.check_figure(path)
     trained = [result for result in results if result.hours and not result.reasons]
     datasets = [name for name in RANKED if any(result.dataset == name for result in trained)]
     if not datasets:

@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import product
 from typing import Any, NamedTuple
@@ -13,9 +13,16 @@ from dawnbench_tf import recipes
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.settings import setting_fields
 
 Settings = Mapping[str, Any]  # fields of Recipe, RunOptions and Credits by name, and "recipe"
 _MULTIPLE = re.compile(r"([0-9.]+) \* (\w+)")
+
+
+_OF_RECIPE = {item.name for item in setting_fields(Recipe)}
+_OF_CREDITS = {item.name for item in setting_fields(Credits)}
+_OF_RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir"}
+_FIELDS = _OF_RECIPE | _OF_CREDITS | _OF_RUN
 
 
 class Level(NamedTuple):
@@ -130,7 +137,9 @@ def plan(study: Study) -> list[Planned]:
       Refusal: a setting is none, or out of its bounds.
     """
     first = study.settings.get("seed", 0)
-    settings = [_setting(study, levels) for levels in product(*_levels(study))]
+    settings = [
+        _setting(study, levels) for levels in product(*(factor.levels for factor in study.factors))
+    ]
     planned = [
         _planned(labels, name, changes, seed)
         for seed in range(first, first + study.trials)
@@ -143,10 +152,6 @@ def plan(study: Study) -> list[Planned]:
     return planned
 
 
-def _levels(study):
-    return [factor.levels for factor in study.factors]
-
-
 def _setting(study, levels):
     """Labels, name and settled changes of one combination of levels."""
     changes = dict(study.settings)
@@ -155,8 +160,7 @@ def _setting(study, levels):
     for level in levels:
         changes.update(level.settings)
     name = changes.pop("recipe", study.recipe)
-    common = {key: value for key, value in study.settings.items() if not _is_multiple(value)}
-    base = _base(name, {key: value for key, value in common.items() if key != "recipe"})
+    base = _base(name, {k: v for k, v in study.settings.items() if not _is_multiple(v)})
     changes = {key: _settled(key, value, base) for key, value in changes.items()}
     values = {**changes, "recipe": name}
     labels = tuple(level.label or str(values[next(iter(level.settings))]) for level in levels)
@@ -170,14 +174,14 @@ def _is_multiple(value):
 
 def _base(name, common):
     """What multiples are of: the fields of the recipe as the study has it, and of its options."""
-    recipe = recipes.get(name, **{k: v for k, v in common.items() if k in _of_recipe()})
+    recipe = recipes.get(name, **{k: v for k, v in common.items() if k in _OF_RECIPE})
     return {**recipe.values(), "cost_per_hour": common.get("cost_per_hour")}
 
 
 def _settled(key, value, base):
     """A setting's value; a multiple worked out."""
-    if key not in _of_recipe() | _of_run():
-        near = get_close_matches(key, _of_recipe() | _of_run(), n=1)
+    if key not in _FIELDS:
+        near = get_close_matches(key, _FIELDS, n=1)
         hint = f"did you mean {near[0]}?" if near else "`dawnbench train --help` lists all"
         raise Refusal(f"{key}={one_line(value)}: no field of a recipe or a run; {hint}")
     match = _MULTIPLE.fullmatch(value) if isinstance(value, str) else None
@@ -192,21 +196,11 @@ def _settled(key, value, base):
     return max(1, round(number)) if isinstance(own, int) else number
 
 
-def _of_recipe():
-    return {item.name for item in fields(Recipe) if "help" in item.metadata}
-
-
-def _of_run():
-    every = (*fields(RunOptions), *fields(Credits))
-    return {item.name for item in every if "help" in item.metadata} - {"output_dir"}
-
-
 def _planned(labels, name, changes, seed):
     changes = {**changes, "seed": seed}
-    recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in _of_recipe()})
-    of_credits = {item.name for item in fields(Credits)}
-    credits = Credits(**{k: v for k, v in changes.items() if k in of_credits})
-    of_run = {k: v for k, v in changes.items() if k in _of_run() - of_credits}
+    recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in _OF_RECIPE})
+    credits = Credits(**{k: v for k, v in changes.items() if k in _OF_CREDITS})
+    of_run = {k: v for k, v in changes.items() if k in _OF_RUN}
     RunOptions(credits=credits, **of_run)  # which checks them
     flags = (f"--recipe={name}", *(_flag(key, value) for key, value in changes.items()))
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]

@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dawnbench_tf import files
-from dawnbench_tf.studies import figures, findings, grid, summaries
+from dawnbench_tf.studies import figures, findings, summaries
 from dawnbench_tf.studies.summaries import Results, Summary
 
 HERE = Path(__file__).parent
@@ -56,7 +56,7 @@ def _of_study(results):
         "more_misses": max(0, len(missed) - MOST_ROWS),
         "hardware": sorted({facts["hardware"] for facts in newest if "hardware" in facts}),
         "framework": sorted({facts["framework"] for facts in newest if "framework" in facts}),
-        "planned": len(grid.plan(study)),
+        "planned": results.planned,
         "runs": sum(len(setting.outcomes) for setting in results.settings),
         "settings": {**study.settings},
         "factors": [

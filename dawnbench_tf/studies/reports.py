@@ -15,13 +15,14 @@ from dawnbench_tf.studies.summaries import Results, Setting
 def load(folder: Path) -> Results:
     """What a study has come to so far. Raises Refusal if the folder holds none, or no run yet."""
     study = runner.read(folder)
-    by_name = runner.finished(folder, grid.plan(study))
+    planned = grid.plan(study)
+    by_name = runner.finished(folder, planned)
     settings = summaries.settings_of(by_name.values())
     if not settings:
         raise Refusal(f"{folder}: no run has ended yet; `dawnbench study` goes on with it")
     thresholds = summaries.thresholds_of(study, settings)
     by_threshold = {t: summaries.summarize(settings, t) for t in thresholds}
-    return Results(study, settings, thresholds, by_threshold)
+    return Results(study, len(planned), settings, thresholds, by_threshold)
 
 
 def text(results: Results, command: str) -> str:

@@ -8,6 +8,7 @@ Below the study's folder:
     SETTING/seed-N/outcome.json what became of it; without one it goes on
 """
 
+import datetime
 import os
 import shlex
 import signal
@@ -231,7 +232,7 @@ class Runner:
         begun = [max(each - (now - run.since), 0) for run in self._running.values()]
         waiting = len(self.planned) - len(self.outcomes) - len(begun)
         seconds = int((each * waiting + sum(begun)) / self.launch.jobs)
-        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left"
+        return f"{datetime.timedelta(seconds=seconds)} left"
 
     def _end_all(self):
         """Lets each run save where it is."""

@@ -82,6 +82,7 @@ class Results(NamedTuple):
     """All that a report says of a study."""
 
     study: Study
+    planned: int  # runs, those that have not ended among them
     settings: list[Setting]
     thresholds: tuple[float, ...]
     by_threshold: dict[float, list[Summary]]

@@ -111,7 +111,7 @@ def _of_family(recipe):
             continue
         if argument not in signature(body).parameters:
             refuse(name, value, f"{recipe.model} has none; {families} have")
-        args[argument] = value if name == "final_survival" else True
+        args[argument] = value if argument == name else True
     return args
 
 
