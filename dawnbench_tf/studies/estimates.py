@@ -76,21 +76,26 @@ def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
       Seconds (n,) at which runs reached it; the share from then on (n,); its 95 % interval (n, 2),
       nan where that is not defined.
     """
-    finite = times.seconds[np.isfinite(times.seconds)]
     if not len(times.reached):
         return np.zeros(0), np.zeros(0), np.zeros((0, 2))
-    last = finite.max() + 1.0  # after which those that never reach it are left
-    seconds = np.where(np.isfinite(times.seconds), times.seconds, last)
-    observed = ~times.censored & np.isfinite(times.seconds)
-    data = stats.CensoredData(uncensored=seconds[observed], right=seconds[~observed])
-    survival = stats.ecdf(data).sf
+    survival, rises = _survival(times)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the interval is undefined at the ends
         limits = survival.confidence_interval(LEVEL, method="log-log")
-    rises = np.isin(survival.quantiles, seconds[observed])
     shares = 1 - survival.probabilities[rises]
     bounds = np.stack([limits.high.probabilities[rises], limits.low.probabilities[rises]], axis=1)
     return survival.quantiles[rises], shares, 1 - bounds
+
+
+def _survival(times):
+    """Share of runs that have not reached their goal yet, and at which of its times runs do."""
+    finite = np.isfinite(times.seconds)
+    last = times.seconds[finite].max() + 1.0  # after which those that never reach it are left
+    seconds = np.where(finite, times.seconds, last)
+    observed = ~times.censored & finite
+    data = stats.CensoredData(uncensored=seconds[observed], right=seconds[~observed])
+    survival = stats.ecdf(data).sf
+    return survival, np.isin(survival.quantiles, seconds[observed])
 
 
 def median_time(times: Times) -> tuple[float, Interval | None]:
@@ -108,9 +113,11 @@ def median_time(times: Times) -> tuple[float, Interval | None]:
 
 
 def _median_km(times):
-    seconds, shares, _ = kaplan_meier(times)
-    half = np.flatnonzero(shares >= 0.5 - 1e-12)
-    return float(seconds[half[0]]) if len(half) else math.inf
+    if not len(times.reached):
+        return math.inf
+    survival, _ = _survival(times)
+    half = np.flatnonzero(survival.probabilities <= 0.5 + 1e-12)
+    return float(survival.quantiles[half[0]]) if len(half) else math.inf
 
 
 def faster(ours: np.ndarray, theirs: np.ndarray) -> float:
