@@ -39,6 +39,8 @@ class Placement(NamedTuple):
         pipeline says: two CPU devices took 22 s in place of 15 to the digits' threshold, and up to
         a minute to end `fit`. There each replica has a pipeline of its own, and asks it itself.
         """
+        # No pipeline has control flow for AutoGraph, which would look for some for 0.3 s.
+        of_worker = tf.autograph.experimental.do_not_convert(of_worker)
         share = self.strategy.distribute_datasets_from_function
         mirrored = isinstance(self.strategy, tf.distribute.MirroredStrategy)
         if not mirrored or tf.config.list_logical_devices("GPU"):
