@@ -3,13 +3,57 @@
 import fcntl
 import gc
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from dawnbench_tf import models
+from tests import warm
+
+BEGIN = time.monotonic()
+
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--seconds", type=float, help="after which no further test is begun")
+    parser.addoption("--families", default="", help="to which tests of models are kept, by comma")
+
+
+def pytest_runtest_setup(item):
+    seconds = item.config.getoption("--seconds")
+    if seconds and time.monotonic() > BEGIN + seconds:
+        pytest.skip(f"not within {seconds:g} seconds")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keeps tests over many rows to those of families that were named."""
+    families = config.getoption("--families").split(",")
+    if families != [""]:
+        kept = [item for item in items if not _families(item) or _families(item) & {*families}]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
+
+
+def _families(item):
+    """Those of the models that a test's parameters name."""
+    values = getattr(item, "callspec", None) and item.callspec.params.values() or ()
+    return {models.get(value).family for value in values if value in models.names()}
+
+
+def pytest_configure():
+    """Commands start with the signals' default dispositions, however the suite was started.
+
+    What a shell script starts with `&`, or `nohup` starts, ignores signals, and so would every
+    process that it starts. A handler is not inherited: the suite itself goes on ignoring them.
+    """
+    for number in warm.PASSED_ON:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -23,12 +67,21 @@ def without_its_models():
 
 @pytest.fixture
 def command(tmp_path):
-    """Runs `python -m dawnbench_tf.train FLAGS` in an empty folder."""
+    """Runs `python -m dawnbench_tf.train FLAGS` in an empty folder, TensorFlow loaded already."""
+    return _command(tmp_path, warm.python)
 
+
+@pytest.fixture
+def cold_command(tmp_path):
+    """Runs `python -m dawnbench_tf.train FLAGS` in an empty folder, as a user does."""
+    return _command(tmp_path, lambda: [sys.executable])
+
+
+def _command(folder, python):
     def run(*flags, program=("-m", "dawnbench_tf.train"), **kwargs):
         return subprocess.run(
-            [sys.executable, *program, *map(str, flags)],
-            cwd=tmp_path,
+            [*python(), *program, *map(str, flags)],
+            cwd=folder,
             capture_output=True,
             text=True,
             timeout=300,
@@ -71,11 +124,14 @@ def _trained(factory, name, *flags):
 @pytest.fixture(scope="session")
 def trained_reader(tmp_path_factory):
     """A run on qa_mini that ended after its first evaluation. Tests must leave it as it is."""
-    flags = ("--recipe=qa_mini/bidaf", "--epochs=1", "--threshold=0.01")
+    flags = ("--recipe=qa_mini/fastfusionnet", "--epochs=0.25", "--threshold=0.01")
     return _trained(tmp_path_factory, "reader", *flags)
+
+
+ENTRY = ("--cost_per_hour=3.6", "--author=Ada L.", "--hardware_tag=here")  # of the digits' run
 
 
 @pytest.fixture(scope="session")
 def trained_digits(tmp_path_factory):
-    """A run on the digits that reached 98 %. Tests must leave it as it is."""
-    return _trained(tmp_path_factory, "digits", "--recipe=digits/resnet8")
+    """The default run, that reached 98 % on the digits. Tests must leave it as it is."""
+    return _trained(tmp_path_factory, "digits", *ENTRY)

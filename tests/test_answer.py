@@ -9,18 +9,9 @@ import numpy as np
 import pytest
 
 from dawnbench_tf.data import qa_mini
+from tests import warm
 
 PASSAGE = "Ada has lived in Oslo since 1961. Hugo keeps a goose called Echo."
-
-
-def run(*command, cwd, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-m", *map(str, command)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        **kwargs,
-    )
 
 
 @pytest.fixture
@@ -29,9 +20,10 @@ def trained(trained_reader):
     return trained_reader
 
 
-def ask(home, *flags, model="run", question="Where does Ada live now?", **kwargs):
-    arguments = (f"--model={model}", "--context_file=passage.txt", f"--question={question}", *flags)
-    return run("dawnbench_tf.answer", *arguments, cwd=home, timeout=300, **kwargs)
+def ask(home, model="run", question="Where does Ada live now?", python=None):
+    arguments = (f"--model={model}", "--context_file=passage.txt", f"--question={question}")
+    command = [*(python or warm.python()), "-m", "dawnbench_tf.answer", *arguments]
+    return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
 
 
 def test_a_run_leaves_rows_predictions_and_what_is_no_entry_yet(trained):
@@ -49,7 +41,7 @@ def test_a_run_leaves_rows_predictions_and_what_is_no_entry_yet(trained):
 
 
 def test_the_reader_answers_out_of_the_passage(trained):
-    done = ask(trained)
+    done = ask(trained, python=[sys.executable])
     assert done.returncode == 0, done.stderr
     answer, likely, _, marked = done.stdout.splitlines()
     assert answer and answer in PASSAGE and 0 < float(likely.split()[1]) <= 1

@@ -22,13 +22,13 @@ runpy.run_module("dawnbench_tf.train", run_name="__main__")
 @pytest.mark.parametrize(
     "flag", ["--help", "--list_recipes", "--bach_size=1", "--epochs=0", "--recipe=x", "--model=y"]
 )
-def test_flags_are_answered_without_tensorflow(command, flag):
-    done = command(program=("-c", NO_TENSORFLOW.format(flag=flag)))
+def test_flags_are_answered_without_tensorflow(cold_command, flag):
+    done = cold_command(program=("-c", NO_TENSORFLOW.format(flag=flag)))
     assert done.stderr.splitlines()[-1] == "CLEAN" and "Traceback" not in done.stderr
 
 
-def test_help_shows_a_flag_for_every_setting(command):
-    done = command("--help")
+def test_help_shows_a_flag_for_every_setting(cold_command):
+    done = cold_command("--help")
     classes = (Recipe, RunOptions, Credits)
     names = [item.name for cls in classes for item in fields(cls) if "help" in item.metadata]
     assert len(names) > 30
@@ -36,8 +36,8 @@ def test_help_shows_a_flag_for_every_setting(command):
         assert f"--{name}:" in done.stdout or f"--[no]{name}:" in done.stdout
 
 
-def test_asked_for_help_a_command_ends_well(command):
-    assert command("--help").returncode == command("--helpshort").returncode == 0
+def test_asked_for_help_a_command_ends_well(cold_command):
+    assert cold_command("--help").returncode == cold_command("--helpshort").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_asked_for_help_a_command_ends_well(command):
         ("--threshold=101", "--threshold=101.0: top1Accuracy should be over 0, at most 100"),
     ],
 )
-def test_a_wrong_flag_is_one_line_and_status_1(command, flag, line):
-    done = command(flag)
+def test_a_wrong_flag_is_one_line_and_status_1(cold_command, flag, line):
+    done = cold_command(flag)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"train.py: {line}") and done.stderr.count("\n") == 1
 
@@ -92,6 +92,6 @@ def test_run_options_made_in_python_are_checked_too():
         RunOptions(strategy="tpus")
 
 
-def test_a_line_is_no_longer_than_people_read(command):
-    done = command(f"--recipe={'x' * 12_000}", f"--author={'y' * 12_000}")
+def test_a_line_is_no_longer_than_people_read(cold_command):
+    done = cold_command(f"--recipe={'x' * 12_000}", f"--author={'y' * 12_000}")
     assert done.returncode == 1 and len(done.stderr) < 1100 and done.stderr.count("\n") == 1

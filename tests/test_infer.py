@@ -14,10 +14,12 @@ from dawnbench_tf import entries, files
 from dawnbench_tf.data.questions import spans
 from dawnbench_tf.inference import runtime_choice, runtimes, serving
 from dawnbench_tf.submission.entry import read_entry
+from tests import warm
 
 
-def infer(home, *flags, model="run", **kwargs):
-    command = [sys.executable, "-m", "dawnbench_tf.infer", f"--model={model}", *map(str, flags)]
+def infer(home, *flags, model="run", python=None, **kwargs):
+    python = python or warm.python()
+    command = [*python, "-m", "dawnbench_tf.infer", f"--model={model}", *map(str, flags)]
     return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=500, **kwargs)
 
 
@@ -25,8 +27,8 @@ def infer(home, *flags, model="run", **kwargs):
 def timed(trained_digits, tmp_path_factory):
     """What --runtime=auto prints, and its folder."""
     home = tmp_path_factory.mktemp("timed")
-    price = ("--instance=c5.2xlarge", "--passes=2", "--batch_sizes=1,4", f"--output_dir={home}")
-    done = infer(trained_digits, *price, "--threads=1")
+    price = ("--instance=c5.2xlarge", "--passes=1", "--batch_sizes=1,4", f"--output_dir={home}")
+    done = infer(trained_digits, *price, "--threads=1", python=[sys.executable])
     assert done.returncode == 0, done.stderr[-2000:]
     return home, done
 
@@ -207,7 +209,7 @@ def test_weights_of_another_model_are_refused(trained_digits, tmp_path):
 
 def test_an_interrupt_is_one_line_and_writes_nothing(trained_digits, tmp_path):
     shutil.copytree(trained_digits / "run", tmp_path / "run")
-    command = [sys.executable, "-m", "dawnbench_tf.infer", "--model=run", "--runtime=keras"]
+    command = [*warm.python(), "-m", "dawnbench_tf.infer", "--model=run", "--runtime=keras"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
             if "pass 1 of 3" in line:

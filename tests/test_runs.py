@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from dawnbench_tf import recipes, runs
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import claims
+from tests import warm
 
 OLD = Path(__file__).parent / "fixtures/digits_run_0_1_0"  # killed in its fourth epoch
 
@@ -112,7 +112,7 @@ def test_a_run_begun_before_a_recipe_had_some_field_is_still_its_own(old):
 
 def test_a_run_that_version_0_1_0_began_goes_on(old):
     flags = ["--seed=5", f"--output_dir={old}", "--epochs=30"]
-    command = [sys.executable, "-m", "dawnbench_tf.train", *flags]
+    command = [*warm.python(), "-m", "dawnbench_tf.train", *flags]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     assert "epoch 3/30" not in ended.stderr and "epoch 4/30" in ended.stderr

@@ -30,31 +30,32 @@ STUDY = ("-m", "dawnbench_tf.study")
         (("report", "none", "--plot=x.gif"), "--plot=x.gif: should end in one of .png"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(command, tmp_path, flags, line):
-    ended = command(*flags, program=STUDY)
+def test_bad_input_is_one_line_and_leaves_nothing(cold_command, tmp_path, flags, line):
+    ended = cold_command(*flags, program=STUDY)
     assert ended.returncode == 1 and re.search(line, ended.stderr), ended.stderr
     assert ended.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
-def test_without_a_study_all_are_listed(command):
-    ended = command(program=STUDY)
+def test_without_a_study_all_are_listed(cold_command):
+    ended = cold_command(program=STUDY)
     assert ended.returncode == 0 and ended.stdout.count("Figure") >= 6
 
 
-def test_the_first_run_s_refusal_is_the_study_s(command, tmp_path):
-    ended = command("trials", "--recipe=cifar10/resnet20_tf", "--data_dir=none", program=STUDY)
+def test_the_first_run_s_refusal_is_the_study_s(cold_command, tmp_path):
+    flags = ("trials", "--recipe=cifar10/resnet20_tf", "--data_dir=none")
+    ended = cold_command(*flags, program=STUDY)
     assert ended.returncode == 1
     assert "study.py: baseline/seed-0: --data_dir=none: does not exist" in ended.stderr
 
 
-def test_a_study_of_real_runs_with_a_miss_and_a_divergence(command, tmp_path):
+def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path):
     (tmp_path / "rates.toml").write_text(
         'recipe = "digits/resnet8"\ntrials = 1\nthresholds = [98]\n'
         "[settings]\nepochs = 1\n[factors.rate]\nmild = {learning_rate = 0.1}\n"
         'wild = {learning_rate = 1e30, schedule = "constant", schedule_epochs = [], '
         "schedule_factors = []}\n"
     )
-    ended = command("rates.toml", "--jobs=2", "--output_dir=out", program=STUDY)
+    ended = cold_command("rates.toml", "--jobs=2", "--output_dir=out", program=STUDY)
     assert ended.returncode == 0, ended.stderr
     assert "2 runs in 2 settings" in ended.stdout
     mild, wild = (
@@ -64,12 +65,12 @@ def test_a_study_of_real_runs_with_a_miss_and_a_divergence(command, tmp_path):
     assert wild.status == outcomes.DIVERGED and "the loss is" in wild.reason
     assert mild.facts["utilization"]["flopsPerExample"] == 3 * 2 * 12_239_488
     assert "training diverged" in (tmp_path / "out/report.html").read_text()
-    again = command("report", "out", "--csv", program=STUDY)
+    again = cold_command("report", "out", "--csv", program=STUDY)
     rows = list(csv.DictReader(io.StringIO(again.stdout)))
     assert [row["status"] for row in rows] == [outcomes.MISSED, outcomes.DIVERGED]
 
 
-def test_a_report_has_json_and_a_picture_and_two_side_by_side(command, tmp_path, monkeypatch):
+def test_a_report_has_json_and_a_picture_and_two_side_by_side(cold_command, tmp_path, monkeypatch):
     monkeypatch.setattr(runner.files, "lock", lambda *_: None)
     for name, seconds in (("a", 10.0), ("b", 20.0)):
         samples.write(
@@ -79,7 +80,7 @@ def test_a_report_has_json_and_a_picture_and_two_side_by_side(command, tmp_path,
                 planned.labels, planned.seed, seconds + planned.seed
             ),
         )
-    ended = command("report", "a", "b", "--json", "--plot=a.png", program=STUDY)
+    ended = cold_command("report", "a", "b", "--json", "--plot=a.png", program=STUDY)
     first, second = json.loads(ended.stdout)
     assert first["study"]["name"] == "a" and len(second["runs"]) == 6
     assert (tmp_path / "a.png").stat().st_size > 10_000

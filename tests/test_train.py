@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
+
+from tests import warm
+from tests.conftest import ENTRY
 
 QUICK = ("--epochs=2", "--output_dir=out", "--threshold=100")
 
@@ -19,30 +22,36 @@ def rows(folder):
     ]  # epoch and accuracy; hours differ from run to run
 
 
-def test_the_default_reaches_its_threshold_and_leaves_an_entry(command, tmp_path):
-    done = command(
-        "--output_dir=out", "--cost_per_hour=3.6", "--author=Ada L.", "--hardware_tag=here"
-    )
-    assert done.returncode == 0, done.stderr
-    assert "reached top1Accuracy 98" in done.stdout or "reached top1Accuracy 99" in done.stdout
-    home = tmp_path / "out/digits/train"
+def entry_of(run):
+    """The JSON and the lines of the TSV of a run's entry."""
+    home = run / "digits/train"
     name = "ada-l_resnet8-v1-pad_here_tensorflow-2.20"
     assert sorted(os.listdir(home)) == [f"{name}.json", f"{name}.tsv"]
     entry = json.loads((home / f"{name}.json").read_text())
+    return entry, (home / f"{name}.tsv").read_text().splitlines()
+
+
+def test_the_default_reaches_its_threshold_and_leaves_an_entry(trained_digits):
+    said = (trained_digits / "stdout").read_text()
+    assert "reached top1Accuracy 98" in said or "reached top1Accuracy 99" in said
+    entry, lines = entry_of(trained_digits / "run")
     assert entry["misc"]["recipe"]["name"] == "digits/resnet8" and entry["costPerHour"] == 3.6
     clock = entry["misc"]["clockSeconds"]
-    lines = (home / f"{name}.tsv").read_text().splitlines()
     assert lines[0] == "epoch\thours\ttop1Accuracy"
     last = [float(value) for value in lines[-1].split("\t")]
     assert last[2] >= 98 > max(float(line.split("\t")[2]) for line in lines[1:-1])
     assert last[1] * 3600 <= sum(clock[part] for part in ("load", "build", "compile", "train"))
-    again = command(
-        "--output_dir=out", "--cost_per_hour=3.6", "--author=Ada L.", "--hardware_tag=here"
-    )
-    assert again.returncode == 0 and "epoch 1/" not in again.stderr  # finished: nothing to train
-    assert (home / f"{name}.tsv").read_text().splitlines() == lines
-    once_more = json.loads((home / f"{name}.json").read_text())["misc"]["clockSeconds"]
-    assert once_more["load"] == clock["load"] and once_more["import"] == clock["import"]
+
+
+def test_a_finished_run_is_told_again_and_trains_nothing(command, trained_digits, tmp_path):
+    entry, lines = entry_of(trained_digits / "run")
+    shutil.copytree(trained_digits / "run", tmp_path / "out")
+    again = command("--output_dir=out", *ENTRY)
+    assert again.returncode == 0 and "epoch 1/" not in again.stderr
+    entry_again, lines_again = entry_of(tmp_path / "out")
+    assert lines_again == lines
+    once, more = (item["misc"]["clockSeconds"] for item in (entry, entry_again))
+    assert more["load"] == once["load"] and more["import"] == once["import"]
 
 
 def test_not_reached_says_so_and_is_no_entry(command, tmp_path):
@@ -119,9 +128,9 @@ def test_bad_input_is_one_line_and_status_1(command, tmp_path, flags, line):
     )
 
 
-def test_nchw_where_it_cannot_run_is_refused(command):
+def test_nchw_where_it_cannot_run_is_refused(cold_command):
     environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "0"}
-    done = command("--data_format=NCHW", "--output_dir=out", env=environment)
+    done = cold_command("--data_format=NCHW", "--output_dir=out", env=environment)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "--data_format=NCHW: this device can't train in this layout" in done.stderr
 
@@ -138,7 +147,7 @@ def test_another_recipe_in_the_folder_is_refused_and_nothing_overwritten(command
 
 def start(tmp_path, *flags):
     return subprocess.Popen(
-        [sys.executable, "-m", "dawnbench_tf.train", *flags],
+        [*warm.python(), "-m", "dawnbench_tf.train", *flags],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -152,7 +161,20 @@ def wait_for(path, process):
         time.sleep(0.02)
 
 
-LONG = ("--epochs=12", "--threshold=100", "--output_dir=out")
+def end(process, path, death, status):
+    """Ends a run some time after a path has appeared, and holds its last words."""
+    wait_for(path, process)
+    time.sleep(0.25)  # somewhere into what comes next
+    process.send_signal(death)
+    _, error = process.communicate()
+    assert process.returncode == status, error
+    if death != signal.SIGKILL:
+        last = error.splitlines()[-1]
+        assert last.startswith("train.py: interrupted; to continue: python -m dawnbench_tf.train")
+        assert "--output_dir=out" in last and "Traceback" not in error
+
+
+LONG = ("--epochs=6", "--threshold=100", "--output_dir=out")
 
 
 @pytest.fixture(scope="module")
@@ -170,23 +192,13 @@ def whole(tmp_path_factory):
     [
         (signal.SIGKILL, -signal.SIGKILL, "checkpoint-3"),  # tests/faults has many more
         (signal.SIGINT, 130, "checkpoint-2"),
-        (signal.SIGHUP, 129, "checkpoint-2"),
     ],
 )
 def test_a_run_that_dies_goes_on_to_the_same_rows(tmp_path, whole, death, status, after):
-    process = start(tmp_path, *LONG)
-    wait_for(tmp_path / "out" / after, process)
-    time.sleep(0.25)  # somewhere into what comes next
-    process.send_signal(death)
-    out, error = process.communicate()
-    assert process.returncode == status, error
-    if death != signal.SIGKILL:
-        last = error.splitlines()[-1]
-        assert last.startswith("train.py: interrupted; to continue: python -m dawnbench_tf.train")
-        assert "--output_dir=out" in last and "Traceback" not in error
+    end(start(tmp_path, *LONG), tmp_path / "out" / after, death, status)
     spent = json.loads((tmp_path / "out/clock.json").read_text())
     again = start(tmp_path, *LONG)
-    out, error = again.communicate()
+    _, error = again.communicate()
     assert again.returncode == 3, error
     assert rows(tmp_path / "out") == whole
     assert "epoch 1/" not in error  # it went on, it did not begin again
@@ -197,6 +209,10 @@ def test_a_run_that_dies_goes_on_to_the_same_rows(tmp_path, whole, death, status
     assert hours == sorted(hours)
     lost = sum(spent.get(part, 0) for part in ("load", "build", "compile", "train"))
     assert hours[-1] * 3600 > lost  # what the dead process spent is on the clock
+
+
+def test_a_closed_terminal_ends_a_run_as_an_interrupt_does(tmp_path):
+    end(start(tmp_path, *LONG), tmp_path / "out/checkpoint-1", signal.SIGHUP, 129)
 
 
 def test_an_interrupt_that_a_destructor_swallows_comes_again(command):
@@ -236,7 +252,7 @@ sys.argv[0] = "train.py"
 flags.run(train.main, train.Options, replaces=train.Recipe)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, *LONG], cwd=tmp_path, capture_output=True, text=True
+        [*warm.python(), "-c", program, *LONG], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 1, done.stderr
     assert (

@@ -3,13 +3,15 @@
 import errno
 import json
 import random
+import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests import warm
 
 ROOT = Path(__file__).parents[2]
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EROFS)
@@ -58,7 +60,7 @@ class Victims:
 @contextmanager
 def victims(home: Path) -> Iterator[Victims]:
     """Starts what trains."""
-    command = [sys.executable, "-m", "tests.faults.victim"]
+    command = [*warm.python(), "-m", "tests.faults.victim"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
         try:
@@ -74,6 +76,12 @@ def points(operations: list[str]) -> list[int]:
         for number, name in enumerate(operations)
         if not name.startswith("write") or name != operations[number - 1]
     ]
+
+
+def first_of_each(numbers: list[int], operations: list[str], verbs: tuple[str, ...]) -> list[int]:
+    """Of operations that begin with one of these verbs, each kind of file's first."""
+    kinds = {re.sub(r"(?<=checkpoint-)\w+", "", operations[n]): n for n in reversed(numbers)}
+    return sorted(n for kind, n in kinds.items() if kind.startswith(verbs))
 
 
 def killed(victims: Victims, name: str, wanted: dict[str, Any], deaths: list[int]) -> str:

@@ -5,11 +5,11 @@ take another minute and a half.
 """
 
 import json
-import os
 import subprocess
-import sys
 
 import pytest
+
+from tests import warm
 
 READERS = ("fastfusionnet", "bert_tiny_span")
 CURVES = """
@@ -60,9 +60,8 @@ for name in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def curves():
-    command = [sys.executable, "-c", CURVES, *READERS]
-    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    command = [*warm.python(), "-c", CURVES, *READERS]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     return {(name, devices, precision): values for name, devices, precision, values in rows}

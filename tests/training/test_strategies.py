@@ -5,7 +5,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,19 +15,22 @@ from dawnbench_tf import recipes
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import strategies
+from tests import warm
 
 PROGRAM = Path(__file__).parent / "loss_curve.py"
 # In float32 two sums in another order part by 1e-7 and training multiplies that; in float64 only
 # a mistake parts the curves.
+SHORT = ("--held_out=785", "--steps_per_execution=1")  # epochs of 8 steps
 FLAGS = (
-    *("--precision=float64", "--epochs=2", "--steps_per_execution=1", "--test_views=mirror"),
+    *SHORT,
+    *("--precision=float64", "--epochs=2", "--test_views=mirror"),
     *("--average=0.9", "--average_every=4", "--lookahead"),
 )
 
 
 def start(folder, *flags, program=(str(PROGRAM),)):
     return subprocess.Popen(
-        [sys.executable, *program, f"--output_dir={folder / 'out'}", *flags],
+        [*warm.python(), *program, f"--output_dir={folder / 'out'}", *flags],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -41,16 +43,23 @@ def finish(process):
     return json.loads(out.splitlines()[-1])
 
 
-def free_ports(count):
-    held = [socket.create_server(("localhost", 0)) for _ in range(count)]
-    ports = [server.getsockname()[1] for server in held]
-    for server in held:
-        server.close()
-    return ports
+def free_port():
+    """A port that no test of any suite on this machine has been given while it runs."""
+    for port in range(20_000, 32_000):  # below those that the system gives to clients
+        mark = socket.socket(socket.AF_UNIX)
+        try:
+            mark.bind(f"\0dawnbench-tests-port-{port}")  # abstract: gone with this process
+            socket.create_server(("localhost", port)).close()
+        except OSError:
+            mark.close()
+            continue
+        mark.detach()  # open for as long as this process lives
+        return port
+    raise AssertionError("no free port")
 
 
 def cluster():
-    hosts = ",".join(f"localhost:{port}" for port in free_ports(2))
+    hosts = ",".join(f"localhost:{free_port()}" for _ in range(2))
     return "--strategy=multi_worker_mirrored", f"--worker_hosts={hosts}"
 
 
@@ -70,7 +79,7 @@ def alone(tmp_path_factory):
 
 
 def same_curve(curve, wanted):
-    assert len(wanted["losses"]) == 2 * 21 and wanted["losses"][-1] < wanted["losses"][0] / 2
+    assert len(wanted["losses"]) == 2 * 8 and wanted["losses"][-1] < wanted["losses"][0]
     assert curve["losses"] == pytest.approx(wanted["losses"], abs=1e-4)
     assert curve["accuracies"] == wanted["accuracies"]
 
@@ -80,7 +89,7 @@ def test_one_device_gives_the_curve(tmp_path, alone):
 
 
 def test_nchw_gives_the_curve_of_nhwc(tmp_path):
-    flags = ("--epochs=1", "--steps_per_execution=1", "--learning_rate=0.001")
+    flags = (*SHORT, "--epochs=1", "--learning_rate=0.001")
     last, first = (
         finish(start(tmp_path / layout, *flags, f"--data_format={layout}"))["losses"]
         for layout in ("NHWC", "NCHW")
@@ -93,18 +102,25 @@ def test_two_devices_give_the_single_device_s_curve(tmp_path, alone):
     same_curve(finish(start(tmp_path, *FLAGS, "--strategy=mirrored", "--logical_cpus=2")), alone)
 
 
-def test_two_workers_give_the_single_device_s_curve(tmp_path, alone):
-    for curve in two_workers(tmp_path, *FLAGS):
+@pytest.fixture(scope="module")
+def together(tmp_path_factory):
+    """The folder of two workers, and the curve that each of them saw."""
+    folder = tmp_path_factory.mktemp("together")
+    return folder, two_workers(folder, *FLAGS)
+
+
+def test_two_workers_give_the_single_device_s_curve(together, alone):
+    for curve in together[1]:
         same_curve(curve, alone)
 
 
-def test_two_workers_go_on_from_their_common_folder(tmp_path, alone):
-    two_workers(tmp_path, *FLAGS)
+def test_two_workers_go_on_from_their_common_folder(tmp_path, together, alone):
+    shutil.copytree(together[0] / "out", tmp_path / "out")
     checkpoints = sorted(path.name for path in (tmp_path / "out").glob("checkpoint-*"))
     assert checkpoints == ["checkpoint-1", "checkpoint-2"]
     shutil.rmtree(tmp_path / "out/checkpoint-2")  # as if killed in the second epoch
     for curve in two_workers(tmp_path, *FLAGS):
-        assert curve["losses"] == pytest.approx(alone["losses"][21:], abs=1e-4)
+        assert curve["losses"] == pytest.approx(alone["losses"][8:], abs=1e-4)
         assert curve["accuracies"] == alone["accuracies"]
 
 
@@ -120,7 +136,7 @@ COMMAND = ("-m", "dawnbench_tf.train")
 
 
 def test_a_lost_worker_ends_the_others_in_one_line_and_a_restart_goes_on(tmp_path):
-    flags = (*cluster(), "--epochs=3", "--threshold=100", "--steps_per_execution=1")
+    flags = (*SHORT, *cluster(), "--epochs=3", "--threshold=100")
 
     def start_both():
         workers = [(*flags, f"--task_index={index}") for index in range(2)]
@@ -162,7 +178,7 @@ def test_without_synchronized_batch_norm_two_devices_differ(tmp_path, alone):
 
 
 def test_skipped_blocks_want_batch_norm_of_each_replica_s_own(tmp_path):
-    flags = ("--model=resnet56_stochastic", "--strategy=mirrored", "--logical_cpus=2", "--epochs=1")
+    flags = ("--final_survival=0.5", "--strategy=mirrored", "--logical_cpus=2", "--epochs=1")
     process = start(tmp_path, *flags)
     assert "add --nosynchronized_batch_norm" in process.communicate()[1].splitlines()[-1]
     assert len(finish(start(tmp_path, *flags, "--nosynchronized_batch_norm"))["losses"]) == 3
