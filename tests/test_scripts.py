@@ -1,5 +1,6 @@
 """The two commands, where they can't work."""
 
+import ast
 import csv
 import os
 import re
@@ -30,9 +31,9 @@ def clone(tmp_path):
     return tmp_path
 
 
-def run(clone, script):
+def run(clone, script, *arguments):
     return subprocess.run(
-        ["bash", str(clone / "clone/scripts" / script)],
+        ["bash", str(clone / "clone/scripts" / script), *arguments],
         cwd="/",
         env={"PATH": str(clone / "bin"), "HOME": os.environ.get("HOME", "/")},
         capture_output=True,
@@ -66,6 +67,13 @@ def test_on_a_full_disk_the_script_says_so(clone, script):
     assert not (clone / "clone/.venv").exists()
 
 
+def test_the_modes_of_the_suite_are_told_without_an_install(clone):
+    done = run(clone, "test.sh", "--help")
+    assert done.returncode == 0 and not (clone / "clone/.venv").exists()
+    assert all(f"scripts/test.sh {mode} " in done.stdout for mode in ("--long", "--changed"))
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
 def test_scripts_are_executable_and_ci_runs_the_tests():
     for path in ("scripts/quickstart.sh", "scripts/test.sh", ".ci/run"):
         assert os.access(ROOT / path, os.X_OK)
@@ -88,6 +96,43 @@ def scripts(monkeypatch):
     """Scripts may import one another."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     return lambda name: runpy.run_path(str(ROOT / f"scripts/{name}.py"))
+
+
+@pytest.mark.parametrize(
+    ("path", "first", "families"),
+    [
+        ("models/drqas.py", "tests/models/test_drqas.py", ["drqas"]),
+        ("models/blocks.py", "tests/models/test_models.py", []),
+        ("dawnbench_tf/tta.py", "tests/test_tta.py", []),
+        ("dawnbench_tf/clock.py", "dawnbench_tf/clock.py", []),  # its doctest
+        ("dawnbench_tf/inference/runtimes/litert.py", "tests/inference/test_runtimes.py", []),
+        ("tests/faults/victim.py", "tests/faults/test_kills.py", []),
+        ("tests/test_clock.py", "tests/test_clock.py", []),
+        ("docs/training.md", "tests/test_scripts.py", []),
+        ("dawnbench_tf/submission/instances.tsv", "dawnbench_tf/submission/prices.py", []),
+    ],
+)
+def test_a_change_touches_the_tests_that_import_it(scripts, path, first, families):
+    assert (ROOT / path).exists()
+    files, kept = scripts("changed_tests")["touched"]([path])
+    assert files[0] == first and kept == families
+    assert all((ROOT / file).exists() for file in files)
+
+
+def test_what_a_command_runs_touches_the_command_s_tests(scripts):
+    files, _ = scripts("changed_tests")["touched"](["dawnbench_tf/training/checkpoints.py"])
+    assert files[0] == "tests/training/test_checkpoints.py"
+    assert {"tests/test_train.py", "tests/training/test_strategies.py"} <= set(files)
+    assert "tests/test_leaderboard.py" not in files
+
+
+def test_a_mutant_is_another_program_and_the_same_seed_chooses_the_same(scripts):
+    mutants = scripts("mutants")
+    for mutant in mutants["chosen"](20, 1):
+        text = (ROOT / mutant.path).read_text(encoding="utf-8")
+        changed = text[: mutant.start] + mutant.replacement + text[mutant.end :]
+        assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
+    assert mutants["chosen"](20, 1) == mutants["chosen"](20, 1)
 
 
 def test_tables_in_documents_are_our_own_rows(scripts):

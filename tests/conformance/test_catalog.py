@@ -7,6 +7,7 @@ size alone being one kind, in the smallest size that the kind has.
 import math
 import subprocess
 import sys
+from functools import cache, cached_property
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 from dawnbench_tf.models import networks
+from tests import warm
 
 KERAS = tf.keras.layers
 
@@ -38,8 +40,50 @@ KINDS = {}  # the arguments that make the kind -> its first row's name
 for _name in reversed(IMAGES):
     _args = smallest(_name)
     KINDS[(models.get(_name).family, *sorted(map(repr, _args.items())))] = _name
-every_kind = pytest.mark.parametrize("name", sorted(KINDS.values(), key=IMAGES.index))
+KINDS = sorted(KINDS.values(), key=IMAGES.index)
+OF_FAMILY = {models.get(name).family: name for name in KINDS}.values()  # a kind of each
+QUICK = {*OF_FAMILY} - {"amoebanet_d"}  # whose smallest has 700 layers
 LEGACY = KERAS.Layer.__module__.startswith("tf_keras")  # the Keras that the commands train with
+
+
+def params(names, default):
+    """Rows to try: those of `default` always, the others in the long mode."""
+    return [pytest.param(n, marks=() if n in default else pytest.mark.long) for n in names]
+
+
+class Kind:
+    """A kind's smallest models, each built once for all tests, with the weights it began with."""
+
+    def __init__(self, name):
+        self.name, self.images = name, batch(name)
+        self.model = small(name)
+        self.weights = self.model.get_weights()
+
+    @cached_property
+    def channels_first(self):
+        return small(self.name, "NCHW")
+
+    @cached_property
+    def gradients(self):
+        """Logits and gradients in inference mode, of the weights that it began with."""
+        return tf.function(gradients)(self.model, self.images, training=False)
+
+
+# Wide, of the blocks of resnet18_v2 and resnet50_v2_keras, of resnet18_v1 and resnet50_cifar.
+COMBINED = {"resnet50_v2", "resnet18_cifar"}
+
+
+@pytest.fixture(scope="module", params=params(KINDS, {*KINDS} - COMBINED))
+def built(request):
+    yield Kind(request.param)
+    tf.keras.backend.clear_session()
+
+
+@pytest.fixture
+def kind(built):
+    """One kind after the other goes through all the tests below."""
+    built.model.set_weights(built.weights)
+    return built
 
 
 def small(name, data_format="NHWC", **overrides):
@@ -76,11 +120,22 @@ def multiply_adds(layer):
     return math.prod(kernel.shape) * places
 
 
-@pytest.mark.parametrize("name", IMAGES if LEGACY else sorted(KINDS.values()))
+def counts(model):
+    """Trainable parameters, and multiply-adds of an image."""
+    parameters = sum(math.prod(w.shape) for w in model.trainable_weights)
+    return np.array([parameters, sum(map(multiply_adds, all_layers(model)))])
+
+
+CIFAR = [name for name in IMAGES if models.get(name).family == "cifar_resnets"]
+BUILT = {name for name in {*IMAGES} - {*CIFAR} if models.get(name).args.get("depth", 0) <= 50}
+# Of each depth of ImageNet's one, and of each other family.
+BUILT |= {"resnet101_v1", "resnet152_v1", "densenet_bc_100_12", "resnet8_v1_pad", "resnet20_tf"}
+
+
+@pytest.mark.parametrize("name", params(IMAGES, BUILT if LEGACY else OF_FAMILY))
 def test_a_model_is_what_its_row_says(name):
     model, variant = models.build(name), models.get(name)
-    assert sum(math.prod(w.shape) for w in model.trainable_weights) == variant.parameters
-    assert sum(map(multiply_adds, all_layers(model))) == variant.multiply_adds
+    assert tuple(counts(model)) == (variant.parameters, variant.multiply_adds)
     assert model.input_shape == (None, variant.image_size, variant.image_size, 3)
     assert model.name == name and model.output_shape == (None, variant.num_classes)
     assert (
@@ -88,6 +143,28 @@ def test_a_model_is_what_its_row_says(name):
     )
     assert not any(isinstance(layer, KERAS.Lambda) for layer in all_layers(model))
     tf.keras.backend.clear_session()
+
+
+@cache
+def first_counts(kind):
+    """Counts of a kind of CIFAR ResNet with one unit a stage, and what a unit more adds."""
+    args = dict(kind)
+    a_unit = 9 if args.get("block") == "bottleneck" else 6
+    depths = (n * a_unit + 2 for n in (1, 2))
+    one, two = (counts(models.build("resnet8_v1_proj", **{**args, "depth": n})) for n in depths)
+    return a_unit, one, two - one
+
+
+@pytest.mark.skipif(not LEGACY, reason="arithmetic; under tf-keras")
+@pytest.mark.parametrize("name", CIFAR)
+def test_a_cifar_row_s_counts_follow_from_two_shallow_networks(name):
+    """Each unit more adds what the unit before did: exact, and no ResNet-1202 to build."""
+    variant = models.get(name)
+    args = {key: value for key, value in variant.args.items() if key != "depth"}
+    a_unit, first, each = first_counts(tuple(sorted(args.items())))
+    units = (variant.args["depth"] - 2) // a_unit
+    assert variant.args["depth"] == units * a_unit + 2
+    assert tuple(first + (units - 1) * each) == (variant.parameters, variant.multiply_adds)
 
 
 def gradients(model, images, training):
@@ -99,91 +176,98 @@ def gradients(model, images, training):
     return logits, tape.gradient(loss, model.trainable_weights)
 
 
-@every_kind
-def test_gradients_reach_every_weight(name):
-    model = small(name)
-    _, of_weights = tf.function(gradients)(model, batch(name), training=False)
-    assert len(of_weights) == len(model.trainable_weights)
-    for weight, gradient in zip(model.trainable_weights, of_weights, strict=True):
+def test_gradients_reach_every_weight(kind):
+    _, by_weight = kind.gradients
+    weights = kind.model.trainable_weights
+    for weight, gradient in zip(weights, by_weight, strict=True):
         assert gradient.shape == weight.shape and np.any(gradient), weight.name
 
 
-@every_kind
-def test_both_layouts_give_equal_outputs_and_gradients(name):
-    last, first = small(name), small(name, "NCHW")
-    first.set_weights(last.get_weights())
-    images = batch(name)
-    channels_first = images.transpose(0, 3, 1, 2)
-    one = tf.function(gradients)(last, images, training=False)
+@pytest.mark.skipif(not LEGACY, reason="layouts are oneDNN's; under tf-keras")
+def test_both_layouts_give_equal_outputs_and_gradients(kind):
+    first = kind.channels_first
+    first.set_weights(kind.weights)
+    channels_first = kind.images.transpose(0, 3, 1, 2)
     other = tf.function(gradients)(first, channels_first, training=False)
-    for a, b in zip(tf.nest.flatten(one), tf.nest.flatten(other), strict=True):
+    for a, b in zip(tf.nest.flatten(kind.gradients), tf.nest.flatten(other), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-4)
-    if "stochastic" not in name:  # whose draws no two models share
+    if "stochastic" not in kind.name:  # whose draws no two models share
         wanted, outputs = (
-            last(images, training=True),
+            kind.model(kind.images, training=True),
             tf.function(first)(channels_first, training=True),
         )
         np.testing.assert_allclose(wanted, outputs, atol=1e-3)
 
 
-@every_kind
-def test_statistics_move_in_training_only(name):
-    model = small(name)
+def test_statistics_move_in_training_only(kind):
+    model, images = kind.model, kind.images
     norms = [layer for layer in all_layers(model) if isinstance(layer, KERAS.BatchNormalization)]
     statistics = [value for layer in norms for value in (layer.moving_mean, layer.moving_variance)]
     assert statistics
     values = [tf.identity(value) for value in statistics]
-    model(batch(name), training=False)
+    model(images, training=False)
     assert all(np.all(old == new) for old, new in zip(values, statistics, strict=True))
-    for _ in range(20 if "stochastic" in name else 1):  # a skipped block's stay
-        model(batch(name), training=True)
+    for _ in range(20 if "stochastic" in kind.name else 1):  # a skipped block's stay
+        model(images, training=True)
     assert all(np.any(old != new) for old, new in zip(values, statistics, strict=True))
 
 
-@every_kind
-def test_it_compiles_under_xla(name):
-    model, images = small(name), tf.constant(batch(name))
-    compiled = tf.function(model, jit_compile=True)(images, training=False)
-    np.testing.assert_allclose(compiled, model(images, training=False), atol=1e-4, rtol=1e-4)
-    step = tf.function(lambda x: gradients(model, x, training=True), jit_compile=True)
+@pytest.mark.skipif(not LEGACY, reason="operations are those of tf-keras")
+def test_its_train_step_is_lowered_by_xla(kind):
+    """As a TPU needs it; no code is generated."""
+    step = tf.function(lambda x: gradients(kind.model, x, training=True), jit_compile=True)
+    images = tf.constant(kind.images)
     assert "HloModule" in step.experimental_get_compiler_ir(images)(stage="hlo")
 
 
-@every_kind
-def test_it_runs_in_mixed_bfloat16(name):
-    exact, mixed = small(name), small(name, dtype="mixed_bfloat16")
-    mixed.set_weights(exact.get_weights())
-    wanted, outputs = (model(batch(name), training=False) for model in (exact, mixed))
+@pytest.mark.parametrize("name", params(KINDS, ["resnet8_v1_pad"]))
+def test_compiled_by_xla_it_gives_the_same_logits(name):
+    model, images = small(name), tf.constant(batch(name))
+    compiled = tf.function(model, jit_compile=True)(images, training=False)
+    np.testing.assert_allclose(compiled, model(images, training=False), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.skipif(not LEGACY, reason="precision is a policy of both; under tf-keras")
+def test_it_runs_in_mixed_bfloat16(kind):
+    mixed = small(kind.name, dtype="mixed_bfloat16")
+    mixed.set_weights(kind.weights)
+    wanted, outputs = (model(kind.images, training=False) for model in (kind.model, mixed))
     assert outputs.dtype == tf.float32 and mixed.get_layer("features").output.dtype == "bfloat16"
     assert {tf.as_dtype(weight.dtype) for weight in mixed.trainable_weights} == {tf.float32}
     assert np.abs(outputs - wanted).max() < 0.05 * np.abs(wanted).max()
 
 
-@every_kind
-def test_it_comes_back_from_files_and_predicts_identically(name, tmp_path):
-    model, images = small(name), batch(name)
+def randomized(kind):
+    """Gives its model weights and statistics that no build has; returns its logits then."""
     rng = np.random.default_rng(1)
-    model.set_weights(
-        [w + rng.uniform(0, 0.01, w.shape).astype(w.dtype) for w in model.get_weights()]
-    )
-    wanted = model(images, training=False)
-    model.save(tmp_path / "model.keras")
+    weights = [w + rng.uniform(0, 0.01, w.shape).astype(w.dtype) for w in kind.weights]
+    kind.model.set_weights(weights)
+    return kind.model(kind.images, training=False)
+
+
+def test_it_comes_back_from_a_file_and_predicts_identically(kind, tmp_path):
+    wanted = randomized(kind)
+    kind.model.save(tmp_path / "model.keras")
     again = tf.keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
-    np.testing.assert_array_equal(again(images, training=False), wanted)
-    model.save_weights(tmp_path / "model.weights.h5")
-    rebuilt = small(name)
+    np.testing.assert_array_equal(again(kind.images, training=False), wanted)
+
+
+@pytest.mark.parametrize("name", params(KINDS, QUICK if LEGACY else ["resnet8_v1_pad"]))
+def test_it_is_exported_and_another_build_takes_its_weights(name, tmp_path):
+    kind, rebuilt = Kind(name), small(name)
+    wanted = randomized(kind)
+    kind.model.save_weights(tmp_path / "model.weights.h5")
     rebuilt.load_weights(tmp_path / "model.weights.h5")
-    np.testing.assert_array_equal(rebuilt(images, training=False), wanted)
-    model.export(str(tmp_path / "saved"))
+    np.testing.assert_array_equal(rebuilt(kind.images, training=False), wanted)
+    rebuilt.export(str(tmp_path / "saved"))
     saved = tf.saved_model.load(str(tmp_path / "saved"))
-    np.testing.assert_allclose(saved.serve(images), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(saved.serve(kind.images), wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.skipif(not LEGACY, reason="that it learns is seen under tf-keras")
-@every_kind
+@pytest.mark.parametrize("name", params(KINDS, QUICK))
 def test_it_overfits_one_batch(name):
-    model = small(name)
-    images, labels = batch(name), np.arange(8)
+    model, images, labels = small(name), batch(name), np.arange(8)
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(tf.keras.optimizers.Adam(3e-3), loss, jit_compile=False)
     losses = [float(model.train_on_batch(images, labels))]
@@ -212,14 +296,14 @@ for name in sys.argv[1:]:
     moved = [not np.array_equal(a, b) for a, b in zip(before, model.get_weights())]
     assert np.mean(moved) > 0.5, (name, moved)
 """
+# Where layers differ: whitening, GELU, dropped blocks, grouped convolutions, two heads.
+MIRRORED_KINDS = ("resnet9_whitened", "airbench94", "resnet56_stochastic", "resnext29_8x64d")
 
 
-@pytest.mark.parametrize("half", [0, 1] if LEGACY else [0])
-def test_every_kind_trains_a_step_under_two_mirrored_devices(half):
-    """Under Keras 3, with which nothing here trains, a few of them."""
-    names = [*KINDS.values()][half :: 2 if LEGACY else 5]
-    command = [sys.executable, "-c", MIRRORED, *names]
-    done = subprocess.run(command, capture_output=True, text=True)
+@pytest.mark.parametrize("name", params(KINDS, MIRRORED_KINDS if LEGACY else ["resnet8_v1_pad"]))
+def test_it_trains_a_step_under_two_mirrored_devices(name):
+    python = warm.python() if LEGACY else [sys.executable]
+    done = subprocess.run([*python, "-c", MIRRORED, name], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

@@ -1,6 +1,7 @@
 """Properties of every recipe."""
 
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -24,7 +25,6 @@ SPLITS = {  # small ones will do
     "questions": inputs.load(replace(recipes.get("qa_mini/bidaf"), synthetic="decoded")),
 }
 FEW = qa_mini.generate(60, 60, seed=1, form=TextForm.of(recipes.get("squad/bert_tiny")))
-LARGE = 10**8  # parameters; of such readers the family's smaller ones are lowered
 
 
 @pytest.mark.parametrize("module", [module.name for module in iter_modules(recipes.__path__)])
@@ -52,15 +52,69 @@ def test_a_task_s_columns_are_scored_and_every_field_that_it_requires_is_a_recip
     assert inputs.of(task) is not None and task.scoring in SCORES
 
 
+def smallest(recipe):
+    """Arguments that make the smallest network of the kind of the recipe's."""
+    variant = models.get(recipe.model)
+    return networks.family_of(variant).smallest(dict(variant.args))
+
+
+def parts(name):
+    """What a recipe's train step is made of: the kind of network, and each part of the update."""
+    recipe = recipes.get(name)
+    variant = models.get(recipe.model)
+    network = [variant.family]
+    if variant.inputs == "images":
+        network += sorted(map(repr, {**variant.args, **smallest(recipe)}.items()))
+    update = {
+        "optimizer": recipe.optimizer,
+        "average": recipe.average > 0,
+        "lookahead": recipe.lookahead,
+        "clip_norm": recipe.clip_norm > 0,
+        "weight_decay": recipe.weight_decay > 0,
+        "label_smoothing": recipe.label_smoothing > 0,
+        "shift_rate": recipe.shift_rate != 1,
+        "rate_in_velocity": recipe.rate_in_velocity,
+        "schedule": recipe.schedule,
+        "precision": recipe.precision,
+    }
+    return {tuple(network), *update.items()}
+
+
+def covering(names):
+    """Some of the recipes, in which all parts of all are; of equals the smallest network."""
+    chosen, covered = [], set()
+    for name in sorted(names, key=lambda name: models.get(recipes.get(name).model).parameters):
+        if parts(name) - covered:
+            chosen.append(name)
+            covered |= parts(name)
+    return sorted(chosen)
+
+
+@pytest.mark.parametrize("name", covering(NAMES))
+def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
+    """All parts of all recipes, in the smallest networks."""
+    recipe = recipes.get(name)
+    small = partial(models.build, **smallest(recipe))
+    monkeypatch.setattr(models, "build", lambda name, **args: small(name, **args))
+    is_lowered_whole(recipe)
+
+
+LARGE = 10**8  # parameters; of such readers the family's smaller ones are lowered
+
+
 def is_large_reader(name):
     variant = models.get(recipes.get(name).model)
     return variant.inputs == "questions" and variant.parameters > LARGE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in NAMES if not is_large_reader(name)])
-def test_the_train_step_compiles_with_xla_at_static_shapes(name):
-    """What a TPU needs: lowered whole, gradients and update included; no size left open."""
-    recipe = recipes.get(name)
+def test_every_train_step_compiles_with_xla_at_static_shapes(name):
+    is_lowered_whole(recipes.get(name))
+
+
+def is_lowered_whole(recipe):
+    """What a TPU needs: gradients and update included; no size left open."""
     task = recipe.task_row
     splits = FEW if models.get(recipe.model).wordpieces else SPLITS[task.inputs]
     model = fitting.build(recipe, splits, HERE)

@@ -3,6 +3,7 @@
 import ast
 import re
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -101,9 +102,14 @@ COMMANDS = [module.Options for module in (answer, entries, infer, leaderboard, s
 
 @pytest.mark.parametrize("cls", [Recipe, RunOptions, Credits, Task, *COMMANDS])
 def test_every_setting_is_read_somewhere(cls):
-    code = "\n".join(path.read_text() for path in FILES)
-    unread = [item.name for item in fields(cls) if not re.search(rf"\.{item.name}\b", code)]
-    assert not unread
+    assert not {item.name for item in fields(cls)} - attributes_read()
+
+
+@cache
+def attributes_read():
+    nodes = (node for path in FILES for node in ast.walk(ast.parse(path.read_text())))
+    attributes = (node for node in nodes if isinstance(node, ast.Attribute))
+    return {node.attr for node in attributes if isinstance(node.ctx, ast.Load)}
 
 
 def test_the_benchmark_s_constants_live_in_tasks():

@@ -15,7 +15,7 @@ def kind(request, tmp_path_factory):
     return request.param(tmp_path_factory.mktemp("damaged"))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=30)  # scripts/test.sh --long tries 10,000
 @given(st.integers(0, 2**32))
 def test_a_damaged_file_is_told_or_harmless(kind, seed):
     assert kind.trial(random.Random(seed)) == ""

@@ -18,9 +18,11 @@ from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.inference.served import Served
 from dawnbench_tf.models import networks
 from dawnbench_tf.refusals import Refusal
+from tests.models import reader_checks
 
 # Rounding of float32 over some dozens of layers; logits of half precision would be 1e-3 off.
 TOLERANCE = 1e-5  # of the largest logit
+LONG = pytest.mark.long
 ALL = [(name, precision) for name, row in RUNTIMES.items() for precision in row.precisions]
 
 
@@ -78,9 +80,10 @@ def test_a_runtime_sees_all_test_views(small, name):
     np.testing.assert_allclose(runtime.call(example), seen(example[0]), atol=1e-5)
 
 
-def test_lite_rt_is_as_exact_as_float32_on_a_deep_network():
+@pytest.mark.parametrize("name", ["resnet20_tf", pytest.param("resnet56_tf", marks=LONG)])
+def test_lite_rt_is_as_exact_as_float32_on_a_deep_network(name):
     """Untrained, a ResNet-56 has logits in the hundreds: 1e-6 of that is no half precision."""
-    model, reference = served("resnet56_tf")
+    model, reference = served(name)
     (image,) = model.examples[0]
     right = reference(image.astype(np.float64), training=False).numpy()
     lite = runtimes.build("litert", model, "float32", 1).call((image,))
@@ -170,36 +173,53 @@ def test_a_runtime_that_is_not_installed_says_how_to(small, monkeypatch, name, p
         runtimes.build(name, small[0], "float32", 1)
 
 
-@pytest.mark.parametrize("runtime", ["function", "onnx", "openvino"])
-@pytest.mark.parametrize("sequence_length", [0, 68])
-def test_a_bert_s_logits_are_the_model_s_in_one_window_and_in_several(runtime, sequence_length):
+@pytest.fixture(scope="module")
+def one_export():
+    """ONNX Runtime and OpenVINO read what tf2onnx makes of a model once."""
+    contents, export = {}, exports.onnx
+
+    def cached(served, precision):
+        if (id(served), precision) not in contents:
+            contents[id(served), precision] = export(served, precision)
+        return contents[id(served), precision]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exports, "onnx", cached)
+        yield
+
+
+@pytest.fixture(scope="module", params=[0, 68])
+def bert(request, one_export):
+    """A BERT that sees a question in one window, or in several, and its logits of three."""
     recipe = recipes.get("squad/bert_tiny")
-    recipe = replace(recipe, sequence_length=sequence_length or 384, document_stride=9)
+    recipe = replace(recipe, sequence_length=request.param or 384, document_stride=9)
     data = qa_mini.generate(6, 6, seed=1, form=TextForm.of(recipe))
     sizes = {"pieces": 2 + len(data.vocabulary.trained), "cls_id": 3, "sep_id": 4}
     build = built("bert_tiny_span", {**sizes, "layers": 2, "hidden": 8, "heads": 2})
     examples = pipeline.OneByOne(data, recipe)[:3]
     windows = [len(contexts) for contexts, _ in examples]
-    assert (max(windows) > 1) == bool(sequence_length)
-    several = Served(build, examples, examples, False, fixed_batch=not sequence_length)
-    agree(runtimes.build(runtime, several, "float32", 1), build("float32"), examples)
+    assert (max(windows) > 1) == bool(request.param)
+    served = Served(build, examples, examples, False, fixed_batch=not request.param)
+    return served, logits(served)
 
 
-@pytest.mark.parametrize("runtime", ["function", "onnx", "openvino"])
-@pytest.mark.parametrize("name", ["bidaf", "drqa", "fastfusionnet", "qanet", "qanet_tpu"])
-def test_a_reader_s_logits_are_the_model_s(name, runtime):
-    """On texts of any length, of which no tags are told."""
+READERS = ["bidaf", "fastfusionnet", "qanet"]  # LSTMs, SRUs, convolutions and attention
+READERS += [pytest.param(name, marks=LONG) for name in ("drqa", "qanet_tpu")]
+
+
+@pytest.fixture(scope="module", params=READERS)
+def reader(request, one_export):
+    """A reader, served texts of any length, of which no tags are told; its logits of three."""
     data = qa_mini.generate(6, 6, seed=1)
-    family = networks.family_of(models.get(name))
+    family = networks.family_of(models.get(request.param))
     sizes = {"trained_words": 2 + len(data.vocabulary.trained), "vector_width": 12}
     if "context_characters" in family.reads:
         sizes["characters"] = 2 + len(data.vocabulary.characters)
-
-    build = built(name, {**family.smallest({}), **sizes})
-    recipe = replace(recipes.get("qa_mini/bidaf"), model=name)
+    build = built(request.param, {**family.smallest({}), **sizes})
+    recipe = replace(recipes.get("qa_mini/bidaf"), model=request.param)
     examples = pipeline.OneByOne(data, recipe)[:3]
-    called = runtimes.build(runtime, Served(build, examples, examples, False), "float32", 1)
-    agree(called, build("float32"), examples)
+    served = Served(build, examples, examples, False)
+    return served, logits(served)
 
 
 def built(name, arguments):
@@ -214,9 +234,26 @@ def built(name, arguments):
     return build
 
 
-def agree(called, model, examples):
-    """A runtime's logits, and the model's own."""
-    for example in examples:
-        right = model([tf.constant(x) for x in example], training=False).numpy()
+def logits(served):
+    """The model's own."""
+    return [*map(reader_checks.answers(served.build("float32")), served.examples)]
+
+
+READERS_RUNTIMES = pytest.mark.parametrize("runtime", ["function", "onnx", "openvino"])
+
+
+@READERS_RUNTIMES
+def test_a_bert_s_logits_are_the_model_s_in_one_window_and_in_several(bert, runtime):
+    agree(runtime, *bert)
+
+
+@READERS_RUNTIMES
+def test_a_reader_s_logits_are_the_model_s(reader, runtime):
+    agree(runtime, *reader)
+
+
+def agree(runtime, served, wanted):
+    called = runtimes.build(runtime, served, "float32", 1)
+    for example, right in zip(served.examples, wanted, strict=True):
         assert np.abs(right).max() > 0.01
         np.testing.assert_allclose(called.call(example), right, atol=1e-4)

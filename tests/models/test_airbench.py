@@ -50,6 +50,7 @@ def test_convolutions_begin_by_handing_their_input_on():
     np.testing.assert_allclose(others.std(), most / math.sqrt(3), rtol=0.05)
 
 
+@pytest.mark.one_keras
 def test_parameters_are_as_published():
     model = models.build("airbench94")
     assert model.count_params() - frozen_statistics(model) == 1_971_640  # with frozen filters

@@ -130,12 +130,14 @@ def test_auxiliary_logits_come_in_training_and_equal_a_plain_numpy_head(plain):
     close(model(images, training=True), np.stack(wanted, 1))
 
 
+@pytest.mark.one_keras
 def test_size_is_that_of_gpipes_table_1():
     """arXiv 1811.06965: 82M for (18, 208); with the head that training has besides."""
     model = models.build("amoebanet_d", cells=18, filters=208, auxiliary=True)
     assert round(model.count_params() / 1e6) == 82
 
 
+@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -72,9 +72,9 @@ def test_logits_equal_a_plain_numpy_network(name, depth, plain):
     ("name", "logged"),  # the first loss in the original's logs, L2 term included
     [
         ("resnet20_tf", 2.68),
-        ("resnet56_tf", 3.34),
-        ("resnet164_nb_tf", 5.4),
-        ("resnet164_b_tf", 8.4),
+        pytest.param("resnet56_tf", 3.34, marks=pytest.mark.one_keras),
+        pytest.param("resnet164_nb_tf", 5.4, marks=pytest.mark.long),
+        pytest.param("resnet164_b_tf", 8.4, marks=pytest.mark.one_keras),
     ],
 )
 def test_first_loss_of_the_seeds_is_the_one_they_logged(name, logged):
@@ -90,6 +90,7 @@ def test_first_loss_of_the_seeds_is_the_one_they_logged(name, logged):
     assert float(loss) == pytest.approx(logged, rel=0.02)
 
 
+@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("depth", "millions"),
     [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7), (1202, 19.4)],
@@ -99,6 +100,7 @@ def test_parameters_are_he_et_al_s_table_6(depth, millions):
     assert float(f"{ours:.2g}" if ours < 2 else f"{ours:.3g}") == millions
 
 
+@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -27,6 +27,7 @@ def test_logits_equal_a_plain_numpy_network(plain):
     np.testing.assert_allclose(model(images), densenet(net, images), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("name", "millions"), [("100_12", 0.8), ("250_24", 15.3), ("190_40", 25.6)]
 )
@@ -35,6 +36,7 @@ def test_parameters_are_the_papers_table_2(name, millions):
     assert ours == pytest.approx(millions, abs=0.05)
 
 
+@pytest.mark.one_keras
 def test_parameters_counted_by_hand():
     growth, per_block = 12, 16
     channels, total = 2 * growth, 3 * 9 * 2 * growth
@@ -49,6 +51,7 @@ def test_parameters_counted_by_hand():
     assert models.get("densenet_bc_100_12").parameters == total + channels * 10 + 10
 
 
+@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

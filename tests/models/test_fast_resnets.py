@@ -55,6 +55,7 @@ def test_whitened_logits_equal_a_plain_numpy_network(plain):
     np.testing.assert_allclose(model(images), wanted, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.one_keras
 def test_parameters_counted_by_hand():
     convs = [(64, 128), (128, 128), (128, 128), (128, 256), (256, 512), (512, 512), (512, 512)]
     kernels = sum(9 * before * after for before, after in convs)
@@ -64,6 +65,7 @@ def test_parameters_counted_by_hand():
     assert models.get("resnet9_whitened").parameters == 27 * 64 + kernels + channels + 512 * 10
 
 
+@pytest.mark.one_keras
 def test_an_input_too_small_for_the_strides_is_refused():
     words = "`input_shape` should be (height, width, channels) in NHWC, sides of 8 pixels at least."
     with pytest.raises(ValueError, match=re.escape(words)):

@@ -61,7 +61,10 @@ def same(model, other, side):
     np.testing.assert_allclose(theirs, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("depth", [50, 101, 152])
+DEPTHS = [50, *(pytest.param(depth, marks=pytest.mark.long) for depth in (101, 152))]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize(("version", "row"), [("", "v1"), ("V2", "v2_keras")])
 def test_outputs_equal_keras_applications(tmp_path, version, row, depth):
     arguments = {"input_shape": (64, 64, 3), "weights": None, "classes": 7}
@@ -83,7 +86,7 @@ def test_outputs_equal_keras_applications(tmp_path, version, row, depth):
 
 
 @pytest.mark.skipif(not LEGACY, reason="the model garden is of tf-keras")
-@pytest.mark.parametrize("depth", [50, 101, 152])  # its 18 and 34 have a shortcut more
+@pytest.mark.parametrize("depth", DEPTHS)  # its 18 and 34 have a shortcut more
 def test_features_equal_the_model_garden_s(depth):
     from official.vision.modeling import backbones
 
@@ -141,6 +144,7 @@ def test_logits_equal_a_plain_numpy_network(name, network, plain):
     np.testing.assert_allclose(model(images), wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
 
 
+@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("name", "millions", "billions"),  # as published by torchvision and timm
     [
@@ -160,6 +164,7 @@ def test_parameters_and_multiply_adds_are_the_published(name, millions, billions
     assert round(row.multiply_adds / 1e9, 2) == billions
 
 
+@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -52,7 +52,8 @@ def test_it_is_one_operation_for_all_tokens(layer):
     assert operations.count("BlockLSTMV2") == 2 and "While" not in operations
 
 
-@pytest.mark.parametrize("name", ["bidaf_50", "drqa"])
+@pytest.mark.one_keras
+@pytest.mark.parametrize("name", ["bidaf_50", pytest.param("drqa", marks=pytest.mark.long)])
 def test_a_reader_has_as_many_answers_fused(name):
     sizes = {"trained_words": 30, "vector_width": 8}
     model = models.build(name, **sizes)

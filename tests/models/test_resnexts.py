@@ -27,11 +27,13 @@ def test_logits_equal_a_plain_numpy_network(plain):
     np.testing.assert_allclose(model(images), resnext(net, images, 4), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.one_keras
 @pytest.mark.parametrize(("name", "millions"), [("8x64d", 34.4), ("16x64d", 68.1)])
 def test_parameters_are_the_papers_table_7(name, millions):
     assert models.get(f"resnext29_{name}").parameters / 1e6 == pytest.approx(millions, abs=0.06)
 
 
+@pytest.mark.one_keras
 def test_parameters_counted_by_hand():
     def unit(before, inner, after, groups):
         convs = before * inner + 9 * inner * inner // groups + inner * after
@@ -45,6 +47,7 @@ def test_parameters_counted_by_hand():
     assert models.get("resnext29_8x64d").parameters == total + 1024 * 10 + 10
 
 
+@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -130,9 +131,9 @@ def browse(page, fragment=""):
     """The page as Chromium has it after its scripts ran, and what it complained of."""
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
     command = [CHROMIUM, *flags, "--virtual-time-budget=5000", "--dump-dom"]
-    done = subprocess.run(
-        [*command, f"{page.as_uri()}{fragment}"], capture_output=True, text=True, timeout=60
-    )
+    with tempfile.TemporaryDirectory() as profile:  # its own: two browsers cannot share one
+        command += [f"--user-data-dir={profile}", f"{page.as_uri()}{fragment}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     return done.stdout, console
 
