@@ -1,14 +1,75 @@
 #!/usr/bin/env bash
-# The whole test suite, as CI runs it: installs into .venv, ruff, mypy, the models under Keras 3,
-# then all under tf-keras. Arguments go to pytest instead of the first of these two.
+# The check of the whole project, as CI runs it; `scripts/test.sh --help` has its modes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+{ true <&0; } 2>/dev/null || exec </dev/null # it was closed: no file of a test's may take its number
 source scripts/venv.sh
+
+usage() {
+    cat <<'END'
+scripts/test.sh                  the default suite, as CI runs it: ruff, mypy,
+                                 tests of models under Keras 3, all by tf-keras
+scripts/test.sh --long           what that leaves out: every row in full size,
+                                 a kill at each file operation, 10,000 damaged
+                                 files of each kind; ends in a summary
+scripts/test.sh --changed [REV]  tests that import what differs from git REV
+                                 (HEAD), the nearest first, for 80 seconds
+scripts/test.sh ARGUMENT ...     pytest's: a file, -k NAME, -m long
+END
+}
+
+tests() { .venv/bin/python -m pytest -q -n 2 --dist worksteal "$@"; }
+
+under_keras_3() { TF_USE_LEGACY_KERAS=0 tests "$@" tests/models tests/conformance/test_catalog.py; }
+
+lint() {
+    .venv/bin/ruff format --check --quiet . || fail "some files are not formatted; run .venv/bin/ruff format"
+    .venv/bin/ruff check --quiet .
+    .venv/bin/mypy --no-error-summary
+}
+
+changed() {
+    local output arguments
+    output=$(.venv/bin/python scripts/changed_tests.py "$@") || exit 1
+    [ -n "$output" ] || { echo "nothing differs from ${1:-HEAD}"; exit; }
+    mapfile -t arguments <<<"$output"
+    exec .venv/bin/python -m pytest -q -n 2 --dist load --maxschedchunk=1 --seconds=80 "${arguments[@]}"
+}
+
+part() { # NAME COMMAND ...: runs it; the summary says how it ended and how long it took
+    local name=$1 begin=$SECONDS ended=passed
+    shift
+    echo "== $name"
+    "$@" || ended=FAILED
+    summary+=("$(printf '%-52s %s %6d s' "$name" "$ended" $((SECONDS - begin)))")
+}
+
+faults() { # one half of them on each core
+    local kills status=0
+    .venv/bin/python scripts/faults.py --kills=200 --failures=200 --mutations=0 &
+    kills=$!
+    .venv/bin/python scripts/faults.py --kills=0 --failures=0 --mutations=10000 || status=1
+    wait "$kills" || status=1
+    return "$status"
+}
+
+long() {
+    summary=()
+    trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
+    part "under Keras 3: what the default leaves out" under_keras_3 -m "long or one_keras"
+    part "under tf-keras: what the default leaves out" tests -m long
+    part "kills, failing files, damaged files" faults
+    echo "== summary"
+    printf '%s\n' "${summary[@]}"
+    [[ "${summary[*]}" != *FAILED* ]]
+}
+
+[ "${1:-}" != --help ] || { usage; exit; }
 make_venv "[test]"
-.venv/bin/ruff format --check --quiet . || fail "some files are not formatted; run .venv/bin/ruff format"
-.venv/bin/ruff check --quiet .
-.venv/bin/mypy --no-error-summary
-if [ $# -eq 0 ]; then
-    TF_USE_LEGACY_KERAS=0 .venv/bin/python -m pytest -q -n 2 --dist worksteal tests/models tests/conformance/test_catalog.py
-fi
-exec .venv/bin/python -m pytest -q -n 2 --dist worksteal "$@"
+case "${1:-}" in
+    --long) long; exit ;;
+    --changed) lint; changed "${@:2}" ;;
+esac
+lint
+[ $# -gt 0 ] || under_keras_3 -m "not long and not one_keras"
+tests "$@"

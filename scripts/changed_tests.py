@@ -1,0 +1,147 @@
+"""Prints the tests that a change touches, the nearest first, as arguments of pytest.
+
+    .venv/bin/python scripts/changed_tests.py [REVISION]     # what differs from it; HEAD
+
+A test file touches a module that it imports, or whose name it says (`-m dawnbench_tf.train`), and
+all that such a module imports. Of a change to families of models alone, conformance tests of other
+families are left out.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from build_files import ROOT, commands, imports, modules
+
+OURS = modules()
+MODELS = "dawnbench_tf.models"
+ALWAYS = "tests/conformance/test_style.py"
+NAMED = re.compile(r"\bdawnbench_tf(?:\.\w+)+|\btests(?:\.\w+)+")
+
+
+def changed_files(revision: str) -> list[str]:
+    """Paths, below the root, of files that differ from a revision or that git does not know."""
+    lines: list[str] = []
+    for command in (
+        ["git", "diff", "--name-only", revision, "--"],
+        ["git", "ls-files", "--others", "--exclude-standard"],
+    ):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            error = done.stderr.strip().partition("\n")[0]
+            raise SystemExit(f"changed_tests.py: {revision}: should be a revision of git ({error})")
+        lines += done.stdout.splitlines()
+    return sorted(set(lines))
+
+
+def test_modules() -> dict[str, Path]:
+    """All Python files of the tests, by module name."""
+    paths = sorted(ROOT.glob("tests/**/*.py"))
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
+
+
+def graph(tests: dict[str, Path]) -> dict[str, set[str]]:
+    """What each module, of ours and of the tests, imports or names."""
+    everything = {**OURS, **tests}
+    edges = {name: imports(name, everything) & set(everything) for name in everything}
+    for name, path in tests.items():
+        text = path.read_text(encoding="utf-8")
+        edges[name] |= set(NAMED.findall(text)) & set(everything)
+        edges[name] |= {conftest for conftest in _conftests(name, tests) if _uses(text, conftest)}
+    by_name = set(OURS) - set().union(*(edges[name] for name in OURS)) - commands(OURS)
+    for name in by_name:  # families, data sets, runtimes, rows: their folder imports them
+        edges.setdefault(name.rpartition(".")[0], set()).add(name)
+    return edges
+
+
+def _conftests(name, tests):
+    parts = name.split(".")[:-1]
+    folders = [".".join(parts[: count + 1]) for count in range(len(parts))]
+    return [f"{folder}.conftest" for folder in folders if f"{folder}.conftest" in tests]
+
+
+def _uses(text, conftest):
+    """Whether a test takes a fixture of a conftest's."""
+    path = ROOT / f"{conftest.replace('.', '/')}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    fixtures = {
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list
+    }
+    arguments = {
+        argument.arg for node in ast.walk(ast.parse(text)) if isinstance(node, ast.arguments)
+        for argument in node.args
+    }  # fmt: skip
+    return bool(fixtures & arguments)
+
+
+def distances(changed: set[str], edges: dict[str, set[str]]) -> dict[str, int]:
+    """How many imports lie between each module and the nearest that changed."""
+    steps, waiting = dict.fromkeys(changed, 0), sorted(changed)
+    for target in waiting:  # grows
+        for name, imported in edges.items():
+            if target in imported and name not in steps:
+                steps[name] = steps[target] + 1
+                waiting.append(name)
+    return steps
+
+
+def touched(paths: list[str]) -> tuple[list[str], list[str]]:
+    """Test files that changed files touch, the nearest first; and the families they are kept to."""
+    tests = test_modules()
+    by_path = {str(path.relative_to(ROOT)): name for name, path in {**OURS, **tests}.items()}
+    changed = {by_path[path] for path in paths if path in by_path}
+    others = [path for path in paths if path not in by_path]
+    for name, path in {**OURS, **tests}.items():  # of a page, a script, a table
+        if any(_says(path.read_text(encoding="utf-8"), Path(other)) for other in others):
+            changed.add(name)
+    steps = distances(changed, graph(tests))
+    folders = {part for name in changed for part in name.split(".")[1:-1]}
+    namesakes = {f"test_{name}" for name in folders | {name.split(".")[-1] for name in changed}}
+
+    families = _families(changed - set(tests))
+
+    def nearness(name):
+        *_, folder, file = name.split(".")
+        rank = 0 if file in namesakes else 2
+        if folder == "conformance":  # soon where it is kept to a family; else it takes its time
+            rank = 1 if families else 3
+        return rank, steps[name], folder not in folders, name
+
+    near = [name for name in tests if name.rpartition(".")[2].startswith("test_") and name in steps]
+    doctests = [
+        OURS[name] for name in sorted(changed & set(OURS)) if ">>> " in OURS[name].read_text()
+    ]
+    chosen = [*doctests, *(tests[name] for name in sorted(near, key=nearness))]
+    return [str(path.relative_to(ROOT)) for path in chosen], families
+
+
+def _says(text, path):
+    """Whether a module names a file: wholly, or its folder, or a script without its ending."""
+    folder = "" if path.parent == Path() else str(path.parent)
+    quoted = {path.stem} if path.suffix == ".py" else {folder}
+    return path.name in text or any(f'"{word}"' in text for word in quoted - {""})
+
+
+def _families(changed):
+    """Names of families if nothing but such changed; of readers too."""
+    parents = {name.rpartition(".")[0] for name in changed}
+    names = {name.rpartition(".")[2] for name in changed}
+    described = {name for name in names if "FAMILY = " in (ROOT / f"models/{name}.py").read_text()
+                 } if parents == {MODELS} else set()  # fmt: skip
+    return sorted(names) if names and names == described else []
+
+
+def main() -> None:
+    """Prints pytest's arguments; nothing if no file changed."""
+    paths = changed_files(*sys.argv[1:] or ["HEAD"])
+    files, families = touched(paths)
+    if paths:
+        print(*dict.fromkeys([ALWAYS, *files]), sep="\n")
+    if families:
+        print(f"--families={','.join(families)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Breaks the code in small ways and says which of them the tests catch.
+
+    .venv/bin/python scripts/mutants.py [COUNT [SEED]]      # 30 of seed 0, in a copy of the tree
+
+Each mutant is one change in one file, room after room: a comparison turned round, a number one
+more, a statement left out. The tests that the file touches run, nearest first, to the first that
+fails, for two minutes; a mutant that none of them catches is tried by the long mode's too.
+"""
+
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from build_files import ROOT, modules
+from changed_tests import touched
+
+SECONDS = 120  # after which no further test is begun
+TURNED = {
+    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
+    ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
+}  # fmt: skip
+SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Raise, ast.Delete)
+
+
+class Mutant(NamedTuple):
+    """A change of one piece of one file."""
+
+    path: str
+    line: int
+    start: int  # offset in the file
+    end: int
+    replacement: str
+
+    def apply(self, root: Path) -> str:
+        """Writes the changed file below `root`; returns the change in words."""
+        path = root / self.path
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text[: self.start] + self.replacement + text[self.end :], encoding="utf-8")
+        old = " ".join(text[self.start : self.end].split())
+        return f"{self.path}:{self.line}: `{old}` -> `{self.replacement}`"
+
+
+def mutants(path: Path) -> Iterator[Mutant]:
+    """All mutants of a file."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    name = str(path.relative_to(ROOT))
+
+    def offset(line, column):  # which counts bytes
+        before = lines[line - 1].encode()[:column].decode()
+        return sum(map(len, lines[: line - 1])) + len(before)
+
+    def mutant(node, replacement):
+        start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+        return Mutant(name, node.lineno, offset(*start), offset(*end), replacement)
+
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            sides = (node.left, node.comparators[0])
+            left, right = (ast.get_source_segment(text, side) for side in sides)
+            yield mutant(node, f"{left} {TURNED[type(node.ops[0])]} {right}")
+        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            yield mutant(node, repr(node.value + 1))
+        elif isinstance(node, SIMPLE) and not _is_text(node):
+            yield mutant(node, "pass")
+
+
+def _is_text(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def chosen(count: int, seed: int) -> list[Mutant]:
+    """Mutants of one room after the other; each room is as likely as any."""
+    rooms: dict[str, list[Path]] = {}
+    for path in modules().values():
+        rooms.setdefault(str(path.parent.relative_to(ROOT)), []).append(path)
+    candidates = {
+        room: [m for path in paths for m in mutants(path)] for room, paths in rooms.items()
+    }
+    turns = cycle(sorted(room for room in rooms if candidates[room]))
+    draw = random.Random(seed)
+    return [draw.choice(candidates[room]) for room in islice(turns, count)]
+
+
+def caught(root: Path, mutant: Mutant, mark: str) -> str:
+    """The first test that fails of those that the mutant's file touches; "" if none does."""
+    files, families = touched([mutant.path])
+    arguments = [f"--families={','.join(families)}"] if families else []
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--dist=load"]
+    command += ["--maxschedchunk=1", f"--seconds={SECONDS}", "-m", mark, *arguments, *files]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if done.returncode in (1, 2, 4):
+        return failures[0] if failures else f"the tests do not start: {done.stdout[-200:]}"
+    return ""
+
+
+def main(count: str = "30", seed: str = "0") -> None:
+    """Tries each mutant, and prints a line for it as soon as it is known."""
+    for number, mutant in enumerate(chosen(int(count), int(seed))):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder) / "tree"
+            ignored = shutil.ignore_patterns(".venv", ".git", "runs", "__pycache__")
+            shutil.copytree(ROOT, root, symlinks=True, ignore=ignored)
+            change, begin = mutant.apply(root), time.monotonic()
+            by = caught(root, mutant, "not long")
+            verdict = f"caught by {by}" if by else "not caught"
+            if not by:
+                by = caught(root, mutant, "long")
+                verdict = f"caught by the long mode alone: {by}" if by else verdict
+        print(f"{number} {change}: {verdict} ({time.monotonic() - begin:.0f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
