@@ -141,9 +141,10 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
 def _parsed(argv):
     """What absl parses; asked for help, which it ends with status 1, the command ends with 0."""
     try:
-        return flags.FLAGS(argv)
-    except SystemExit:
-        raise SystemExit(0) from None
+        try:
+            return flags.FLAGS(argv)
+        except SystemExit:
+            sys.stdout.flush()  # else it fails when Python ends, where nothing catches it
     except BrokenPipeError:  # of `--help | head`
         lead_nowhere(sys.stdout)
-        raise SystemExit(0) from None
+    raise SystemExit(0)

@@ -41,6 +41,19 @@ def test_a_reader_that_has_seen_enough_is_no_error(command):
     assert ended.stdout.count("\n") == 1 and ended.stderr == ""
 
 
+def test_help_that_is_still_in_a_buffer_when_its_reader_goes_is_no_error():
+    program = """
+import os, runpy, sys
+read, write = os.pipe()
+os.close(read)
+sys.stdout = os.fdopen(write, "w", 1 << 20)
+sys.argv = ["train.py", "--help"]
+runpy.run_module("dawnbench_tf.train", run_name="__main__")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_the_last_line_takes_the_status_line_s_place(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
