@@ -2,15 +2,16 @@
 
     .venv/bin/python scripts/changed_tests.py [REVISION]     # what differs from it; HEAD
 
-A test file touches a module that it imports, or whose name it says (`-m dawnbench_tf.train`), and
-all that such a module imports. Of a change to families of models alone, conformance tests of other
-families are left out.
+A change affects a test file that imports a changed module, directly or through other modules. A
+module name in a string (`-m dawnbench_tf.train`) counts as an import. If only families of models
+changed, conformance tests of other families are left out.
 """
 
 import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from build_files import ROOT, commands, imports, modules
@@ -22,7 +23,7 @@ NAMED = re.compile(r"\bdawnbench_tf(?:\.\w+)+|\btests(?:\.\w+)+")
 
 
 def changed_files(revision: str) -> list[str]:
-    """Paths, below the root, of files that differ from a revision or that git does not know."""
+    """Returns the paths, from the root, of files that differ from a revision or are untracked."""
     lines: list[str] = []
     for command in (
         ["git", "diff", "--name-only", revision, "--"],
@@ -37,13 +38,13 @@ def changed_files(revision: str) -> list[str]:
 
 
 def test_modules() -> dict[str, Path]:
-    """All Python files of the tests, by module name."""
+    """Returns the Python files under tests/, by module name."""
     paths = sorted(ROOT.glob("tests/**/*.py"))
     return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
 
 
 def graph(tests: dict[str, Path]) -> dict[str, set[str]]:
-    """What each module, of ours and of the tests, imports or names."""
+    """Returns the import graph of product and tests: module -> modules it imports or names."""
     everything = {**OURS, **tests}
     edges = {name: imports(name, everything) & set(everything) for name in everything}
     for name, path in tests.items():
@@ -62,22 +63,26 @@ def _conftests(name, tests):
     return [f"{folder}.conftest" for folder in folders if f"{folder}.conftest" in tests]
 
 
-def _uses(text, conftest):
-    """Whether a test takes a fixture of a conftest's."""
+@cache
+def _fixtures(conftest):
+    """Returns the names of a conftest's decorated functions."""
     path = ROOT / f"{conftest.replace('.', '/')}.py"
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    fixtures = {
-        node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list
-    }
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    return {node.name for node in functions if node.decorator_list}
+
+
+def _uses(text, conftest):
+    """Returns whether a test takes a fixture of a conftest as an argument."""
     arguments = {
         argument.arg for node in ast.walk(ast.parse(text)) if isinstance(node, ast.arguments)
         for argument in node.args
     }  # fmt: skip
-    return bool(fixtures & arguments)
+    return bool(_fixtures(conftest) & arguments)
 
 
 def distances(changed: set[str], edges: dict[str, set[str]]) -> dict[str, int]:
-    """How many imports lie between each module and the nearest that changed."""
+    """Returns the length of the shortest import path from each module to a changed one."""
     steps, waiting = dict.fromkeys(changed, 0), sorted(changed)
     for target in waiting:  # grows
         for name, imported in edges.items():
@@ -88,7 +93,7 @@ def distances(changed: set[str], edges: dict[str, set[str]]) -> dict[str, int]:
 
 
 def touched(paths: list[str]) -> tuple[list[str], list[str]]:
-    """Test files that changed files touch, the nearest first; and the families they are kept to."""
+    """Returns the test files that a change affects, nearest first, and the families to keep."""
     tests = test_modules()
     by_path = {str(path.relative_to(ROOT)): name for name, path in {**OURS, **tests}.items()}
     changed = {by_path[path] for path in paths if path in by_path}

@@ -42,7 +42,7 @@ TEST = re.compile(r"^(test_\w+) \(.*?\b(tests/[\w/]+\.py)")
 
 
 def record(environment: dict[str, str], arguments: Iterable[str], folder: Path) -> Iterator[str]:
-    """Runs pytest; yields py-spy's lines, a stack with the number of its samples each."""
+    """Runs pytest under py-spy; yields its lines, each a stack and its number of samples."""
     path = folder / "stacks"
     spy = [str(Path(sys.executable).parent / "py-spy"), "record", "--subprocesses", "--nonblocking"]
     spy += ["--idle", "--threads", "--full-filenames", "--format=raw", f"--rate={RATE}"]
@@ -53,7 +53,7 @@ def record(environment: dict[str, str], arguments: Iterable[str], folder: Path) 
 
 
 def read(line: str) -> tuple[bool, str, str, float] | None:
-    """Of a stack: whether a worker's, the test, the cause, seconds; None of no main thread."""
+    """Parses a stack: (is it a worker's, test, cause, seconds); None unless of a main thread."""
     stack, _, count = line.rpartition(" ")
     processes, _, frames = stack.partition(": MainThread;")
     process = processes.rpartition("process ")[2]  # the innermost

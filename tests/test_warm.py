@@ -55,7 +55,7 @@ def wait_until(true):
 
 
 def test_where_signals_are_ignored_what_the_suite_starts_has_the_default():
-    """As in a shell script's `suite &`, which lets it ignore SIGINT, or under nohup."""
+    """A shell script's `&` makes a process ignore SIGINT; nohup makes it ignore SIGHUP."""
     program = """
 import signal, subprocess, sys
 for number in (signal.SIGINT, signal.SIGHUP):

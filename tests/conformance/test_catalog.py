@@ -47,12 +47,12 @@ LEGACY = KERAS.Layer.__module__.startswith("tf_keras")  # the Keras that the com
 
 
 def params(names, default):
-    """Rows to try: those of `default` always, the others in the long mode."""
+    """Parametrizes over `names`; those not in `default` run in the long mode only."""
     return [pytest.param(n, marks=() if n in default else pytest.mark.long) for n in names]
 
 
 class Kind:
-    """A kind's smallest models, each built once for all tests, with the weights it began with."""
+    """The smallest model of a kind, built once for all tests, and its initial weights."""
 
     def __init__(self, name):
         self.name, self.images = name, batch(name)
@@ -60,12 +60,8 @@ class Kind:
         self.weights = self.model.get_weights()
 
     @cached_property
-    def channels_first(self):
-        return small(self.name, "NCHW")
-
-    @cached_property
     def gradients(self):
-        """Logits and gradients in inference mode, of the weights that it began with."""
+        """Logits and gradients in inference mode, at the initial weights."""
         return tf.function(gradients)(self.model, self.images, training=False)
 
 
@@ -81,7 +77,7 @@ def built(request):
 
 @pytest.fixture
 def kind(built):
-    """One kind after the other goes through all the tests below."""
+    """A kind whose model has its initial weights again."""
     built.model.set_weights(built.weights)
     return built
 
@@ -185,7 +181,7 @@ def test_gradients_reach_every_weight(kind):
 
 @pytest.mark.skipif(not LEGACY, reason="layouts are oneDNN's; under tf-keras")
 def test_both_layouts_give_equal_outputs_and_gradients(kind):
-    first = kind.channels_first
+    first = small(kind.name, "NCHW")
     first.set_weights(kind.weights)
     channels_first = kind.images.transpose(0, 3, 1, 2)
     other = tf.function(gradients)(first, channels_first, training=False)
@@ -214,7 +210,7 @@ def test_statistics_move_in_training_only(kind):
 
 @pytest.mark.skipif(not LEGACY, reason="operations are those of tf-keras")
 def test_its_train_step_is_lowered_by_xla(kind):
-    """As a TPU needs it; no code is generated."""
+    """XLA lowers the train step to HLO, as a TPU requires. No code is generated."""
     step = tf.function(lambda x: gradients(kind.model, x, training=True), jit_compile=True)
     images = tf.constant(kind.images)
     assert "HloModule" in step.experimental_get_compiler_ir(images)(stage="hlo")
@@ -238,7 +234,7 @@ def test_it_runs_in_mixed_bfloat16(kind):
 
 
 def randomized(kind):
-    """Gives its model weights and statistics that no build has; returns its logits then."""
+    """Randomizes the model's weights and BN statistics; returns its logits."""
     rng = np.random.default_rng(1)
     weights = [w + rng.uniform(0, 0.01, w.shape).astype(w.dtype) for w in kind.weights]
     kind.model.set_weights(weights)
@@ -296,7 +292,7 @@ for name in sys.argv[1:]:
     moved = [not np.array_equal(a, b) for a, b in zip(before, model.get_weights())]
     assert np.mean(moved) > 0.5, (name, moved)
 """
-# Where layers differ: whitening, GELU, dropped blocks, grouped convolutions, two heads.
+# Layers that differ: whitening, GELU, stochastic depth, grouped convolutions.
 MIRRORED_KINDS = ("resnet9_whitened", "airbench94", "resnet56_stochastic", "resnext29_8x64d")
 
 

@@ -53,13 +53,13 @@ def test_a_task_s_columns_are_scored_and_every_field_that_it_requires_is_a_recip
 
 
 def smallest(recipe):
-    """Arguments that make the smallest network of the kind of the recipe's."""
+    """Returns the arguments of the smallest network of the kind that the recipe trains."""
     variant = models.get(recipe.model)
     return networks.family_of(variant).smallest(dict(variant.args))
 
 
 def parts(name):
-    """What a recipe's train step is made of: the kind of network, and each part of the update."""
+    """Returns the components of a recipe's train step: its kind of network, its update settings."""
     recipe = recipes.get(name)
     variant = models.get(recipe.model)
     network = [variant.family]
@@ -81,7 +81,7 @@ def parts(name):
 
 
 def covering(names):
-    """Some of the recipes, in which all parts of all are; of equals the smallest network."""
+    """Returns recipes that together have every component; smaller networks are preferred."""
     chosen, covered = [], set()
     for name in sorted(names, key=lambda name: models.get(recipes.get(name).model).parameters):
         if parts(name) - covered:
@@ -92,7 +92,7 @@ def covering(names):
 
 @pytest.mark.parametrize("name", covering(NAMES))
 def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
-    """All parts of all recipes, in the smallest networks."""
+    """Every component of every recipe, in the smallest network of its kind."""
     recipe = recipes.get(name)
     small = partial(models.build, **smallest(recipe))
     monkeypatch.setattr(models, "build", lambda name, **args: small(name, **args))
@@ -114,7 +114,7 @@ def test_every_train_step_compiles_with_xla_at_static_shapes(name):
 
 
 def is_lowered_whole(recipe):
-    """What a TPU needs: gradients and update included; no size left open."""
+    """XLA lowers the whole train step, gradients and update included, at static shapes."""
     task = recipe.task_row
     splits = FEW if models.get(recipe.model).wordpieces else SPLITS[task.inputs]
     model = fitting.build(recipe, splits, HERE)

@@ -79,7 +79,7 @@ def points(operations: list[str]) -> list[int]:
 
 
 def first_of_each(numbers: list[int], operations: list[str], verbs: tuple[str, ...]) -> list[int]:
-    """Of operations that begin with one of these verbs, each kind of file's first."""
+    """Returns the first operation of each verb and kind of file; other verbs are left out."""
     kinds = {re.sub(r"(?<=checkpoint-)\w+", "", operations[n]): n for n in reversed(numbers)}
     return sorted(n for kind, n in kinds.items() if kind.startswith(verbs))
 

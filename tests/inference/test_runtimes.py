@@ -175,7 +175,7 @@ def test_a_runtime_that_is_not_installed_says_how_to(small, monkeypatch, name, p
 
 @pytest.fixture(scope="module")
 def one_export():
-    """ONNX Runtime and OpenVINO read what tf2onnx makes of a model once."""
+    """Converts each model to ONNX once, for both ONNX Runtime and OpenVINO."""
     contents, export = {}, exports.onnx
 
     def cached(served, precision):
@@ -190,7 +190,7 @@ def one_export():
 
 @pytest.fixture(scope="module", params=[0, 68])
 def bert(request, one_export):
-    """A BERT that sees a question in one window, or in several, and its logits of three."""
+    """A served BERT with one window a question, or several, and its logits of 3 examples."""
     recipe = recipes.get("squad/bert_tiny")
     recipe = replace(recipe, sequence_length=request.param or 384, document_stride=9)
     data = qa_mini.generate(6, 6, seed=1, form=TextForm.of(recipe))
@@ -209,7 +209,7 @@ READERS += [pytest.param(name, marks=LONG) for name in ("drqa", "qanet_tpu")]
 
 @pytest.fixture(scope="module", params=READERS)
 def reader(request, one_export):
-    """A reader, served texts of any length, of which no tags are told; its logits of three."""
+    """A served reader of texts of any length, without tags, and its logits of 3 examples."""
     data = qa_mini.generate(6, 6, seed=1)
     family = networks.family_of(models.get(request.param))
     sizes = {"trained_words": 2 + len(data.vocabulary.trained), "vector_width": 12}
