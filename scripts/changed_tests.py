@@ -138,14 +138,17 @@ def _families(changed):
     return sorted(names) if names and names == described else []
 
 
+def arguments(paths: list[str]) -> list[str]:
+    """Returns pytest's arguments for the tests that changed files affect."""
+    files, families = touched(paths)
+    return [*files, f"--families={','.join(families)}"] if families else files
+
+
 def main() -> None:
     """Prints pytest's arguments; nothing if no file changed."""
     paths = changed_files(*sys.argv[1:] or ["HEAD"])
-    files, families = touched(paths)
     if paths:
-        print(*dict.fromkeys([ALWAYS, *files]), sep="\n")
-    if families:
-        print(f"--families={','.join(families)}")
+        print(*dict.fromkeys([ALWAYS, *arguments(paths)]), sep="\n")
 
 
 if __name__ == "__main__":

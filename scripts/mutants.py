@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from build_files import ROOT, modules
-from changed_tests import touched
+from changed_tests import arguments
 
 SECONDS = 120  # after which no further test is begun
 TURNED = {
@@ -93,10 +93,8 @@ def chosen(count: int, seed: int) -> list[Mutant]:
 
 def caught(root: Path, mutant: Mutant, mark: str) -> str:
     """The first test that fails of those that the mutant's file touches; "" if none does."""
-    files, families = touched([mutant.path])
-    arguments = [f"--families={','.join(families)}"] if families else []
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--dist=load"]
-    command += ["--maxschedchunk=1", f"--seconds={SECONDS}", "-m", mark, *arguments, *files]
+    command += ["--maxschedchunk=1", f"--seconds={SECONDS}", "-m", mark, *arguments([mutant.path])]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
     failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
