@@ -17,6 +17,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.scores import SCORES
 from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.training import fitting, losses, optimizers
+from tests.conformance.test_catalog import smallest
 
 HERE = Placement(tf.distribute.get_strategy())
 NAMES = sorted(recipes.rows())
@@ -52,19 +53,13 @@ def test_a_task_s_columns_are_scored_and_every_field_that_it_requires_is_a_recip
     assert inputs.of(task) is not None and task.scoring in SCORES
 
 
-def smallest(recipe):
-    """Returns the arguments of the smallest network of the kind that the recipe trains."""
-    variant = models.get(recipe.model)
-    return networks.family_of(variant).smallest(dict(variant.args))
-
-
 def parts(name):
     """Returns the components of a recipe's train step: its kind of network, its update settings."""
     recipe = recipes.get(name)
     variant = models.get(recipe.model)
     network = [variant.family]
     if variant.inputs == "images":
-        network += sorted(map(repr, {**variant.args, **smallest(recipe)}.items()))
+        network += sorted(map(repr, smallest(recipe.model).items()))
     update = {
         "optimizer": recipe.optimizer,
         "average": recipe.average > 0,
@@ -94,7 +89,7 @@ def covering(names):
 def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
     """Every component of every recipe, in the smallest network of its kind."""
     recipe = recipes.get(name)
-    small = partial(models.build, **smallest(recipe))
+    small = partial(models.build, **smallest(recipe.model))
     monkeypatch.setattr(models, "build", lambda name, **args: small(name, **args))
     is_lowered_whole(recipe)
 
