@@ -28,5 +28,5 @@ class Measured(NamedTuple):
     reached: int  # runs that reached the threshold
     mean: float  # score of the row that ended the run
     sd: float
-    seconds: float  # median on the clock
+    seconds: float | None  # on the clock to the threshold, the median; None: half never reach it
     command: str

@@ -137,21 +137,26 @@ def lock(folder: Path, why: str) -> None:
 
     Raises Refusal, which says `why`, if another process holds it.
     """
-    if _locked(folder) is None:
+    if take_lock(folder) is None:
         raise Refusal(f"--output_dir={folder}: {why}")
 
 
 def is_locked(folder: Path) -> bool:
     """Whether another process holds the lock on a folder. Raises Refusal if it can't be written."""
-    descriptor = _locked(folder)
+    descriptor = take_lock(folder)
     if descriptor is None:
         return True
     os.close(descriptor)
     return False
 
 
-def _locked(folder):
-    """Descriptor of the folder's lock, or None if another process has it."""
+def take_lock(folder: Path) -> int | None:
+    """Takes the lock on a folder. Returns its descriptor, or None if another process holds it.
+
+    It is held until all copies of the descriptor are closed: a child that inherits one has it too.
+
+    Raises Refusal if the folder can't be written.
+    """
     try:
         descriptor = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
     except OSError as error:

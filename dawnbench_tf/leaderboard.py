@@ -19,7 +19,7 @@ from dawnbench_tf import flags, terminal
 from dawnbench_tf.ranking import results, tables
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import Table
-from dawnbench_tf.refusals import Refusal, refuse, shown
+from dawnbench_tf.refusals import Refusal, defused, refuse, shown
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import RANKED
 
@@ -193,18 +193,11 @@ def _write_csv(rankings, unranked):
     writer.writerow(["table", "rank", "figure", *results.columns(), "mine", "reasons"])
     for table in rankings:
         for rank, row in enumerate(table.rows, 1):
-            cells = map(_defused, _facts(row).values())
+            cells = map(defused, _facts(row).values())
             writer.writerow([table.figure.name, rank, table.figure.of(row), *cells, ""])
     for row in unranked:
-        cells = map(_defused, _facts(row).values())
-        writer.writerow(["not ranked", "", "", *cells, _defused("; ".join(row.reasons))])
-
-
-def _defused(cell):
-    """Text that a spreadsheet would run as a formula, made plain."""
-    if isinstance(cell, str) and cell.lstrip()[:1] in ("=", "+", "-", "@", "|", "%"):
-        return f"'{cell}"
-    return cell
+        cells = map(defused, _facts(row).values())
+        writer.writerow(["not ranked", "", "", *cells, defused("; ".join(row.reasons))])
 
 
 if __name__ == "__main__":

@@ -21,6 +21,18 @@ def shown(value: object) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
 
 
+def defused(cell: object) -> object:
+    """A cell of a CSV file: text shown, and not one that a spreadsheet would run as a formula.
+
+    >>> defused("=1+1"), defused(-1)
+    ("'=1+1", -1)
+    """
+    if not isinstance(cell, str):
+        return cell
+    cell = shown(cell)
+    return f"'{cell}" if cell.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") else cell
+
+
 def one_line(error: object, most: int = 200) -> str:
     """What an error or a value says, on one line of `most` characters at most."""
     line = " ".join(str(error)[: 20 * most].split())

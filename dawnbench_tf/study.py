@@ -20,10 +20,10 @@ from pathlib import Path
 from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import check, setting, setting_fields
-from dawnbench_tf.studies import grid, grid_files, rows, runner
-from dawnbench_tf.studies.runner import Launch
+from dawnbench_tf.studies import forecast, grid, grid_files, launching, rows, runner, store
+from dawnbench_tf.studies.launching import Launch
 
 REPORT = "report"
 
@@ -43,18 +43,22 @@ class Options:
     jobs: int = setting(1, "runs at a time", low=1)
     launch: str = setting(
         "",
-        "command line that starts a run, as 'srun {command}' or 'ssh node{slot} {quoted}'; also "
-        "{name}; default: here",
+        "command line that starts a run, as 'srun {command}' or 'ssh node{slot} {quoted}'; split "
+        "into words here, by no shell; also {name}; default: here",
     )
-    retry: bool = setting(False, "run again what crashed or was refused")
+    retry: bool = setting(False, "run again what crashed")
+    dry_run: bool = setting(False, "list the runs, how long they take and cost; start none")
     plot: str = setting("", "report: file for the figure, .png, .svg or .pdf")
     json: bool = setting(False, "report: print everything as JSON")
+    evidence: bool = setting(
+        False, "report: print the evidence of recipes that a setting is, for dawnbench_tf/recipes"
+    )
     csv: bool = setting(False, "report: print a row for each run as CSV")
     run: RunOptions = RunOptions()
 
     def __post_init__(self):
         check(self)
-        runner.check_template(self.launch)
+        launching.check_template(self.launch)
 
 
 def main(arguments: list[str]) -> int:
@@ -102,18 +106,35 @@ def carry_out(options: Options, name: str, replaced: grid.Settings) -> int:
     """Runs what is not finished yet, then reports it. Returns the exit status."""
     changes = {**_given(options.run), **_given(options.run.credits), **replaced}
     folder = Path(changes.pop("output_dir", "") or _default_folder(options, name))
-    if changes.get("max_steps"):
-        refuse("max_steps", changes["max_steps"], "times steps and trains no run; leave it out")
     study = named(name, options.scale)
     if options.levels:
         study = grid.with_levels(study, [_value(text) for text in options.levels.split(",")])
     study = grid.with_changes(study, options.recipe, options.trials, changes)
-    grid.plan(study)  # all of it is checked before the folder is touched
-    study = runner.claim(folder, study)
+    planned = grid.plan(study)  # all of it is checked before the folder is touched
+    if options.dry_run:
+        return list_runs(options, folder, planned)
+    study = store.claim(folder, study)
     planned = grid.plan(study)
     launch = Launch(options.jobs, options.launch, options.retry)
-    runner.Runner(folder, planned, launch, study.latency).run()
+    running = runner.Runner(folder, planned, launch, study.latency)
+    terminal.say(f"{forecast.line(planned, running.outcomes, options.jobs)}; in {folder}")
+    try:
+        running.run()
+    except Refusal:
+        store.unclaim(folder)
+        raise
     return report(options, [folder])
+
+
+def list_runs(options: Options, folder: Path, planned: list[grid.Planned]) -> int:
+    """Prints the runs of a study that are not finished, and what they come to. Returns 0."""
+    terminal.end_quietly()
+    ended = store.finished(folder, planned)
+    for run in planned:
+        if run.name not in ended:
+            print(run.name, shlex.join(run.flags))
+    print(forecast.line(planned, ended, options.jobs))
+    return 0
 
 
 def _value(text):
@@ -154,16 +175,15 @@ def report(options: Options, folders: list[Path]) -> int:
     name = f"versus-{names[1]}.html" if lines else "report.html"
     page.write(folders[0] / name, studies, lines)
     if options.plot:
-        files.save_figure(figures.draw(studies[0]), Path(options.plot))
+        files.save_figure(figures.draw(*studies), Path(options.plot))
     if options.json:
         print(json.dumps([reports.values(results) for results in studies], indent=1))
     elif options.csv:
-        for results in studies:
-            reports.write_csv(results, sys.stdout)
+        reports.write_csv(studies, sys.stdout)
     else:
         command = shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
-        parts = [reports.text(results, command) for results in studies]
-        print("\n\n".join(["\n".join(lines), *parts] if lines else parts))
+        parts = [reports.text(results, command if options.evidence else "") for results in studies]
+        print("\n\n".join([reports.plain(lines), *parts] if lines else parts))
         print(f"\n{folders[0] / name}")
     return 0
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from dawnbench_tf.studies import outcomes, runner
+from dawnbench_tf.studies import grid, outcomes, runner, store
 from tests.studies import samples
 
 STUDY = ("-m", "dawnbench_tf.study")
@@ -25,6 +25,7 @@ STUDY = ("-m", "dawnbench_tf.study")
         (("trials", "--launch=srun"), "--launch=srun: should have {command} in it"),
         (("trials", "--max_steps=3"), "--max_steps=3: times steps and trains no run"),
         (("none.toml",), "none.toml: can't be read"),
+        (("trials", "--launch=none {command}"), "none is no program on this machine's PATH"),
         (("report",), "report: should be followed by the folder of a study"),
         (("report", "none"), "none: holds no study.json"),
         (("report", "none", "--plot=x.gif"), "--plot=x.gif: should end in one of .png"),
@@ -46,6 +47,17 @@ def test_the_first_run_s_refusal_is_the_study_s(cold_command, tmp_path):
     ended = cold_command(*flags, program=STUDY)
     assert ended.returncode == 1
     assert "study.py: baseline/seed-0: --data_dir=none: does not exist" in ended.stderr
+    assert not (tmp_path / "studies/trials-cifar10-resnet20_tf").exists()
+
+
+def test_a_dry_run_lists_what_would_run_and_touches_nothing(cold_command, tmp_path):
+    flags = ("trials", "--trials=3", "--cost_per_hour=36", "--dry_run")
+    ended = cold_command(*flags, program=STUDY)
+    *listed, last = ended.stdout.splitlines()
+    assert ended.returncode == 0 and len(listed) == 3 and not list(tmp_path.iterdir())
+    assert listed[2].startswith("baseline/seed-2 --recipe=digits/resnet8 --cost_per_hour=36")
+    # The recipe's evidence: 6.8 s each.
+    assert last.startswith("3 runs, 0 finished before; about 0:00:20 and 0.20 USD left")
 
 
 def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path):
@@ -58,9 +70,8 @@ def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_pat
     ended = cold_command("rates.toml", "--jobs=2", "--output_dir=out", program=STUDY)
     assert ended.returncode == 0, ended.stderr
     assert "2 runs in 2 settings" in ended.stdout
-    mild, wild = (
-        outcomes.read(tmp_path / f"out/{name}/seed-0/outcome.json") for name in ("mild", "wild")
-    )
+    planned = grid.plan(store.read(tmp_path / "out"))
+    mild, wild = store.finished(tmp_path / "out", planned).values()
     assert mild.status == outcomes.MISSED and len(mild.rows) == 1
     assert wild.status == outcomes.DIVERGED and "the loss is" in wild.reason
     assert mild.facts["utilization"]["flopsPerExample"] == 3 * 2 * 12_239_488

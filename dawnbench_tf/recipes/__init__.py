@@ -6,6 +6,7 @@ May import: models (the catalogue), the shared modules. Never: TensorFlow, data,
 inference, submission, ranking.
 """
 
+import math
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
@@ -70,7 +71,8 @@ def _evidence(item: Published | Reported | Measured) -> str:
         return f"published: {item.hours:.4f} h, best {item.best:g}, {item.hardware}"
     if isinstance(item, Reported):
         return f"reported: {item.score:g} ({item.source})"
+    seconds = math.inf if item.seconds is None else item.seconds
     return (
         f"measured {item.date}: reached in {item.reached} of {item.runs} runs, "
-        f"median {item.seconds:g} s on the clock, {item.mean:g} (sd {item.sd:g}), {item.machine}"
+        f"median {seconds:g} s on the clock, {item.mean:g} (sd {item.sd:g}), {item.machine}"
     )

@@ -103,13 +103,23 @@ def median_time(times: Times) -> tuple[float, Interval | None]:
 
     inf where fewer than half ever do.
     """
+    middle = _median_km(times) if times.censored.any() else float(median(times.seconds))
+    if len(times.seconds) < 3:
+        return middle, None
+    return middle, _between(_resampled_medians(times, np.random.default_rng(0), _resamples(times)))
+
+
+def _resamples(*samples):
+    """How many times to resample: a Kaplan-Meier estimate in each takes longer."""
+    return _CENSORED_RESAMPLES if any(s.censored.any() for s in samples) else RESAMPLES
+
+
+def _resampled_medians(times, draw, resamples):
+    """Medians (resamples,) of as many runs, drawn with replacement."""
+    drawn = draw.integers(0, len(times.seconds), (resamples, len(times.seconds)))
     if not times.censored.any():
-        return float(median(times.seconds)), bootstrap(times.seconds, median)
-    draws = np.random.default_rng(0).integers(
-        0, len(times.seconds), (_CENSORED_RESAMPLES, len(times.seconds))
-    )
-    estimates = [_median_km(Times(times.seconds[own], times.censored[own])) for own in draws]
-    return _median_km(times), _between(estimates) if len(times.seconds) > 2 else None
+        return median(times.seconds[drawn])
+    return np.array([_median_km(Times(times.seconds[own], times.censored[own])) for own in drawn])
 
 
 def _median_km(times):
@@ -120,22 +130,73 @@ def _median_km(times):
     return float(survival.quantiles[half[0]]) if len(half) else math.inf
 
 
-def faster(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """Probability that a run of ours takes less time than one of theirs, ties counted half.
+class Comparison(NamedTuple):
+    """One setting's times to accuracy against another's. None: too few runs to know."""
 
-    Mann and Whitney's U over the number of pairs (1947); times may be infinite.
+    speed_up: float | None  # the other's median over its own
+    speed_up_interval: Interval | None
+    faster: float | None  # probability that a run takes less time than one of the other
+    p_value: float | None  # two-sided, that neither is faster
+    trials_needed: float | None  # of each, to tell the two apart
 
-    >>> faster(np.array([1.0, 2.0]), np.array([2.0, np.inf]))
+
+def compare(ours: Times, theirs: Times) -> Comparison:
+    """Holds the times of our runs against those of others; crashed runs are censored in all of it.
+
+    Nothing is known of a side whose runs have all crashed.
+    """
+    if ours.censored.all() or theirs.censored.all():
+        return Comparison(None, None, None, None, None)
+    speed_up, interval = ratio(ours, theirs)
+    probability = faster(ours, theirs)
+    several = len(ours.seconds) > 1 and len(theirs.seconds) > 1
+    return Comparison(
+        speed_up=speed_up if 0 < speed_up < math.inf else None,  # nan fails both
+        speed_up_interval=interval,
+        faster=probability,
+        p_value=p_value(ours, theirs) if several else None,
+        trials_needed=trials_needed(probability) if several else None,
+    )
+
+
+def _is_less(ours, theirs):
+    """For each pair (ours, theirs), whether our time is certainly less: bool (n, m)."""
+    a, b = ours.seconds[:, None], theirs.seconds[None]
+    later = (b > a) | (theirs.censored[None] & (b >= a))
+    return ~ours.censored[:, None] & np.isfinite(a) & later
+
+
+def faster(ours: Times, theirs: Times) -> float:
+    """Probability that a run of ours takes less time than one of theirs.
+
+    Ties, and pairs of which a crash leaves open which was faster, count half (Gehan 1965); without
+    crashes this is Mann and Whitney's U over the number of pairs (1947).
+
+    >>> never, done = np.array([False, False]), np.array([1.0, 2.0])
+    >>> faster(Times(done, never), Times(np.array([2.0, np.inf]), never))
     0.875
     """
-    statistic = stats.mannwhitneyu(theirs, ours, method="asymptotic").statistic
-    return float(statistic) / (len(ours) * len(theirs))
+    less, greater = _is_less(ours, theirs), _is_less(theirs, ours).T
+    return float(np.mean(0.5 + 0.5 * less - 0.5 * greater))
 
 
-def p_value(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """Two-sided p-value of Mann and Whitney's test that neither is faster."""
-    value = float(stats.mannwhitneyu(ours, theirs).pvalue)
-    return 1.0 if math.isnan(value) else value  # all times alike
+def p_value(ours: Times, theirs: Times) -> float:
+    """Two-sided p-value that neither is faster.
+
+    Mann and Whitney's test; with crashed runs Gehan's, by the normal approximation with the
+    variance over all permutations (Mantel 1967).
+    """
+    if not (ours.censored.any() or theirs.censored.any()):
+        value = float(stats.mannwhitneyu(ours.seconds, theirs.seconds).pvalue)
+        return 1.0 if math.isnan(value) else value  # all times alike
+    pooled = Times(*(np.concatenate(parts) for parts in zip(ours, theirs, strict=True)))
+    less = _is_less(pooled, pooled)
+    scores = less.sum(axis=1) - less.sum(axis=0)
+    n, m = len(ours.seconds), len(theirs.seconds)
+    variance = n * m / ((n + m) * (n + m - 1)) * float(np.sum(scores**2))
+    if not variance:
+        return 1.0
+    return float(2 * stats.norm.sf(abs(scores[:n].sum()) / math.sqrt(variance)))
 
 
 def trials_needed(probability: float, power: float = 0.8) -> float:
@@ -165,20 +226,35 @@ def trials_for_mean(variation: float, share: float = 0.05) -> int:
     return max(2, math.ceil((normal * variation / share) ** 2))
 
 
-def ratio(
-    ours: np.ndarray, theirs: np.ndarray, resamples: int = RESAMPLES
-) -> tuple[float, Interval | None]:
+def ratio(ours: Times, theirs: Times) -> tuple[float, Interval | None]:
     """How many times as long the median of theirs is as that of ours, with its interval.
 
-    nan where neither is finite.
+    nan where neither is finite; no interval for fewer than three runs of a side.
     """
-    draw = np.random.default_rng(0)
     with np.errstate(all="ignore"):
-        value = float(median(theirs) / median(ours))
-        if min(len(ours), len(theirs)) < 3:
+        value = float(np.float64(median_time(theirs)[0]) / median_time(ours)[0])
+        if min(len(ours.seconds), len(theirs.seconds)) < 3:
             return value, None
-        of_theirs = median(theirs[draw.integers(0, len(theirs), (resamples, len(theirs)))])
-        of_ours = median(ours[draw.integers(0, len(ours), (resamples, len(ours)))])
-        ratios = of_theirs / of_ours
+        draw, count = np.random.default_rng(0), _resamples(ours, theirs)
+        ratios = _resampled_medians(theirs, draw, count) / _resampled_medians(ours, draw, count)
     ratios = ratios[~np.isnan(ratios)]
     return value, _between(ratios) if len(ratios) else None
+
+
+def combined(whole: Times, parts: Sequence[Times], base: Times) -> Interval | None:
+    """Interval of the speed-up of all factors together, over the product of each one's.
+
+    Args:
+      whole: with all factors.
+      parts: with one factor each.
+      base: with none.
+    """
+    samples = (whole, *parts, base)
+    if min(len(times.seconds) for times in samples) < 3:
+        return None
+    draw, count = np.random.default_rng(0), _resamples(*samples)
+    first, *single, last = (_resampled_medians(times, draw, count) for times in samples)
+    with np.errstate(all="ignore"):
+        shares = (last / first) / np.prod([last / middle for middle in single], axis=0)
+    shares = shares[~np.isnan(shares)]
+    return _between(shares) if len(shares) else None

@@ -16,10 +16,16 @@ BLUE, RED, GREY = "#0b6fa4", "#c8441b", "#8a8a8a"
 NAMED = 10  # settings that a legend has room for
 
 
-def draw(results: Results) -> Figure:
-    """The figure of a study that has at least one run."""
-    figure = Figure(figsize=(12, 4.4), dpi=110, layout="constrained")
-    FIGURES[results.study.figure](figure, results)
+def draw(*studies: Results) -> Figure:
+    """The figure of a study that has at least one run, or of several, one below the other."""
+    figure = Figure(figsize=(12, 4.4 * len(studies)), dpi=110, layout="constrained")
+    if len(studies) == 1:
+        FIGURES[studies[0].study.figure](figure, studies[0])
+        return figure
+    for number, results in enumerate(studies, 1):
+        part: Any = figure.add_subfigure(figure.add_gridspec(len(studies), 1)[number - 1])
+        FIGURES[results.study.figure](part, results)
+        part.suptitle(results.study.name)
     return figure
 
 
@@ -134,8 +140,15 @@ def _curves(figure, results):
         for threshold in results.thresholds:
             axes.axhline(threshold, color=GREY, linestyle="--", linewidth=0.8)
         _tidy(axes, xlabel=label, ylabel=results.metric)
+    over_epochs.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=_are_whole(shown)))
     if shown:
         over_time.legend(fontsize=8, loc="lower right")
+
+
+def _are_whole(settings):
+    """Whether all rows are of whole epochs, more than one."""
+    epochs = [row["epoch"] for s in settings for outcome in s.outcomes for row in outcome.rows]
+    return all(epoch == int(epoch) for epoch in epochs) and max(epochs, default=0) > 1
 
 
 def _factors(figure, results):
@@ -190,8 +203,7 @@ def _scaling(figure, results):
     priced = any(row.usd for row in rows)
     for number, row in enumerate(rows):
         if math.isfinite(row.median_seconds):
-            devices = float(row.setting) if row.setting.isdigit() else 1.0
-            value = row.usd if priced else devices * row.median_seconds / scale
+            value = row.usd if priced else (row.devices or 1) * row.median_seconds / scale
             point = row.median_seconds / scale, value or 0.0
             cost.scatter(*point, s=60, color=f"C{number}")
             cost.annotate(row.setting, point, xytext=(7, 4), textcoords="offset points")

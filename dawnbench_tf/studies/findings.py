@@ -9,6 +9,7 @@ import numpy as np
 from dawnbench_tf import recipes
 from dawnbench_tf.evidence import Measured
 from dawnbench_tf.studies import estimates, summaries
+from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Setting, Summary
 
 
@@ -17,7 +18,7 @@ def sentences(results: Results) -> list[str]:
     lines = [_of_all(results)]
     for threshold in results.thresholds:
         lines += _of_fastest(results, results.by_threshold[threshold])
-        lines += _of_composition(results, threshold)
+        lines += _of_composition(results, threshold) + _of_main_effects(results, threshold)
     if len(results.settings) == 1:
         lines += _of_spread(results)
     if results.study.figure == "tradeoff":
@@ -48,12 +49,15 @@ def _of_fastest(results, rows: list[Summary]):
         return [f"At {goal} no setting has a median: fewer than half of the runs reach it."]
     if len(rows) == 1:
         return []
-    lines = [
-        f"The fastest to {goal} is {best.setting}: {seconds(best.median_seconds)} at the median"
-    ]
+    significant = best.p_value is not None and best.p_value < 1 - estimates.LEVEL
+    head = f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is of"
+    text = f"{head} {best.setting}: {seconds(best.median_seconds)}"
     if best.speed_up:
-        lines[0] += f", {best.speed_up:.2f} times as fast as {rows[0].setting}"
-    lines[0] += "."
+        limits = between(best.speed_up_interval)
+        text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
+    if best is not rows[0] and not significant:
+        text += "; so many runs do not tell them apart"
+    lines = [f"{text}."]
     if best.faster is not None and best.trials_needed is not None:
         lines.append(_told_apart(best, rows[0].setting))
     never = [row.setting for row in rows if not math.isfinite(row.median_seconds)]
@@ -86,9 +90,33 @@ def _of_composition(results, threshold):
     parts = " x ".join(f"{speed_up:.2f} ({name})" for name, speed_up in whole.single.items())
     if not whole.whole:
         return [f"To {goal}: {parts} = {whole.product:.2f}; all together do not converge."]
-    verdict = "compose" if whole.whole >= 0.95 * whole.product else "do not compose"
-    text = f"{parts} = {whole.product:.2f}; all together {whole.whole:.2f}: they {verdict}."
-    return [f"To {goal}: {text}"]
+    share = whole.whole / whole.product
+    text = f"{parts} = {whole.product:.2f}; all together {whole.whole:.2f}"
+    if whole.interval is None:
+        return [f"To {goal}: {text}; fewer than three runs do not tell whether they compose."]
+    low, high = whole.interval
+    verdict = "it may be the product" if low <= 1 <= high else "it is not the product"
+    return [f"To {goal}: {text}, {share:.2f} of it{between(whole.interval)}: {verdict}."]
+
+
+def _of_main_effects(results, threshold):
+    lines = []
+    for effect in summaries.main_effects(results.study, results.settings, threshold):
+        mean = math.exp(statistics.mean(map(math.log, effect.speed_ups)))
+        low, high = min(effect.speed_ups), max(effect.speed_ups)
+        count = len(effect.speed_ups)
+        lines.append(
+            f"{effect.factor}: {effect.level} is {mean:.2f} times as fast, the mean of {count} "
+            f"pair{'s' if count > 1 else ''} ({low:.2f} to {high:.2f})."
+        )
+    return lines
+
+
+def between(interval: estimates.Interval | None) -> str:
+    """An interval of 95 % in words; "" if there is none, or an end is infinite."""
+    if not interval or not all(map(math.isfinite, interval)):
+        return ""
+    return f" (95 %: {interval[0]:.2f} to {interval[1]:.2f})"
 
 
 def _of_spread(results):
@@ -146,8 +174,8 @@ def _of_scaling(results):
         if row.communication is not None:
             talk = f"; communication is {row.communication:.0%} of a step at most"
         lines.append(
-            f"{row.setting} devices do {share:.0%} of {row.setting} times {first.setting}'s "
-            f"throughput{talk}."
+            f"{row.devices} devices do {share:.0%} of {row.devices / first.devices:g} times the "
+            f"throughput of {first.devices}{talk}."
         )
     return lines
 
@@ -189,24 +217,35 @@ def seconds(number: float) -> str:
     return f"{number / 60:.1f} min" if number < 7200 else f"{number / 3600:.2f} h"
 
 
+KEEP_THE_CURVE = {"data_dir", "cost_per_hour", "author", "author_email", "hardware", "seed"}
+
+
 def evidence(results: Results, command: str) -> list[str]:
     """The `Measured` rows of recipes that a setting is, unchanged, as Python to paste."""
     texts = []
     for setting in results.settings:
-        changed = dict(results.study.settings)
-        for factor, label in zip(results.study.factors, setting.labels, strict=True):
-            level = next((lv for lv in factor.levels if lv.label in (label, "")), None)
-            changed.update(level.settings if level else {"": ""})
-        name = changed.pop("recipe", results.study.recipe)
-        if set(changed) <= {"data_dir", "cost_per_hour", "author", "seed"} and setting.outcomes:
+        name, *others = {_unchanged(outcome) for outcome in setting.outcomes}
+        if name and not others:
             texts.append(f"{name}: {_pasted(_measured(setting, name, command))}")
     return texts
+
+
+def _unchanged(outcome: Outcome) -> str | None:
+    """The name of the recipe that a run trained as it stands; None if it changed anything."""
+    changed = {k: v for k, v in outcome.settings.items() if k not in KEEP_THE_CURVE}
+    name = changed.pop("recipe", None)
+    if name not in recipes.rows():
+        return None
+    if changed.get("threshold") == recipes.get(name).goal:
+        del changed["threshold"]
+    return None if changed else name
 
 
 def _measured(setting: Setting, recipe: str, command: str) -> Measured:
     """What `docs/measured` and the recipe's row say of these runs."""
     ended = [outcome for outcome in setting.outcomes if outcome.rows]
-    goal = recipes.get(recipe).goal
+    times = setting.times(recipes.get(recipe).goal)
+    middle, _ = estimates.median_time(times)
     last = [outcome.rows[-1][outcome.metric] for outcome in ended]
     newest = ended[-1].facts if ended else {}
     hardware = newest.get("hardware", "")
@@ -214,10 +253,10 @@ def _measured(setting: Setting, recipe: str, command: str) -> Measured:
         date=str(newest.get("timestamp", "")),
         machine=f"{hardware}, {newest.get('framework', '')}",
         runs=len(setting.outcomes),
-        reached=sum(outcome.row_at(goal) is not None for outcome in setting.outcomes),
+        reached=len(times.reached),
         mean=round(statistics.mean(last), 2) if last else 0.0,
         sd=round(statistics.stdev(last), 2) if last[1:] else 0.0,
-        seconds=round(statistics.median(o.seconds for o in ended), 1) if ended else 0.0,
+        seconds=round(middle, 1) if math.isfinite(middle) else None,
         command=command,
     )
 

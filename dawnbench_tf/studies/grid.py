@@ -5,24 +5,35 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from difflib import get_close_matches
 from itertools import product
 from typing import Any, NamedTuple
 
-from dawnbench_tf import recipes
+from dawnbench_tf import recipes, typed
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
-from dawnbench_tf.settings import setting_fields
+from dawnbench_tf.studies.multiples import (
+    OF_CREDITS,
+    OF_RECIPE,
+    OF_RUN,
+    base_of,
+    is_multiple,
+    settled,
+)
 
 Settings = Mapping[str, Any]  # fields of Recipe, RunOptions and Credits by name, and "recipe"
-_MULTIPLE = re.compile(r"([0-9.]+) \* (\w+)")
-
-
-_OF_RECIPE = {item.name for item in setting_fields(Recipe)}
-_OF_CREDITS = {item.name for item in setting_fields(Credits)}
-_OF_RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir"}
-_FIELDS = _OF_RECIPE | _OF_CREDITS | _OF_RUN
+FIGURES = (
+    "times",
+    "tradeoff",
+    "curves",
+    "factors",
+    "latency",
+    "scaling",
+    "distribution",
+    "generalization",
+)
+LARGEST = 10_000  # runs of a study
+LONGEST = 100  # characters of a level's name
 
 
 class Level(NamedTuple):
@@ -68,12 +79,41 @@ class Study:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Study":
-        """The study that `values()`, perhaps through JSON, came from."""
-        factors = tuple(
-            Factor(f["name"], tuple(Level(label, settings) for label, settings in f["levels"]))
-            for f in values["factors"]
-        )
-        return cls(**{**values, "factors": factors, "thresholds": tuple(values["thresholds"])})
+        """The study that `values()`, perhaps through JSON, came from.
+
+        Raises:
+          ValueError: they are none of a study.
+        """
+        typed.check_fields(values, _Values, "study")
+        factors = []
+        for number, item in enumerate(values["factors"]):
+            typed.check_fields(item, _FactorValues, f"factors.{number}")
+            levels = tuple(Level(label, settings) for label, settings in item["levels"])
+            factors.append(Factor(item["name"], levels))
+        thresholds = tuple(values["thresholds"])
+        if values["figure"] not in FIGURES:
+            raise ValueError(f"figure should be one of {', '.join(FIGURES)}")
+        return cls(**{**values, "factors": tuple(factors), "thresholds": thresholds})
+
+
+class _Values(NamedTuple):
+    """Types of what `Study.values()` gives."""
+
+    name: str
+    question: str
+    recipe: str
+    trials: int
+    factors: list[dict[str, Any]]
+    settings: typed.Settings
+    thresholds: list[float]
+    latency: bool
+    figure: str
+    source: str
+
+
+class _FactorValues(NamedTuple):
+    name: str
+    levels: list[tuple[str, typed.Settings]]
 
 
 class Planned(NamedTuple):
@@ -84,6 +124,7 @@ class Planned(NamedTuple):
     seed: int
     recipe: Recipe
     flags: tuple[str, ...]  # of `dawnbench train`, without --output_dir
+    settings: Settings  # recipe, seed and what else these flags set
 
 
 def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> Study:
@@ -93,7 +134,7 @@ def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> S
       Refusal: a setting is what the study varies.
     """
     levels = [level for factor in study.factors for level in factor.levels]
-    varied = {name for lv in levels for name, v in lv.settings.items() if not _is_multiple(v)}
+    varied = {name for lv in levels for name, v in lv.settings.items() if not is_multiple(v)}
     for name in (*changes, *(["recipe"] if recipe else [])):
         if name in varied:
             value = recipe if name == "recipe" else changes[name]
@@ -136,7 +177,10 @@ def plan(study: Study) -> list[Planned]:
     Raises:
       Refusal: a setting is none, or out of its bounds.
     """
+    _check_size(study)
     first = study.settings.get("seed", 0)
+    if type(first) is not int:
+        refuse("seed", repr(first), "should be a whole number, the first trial's")
     settings = [
         _setting(study, levels) for levels in product(*(factor.levels for factor in study.factors))
     ]
@@ -152,6 +196,21 @@ def plan(study: Study) -> list[Planned]:
     return planned
 
 
+def _check_size(study):
+    count = max(study.trials, 0)
+    for factor in study.factors:
+        count *= len(factor.levels)
+        for level in factor.levels:
+            if not level.label and len(level.settings) != 1:
+                raise Refusal(f"{study.name}: a level of {factor.name} has no name")
+            if "seed" in level.settings:
+                text = "is what trials vary; set trials, and the first one's seed in settings"
+                refuse("seed", level.settings["seed"], text)
+    if not 1 <= count <= LARGEST:
+        text = f"should come to 1 to {LARGEST:,} runs with all combinations of levels"
+        refuse("trials", study.trials, text)
+
+
 def _setting(study, levels):
     """Labels, name and settled changes of one combination of levels."""
     changes = dict(study.settings)
@@ -160,52 +219,39 @@ def _setting(study, levels):
     for level in levels:
         changes.update(level.settings)
     name = changes.pop("recipe", study.recipe)
-    base = _base(name, {k: v for k, v in study.settings.items() if not _is_multiple(v)})
-    changes = {key: _settled(key, value, base) for key, value in changes.items()}
+    if not isinstance(name, str):
+        refuse("recipe", name, "should be text, TASK/NAME")
+    base = base_of(name, study.settings)
+    changes = {key: settled(key, value, base) for key, value in changes.items()}
     values = {**changes, "recipe": name}
-    labels = tuple(level.label or str(values[next(iter(level.settings))]) for level in levels)
+    labels = tuple(level.label or _label(values[next(iter(level.settings))]) for level in levels)
+    for label in labels:
+        if not label.isprintable() or len(label) > LONGEST:
+            right = f"should be on one line, of {LONGEST} characters at most"
+            raise Refusal(f"{study.name}: level {ascii(label[:40])}: {right}")
     changes = {key: value for key, value in changes.items() if value is not None}
     return labels, name, changes
 
 
-def _is_multiple(value):
-    return isinstance(value, str) and bool(_MULTIPLE.fullmatch(value))
-
-
-def _base(name, common):
-    """What multiples are of: the fields of the recipe as the study has it, and of its options."""
-    recipe = recipes.get(name, **{k: v for k, v in common.items() if k in _OF_RECIPE})
-    return {**recipe.values(), "cost_per_hour": common.get("cost_per_hour")}
-
-
-def _settled(key, value, base):
-    """A setting's value; a multiple worked out."""
-    if key not in _FIELDS:
-        near = get_close_matches(key, _FIELDS, n=1)
-        hint = f"did you mean {near[0]}?" if near else "`dawnbench train --help` lists all"
-        raise Refusal(f"{key}={one_line(value)}: no field of a recipe or a run; {hint}")
-    match = _MULTIPLE.fullmatch(value) if isinstance(value, str) else None
-    if not match:
-        return tuple(value) if isinstance(value, list) else value
-    own = base.get(match[2])
-    if own is None:  # a price that nobody gave
-        return None
-    if isinstance(own, bool) or not isinstance(own, int | float):
-        raise Refusal(f"{key}={one_line(value)}: {one_line(match[2])} is no number")
-    number = float(match[1]) * own
-    return max(1, round(number)) if isinstance(own, int) else number
+def _label(value):
+    """A value as the name of its level."""
+    return one_line(",".join(map(str, value)) if isinstance(value, tuple) else value, LONGEST)
 
 
 def _planned(labels, name, changes, seed):
     changes = {**changes, "seed": seed}
-    recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in _OF_RECIPE})
-    credits = Credits(**{k: v for k, v in changes.items() if k in _OF_CREDITS})
-    of_run = {k: v for k, v in changes.items() if k in _OF_RUN}
+    recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in OF_RECIPE})
+    credits = Credits(**{k: v for k, v in changes.items() if k in OF_CREDITS})
+    of_run = {k: v for k, v in changes.items() if k in OF_RUN}
     RunOptions(credits=credits, **of_run)  # which checks them
     flags = (f"--recipe={name}", *(_flag(key, value) for key, value in changes.items()))
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
     setting = "_".join(filter(None, words)) or "baseline"
-    return Planned(f"{setting}/seed-{seed}", labels, seed, recipe, flags)
+    if len(setting) > 2 * LONGEST:
+        right = f"names of levels should come to {2 * LONGEST} characters at most"
+        raise Refusal(f"{setting[:40]}...: {right}")
+    settings = {"recipe": name, **changes}
+    return Planned(f"{setting}/seed-{seed}", labels, seed, recipe, flags, settings)
 
 
 def _flag(name, value):

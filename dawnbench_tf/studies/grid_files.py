@@ -21,20 +21,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import files
+from dawnbench_tf import files, typed
 from dawnbench_tf.refusals import Refusal, one_line
-from dawnbench_tf.studies.grid import Factor, Level, Study
+from dawnbench_tf.studies.grid import FIGURES, LARGEST, Factor, Level, Study
 
-FIGURES = (
-    "times",
-    "tradeoff",
-    "curves",
-    "factors",
-    "latency",
-    "scaling",
-    "distribution",
-    "generalization",
-)
 _KINDS: dict[str, tuple[Any, str]] = {
     "question": (str, "text"),
     "recipe": (str, "text, TASK/NAME"),
@@ -45,7 +35,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "settings": (dict, "a table"),
     "factors": (dict, "a table"),
 }
-LARGEST = 2**20  # bytes
+LARGEST_FILE = 2**20  # bytes
 
 
 def read(path: Path) -> Study:
@@ -61,8 +51,8 @@ def read(path: Path) -> Study:
             raise Refusal(f"{path}: {key}={one_line(value, 60)}: should be {right}")
     if "recipe" not in values:
         raise Refusal(f'{path}: should name a recipe, as recipe = "digits/resnet8"')
-    if values.get("trials", 1) < 1:
-        raise Refusal(f"{path}: trials={values['trials']}: should be at least 1")
+    if not 1 <= values.get("trials", 1) <= LARGEST:
+        raise Refusal(f"{path}: trials={values['trials']}: should be from 1 to {LARGEST:,}")
     if values.get("figure", "times") not in FIGURES:
         right = _KINDS["figure"][1]
         raise Refusal(f"{path}: figure={one_line(values['figure'], 60)}: should be {right}")
@@ -85,9 +75,11 @@ def read(path: Path) -> Study:
 
 def _parsed(path):
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"is larger than {LARGEST >> 20} MiB")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > LARGEST_FILE:
+            raise ValueError(f"is larger than {LARGEST_FILE >> 20} MiB")
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        typed.check(values, dict[str, Any], path.name)
+        return values
     except (OSError, ValueError, RecursionError) as error:
         raise files.cannot_read(path, error) from None
 
@@ -99,6 +91,7 @@ def _factor(path, name, levels):
     if not isinstance(levels, dict) or not levels:
         raise Refusal(f"{path}: factors.{name}: {right}")
     for label, settings in levels.items():
-        if not isinstance(settings, dict):
-            raise Refusal(f"{path}: factors.{name}.{label}={one_line(settings, 60)}: {right}")
+        if not label or not isinstance(settings, dict):
+            where = f"{path}: factors.{name}.{one_line(label, 60)}"
+            raise Refusal(f"{where}={one_line(settings, 60)}: {right}")
     return Factor(name, tuple(Level(label, settings) for label, settings in levels.items()))

@@ -1,27 +1,32 @@
-"""What became of a run: reached, did not converge, diverged, out of memory, crashed."""
+"""What became of a run, as its own folder tells it: rows, clock, run.json, entries.
+
+Only how a run failed that has neither reached its goal nor trained all its epochs is told from its
+exit status and the end of its log.
+"""
 
 import json
 import os
 import signal
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dawnbench_tf import files, runs
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf import files, runs, typed
+from dawnbench_tf.refusals import Refusal, one_line, shown
 from dawnbench_tf.studies.grid import Planned
 
 RUN, LOG, OUTCOME = "run", "log.txt", "outcome.json"  # in a run's folder of a study
 
+LOG_TAIL = 20_000  # bytes of a log that are read
 REACHED, MISSED, DIVERGED = "reached", "did not converge", "diverged"
 MEMORY, REFUSED, CRASHED = "out of memory", "refused", "crashed"
+STATUSES = (REACHED, MISSED, DIVERGED, MEMORY, REFUSED, CRASHED)
 _OF_LAST_LINE = (("training diverged", DIVERGED), ("does not fit into the device's memory", MEMORY))
 
 
 class Outcome(NamedTuple):
     """One finished run of a study."""
 
-    labels: tuple[str, ...]  # of its level of each factor
+    settings: dict[str, Any]  # "recipe", "seed" and what else its flags set
     seed: int
     status: str
     reason: str  # "" if it reached its goal
@@ -66,22 +71,17 @@ def kills_for_memory() -> int:
         return 0
 
 
-def status_of(code: int, log: str, killed_for_memory: bool = False) -> tuple[str, str]:
-    """How a run ended, and why.
+def failure(code: int, log: str, killed_for_memory: bool = False) -> tuple[str, str]:
+    """How a run failed, and why.
 
     Args:
-      code: exit status of `train`, negative after a signal.
+      code: exit status of `train` or of its launcher, negative after a signal.
       log: what it said, its last line the reason.
       killed_for_memory: whether Linux killed processes for memory meanwhile.
     """
     lines = [line.rsplit("\r", 1)[-1] for line in log.splitlines() if line.strip()]
-    last = one_line(lines[-1], 300) if lines else ""
+    last = one_line(shown(lines[-1]), 300) if lines else ""
     last = last.removeprefix("train.py: ")
-    if code == 0:
-        return REACHED, ""
-    if code == 3:
-        line = next((line for line in reversed(lines) if line.startswith(MISSED)), MISSED)
-        return MISSED, one_line(line.partition(";")[0].removeprefix(f"{MISSED}: "))
     for words, status in _OF_LAST_LINE:
         if words in last:
             return status, last
@@ -90,67 +90,136 @@ def status_of(code: int, log: str, killed_for_memory: bool = False) -> tuple[str
         return MEMORY, "killed by Linux, as memory had run out"
     if number in set(signal.Signals):
         return CRASHED, f"ended by {signal.Signals(number).name}"
-    return (REFUSED if code == 1 else CRASHED), last or f"exit status {code}"
+    if code == 1 and last:
+        return REFUSED, last
+    return CRASHED, f"exit status {code}{': ' if last else ''}{last}"
 
 
-def of_run(
-    planned: Planned, folder: Path, code: int, wall_seconds: float, killed_for_memory: bool = False
-) -> Outcome:
-    """Reads what a run that has ended left in its folder of the study."""
+def tail(path: Path, begin: int = 0) -> str:
+    """The end of a log, from byte `begin` on; "" if it can't be read."""
     try:
-        log = (folder / LOG).read_text(encoding="utf-8", errors="replace")[-20_000:]
+        with open(path, "rb") as file:
+            file.seek(max(begin, os.fstat(file.fileno()).st_size - LOG_TAIL))
+            return file.read(LOG_TAIL).decode("utf-8", errors="replace")
     except OSError:
-        log = ""
-    status, reason = status_of(code, log, killed_for_memory)
-    rows, clock = [], {}
-    if (folder / RUN / runs.RECIPE).is_file():
-        try:
-            run = runs.read(folder / RUN)
-            rows, clock = run.rows, run.clock
-        except Refusal as refusal:
-            status, reason = CRASHED, str(refusal)
-    recipe = planned.recipe
-    metric = recipe.task_row.metric
+        return ""
+
+
+def finished(planned: Planned, folder: Path, wall_seconds: float) -> Outcome | None:
+    """The outcome of a run that reached its goal or trained all its epochs; None: it did neither.
+
+    Raises:
+      Refusal: the run's folder is damaged, or holds a run with other settings.
+    """
+    run = _read(planned, folder)
+    if run is None:
+        return None
+    if run.reached:
+        return _outcome(planned, folder, run, (REACHED, ""), wall_seconds)
+    if not run.rows or run.rows[-1]["epoch"] < planned.recipe.epochs - 1e-4:
+        return None
+    metric = planned.recipe.task_row.metric
+    best = max(row[metric] for row in run.rows)
+    reason = f"best {metric} {best:g} of {planned.recipe.goal:g}"
+    return _outcome(planned, folder, run, (MISSED, reason), wall_seconds)
+
+
+def failed(planned: Planned, folder: Path, status: str, reason: str, wall: float) -> Outcome:
+    """The outcome of a run that ended before that."""
+    try:
+        run = _read(planned, folder)
+    except Refusal as refusal:
+        run, status, reason = None, CRASHED, str(refusal)
+    return _outcome(planned, folder, run, (status, reason), wall)
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether `train` has claimed the run's folder."""
+    return (folder / RUN / runs.RECIPE).is_file()
+
+
+def has_entry(folder: Path) -> bool:
+    """Whether `train` has come to its end: it has written an entry, or what is none."""
+    return bool(_newest(folder / RUN, "train"))
+
+
+def _read(planned, folder):
+    if not has_begun(folder):
+        return None
+    run = runs.read(folder / RUN)
+    ours, theirs = planned.recipe.values(), run.recipe.values()
+    other = next((name for name in ours if ours[name] != theirs[name]), None)
+    if other:
+        text = f"holds a run with {other}={one_line(theirs[other], 60)}, not"
+        raise Refusal(f"{folder / RUN}: {text} {one_line(ours[other], 60)}")
+    return run
+
+
+def _outcome(planned, folder, run, ended, wall_seconds):
+    recipe, metric = planned.recipe, planned.recipe.task_row.metric
+    rows = run.rows if run else []
     return Outcome(
-        labels=planned.labels,
+        settings=dict(planned.settings),
         seed=planned.seed,
-        status=status,
-        reason=reason,
+        status=ended[0],
+        reason=ended[1],
         metric=metric,
         goal=recipe.goal,
         rows=[{name: row[name] for name in ("epoch", "hours", metric)} for row in rows],
-        clock=clock,
+        clock=run.clock if run else {},
         facts=_facts(folder / RUN),
         wall_seconds=wall_seconds,
     )
 
 
-_KEPT = ("examplesPerSecond", "strategy", "heldOut", "utilization", "versions")
+_FACTS = {  # what is kept of entries, and of which type it is
+    "examplesPerSecond": float,
+    "strategy": str,
+    "heldOut": dict[str, float],
+    "utilization": dict[str, Any],
+    "versions": dict[str, Any],
+    "hardware": str,
+    "framework": str,
+    "timestamp": str,
+    "costPerHour": float,
+    "latency_ms": float,
+    "runtime": str,
+    "jobs": int,  # of the study, at a time
+}
+_OF_ENTRY = ("hardware", "framework", "timestamp", "costPerHour")
+_OF_MISC = ("examplesPerSecond", "strategy", "heldOut", "utilization", "versions")
 
 
 def _facts(run):
     """What the entries of a run say, ranked or not: of training, and of its latency."""
-    entry = _newest(run, "train")
-    misc = entry.get("misc") or {}
-    facts = {name: misc[name] for name in _KEPT if misc.get(name) is not None}
-    for name in ("hardware", "framework", "timestamp", "costPerHour"):
-        if entry.get(name) is not None:
-            facts[name] = entry[name]
-    timed = _newest(run, "inference")
+    entry, timed = _newest(run, "train"), _newest(run, "inference")
+    misc, of_misc = entry.get("misc") or {}, timed.get("misc") or {}
+    facts = {name: misc.get(name) for name in _OF_MISC}
+    facts |= {name: entry.get(name) for name in _OF_ENTRY}
     if timed:
-        of_misc = timed.get("misc") or {}
         facts["latency_ms"] = timed.get("latency")
         facts["runtime"] = f"{of_misc.get('runtime')} {of_misc.get('precision')}"
-    return facts
+    return {name: value for name, value in facts.items() if _is_fact(name, value)}
+
+
+def _is_fact(name, value):
+    try:
+        typed.check(value, _FACTS[name], name)
+    except (KeyError, ValueError):
+        return False
+    return True
 
 
 def _newest(run, phase):
     paths = [*run.glob(f"*/{phase}/*.json"), *run.glob(f"not_an_entry/*/{phase}/*.json")]
-    for path in sorted(paths, key=os.path.getmtime, reverse=True):
+    for path in sorted(filter(Path.is_file, paths), key=os.path.getmtime, reverse=True):
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            values = files.read_json(path)
+            typed.check(values, dict[str, Any], path.name)
+            typed.check(values.get("misc") or {}, dict[str, Any], "misc")
+        except (Refusal, ValueError):
             continue  # what is damaged has no figures
+        return values
     return {}
 
 
@@ -159,16 +228,28 @@ def write(folder: Path, outcome: Outcome) -> None:
     files.write_json(folder / OUTCOME, outcome._asdict())
 
 
-def read(path: Path) -> Outcome:
-    """Reads an outcome's file. Raises Refusal if it is damaged."""
+def read(path: Path, planned: Planned) -> Outcome:
+    """Reads the outcome's file of a planned run.
+
+    Raises:
+      Refusal: it is damaged, or is of a run with other settings.
+    """
     values = files.read_json(path)
+    settings = json.loads(json.dumps(dict(planned.settings)))
+    if values.pop("labels", None) is not None:  # as 0.1.0 wrote it
+        values.setdefault("settings", settings)
     try:
-        return Outcome(**{**_checked(values), "labels": tuple(values["labels"])})
-    except (KeyError, TypeError, ValueError) as error:
-        raise Refusal(f"{path}: is no outcome of a run ({one_line(error, 80)})") from None
-
-
-def _checked(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not runs.are_rows(values["rows"], values["metric"]) or not runs.are_seconds(values["clock"]):
-        raise ValueError("rows or clock")
-    return values
+        typed.check_fields(values, Outcome, "outcome")
+        outcome = Outcome(**values)
+        if outcome.status not in STATUSES:
+            raise ValueError(f"status should be one of {', '.join(STATUSES)}")
+        other = next((n for n, value in outcome.facts.items() if not _is_fact(n, value)), None)
+        if other is not None:
+            raise ValueError(f"facts.{other}")
+        if not runs.are_rows(outcome.rows, outcome.metric) or not runs.are_seconds(outcome.clock):
+            raise ValueError("rows or clock")
+    except ValueError as error:
+        raise Refusal(f"{path}: is no outcome of a run ({one_line(shown(error), 80)})") from None
+    if outcome.metric != planned.recipe.task_row.metric or outcome.settings != settings:
+        raise Refusal(f"{path}: is of a run with other settings than the study's; remove it")
+    return outcome

@@ -2,22 +2,22 @@
 
 import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import estimates, findings, grid, runner, summaries
+from dawnbench_tf.refusals import Refusal, defused, one_line, shown
+from dawnbench_tf.studies import estimates, findings, grid, store, summaries
 from dawnbench_tf.studies.findings import seconds
 from dawnbench_tf.studies.summaries import Results, Setting
 
 
 def load(folder: Path) -> Results:
     """What a study has come to so far. Raises Refusal if the folder holds none, or no run yet."""
-    study = runner.read(folder)
+    study = store.read(folder)
     planned = grid.plan(study)
-    by_name = runner.finished(folder, planned)
-    settings = summaries.settings_of(by_name.values())
+    by_name = store.finished(folder, planned)
+    settings = summaries.settings_of(study, planned, by_name)
     if not settings:
         raise Refusal(f"{folder}: no run has ended yet; `dawnbench study` goes on with it")
     thresholds = summaries.thresholds_of(study, settings)
@@ -25,27 +25,43 @@ def load(folder: Path) -> Results:
     return Results(study, len(planned), settings, thresholds, by_threshold)
 
 
+def plain(lines: Iterable[str]) -> str:
+    """Lines without characters that a terminal would act on: names in them may be a stranger's."""
+    return "\n".join(map(shown, lines))
+
+
 def text(results: Results, command: str) -> str:
-    """Findings, tables and misses, for people."""
+    """Findings, tables and misses, for people.
+
+    Args:
+      results: of a study.
+      command: what carried it out, for the evidence of recipes; "" leaves that out.
+    """
     parts = [findings.sentences(results)]
     for threshold in results.thresholds:
         parts.append(list(_table(results, threshold)))
     missed = summaries.misses(results.settings, results.thresholds[-1])
     if missed:
         parts.append([f"{name}, seed {o.seed}: {o.status}: {o.reason}" for name, o in missed])
-    parts += [[text] for text in findings.evidence(results, command)]
-    return "\n\n".join("\n".join(lines) for lines in parts)
+    if command:
+        parts += [text.split("\n") for text in findings.evidence(results, command)]
+    return "\n\n".join(map(plain, parts))
 
 
 def _table(results, threshold) -> Iterator[str]:
-    yield f"{'to ' + results.metric + f' {threshold:g}':32} reached    median  speed-up  epochs"
-    for row in results.by_threshold[threshold]:
+    rows = results.by_threshold[threshold]
+    priced = any(row.usd for row in rows)
+    width = min(32, max(len(row.setting) for row in rows))
+    goal = f"to {results.metric} {threshold:g}"
+    yield f"{'setting':{width}} reached    median  speed-up  epochs{'       USD' * priced}  {goal}"
+    for row in rows:
         never = not math.isfinite(row.median_seconds)
         speed_up = f"{row.speed_up:.2f}" if row.speed_up else ""
+        usd = f"{row.usd:10.4f}" if row.usd is not None and not never else ""
         yield (
-            f"{row.setting[:32]:32} {row.reached:3} of {row.runs:<3}"
+            f"{one_line(row.setting, width):{width}} {row.reached:3} of {row.runs:<3}"
             f"{'-' if never else seconds(row.median_seconds):>8}  {speed_up:>8}  "
-            f"{'-' if never else format(row.epochs, '.3g'):>6}"
+            f"{'-' if never else format(row.epochs, '.3g'):>6}{usd}"
         )
 
 
@@ -74,31 +90,32 @@ def _plain(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-COLUMNS = (
-    "setting",
-    "seed",
-    "status",
-    "reached",
-    "epoch",
-    "score",
-    "seconds",
-    "evaluation",
-    "reason",
-)
+COLUMNS = ("seed", "status", "reached", "epoch", "score", "seconds", "evaluation", "reason")
 
 
-def write_csv(results: Results, file: TextIO) -> None:
-    """A row for each run: of the row that ended it, seconds on the clock and of evaluation."""
+def write_csv(studies: Sequence[Results], file: TextIO) -> None:
+    """A row for each run: of the row that ended it, seconds on the clock and of evaluation.
+
+    Columns are the study, one for each factor, which holds its level, and COLUMNS.
+    """
+    factors = dict.fromkeys(factor.name for r in studies for factor in r.study.factors)
     writer = csv.writer(file)
-    writer.writerow(COLUMNS)
-    for setting in results.settings:
-        for outcome in setting.outcomes:
-            last = outcome.rows[-1] if outcome.rows else {}
-            reached = outcome.row_at(outcome.goal) is not None
-            figures = (last.get("epoch"), last.get(outcome.metric), round(outcome.seconds, 1))
-            evaluation = round(outcome.clock.get("eval", 0.0), 1)
-            row = (setting.name, outcome.seed, outcome.status, int(reached), *figures, evaluation)
-            writer.writerow((*row, outcome.reason))
+    writer.writerow(map(defused, ("study", *factors, *COLUMNS)))
+    for results in studies:
+        names = [factor.name for factor in results.study.factors]
+        for setting in results.settings:
+            levels = dict(zip(names, setting.labels, strict=True))
+            for outcome in setting.outcomes:
+                first = (results.study.name, *(levels.get(name, "") for name in factors))
+                writer.writerow(map(defused, (*first, *_cells(outcome))))
+
+
+def _cells(outcome):
+    last = outcome.rows[-1] if outcome.rows else {}
+    reached = outcome.row_at(outcome.goal) is not None
+    figures = (last.get("epoch"), last.get(outcome.metric), round(outcome.seconds, 1))
+    evaluation = round(outcome.clock.get("eval", 0.0), 1)
+    return (outcome.seed, outcome.status, int(reached), *figures, evaluation, outcome.reason)
 
 
 def comparison(ours: Results, theirs: Results, names: tuple[str, str]) -> list[str]:
@@ -140,12 +157,14 @@ def _compared(pair, names, metric, threshold) -> str:
         f"{name} {seconds(middle)} ({len(times.reached)} of {len(times.seconds)} runs)"
         for name, middle, times in zip(names, medians, (first, second), strict=True)
     )
-    faster = estimates.faster(second.seconds, first.seconds)
-    speed_up, limits = estimates.ratio(second.seconds, first.seconds)
     text = f"{setting}to {metric} {threshold:g}, {said}."
-    if math.isfinite(speed_up):
-        between = f" (95 %: {limits[0]:.2f} to {limits[1]:.2f})" if limits else ""
-        text += f" {names[1]} is {speed_up:.2f} times as fast{between}."
-    p = estimates.p_value(second.seconds, first.seconds)
-    text += f" A run of {names[1]} takes less time with probability {faster:.2f}, p = {p:.2g}; "
-    return f"{text}{findings.apart(estimates.trials_needed(faster))}."
+    versus = estimates.compare(second, first)
+    if versus.speed_up:
+        text += f" {names[1]} is {versus.speed_up:.2f} times as fast"
+        text += f"{findings.between(versus.speed_up_interval)}."
+    if versus.faster is None:
+        return f"{text} Runs that all crashed tell nothing of its time."
+    text += f" A run of {names[1]} takes less time with probability {versus.faster:.2f}"
+    if versus.p_value is None or versus.trials_needed is None:
+        return f"{text}, of one run."
+    return f"{text}, p = {versus.p_value:.2g}; {findings.apart(versus.trials_needed)}."

@@ -1,15 +1,16 @@
 """What the runs of each setting come to, and settings against the first."""
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dawnbench_tf.studies import estimates, outcomes
-from dawnbench_tf.studies.estimates import Interval, Times
-from dawnbench_tf.studies.grid import Study
+from dawnbench_tf.studies.estimates import Comparison, Interval, Times, compare
+from dawnbench_tf.studies.grid import Planned, Study
 from dawnbench_tf.studies.outcomes import Outcome
 
 
@@ -18,11 +19,27 @@ class Setting(NamedTuple):
 
     labels: tuple[str, ...]  # of its level of each factor
     outcomes: list[Outcome]
+    factors: tuple[str, ...] = ()  # names of the factors, for labels that are mere numbers
 
     @property
     def name(self) -> str:
-        """Its levels, those of the baseline ("-") left out."""
-        return ", ".join(label for label in self.labels if label != "-") or "baseline"
+        """Its levels, those of the baseline ("-") left out; a number with its factor's name."""
+        factors = self.factors or ("",) * len(self.labels)
+        names = [
+            label if re.search("[A-Za-z]", label) else f"{factor} {label}".strip()
+            for factor, label in zip(factors, self.labels, strict=True)
+            if label != "-"
+        ]
+        return ", ".join(names) or "baseline"
+
+    @property
+    def devices(self) -> int | None:
+        """Devices that a run trained on, as its settings have it; None if they do not say."""
+        settings = self.outcomes[0].settings
+        if settings.get("strategy", "off") in ("off", "one_device"):
+            return 1
+        count = settings.get("num_gpus", -1)
+        return count if isinstance(count, int) and count > 0 else settings.get("logical_cpus")
 
     def times(self, threshold: float) -> Times:
         """Seconds on the clock to a threshold."""
@@ -30,7 +47,8 @@ class Setting(NamedTuple):
         for outcome in self.outcomes:
             reached = outcome.seconds_to(threshold)
             crashed = reached is None and outcome.status == outcomes.CRASHED
-            seconds.append(reached or (outcome.seconds if crashed else math.inf))
+            never = outcome.seconds if crashed else math.inf
+            seconds.append(never if reached is None else reached)
             censored.append(crashed)
         return Times(np.array(seconds, float), np.array(censored, bool))
 
@@ -50,6 +68,7 @@ class Summary(NamedTuple):
     """One setting at one threshold. Intervals are of 95 %; None is what is not known."""
 
     setting: str
+    devices: int | None
     threshold: float
     runs: int
     reached: int
@@ -98,12 +117,22 @@ class Results(NamedTuple):
         return self.settings[0].outcomes[0].metric
 
 
-def settings_of(runs: Iterable[Outcome]) -> list[Setting]:
-    """The outcomes by setting, in the order that they were first planned."""
+def settings_of(
+    study: Study, planned: Sequence[Planned], by_name: Mapping[str, Outcome]
+) -> list[Setting]:
+    """The outcomes by setting, in the order of the plan; settings without one are left out.
+
+    Args:
+      study: whose runs they are.
+      planned: its runs.
+      by_name: outcomes of those that have ended.
+    """
     by_labels: dict[tuple[str, ...], list[Outcome]] = {}
-    for outcome in runs:
-        by_labels.setdefault(outcome.labels, []).append(outcome)
-    return [Setting(labels, of_setting) for labels, of_setting in by_labels.items()]
+    for run in planned:
+        if run.name in by_name:
+            by_labels.setdefault(run.labels, []).append(by_name[run.name])
+    factors = tuple(factor.name for factor in study.factors)
+    return [Setting(labels, of_setting, factors) for labels, of_setting in by_labels.items()]
 
 
 def thresholds_of(study: Study, settings: Sequence[Setting]) -> tuple[float, ...]:
@@ -114,8 +143,10 @@ def thresholds_of(study: Study, settings: Sequence[Setting]) -> tuple[float, ...
 
 def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
     """A summary of each setting; speed-ups are over the first."""
-    first = settings[0].times(threshold) if settings else None
-    return [_summary(setting, threshold, first) for setting in settings]
+    return [_summary(setting, threshold, settings[0]) for setting in settings]
+
+
+_NOTHING = Comparison(None, None, None, None, None)  # of the first against itself
 
 
 def _summary(setting, threshold, first):
@@ -127,6 +158,7 @@ def _summary(setting, threshold, first):
     price = next((o.cost_per_hour for o in setting.outcomes if o.cost_per_hour), None)
     return Summary(
         setting=setting.name,
+        devices=setting.devices,
         threshold=threshold,
         runs=runs,
         reached=len(reached),
@@ -147,27 +179,8 @@ def _summary(setting, threshold, first):
         communication=_middle(setting.figures("utilization", "communicationShare")),
         process_gib=_middle(setting.figures("utilization", "processGiB")),
         joules=_middle(setting.figures("utilization", "energyJoules")),
-        **_against(times, first),
+        **(_NOTHING if setting is first else compare(times, first.times(threshold)))._asdict(),
     )
-
-
-_AGAINST = ("speed_up", "speed_up_interval", "faster", "p_value", "trials_needed")
-
-
-def _against(times, first):
-    ours, theirs = times.seconds[~times.censored], first.seconds[~first.censored]
-    if np.array_equal(times.seconds, first.seconds) or not len(ours) or not len(theirs):
-        return dict.fromkeys(_AGAINST)  # the first itself, or nothing but crashes
-    speed_up, interval = estimates.ratio(ours, theirs)
-    faster = estimates.faster(ours, theirs)
-    several = len(ours) > 1 and len(theirs) > 1
-    return {
-        "speed_up": speed_up if 0 < speed_up < math.inf else None,  # nan fails both
-        "speed_up_interval": interval,
-        "faster": faster,
-        "p_value": estimates.p_value(ours, theirs) if several else None,
-        "trials_needed": estimates.trials_needed(faster) if several else None,
-    }
 
 
 def _middle(values):
@@ -181,6 +194,7 @@ class Composition(NamedTuple):
     single: dict[str, float]  # by the name of the setting
     product: float
     whole: float  # 0 where all together do not reach the threshold
+    interval: Interval | None  # of whole / product
 
 
 def composition(study: Study, settings: Sequence[Setting], threshold: float) -> Composition | None:
@@ -198,14 +212,43 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
     if not {off, on, *alone} <= set(by_labels):
         return None
 
-    def middle(labels):
-        return float(estimates.median_time(by_labels[labels].times(threshold))[0])
-
-    base = middle(off)
+    times = {labels: by_labels[labels].times(threshold) for labels in (off, on, *alone)}
+    middle = {labels: estimates.median_time(of_labels)[0] for labels, of_labels in times.items()}
+    base = middle[off]
     if not math.isfinite(base):
         return None
-    single = {by_labels[labels].name: base / middle(labels) for labels in alone}
-    return Composition(threshold, single, math.prod(single.values()), base / middle(on))
+    single = {by_labels[labels].name: base / middle[labels] for labels in alone}
+    interval = estimates.combined(times[on], [times[labels] for labels in alone], times[off])
+    product = math.prod(single.values())
+    return Composition(threshold, single, product, base / middle[on], interval)
+
+
+class Effect(NamedTuple):
+    """What a level of a factor does, whatever the other factors are set to."""
+
+    factor: str
+    level: str
+    speed_ups: list[float]  # over the factor's first level, in each pair that differs in it alone
+
+
+def main_effects(study: Study, settings: Sequence[Setting], threshold: float) -> list[Effect]:
+    """The effect of each level in a grid of several factors; pairs without medians are left out."""
+    middle = {s.labels: estimates.median_time(s.times(threshold))[0] for s in settings}
+    first: dict[int, str] = {}
+    pairs: dict[tuple[int, str], list[float]] = {}
+    for labels, seconds in middle.items():
+        for place, label in enumerate(labels):
+            base = (*labels[:place], first.setdefault(place, label), *labels[place + 1 :])
+            if (
+                base != labels
+                and math.isfinite(seconds)
+                and math.isfinite(middle.get(base, math.inf))
+            ):
+                pairs.setdefault((place, label), []).append(middle[base] / seconds)
+    if len(study.factors) < 2:
+        return []
+    names = [factor.name for factor in study.factors]
+    return [Effect(names[place], label, ratios) for (place, label), ratios in pairs.items()]
 
 
 def misses(settings: Sequence[Setting], threshold: float) -> list[tuple[str, Outcome]]:
@@ -225,16 +268,15 @@ def ended_as(outcome: Outcome, threshold: float) -> str:
 
 
 def efficiency(row: Summary, first: Summary) -> float | None:
-    """Throughput over that of the first setting times its number of devices: 1 is ideal.
+    """Throughput for each device over that of the first setting: 1 is ideal.
 
-    None where the setting is not named for a number of devices, or a throughput is not known.
+    None where a number of devices or a throughput is not known.
     """
-    if not (row.setting.isdigit() and first.setting.isdigit()):
+    if not (row.devices and first.devices and row.examples_per_second):
         return None
-    if not row.examples_per_second or not first.examples_per_second:
+    if not first.examples_per_second:
         return None
-    devices = int(row.setting) / int(first.setting)
-    return row.examples_per_second / first.examples_per_second / devices
+    return (row.examples_per_second / row.devices) / (first.examples_per_second / first.devices)
 
 
 def held_out_pairs(setting: Setting) -> list[tuple[float, float]]:

@@ -31,7 +31,7 @@ def outcome(labels=("32",), seed=0, seconds=10.0, status=outcomes.REACHED, goal=
     reason = "" if status == outcomes.REACHED else f"why it {status}"
     facts = {"examplesPerSecond": 1000.0, "hardware": "2 CPU", "framework": "TensorFlow", **facts}
     return Outcome(
-        tuple(labels),
+        {"recipe": "digits/resnet8", "seed": seed},
         seed,
         status,
         reason,
@@ -46,9 +46,10 @@ def outcome(labels=("32",), seed=0, seconds=10.0, status=outcomes.REACHED, goal=
 
 def write(folder, study, of_name):
     """A study's folder with an outcome for each planned run: `of_name(planned)`."""
-    from dawnbench_tf.studies import grid, runner
+    from dawnbench_tf.studies import grid, store
 
-    runner.claim(folder, study)
+    store.claim(folder, study)
     for planned in grid.plan(study):
         (folder / planned.name).mkdir(parents=True)
-        outcomes.write(folder / planned.name, of_name(planned))
+        outcome = of_name(planned)._replace(settings=dict(planned.settings))
+        outcomes.write(folder / planned.name, outcome)

@@ -79,9 +79,44 @@ def test_a_crashed_run_is_censored_in_the_median():
 def test_the_probability_to_be_faster_counts_pairs():
     ours, theirs = np.array([1.0, 5.0, INF]), np.array([2.0, 5.0, INF, INF])
     pairs = [(a < b) + 0.5 * (a == b) for a in ours for b in theirs]
+    ours, theirs = whole(*ours), whole(*theirs)
     assert estimates.faster(ours, theirs) == pytest.approx(np.mean(pairs))
     assert estimates.faster(theirs, ours) == pytest.approx(1 - np.mean(pairs))
     assert estimates.p_value(ours, ours) == 1
+
+
+def whole(*seconds):
+    return Times(np.array(seconds, float), np.zeros(len(seconds), bool))
+
+
+def test_a_crash_after_a_second_makes_no_setting_faster():
+    first = whole(100.0, 101.0, 102.0, 103.0)
+    crashed = Times(np.array([1.0, 1.0, 1.0, 101.0]), np.array([True, True, True, False]))
+    versus = estimates.compare(crashed, first)
+    # By hand: 12 pairs are open; 101 is less than two of four, equal to one.
+    assert versus.faster == pytest.approx((12 * 0.5 + 2 + 0.5) / 16)
+    assert versus.speed_up == pytest.approx(101 / 101) and versus.p_value > 0.5
+    nothing = Times(np.array([1.0, 1.0]), np.array([True, True]))
+    assert estimates.compare(nothing, first) == (None,) * 5
+
+
+def test_gehan_s_test_is_mann_and_whitney_s_without_crashes_and_a_permutation_s_with():
+    draw = np.random.default_rng(3)
+    for _ in range(20):
+        a, b = draw.integers(1, 9, 8).astype(float), draw.integers(1, 9, 7).astype(float)
+        late = Times(np.r_[b, 99.0], np.r_[np.zeros(7, bool), True])  # after all others: the same
+        last = stats.mannwhitneyu(a, np.r_[b, 99.0], method="asymptotic", use_continuity=False)
+        assert estimates.p_value(whole(*a), late) == pytest.approx(last.pvalue)
+    seconds, censored = draw.exponential(10, 14), draw.random(14) < 0.3
+    pooled = Times(seconds, censored)
+
+    def probability(order):
+        return estimates.faster(*(Times(seconds[o], censored[o]) for o in (order[:7], order[7:])))
+
+    seen = abs(probability(np.arange(14)) - 0.5)
+    by_chance = [abs(probability(draw.permutation(14)) - 0.5) >= seen - 1e-12 for _ in range(4000)]
+    halves = (Times(*(part[s] for part in pooled)) for s in (slice(7), slice(7, None)))
+    assert estimates.p_value(*halves) == pytest.approx(np.mean(by_chance), abs=0.05)
 
 
 def test_after_the_trials_needed_a_test_tells_two_recipes_apart():
@@ -97,7 +132,7 @@ def test_after_the_trials_needed_a_test_tells_two_recipes_apart():
 
 
 def test_speed_ups_are_ratios_of_medians():
-    value, (low, high) = estimates.ratio(np.array([5.0, 5.0, 5.0]), np.array([10.0, 10.0, 11.0]))
+    value, (low, high) = estimates.ratio(whole(5.0, 5.0, 5.0), whole(10.0, 10.0, 11.0))
     assert value == 2 and low == 2 and high == pytest.approx(2.2)
-    assert estimates.ratio(np.array([5.0]), np.array([INF])) == (INF, None)
-    assert math.isnan(estimates.ratio(np.array([INF]), np.array([INF]))[0])
+    assert estimates.ratio(whole(5.0), whole(INF)) == (INF, None)
+    assert math.isnan(estimates.ratio(whole(INF), whole(INF))[0])

@@ -1,5 +1,8 @@
 """A user's grid, as a TOML file."""
 
+import random
+import re
+
 import pytest
 
 from dawnbench_tf.refusals import Refusal
@@ -42,7 +45,7 @@ def test_the_figures_that_a_file_may_name_are_those_that_are_drawn():
     [
         ("recipe = 3", "recipe=3: should be text"),
         ("trials = 2", "should name a recipe"),
-        ("recipe = 'x'\ntrials = 0", "trials=0: should be at least 1"),
+        ("recipe = 'x'\ntrials = 0", "trials=0: should be from 1 to 10,000"),
         ("recipe = 'x'\ntrails = 3", "trails: did you mean trials?"),
         ("recipe = 'x'\nfigure = 'pie'", "figure=pie: should be one of times"),
         ("recipe = 'x'\nthresholds = ['a']", "should be numbers over 0"),
@@ -63,3 +66,58 @@ def test_what_declares_no_grid_is_refused_in_a_line(tmp_path, text, words):
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(Refusal, match="No such file"):
         grid_files.read(tmp_path / "none.toml")
+
+
+MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(9))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("trials = 1000000000", "trials=1000000000: should be from 1 to 10,000"),
+        ("[factors]\n" + MANY, "should come to 1 to 10,000 runs"),
+        ("[factors]\nrecipe = [[1, 2]]", "--recipe=1,2: should be text"),
+        ("[settings]\nrecipe = 3", "--recipe=3: should be text"),
+        (f"[settings]\nbatch_size = {'9' * 400}", "should be less than 2^63"),
+        ("[factors]\nbatch_size = ['1.2.3 * batch_size']", "--batch_size='1.2.3 * batch_size'"),
+        (f"[factors]\nbatch_size = ['{'9' * 400} * batch_size']", "should be a whole number"),
+        ("[factors]\nbatch_size = ['2 * nope']", "--batch_size=2 * nope: nope is no number"),
+        ("[factors]\nbatch_size = ['2 * batch_sizes']", "did you mean batch_size?"),
+        ("[factors]\nbatch_size = ['0 * batch_size']", "comes to 0; should be over 0"),
+        ("[factors]\nbatch_size = ['2 * model']", "model is no number of the recipe"),
+        (f"[factors.a]\n{'x' * 5000} = {{epochs = 1}}", "of 100 characters at most"),
+        ("[factors.a]\n'' = {epochs = 1}", "should be a list of values"),
+        ('[factors.a]\n"\\u001b[2J" = {epochs = 1}', "of 100 characters at most"),
+        ('[settings]\ndata_dir = "a\\u0000b"', "should be printable"),
+        (f"[settings]\nepochs = {'[' * 5000}{']' * 5000}", "can't be read"),
+        (f"[settings]\nepochs = {'[' * 50}{']' * 50}", "nested too deep"),
+        ("[settings]\nepochs = {a = 1}", "should be a number"),
+        ("[settings]\nmax_steps = 3", "--max_steps=3: times steps and trains no run"),
+        ("[settings]\nseed = 'x'", "--seed='x': should be a whole number"),
+        ("[factors]\nseed = [1, 2]", "--seed=1: is what trials vary"),
+        ("[settings]\nepochs = inf", "should be finite"),
+    ],
+)
+def test_a_hostile_grid_is_refused_in_a_line_before_anything_is_listed(tmp_path, text, words):
+    path = tmp_path / "own.toml"
+    path.write_text(text if text.startswith("trials") else f"trials = 1\n{text}")
+    path.write_text('recipe = "digits/resnet8"\n' + path.read_text())
+    with pytest.raises(Refusal) as refused:
+        grid.plan(grid_files.read(path))
+    assert re.search("|".join(map(re.escape, words.split("|"))), str(refused.value))
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("seed", range(500))
+def test_a_damaged_grid_is_refused_in_a_line_or_planned(tmp_path, seed):
+    draw = random.Random(seed)
+    text = list(WHOLE)
+    for _ in range(draw.randint(1, 4)):
+        place = draw.randrange(len(text))
+        text[place] = draw.choice(["", text[draw.randrange(len(text))] * 2, "9", '"', "[", "\x1b"])
+    path = tmp_path / "own.toml"
+    path.write_text("".join(text))
+    try:
+        grid.plan(grid_files.read(path))
+    except Refusal as refusal:
+        assert "\n" not in str(refusal)

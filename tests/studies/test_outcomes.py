@@ -1,9 +1,13 @@
 """What is made of a run's end."""
 
+import io
+import json
+import random
+
 import pytest
 
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import grid, outcomes
+from dawnbench_tf.studies import grid, outcomes, page, reports
 from tests.studies import samples
 
 DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the rate"
@@ -12,13 +16,6 @@ DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the ra
 @pytest.mark.parametrize(
     ("code", "log", "status", "reason"),
     [
-        (0, "reached ...", outcomes.REACHED, ""),
-        (
-            3,
-            "did not converge: best top1Accuracy 50 of 98; 4 s on the clock\nnot an entry",
-            outcomes.MISSED,
-            "best top1Accuracy 50 of 98",
-        ),
         (1, f"epoch 1\n{DIVERGED}\n", outcomes.DIVERGED, DIVERGED[10:]),
         (
             1,
@@ -35,26 +32,73 @@ DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the ra
         (-11, "epoch 1", outcomes.CRASHED, "ended by SIGSEGV"),
         (137, "Killed", outcomes.CRASHED, "ended by SIGKILL"),
         (2, "", outcomes.CRASHED, "exit status 2"),
+        (1, "", outcomes.CRASHED, "exit status 1"),
+        (7, "no \x1b[31mnode", outcomes.CRASHED, "exit status 7: no \ufffd[31mnode"),
     ],
 )
-def test_how_a_run_ended_is_told_from_its_status_and_its_last_line(code, log, status, reason):
-    assert outcomes.status_of(code, log) == (status, reason)
+def test_how_a_run_failed_is_told_from_its_status_and_its_last_line(code, log, status, reason):
+    assert outcomes.failure(code, log) == (status, reason)
 
 
 def test_a_kill_while_linux_killed_for_memory_is_out_of_memory():
-    assert outcomes.status_of(-9, "", killed_for_memory=True)[0] == outcomes.MEMORY
-    assert outcomes.status_of(0, "", killed_for_memory=True)[0] == outcomes.REACHED
+    assert outcomes.failure(-9, "", killed_for_memory=True)[0] == outcomes.MEMORY
     assert outcomes.kills_for_memory() >= 0
 
 
 def test_an_outcome_is_read_as_it_was_written_and_a_damaged_one_refused(tmp_path):
-    outcome = samples.outcome(seed=3, latency_ms=1.5)
+    (planned, *_) = grid.plan(samples.study())
+    outcome = samples.outcome(seed=0, latency_ms=1.5)._replace(settings=planned.settings)
     outcomes.write(tmp_path, outcome)
     path = tmp_path / outcomes.OUTCOME
-    assert outcomes.read(path) == outcome
+    assert outcomes.read(path, planned) == outcome
+    with pytest.raises(Refusal, match="is of a run with other settings"):
+        outcomes.read(path, grid.plan(samples.study())[1])
     path.write_text(path.read_text().replace("99.0", "99.9"))
     with pytest.raises(Refusal, match="checksum"):
-        outcomes.read(path)
+        outcomes.read(path, planned)
+
+
+def test_an_outcome_of_an_earlier_version_has_the_settings_of_its_plan(tmp_path):
+    (planned, *_) = grid.plan(samples.study())
+    values = samples.outcome()._asdict()
+    del values["settings"]
+    (tmp_path / outcomes.OUTCOME).write_text(json.dumps({**values, "labels": ["32"]}))
+    outcome = outcomes.read(tmp_path / outcomes.OUTCOME, planned)
+    assert outcome.settings == {"recipe": "digits/resnet8", "batch_size": 32, "seed": 0}
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_an_outcome_of_other_types_is_refused_or_reported(tmp_path, seed):
+    """Any part of it replaced by any JSON value: a line, or a report that takes it."""
+    draw = random.Random(seed)
+    study = samples.study(trials=1)
+    samples.write(tmp_path / "s", study, lambda run: samples.outcome(run.labels, run.seed))
+    path = draw.choice([tmp_path / "s/study.json", *sorted(tmp_path.glob("s/*/*/outcome.json"))])
+    values = json.loads(path.read_text())
+    values.pop("sha256")
+    parts = list(_parts(values))
+    part, key = draw.choice(parts)
+    part[key] = draw.choice(
+        [None, True, -1, 1e308, 2**70, "", "\x1b[2J", "x" * 20_000, [], [[]], {}, {"a": {"b": []}}]
+    )
+    path.write_text(json.dumps(values))
+    try:
+        results = reports.load(tmp_path / "s")
+    except Refusal as refusal:
+        assert "\n" not in str(refusal) and len(str(refusal)) < 600
+        return
+    assert "\x1b" not in reports.text(results, "command")
+    reports.write_csv([results], io.StringIO())
+    json.dumps(reports.values(results))
+    page.write(tmp_path / "page.html", [results], [])
+
+
+def _parts(value):
+    keys = value if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from _parts(value[key])
 
 
 def test_times_are_of_the_first_row_at_the_threshold():
@@ -65,5 +109,14 @@ def test_times_are_of_the_first_row_at_the_threshold():
 
 def test_a_run_that_left_nothing_has_no_rows(tmp_path):
     (planned, *_) = grid.plan(samples.study())
-    outcome = outcomes.of_run(planned, tmp_path, 1, 2.0)
-    assert outcome.status == outcomes.REFUSED and outcome.rows == [] and outcome.seconds == 0
+    assert outcomes.finished(planned, tmp_path, 2.0) is None
+    outcome = outcomes.failed(planned, tmp_path, outcomes.CRASHED, "exit status 2", 2.0)
+    assert outcome.status == outcomes.CRASHED and outcome.rows == [] and outcome.seconds == 0
+
+
+def test_the_end_of_a_log_is_read_from_where_the_run_began(tmp_path):
+    (tmp_path / "log").write_bytes(b"$ exit 7\n" + b"\xff" * 50_000 + b"end\n")
+    assert outcomes.tail(tmp_path / "log", 9).endswith("end\n")
+    assert len(outcomes.tail(tmp_path / "log")) <= outcomes.LOG_TAIL
+    (tmp_path / "short").write_text("$ exit 7\n")
+    assert outcomes.tail(tmp_path / "short", 9) == outcomes.tail(tmp_path / "none") == ""

@@ -10,8 +10,12 @@ from html.parser import HTMLParser
 import pytest
 
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import figures, grid, outcomes, page, reports, rows, runner
+from dawnbench_tf.studies import figures, grid, outcomes, page, reports, rows, runner, store
+from dawnbench_tf.studies.grid import Factor, Level
 from tests.studies import samples
+
+NAMES = ("cifar10/resnet20_tf", "cifar10/resnet56_tf")
+RECIPES = Factor("recipe", tuple(Level("", {"recipe": name}) for name in NAMES))
 
 
 def of_name(planned, **facts):
@@ -31,8 +35,9 @@ def folder(tmp_path, monkeypatch):
 def test_the_text_tells_the_fastest_and_every_miss_with_its_reason(folder):
     text = reports.text(reports.load(folder), "the command")
     assert "6 runs in 2 settings: 5 reached, 1 diverged." in text
-    assert "The fastest to top1Accuracy 98 is 64: 11.0 s at the median, 1.91 times as fast" in text
-    assert "64, seed 2: diverged: why it diverged" in text
+    assert "The shortest median to top1Accuracy 98 is of batch size 64: 11.0 s, 1.91 " in text
+    assert "so many runs do not tell them apart" in text
+    assert "batch size 64, seed 2: diverged: why it diverged" in text
 
 
 def test_json_and_csv_have_every_run(folder):
@@ -41,9 +46,11 @@ def test_json_and_csv_have_every_run(folder):
     assert len(values["runs"]) == 6 and len(values["summaries"]) == 2
     assert values["summaries"][1]["speed_up"] == pytest.approx(21 / 11)
     text = io.StringIO()
-    reports.write_csv(results, text)
+    reports.write_csv([results], text)
     lines = list(csv.DictReader(io.StringIO(text.getvalue())))
     assert len(lines) == 6 and lines[0]["seconds"] == "20.0" and lines[0]["reached"] == "1"
+    assert [line["batch size"] for line in lines[::3]] == ["32", "64"]
+    assert {line["study"] for line in lines} == {"sample"}
     assert [line["status"] for line in lines].count("diverged") == 1
 
 
@@ -128,12 +135,67 @@ def test_evidence_is_printed_ready_to_paste(tmp_path, monkeypatch):
 
     pasted = eval(text[text.index("Measured(") :], {"Measured": Measured})
     assert pasted == Measured(
-        "2026-11-22", "2 CPU, TensorFlow", 4, 4, 99.0, 0.0, 11.5, "dawnbench study trials"
+        "2026-11-22", "2 CPU, TensorFlow", 4, 4, 99.0, 0.0, 11.0, "dawnbench study trials"
     )
 
 
-def test_a_changed_recipe_gives_no_evidence(folder):
-    assert "Measured(" not in reports.text(reports.load(folder), "")
+def of_run(planned):
+    return samples.outcome(planned.labels, planned.seed, 100.0 * (1 + planned.seed))
+
+
+@pytest.mark.parametrize(
+    ("study", "names"),
+    [
+        (samples.study(), []),
+        (samples.study(factors=(), thresholds=(95,)), []),  # runs that were ended early
+        (samples.study(factors=(), thresholds=(98,)), ["digits/resnet8"]),
+        (samples.study(factors=(), settings={"epochs": 3}), []),
+        (samples.study(factors=(RECIPES,)), [*NAMES]),
+    ],
+)
+def test_evidence_is_of_the_recipe_that_was_trained_and_of_none_that_was_changed(
+    study, names, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+    samples.write(tmp_path / "a", study, of_run)
+    text = reports.text(reports.load(tmp_path / "a"), "command")
+    assert re.findall(r"(\S+): Measured\(", text) == names
+    assert "Measured(" not in reports.text(reports.load(tmp_path / "a"), "")
+
+
+def test_a_miss_makes_the_evidence_no_faster(tmp_path, monkeypatch):
+    """1 run of 4 gets there: no median, whenever the others ended."""
+    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+
+    def missed(planned):
+        status = outcomes.MISSED if planned.seed else outcomes.REACHED
+        return samples.outcome((), planned.seed, 100.0 if planned.seed else 200.0, status)
+
+    samples.write(tmp_path / "a", samples.study(factors=(), trials=4), missed)
+    text = reports.text(reports.load(tmp_path / "a"), "command")
+    assert "reached=1," in text and "seconds=None," in text
+
+
+def test_a_crash_after_a_second_is_not_101_times_as_fast(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+
+    def crashed(planned):
+        status = outcomes.CRASHED if planned.seed else outcomes.REACHED
+        return samples.outcome((), planned.seed, 1.0 if planned.seed else 101.0, status)
+
+    study = samples.study(factors=(), trials=4)
+    samples.write(tmp_path / "a", study, lambda run: samples.outcome((), run.seed, 101.0))
+    samples.write(tmp_path / "b", study, crashed)
+    ours, theirs = reports.load(tmp_path / "a"), reports.load(tmp_path / "b")
+    (line,) = reports.comparison(ours, theirs, ("a", "b"))
+    assert "b is 1.00 times as fast" in line and "with probability 0.50" in line
+
+
+def test_two_studies_are_drawn_one_below_the_other(folder):
+    results = reports.load(folder)
+    one, two = figures.draw(results), figures.draw(results, results)
+    drawn = [len(figure.findobj(figures.Axes)) for figure in (one, two)]
+    assert drawn[1] == 2 * drawn[0] and two.get_size_inches()[1] == 2 * one.get_size_inches()[1]
 
 
 def test_two_studies_are_held_against_each_other(folder, tmp_path):
@@ -144,7 +206,9 @@ def test_two_studies_are_held_against_each_other(folder, tmp_path):
     )
     ours, theirs = reports.load(folder), reports.load(tmp_path / "b")
     first, second = reports.comparison(ours, theirs, ("sample", "other"))
-    assert first.startswith("32: to top1Accuracy 98, sample 21.0 s (3 of 3 runs) and other 1")
+    assert first.startswith(
+        "batch size 32: to top1Accuracy 98, sample 21.0 s (3 of 3 runs) and other 1"
+    )
     assert "other is 0.21 times as fast" in first and "with probability 0.00" in first
     assert "sample 11.0 s (2 of 3 runs)" in second
     page.write(tmp_path / "both.html", [ours, theirs], [first, second])
@@ -161,7 +225,7 @@ def test_studies_with_nothing_in_common_are_refused(folder):
 
 
 def test_a_study_without_a_finished_run_has_no_report(tmp_path):
-    runner.claim(tmp_path / "a", samples.study())
+    store.claim(tmp_path / "a", samples.study())
     with pytest.raises(Refusal, match="no run has ended yet"):
         reports.load(tmp_path / "a")
-    assert len(grid.plan(runner.read(tmp_path / "a"))) == 6
+    assert len(grid.plan(store.read(tmp_path / "a"))) == 6

@@ -1,6 +1,9 @@
 """Processes of a study, with a stand-in for `train` that takes no time."""
 
+import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,8 +12,10 @@ import time
 import pytest
 
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import grid, outcomes, runner
-from dawnbench_tf.studies.runner import Launch, Runner
+from dawnbench_tf.studies import grid, launching, outcomes, runner, store
+from dawnbench_tf.studies.grid import Factor, Level
+from dawnbench_tf.studies.launching import Launch
+from dawnbench_tf.studies.runner import Runner
 from tests.studies import samples
 
 STAND_IN = """
@@ -20,11 +25,15 @@ from dawnbench_tf import files, recipes, runs
 flags = dict(f.removeprefix("--").split("=", 1) for f in sys.argv[1:] if "=" in f)
 if os.environ.get("FAIL", "none") in flags["output_dir"]:
     sys.exit(os.environ["WHY"])
+if os.environ.get("LIE", "none") in flags["output_dir"]:
+    sys.exit()
 folder = Path(flags["output_dir"])
 folder.mkdir(exist_ok=True)
 recipe = recipes.get(flags["recipe"], batch_size=int(flags["batch_size"]), seed=int(flags["seed"]))
 files.write_json(folder / runs.RECIPE, recipe.values())
 (folder / runs.ROWS).write_text("epoch\\thours\\ttop1Accuracy\\n1\\t0.001\\t99.0\\n")
+(folder / "digits/train").mkdir(parents=True, exist_ok=True)
+(folder / "digits/train/entry.json").write_text('{"hardware": "none"}')
 open(folder / "times", "a").write("ran\\n")
 if os.environ.get("HANG", "none") in flags["output_dir"]:
     import time
@@ -37,11 +46,14 @@ def template(tmp_path):
     """A command line that runs the stand-in in place of `train`."""
     stand_in = tmp_path / "stand_in.py"
     stand_in.write_text(STAND_IN)
-    return f'set -- {{command}}; shift 3; {sys.executable} {stand_in} "$@"'
+    launcher = tmp_path / "launch"
+    launcher.write_text(f'#!/bin/sh\nshift 3\nexec {sys.executable} {stand_in} "$@"\n')
+    launcher.chmod(0o755)
+    return f"{launcher} {{command}}"
 
 
 def carry_out(folder, template, **launch):
-    study = runner.claim(folder, samples.study(trials=2))
+    study = store.claim(folder, samples.study(trials=2))
     return Runner(folder, grid.plan(study), Launch(template=template, **launch), False).run()
 
 
@@ -63,10 +75,10 @@ def test_every_run_is_run_once_and_what_is_finished_never_again(tmp_path, templa
 
 def test_more_trials_go_on_from_those_that_there_are(tmp_path, template):
     carry_out(tmp_path / "s", template, jobs=2)
-    study = runner.claim(tmp_path / "s", samples.study(trials=3))
+    study = store.claim(tmp_path / "s", samples.study(trials=3))
     planned = grid.plan(study)
-    assert len(planned) == 6 and len(runner.finished(tmp_path / "s", planned)) == 4
-    assert runner.claim(tmp_path / "s", samples.study(trials=1)).trials == 3
+    assert len(planned) == 6 and len(store.finished(tmp_path / "s", planned)) == 4
+    assert store.claim(tmp_path / "s", samples.study(trials=1)).trials == 3
 
 
 def test_a_crash_and_a_divergence_are_results(tmp_path, template, monkeypatch):
@@ -78,13 +90,59 @@ def test_a_crash_and_a_divergence_are_results(tmp_path, template, monkeypatch):
     assert sum(o.status == outcomes.REACHED for o in by_name.values()) == 3
 
 
-def test_what_was_refused_is_run_again_if_that_is_asked_for(tmp_path, template, monkeypatch):
-    monkeypatch.setenv("FAIL", "64/seed-1")
-    monkeypatch.setenv("WHY", "train.py: --batch_size=64: should divide by the 3 replicas")
-    assert carry_out(tmp_path / "s", template)["64/seed-1"].status == outcomes.REFUSED
+def test_what_was_refused_has_no_outcome_and_the_same_command_runs_it(
+    tmp_path, template, monkeypatch
+):
+    monkeypatch.setenv("FAIL", "64/seed-0")
+    monkeypatch.setenv("WHY", "train.py: x/run.json: can't be written (No space left on device)")
+    with pytest.raises(Refusal, match="^64/seed-0: refused: .*No space left.*same command goes on"):
+        carry_out(tmp_path / "s", template)
+    assert len(list(tmp_path.glob("s/*/*/outcome.json"))) == 3
     monkeypatch.delenv("FAIL")
-    assert carry_out(tmp_path / "s", template)["64/seed-1"].status == outcomes.REFUSED
-    assert carry_out(tmp_path / "s", template, retry=True)["64/seed-1"].status == outcomes.REACHED
+    by_name = carry_out(tmp_path / "s", template)
+    assert [o.status for o in by_name.values()] == [outcomes.REACHED] * 4
+    assert (tmp_path / "s/32/seed-1/run/times").read_text() == "ran\n"
+
+
+def test_a_launcher_that_ends_before_its_run_is_refused(tmp_path, template, monkeypatch):
+    monkeypatch.setenv("LIE", "64/seed-0")
+    with pytest.raises(Refusal, match="^64/seed-0: what started it ended with 0, but .* --wait"):
+        carry_out(tmp_path / "s", template)
+    assert not (tmp_path / "s/64/seed-0/outcome.json").exists()
+
+
+def test_a_run_in_the_background_of_its_launcher_is_waited_for(tmp_path, template):
+    launcher = tmp_path / "background"
+    launcher.write_text('#!/bin/sh\n(sleep 1; "$@") &\n')
+    launcher.chmod(0o755)
+    by_name = carry_out(tmp_path / "s", f"{launcher} {template}", jobs=2)
+    assert [o.status for o in by_name.values()] == [outcomes.REACHED] * 4
+    assert {path.read_text() for path in tmp_path.glob("s/*/*/run/times")} == {"ran\n"}
+
+
+@pytest.mark.parametrize("code", [7, 255])
+def test_a_launcher_that_fails_at_the_first_run_ends_the_study_with_its_reason(tmp_path, code):
+    launcher = tmp_path / "launch"
+    launcher.write_text(f"#!/bin/sh\necho no such node >&2\nexit {code}\n")
+    launcher.chmod(0o755)
+    with pytest.raises(Refusal, match=f"^32/seed-0: exit status {code}: no such node$"):
+        carry_out(tmp_path / "s", f"{launcher} {{command}}")
+
+
+def test_a_log_that_is_no_file_is_refused(tmp_path, template):
+    (tmp_path / "s/32/seed-0/log.txt").mkdir(parents=True)
+    (tmp_path / "s/study.json").write_text(json.dumps(samples.study(trials=2).values()))
+    with pytest.raises(Refusal, match="log.txt: is no file; remove it"):
+        carry_out(tmp_path / "s", template)
+
+
+def test_another_run_in_a_run_s_folder_is_no_outcome(tmp_path, template):
+    carry_out(tmp_path / "s", template)
+    (tmp_path / "s/64/seed-1/outcome.json").unlink()
+    shutil.copytree(tmp_path / "s/32/seed-0/run", tmp_path / "s/64/seed-1/run", dirs_exist_ok=True)
+    planned = grid.plan(samples.study(trials=2))[3]
+    with pytest.raises(Refusal, match="64/seed-1/run: holds a run with batch_size=32, not 64"):
+        outcomes.finished(planned, tmp_path / "s" / planned.name, 1.0)
 
 
 def test_a_first_run_that_is_refused_ends_the_study(tmp_path, template, monkeypatch):
@@ -100,12 +158,12 @@ def test_an_interrupt_ends_the_runs_and_keeps_what_is_finished(tmp_path, templat
     program = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
-from dawnbench_tf.studies import grid, runner
+from dawnbench_tf.studies import grid, launching, runner, store
 from tests.studies import samples
 from pathlib import Path
 folder = Path({str(tmp_path / "s")!r})
-study = runner.claim(folder, samples.study(trials=2))
-launch = runner.Launch(template={template!r})
+study = store.claim(folder, samples.study(trials=2))
+launch = launching.Launch(template={template!r})
 runner.Runner(folder, grid.plan(study), launch, False).run()
 """
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
@@ -120,6 +178,7 @@ runner.Runner(folder, grid.plan(study), launch, False).run()
     ]
     assert finished == ["32/seed-0"]
     monkeypatch.delenv("HANG")
+    (tmp_path / "s/64/seed-0/run/rows.tsv").unlink()  # the stand-in had written all of it
     assert len(carry_out(tmp_path / "s", template)) == 4
     assert (tmp_path / "s/32/seed-0/run/times").read_text() == "ran\n"
     assert (tmp_path / "s/64/seed-0/run/times").read_text() == "ran\nran\n"
@@ -135,32 +194,149 @@ def test_a_model_that_reached_its_goal_is_timed_too(tmp_path, monkeypatch, statu
         f"#!/bin/sh\necho $2 >> {tmp_path}/ran\n[ $2 = dawnbench_tf.infer ] || exit {status}\n"
     )
     python.chmod(0o755)
-    monkeypatch.setattr(runner.sys, "executable", str(python))
+    monkeypatch.setattr(launching.sys, "executable", str(python))
     (planned, *_) = grid.plan(samples.study())
-    runs = Runner(tmp_path / "a b", [planned], Launch(template="nice {command}"), latency=True)
-    command = runs._command(planned, tmp_path / "a b" / planned.name, 0)
-    assert subprocess.run(command, shell=True).returncode == status
+    folder = tmp_path / "a b" / planned.name
+    words = launching.arguments(planned, folder, Launch(template="nice {command}"), 0, timed=True)
+    assert subprocess.run(words).returncode == status
     assert (tmp_path / "ran").read_text().split() == ran
 
 
 def test_a_study_with_lists_among_its_settings_goes_on(tmp_path):
     study = samples.study(settings={"schedule_epochs": (0.0, 2.0, 30.0)})
-    assert runner.claim(tmp_path, study).values() == runner.claim(tmp_path, study).values()
+    assert store.claim(tmp_path, study).values() == store.claim(tmp_path, study).values()
 
 
 def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
-    runner.claim(tmp_path / "a", samples.study())
-    with pytest.raises(Refusal, match="holds study sample with another recipe"):
-        runner.claim(tmp_path / "a", samples.study(recipe="cifar10/resnet20_tf"))
+    store.claim(tmp_path / "a", samples.study())
+    with pytest.raises(
+        Refusal,
+        match="holds study sample with recipe=digits/resnet8, not cifar10/resnet20_tf",
+    ):
+        store.claim(tmp_path / "a", samples.study(recipe="cifar10/resnet20_tf"))
     (tmp_path / "b").mkdir()
     (tmp_path / "b/thesis.txt").touch()
     with pytest.raises(Refusal, match="holds other files and no study"):
-        runner.claim(tmp_path / "b", samples.study())
+        store.claim(tmp_path / "b", samples.study())
     with pytest.raises(Refusal, match="holds no study.json"):
-        runner.read(tmp_path / "b")
+        store.read(tmp_path / "b")
 
 
-def test_a_template_without_a_place_for_the_command_is_refused():
-    runner.check_template("srun {command}")
-    with pytest.raises(Refusal, match="--launch=srun: should have {command} in it"):
-        runner.check_template("srun")
+@pytest.mark.parametrize(
+    ("template", "right"),
+    [
+        ("env", "should have {command} in it"),
+        ("sh -c 'cd /x; {command}'", "should have {command} or {quoted} as words of their own"),
+        ("env 'a", "can't be split into words"),
+        ("no-such-program {command}", "no-such-program is no program on this machine's PATH"),
+    ],
+)
+def test_a_template_that_can_start_nothing_is_refused(template, right):
+    launching.check_template("env {command}")
+    with pytest.raises(
+        Refusal, match=re.escape(f"--launch={template}: ") + ".*" + re.escape(right)
+    ):
+        launching.check_template(template)
+
+
+EVERY_SIGN = "".join(map(chr, range(32, 127))) + "$(touch X)`touch X`;touch X|touch X&&{slot}{name}"
+
+
+@pytest.mark.parametrize(
+    "shell", ["env {command}", "sh -c {quoted}", "sh -c '\"$@\"' sh {command}"]
+)
+def test_values_reach_the_run_as_they_are_through_any_template(tmp_path, shell):
+    settings = {"author": EVERY_SIGN, "data_dir": EVERY_SIGN, "hardware": "{quoted}{command}$(id)"}
+    level = Level("$(touch X)`touch X`; {quoted} {slot} & touch X", {"batch_size": 32})
+    study = samples.study(settings=settings, factors=(Factor("$(touch X)", (level,)),))
+    (planned, *_) = grid.plan(study)
+    show = tmp_path / "python"
+    show.write_text(
+        f"#!{sys.executable}\nimport json, sys\njson.dump(sys.argv[1:], open('said', 'w'))\n"
+    )
+    show.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launching.sys, "executable", str(show))
+        folder = tmp_path / planned.name
+        words = launching.arguments(planned, folder, Launch(template=shell), 3, timed=False)
+    subprocess.run(words, cwd=tmp_path, check=True)
+    said = json.loads((tmp_path / "said").read_text())
+    assert said[:2] == ["-m", "dawnbench_tf.train"]
+    assert said[2:-1] == list(planned.flags) and f"--author={EVERY_SIGN}" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["python", "said"]
+
+
+def test_a_killed_study_s_run_is_waited_for_and_never_started_twice(tmp_path, template):
+    slow = tmp_path / "slow"
+    slow.write_text(f'#!/bin/sh\nsleep 1.5\nexec {template.split()[0]} "$@"\n')
+    slow.chmod(0o755)
+    program = f"""
+from pathlib import Path
+from dawnbench_tf.studies import grid, launching, runner, store
+from tests.studies import samples
+folder = Path({str(tmp_path / "s")!r})
+study = store.claim(folder, samples.study(trials=1))
+launch = launching.Launch(jobs=2, template="{slow} {{command}}")
+runner.Runner(folder, grid.plan(study), launch, False).run()
+"""
+    first = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("s/*/*/log.txt"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    first.kill()
+    first.wait()
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert [path.read_text() for path in tmp_path.glob("s/*/*/run/times")] == ["ran\n"] * 2
+    assert len(list(tmp_path.glob("s/*/*/outcome.json"))) == 2
+
+
+def test_a_run_that_ignores_the_signal_is_killed_at_the_second(tmp_path):
+    deaf = tmp_path / "deaf"
+    deaf.write_text('#!/bin/sh\ntrap "" TERM INT\necho $$ > pid\nwhile :; do sleep 0.1; done\n')
+    deaf.chmod(0o755)
+    program = f"""
+from pathlib import Path
+from dawnbench_tf.studies import grid, launching, runner, store
+from tests.studies import samples
+folder = Path("s")
+study = store.claim(folder, samples.study(trials=1))
+launch = launching.Launch(template="{deaf} {{command}}")
+runner.Runner(folder, grid.plan(study), launch, False).run()
+"""
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    while b"Ctrl-C again" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert not os.path.exists(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
+
+
+def test_what_is_ignored_stays_ignored_as_under_nohup():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with runner._signals_as_interrupts():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_study_that_was_refused_leaves_no_folder(tmp_path, template, monkeypatch):
+    monkeypatch.setenv("FAIL", "seed")
+    monkeypatch.setenv("WHY", "train.py: --data_dir=x: does not exist")
+    with pytest.raises(Refusal):
+        carry_out(tmp_path / "s", template)
+    store.unclaim(tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+    monkeypatch.delenv("FAIL")
+    carry_out(tmp_path / "s", template)
+    store.unclaim(tmp_path / "s")
+    assert len(list(tmp_path.glob("s/*/*/outcome.json"))) == 4

@@ -65,7 +65,10 @@ def test_speed_ups_are_multiplied_and_held_against_the_whole(both, whole):
     ]
     composition = summaries.composition(study, settings, 98.0)
     assert composition.single == {"a": 2, "b": 2.5} and composition.product == 5
-    assert composition.whole == whole
+    assert composition.whole == whole and composition.interval is None  # of one run each
+    several = [Setting(s.labels, s.outcomes * 3) for s in settings]
+    low, high = summaries.composition(study, several, 98.0).interval
+    assert low == high == whole / 5  # runs that are alike have no spread
     assert summaries.composition(study, settings[:3], 98.0) is None
     assert summaries.composition(samples.study(), settings, 98.0) is None
 
@@ -73,10 +76,29 @@ def test_speed_ups_are_multiplied_and_held_against_the_whole(both, whole):
 def test_efficiency_is_throughput_over_that_of_so_many_devices():
     one = setting(("1",), 10.0)
     two = setting(("2",), 8.0, examplesPerSecond=1500.0)
+    mirrored = {"strategy": "mirrored", "logical_cpus": 2}
+    two = two._replace(outcomes=[o._replace(settings=mirrored) for o in two.outcomes])
     first, second = summaries.summarize([one, two], 98.0)
+    assert (first.devices, second.devices) == (1, 2)
     assert summaries.efficiency(second, first) == 0.75
-    other = summaries.summarize([setting(("a",), 1.0)], 98.0)[0]
-    assert summaries.efficiency(other, first) is None
+    unknown = second._replace(devices=None)
+    assert summaries.efficiency(unknown, first) is None
+
+
+def test_batch_sizes_are_no_devices_and_numbers_have_their_factor_s_name():
+    settings = [Setting((n,), setting((n,), 9.0).outcomes, ("batch size",)) for n in ("64", "128")]
+    rows = summaries.summarize(settings, 98.0)
+    assert [row.devices for row in rows] == [1, 1]
+    assert [row.setting for row in rows] == ["batch size 64", "batch size 128"]
+
+
+def test_a_main_effect_is_over_pairs_that_differ_in_one_level():
+    study = samples.study(factors=FACTORS)
+    times = {("-", "-"): 12.0, ("a", "-"): 6.0, ("-", "b"): 4.0, ("a", "b"): 1.0}
+    settings = [setting(labels, seconds) for labels, seconds in times.items()]
+    first, second = summaries.main_effects(study, settings, 98.0)
+    assert first == ("a", "a", [2.0, 4.0]) and second == ("b", "b", [3.0, 6.0])
+    assert summaries.main_effects(samples.study(), settings[:2], 98.0) == []
 
 
 def test_the_gap_to_held_out_examples_is_of_the_last_row():

@@ -1,0 +1,75 @@
+"""How long a study's runs take, and what they cost: from those that are finished, else evidence."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+
+from dawnbench_tf.evidence import Measured
+from dawnbench_tf.studies.grid import Planned
+from dawnbench_tf.studies.outcomes import Outcome
+
+
+def seconds(
+    planned: Sequence[Planned],
+    outcomes: Mapping[str, Outcome],
+    jobs: int = 1,
+    begun: Sequence[float] = (),
+) -> float | None:
+    """Seconds until all runs have ended; None if nothing is known of any.
+
+    Each is taken to last as long as the mean of those that have ended; before there is one, as long
+    as its recipe's newest evidence, which may be of another machine and other settings.
+
+    Args:
+      planned: all runs of the study.
+      outcomes: of those that have ended, by name.
+      jobs: how many run at a time.
+      begun: seconds that each of those that run now has taken so far.
+    """
+    left = [run for run in planned if run.name not in outcomes]
+    walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
+    mean = sum(walls) / len(walls) if walls else None
+    each = [mean or _of_evidence(run) for run in left]
+    if None in each:
+        return None
+    total = sum(filter(None, each))
+    return max(total - sum(begun), 0.0) / min(jobs, max(len(left), 1))
+
+
+def _of_evidence(run):
+    rows = [row for row in run.recipe.evidence if isinstance(row, Measured) and row.seconds]
+    return rows[-1].seconds if rows else None
+
+
+def usd(planned: Sequence[Planned], outcomes: Mapping[str, Outcome]) -> float | None:
+    """Dollars for the runs that have not ended; None if a price or a time is not known."""
+    total = 0.0
+    for run in planned:
+        if run.name in outcomes:
+            continue
+        price = run.settings.get("cost_per_hour")
+        each = seconds([run], {}) if not outcomes else seconds([run], {**outcomes})
+        if not price or each is None:
+            return None
+        total += price * each / 3600
+    return total
+
+
+def line(planned: Sequence[Planned], outcomes: Mapping[str, Outcome], jobs: int) -> str:
+    """What a study comes to, in a line: runs, time, cost."""
+    text = f"{len(planned)} runs, {len(outcomes)} finished before"
+    left = seconds(planned, outcomes, jobs)
+    if left is None or len(outcomes) == len(planned):
+        return text
+    source = "as those took" if outcomes else "if each takes what the recipe's evidence says"
+    cost = usd(planned, outcomes)
+    price = "" if cost is None else f" and {cost:,.2f} USD"
+    return f"{text}; about {spoken(left)}{price} left, {jobs} at a time, {source}"
+
+
+def spoken(seconds: float) -> str:
+    """A length of time: hours, minutes, seconds.
+
+    >>> spoken(3725.4)
+    '1:02:05'
+    """
+    return str(datetime.timedelta(seconds=int(seconds)))

@@ -1,0 +1,77 @@
+"""Settings of a study by name: which there are, and multiples of what the recipe has."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+
+from dawnbench_tf import recipes, typed
+from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.settings import setting_fields
+
+_MULTIPLE = re.compile(r"(\d{1,9}|\d{0,9}\.\d{1,9}) \* (\w+)")
+OF_RECIPE = {item.name for item in setting_fields(Recipe)}
+OF_CREDITS = {item.name for item in setting_fields(Credits)}
+OF_RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
+_ALL = OF_RECIPE | OF_CREDITS | OF_RUN
+_TEXTS = {i.name for cls in (Recipe, Credits, RunOptions) for i in fields(cls) if i.type is str}
+
+
+def is_multiple(value: object) -> bool:
+    """Whether a setting is a multiple of what the recipe has."""
+    return isinstance(value, str) and bool(_MULTIPLE.fullmatch(value))
+
+
+def base_of(name: str, common: Mapping[str, Any]) -> dict[str, Any]:
+    """What multiples are of: the fields of the recipe as the study has it, and its price."""
+    common = {key: value for key, value in common.items() if not is_multiple(value)}
+    recipe = recipes.get(name, **{k: v for k, v in common.items() if k in OF_RECIPE})
+    return {**recipe.values(), "cost_per_hour": common.get("cost_per_hour")}
+
+
+def settled(key: str, value: Any, base: Mapping[str, Any]) -> Any:
+    """A setting's value, a multiple worked out; None for one of a price that nobody gave.
+
+    Raises:
+      Refusal: there is no such field, or the value is none that JSON could hold.
+    """
+    if key == "max_steps":
+        refuse(key, value, "times steps and trains no run; leave it out")
+    if key not in _ALL:
+        near = get_close_matches(key, _ALL, n=1)
+        hint = f"did you mean {near[0]}?" if near else "`dawnbench train --help` lists all"
+        raise Refusal(
+            f"{one_line(key, 60)}={one_line(value)}: no field of a recipe or a run; {hint}"
+        )
+    values = value if isinstance(value, list | tuple) else [value]
+    try:
+        typed.check(list(values), list[typed.Scalar], key)
+    except ValueError as error:
+        raise Refusal(f"{error}; it is {one_line(value, 40)}") from None
+    if not all(text.isprintable() for text in values if isinstance(text, str)):
+        refuse(key, ascii(value)[:80], "should be printable")
+    match = _MULTIPLE.fullmatch(value) if isinstance(value, str) and key not in _TEXTS else None
+    if not match:
+        return tuple(value) if isinstance(value, list) else value
+    return _multiplied(key, value, match, base)
+
+
+def _multiplied(key, text, match, base):
+    if match[2] not in base:
+        near = get_close_matches(match[2], base, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        refuse(key, text, f"{one_line(match[2], 60)} is no number of the recipe{hint}")
+    own = base[match[2]]
+    if own is None and match[2] == "cost_per_hour":  # a price that nobody gave
+        return None
+    if isinstance(own, bool) or not isinstance(own, int | float):
+        refuse(key, text, f"{match[2]} is no number of the recipe")
+    number = float(match[1]) * own
+    if isinstance(own, int):
+        number = round(number)
+    if number <= 0 or number >= 2**63:
+        refuse(key, text, f"comes to {number:g}; should be over 0")
+    return number
