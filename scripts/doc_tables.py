@@ -36,10 +36,8 @@ def results() -> str:
     lines.append("|---|---|---|---|---|---|")
     for recipe, item in _evidence(Measured):
         goal = f"{recipe.task_row.metric} {recipe.goal:g}"
-        share, time = (
-            f"{item.reached} of {item.runs} runs",
-            f"{item.seconds or math.inf:g} s, the median",
-        )
+        share = f"{item.reached} of {item.runs} runs"
+        time = "never" if item.seconds is None else f"{item.seconds:g} s, the median"
         score, where = f"{item.mean:g} (sd {item.sd:g})", f"{item.machine}, {item.date}"
         lines.append(f"| `{recipe.name}` | {goal} | {share} | {time} | {score} | {where} |")
     return "\n".join(lines) + "\n"

@@ -25,6 +25,7 @@ class Options:
 
     hours: float = setting(1.0, "hours after which nothing new is tried", above=0)
     kills: int = setting(1000, "kills, at most", low=0)
+    studies: int = setting(1000, "kills of studies, at most", low=0)
     failures: int = setting(1000, "failing files, at most", low=0)
     mutations: int = setting(10_000, "damaged files of each kind, at most", low=0)
     seed: int = setting(0, "seed of what is chosen", low=0)
@@ -37,6 +38,7 @@ def main(_: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         try:
             _killed(options, Path(folder), end, counts)
+            _killed_studies(options, Path(folder), end, counts)
             _damaged(options, Path(folder), end, counts)
         except KeyboardInterrupt:
             pass
@@ -63,6 +65,16 @@ def _killed(options, home, end, counts):
             at, error = chosen.randrange(len(operations)), next(errors)
             text = kills.failed(victims, f"failure-{count[0]}", wanted, at, error)
             _count(count, text, f"error {error} at {at}")
+
+
+def _killed_studies(options, home, end, counts):
+    from tests.faults import studies
+
+    chosen, count = random.Random(options.seed), counts.setdefault("study killed", [0, 0])
+    studies.prepare(home)
+    while count[0] < options.studies and time.monotonic() < end:
+        deaths = chosen.randint(1, 4)
+        _count(count, studies.killed(home, chosen, deaths), "study killed", deaths)
 
 
 def _damaged(options, home, end, counts):

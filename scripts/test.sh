@@ -46,9 +46,9 @@ part() { # NAME COMMAND ...: runs it; the summary says how it ended and how long
 
 faults() { # one half of them on each core
     local kills status=0
-    .venv/bin/python scripts/faults.py --kills=200 --failures=200 --mutations=0 &
+    .venv/bin/python scripts/faults.py --kills=200 --studies=200 --failures=200 --mutations=0 &
     kills=$!
-    .venv/bin/python scripts/faults.py --kills=0 --failures=0 --mutations=10000 || status=1
+    .venv/bin/python scripts/faults.py --kills=0 --studies=0 --failures=0 --mutations=10000 || status=1
     wait "$kills" || status=1
     return "$status"
 }

@@ -1,10 +1,11 @@
 """A run killed at any file operation, or whose files fail there, ends as if nothing had been."""
 
+import random
 from itertools import cycle
 
 import pytest
 
-from tests.faults import kills
+from tests.faults import kills, studies
 
 # A process killed before it opens or syncs a file leaves what it would have left before that; a
 # file that cannot be opened, synced or renamed is refused where one that cannot be written is.
@@ -47,3 +48,9 @@ def test_memory_and_open_files_are_flat_over_200_epochs(tmp_path):
     assert max(handles[20:]) == handles[20]
     growth = min(memory[-20:]) - min(memory[40:60])
     assert growth < 20 * 2**20, f"{growth / 2**20:.1f} MiB over 140 epochs"
+
+
+def test_a_study_killed_with_and_without_its_runs_runs_nothing_twice(tmp_path):
+    studies.prepare(tmp_path)
+    for seed in range(4):
+        assert not studies.killed(tmp_path, random.Random(seed), deaths=2)
