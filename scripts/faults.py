@@ -81,7 +81,8 @@ def _damaged(options, home, end, counts):
     with tensorflow_env.importing():
         from tests.faults import mutations
         from tests.faults.bert_mutations import berts
-    for make in (*mutations.KINDS, berts):
+        from tests.faults.study_mutations import studies
+    for make in (*mutations.KINDS, berts, studies):
         kind = make(home)
         count = counts.setdefault(f"damaged: {kind.name}", [0, 0])
         while count[0] < options.mutations and time.monotonic() < end:

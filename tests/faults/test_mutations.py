@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from tests.faults import mutations
 from tests.faults.bert_mutations import berts
+from tests.faults.study_mutations import studies
 
 
-@pytest.fixture(scope="module", params=(*mutations.KINDS, berts), ids=lambda kind: kind.__name__)
+@pytest.fixture(
+    scope="module", params=(*mutations.KINDS, berts, studies), ids=lambda kind: kind.__name__
+)
 def kind(request, tmp_path_factory):
     return request.param(tmp_path_factory.mktemp("damaged"))
 

@@ -1,0 +1,78 @@
+"""Studies' files that were damaged at random: grids, what a study is, what became of a run."""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from unittest import mock
+
+from dawnbench_tf import files
+from dawnbench_tf.studies import grid, grid_files, reports
+from tests.faults.mutations import Kind, _instead, _outcome
+from tests.studies import samples
+
+GRID = """
+question = "Does a projection pay?"
+recipe = "digits/resnet8"
+trials = 2
+thresholds = [98, 95]
+figure = "curves"
+[settings]
+epochs = 20
+author = "somebody"
+[factors]
+batch_size = [32, "2 * batch_size"]
+[factors.shortcuts]
+padded = {model = "resnet8_v1_pad"}
+projected = {model = "resnet8_v1_proj", learning_rate = 0.05}
+"""
+
+
+def studies(home: Path) -> Kind:
+    """A grid's TOML is planned or refused; a study's folder is reported as it was, or refused."""
+    own, folder = home / "own.toml", home / "study"
+    own.write_text(GRID)
+    with mock.patch.object(files, "lock"):
+        samples.write(
+            folder, samples.study(trials=1), lambda run: samples.outcome(run.labels, run.seed)
+        )
+    paths = [own, folder / "study.json", *sorted(folder.glob("*/*/outcome.json"))]
+
+    def report():
+        results = reports.load(folder)
+        text = io.StringIO()
+        reports.write_csv([results], text)
+        return json.dumps(reports.values(results)), text.getvalue() + reports.text(results, "x")
+
+    whole = report()
+
+    def trial(chosen):
+        path = chosen.choice(paths)
+        if path != own and chosen.random() < 0.5:  # as an earlier version, or a stranger, wrote it
+            checked = _without_checksum(path)
+        else:
+            checked = contextlib.nullcontext()
+        with checked, _instead(chosen, path):
+            if path == own:
+                return _outcome(lambda: grid.plan(grid_files.read(own)))[1]
+            value, wrong = _outcome(report)
+            told = b'"sha256"' in path.read_bytes()
+        if wrong or value is None:
+            return wrong
+        if any(sign in value[1] for sign in ("\x1b", "\u202e", "\0")):
+            return "raw control characters"
+        return "other results" if told and value != whole else ""
+
+    return Kind("studies", trial)
+
+
+@contextlib.contextmanager
+def _without_checksum(path):
+    content = path.read_bytes()
+    values = json.loads(content)
+    values.pop(files.CHECKSUM)
+    path.write_text(json.dumps(values, indent=1))
+    try:
+        yield
+    finally:
+        path.write_bytes(content)
