@@ -132,13 +132,13 @@ def make_folder(path: Path) -> None:
         raise cannot_write(path, error) from None
 
 
-def lock(folder: Path, why: str) -> None:
+def lock(folder: Path, why: str, flag: str = "output_dir") -> None:
     """Holds a lock on a folder until the process ends, however it ends.
 
-    Raises Refusal, which says `why`, if another process holds it.
+    Raises Refusal, which names the `flag` and says `why`, if another process holds it.
     """
     if take_lock(folder) is None:
-        raise Refusal(f"--output_dir={folder}: {why}")
+        refuse(flag, folder, why)
 
 
 def is_locked(folder: Path) -> bool:

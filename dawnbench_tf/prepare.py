@@ -66,6 +66,7 @@ def prepare(options: Options) -> int:
     inputs.of(task).check(task, located.splits())
     out = Path(options.out).expanduser()
     files.make_folder(out)
+    files.lock(out, "another `prepare` writes to it; wait for its end", flag="out")
     unusual = Counter[str]()
     for split, index in (("validation", located.test), ("train", located.train)):
         terminal.status(f"{split}: {len(index.labels):,} images from {located.source}")

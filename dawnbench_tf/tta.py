@@ -9,8 +9,10 @@ It works in anybody's `fit`:
 
 import math
 import os
+import re
 from collections.abc import Callable
 from itertools import count
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ import tensorflow as tf
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
 
+# Words of the names of metrics of which more, or less, is better.
+_MAX = {"accuracy", "acc", "auc", "precision", "recall", "f1", "iou", "top"}
+_MIN = {"loss", "error", "crossentropy", "divergence", "perplexity", "mse", "mae", "rmse", "mape"}
 _FRACTIONS = ("accuracy", "acc", "auc", "precision", "recall", "f1_score")  # Keras's, in 0..1
 
 
@@ -29,6 +34,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     training ended (evaluation and checkpoints are off it). "compile" lasts from fit's start to
     the end of the first execution, and so holds the steps of that one.
 
+    A `fit` begins with no rows, at step 0, and with the clock at 0 unless `clock` was given. To go
+    on with those of an earlier `fit`, call `restore(state)` before: `timer.restore(timer.state())`.
+
     Args:
       threshold: in the metric's own unit; reached when the metric is at least this (at most,
         with mode="min").
@@ -37,10 +45,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         of each epoch, so that `fit` needs validation_data for a metric named val_...
       every: epochs between evaluations. A fraction needs `evaluate`, and is then rounded up to
         the end of an execution (`steps_per_execution`).
-      mode: "max" if more is better, "min" if less is.
+      mode: "max" if more is better, "min" if less is; "auto" infers it from the metric's name,
+        and refuses a name that tells neither.
       clock: the Clock to run on, if loading and building should count; else one of its own.
-      log: path of a TSV, written row by row; an earlier run's is kept as NAME.1.tsv and so on.
-        None writes none.
+      log: path of a TSV, written row by row, in a folder that exists; an earlier run's is kept as
+        NAME.1.tsv and so on. None writes none.
       last_step: step that ends `fit`, the first being 1, where that is inside an epoch.
       step_examples: examples in a step, for examples per second; None leaves them out.
       cost_per_hour: USD; with it `cost()` is known.
@@ -57,7 +66,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         *,
         evaluate: Callable[[], dict[str, float]] | None = None,
         every: float = 1,
-        mode: str = "max",
+        mode: str = "auto",
         clock: Clock | None = None,
         log: str | os.PathLike | None = None,
         last_step: int | None = None,
@@ -65,28 +74,25 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         cost_per_hour: float | None = None,
     ):
         super().__init__()
-        if mode not in ("max", "min"):
-            raise ValueError(f'`mode` should be "max" or "min". Received: mode={mode!r}')
-        if not every > 0 or (evaluate is None and every != int(every)):
-            raise ValueError(
-                f"`every` should be over 0, and whole without `evaluate`. Received: every={every}"
-            )
-        if evaluate is None and mode == "max" and threshold > 1 and _is_fraction(metric):
-            raise ValueError(
-                f"`threshold` should be at most 1: Keras's {metric} is a fraction. "
-                f"Received: threshold={threshold}"
-            )
+        mode = _direction(metric) if mode == "auto" else mode
+        _check(threshold, metric, evaluate, every, mode)
+        if log is not None and (os.path.isdir(log) or not Path(log).absolute().parent.is_dir()):
+            raise ValueError(f"`log` should be a file in a folder that exists. Received: log={log}")
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
+        self._own_clock = clock is None
         self.clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
         self.last_step = last_step
+        self._evaluate, self._log = evaluate, log
+        self._goes_on = True  # with the clock since the construction
+        self._begin()
+
+    def _begin(self):
         self.rows: list[dict[str, float]] = []
-        self.step = 0
+        self.step = self._evaluated_at = 0
         self.loss: float | None = None
         self.examples_per_second: float | None = None
-        self._evaluate, self._log = evaluate, log
         self._steps: int | None = None
-        self._evaluated_at = 0
 
     # What is known so far.
 
@@ -124,7 +130,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return {"rows": list(self.rows), "step": self.step}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Carries on from `state()`; the log is written again from its rows."""
+        """Makes the next `fit` carry on from `state()`; the log is written again from its rows."""
+        self._goes_on = True
         self.rows, self.step = list(state["rows"]), state["step"]
         self._evaluated_at = self.step
         if self._log is not None and (self.rows or os.path.exists(self._log)):
@@ -133,6 +140,10 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     # What Keras calls.
 
     def on_train_begin(self, logs=None):
+        if not self._goes_on:
+            self._begin()
+            self.clock = Clock() if self._own_clock else self.clock
+        self._goes_on = False
         self._steps = self.params.get("steps")  # an epoch's; None until fit has counted them
         if self._steps is None and self._fractional:
             raise ValueError(
@@ -194,7 +205,12 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def _values(self, logs):
         if self._evaluate:
             with self.clock.part("eval"):
-                return self._evaluate()
+                values = self._evaluate()
+            if not isinstance(values, dict) or self.metric not in values:
+                raise ValueError(
+                    f"`evaluate` should return a dict with {self.metric!r}. Received: {values!r}"
+                )
+            return values
         if self.metric not in (logs or {}):
             names = ", ".join(logs or {})
             raise ValueError(
@@ -228,6 +244,36 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
                 file.write("\t".join(self.rows[0]) + "\n")
             for row in self.rows[-1:] if only_last else self.rows:
                 file.write("\t".join(map(str, row.values())) + "\n")
+
+
+def _direction(metric):
+    """Which mode a metric's name implies: the last word that tells one. Raises ValueError."""
+    words = re.findall("f1|[a-z]+", re.sub("([A-Z])", r"_\1", metric).lower())
+    modes = ["max" if word in _MAX else "min" for word in words if word in _MAX | _MIN]
+    if not modes:
+        raise ValueError(
+            f'`mode` should be "max" or "min": the name of the metric {metric!r} does not tell '
+            'whether more is better. Received: mode="auto"'
+        )
+    return modes[-1]
+
+
+def _check(threshold, metric, evaluate, every, mode):
+    """Raises ValueError for the first argument of the timer that is wrong."""
+    if mode not in ("max", "min"):
+        raise ValueError(f'`mode` should be "auto", "max" or "min". Received: mode={mode!r}')
+    for name, value in (("threshold", threshold), ("every", every)):
+        if not isinstance(value, Real) or math.isnan(value):
+            raise ValueError(f"`{name}` should be a number. Received: {name}={value!r}")
+    if not every > 0 or (evaluate is None and every != int(every)):
+        raise ValueError(
+            f"`every` should be over 0, and whole without `evaluate`. Received: every={every}"
+        )
+    if evaluate is None and mode == "max" and threshold > 1 and _is_fraction(metric):
+        raise ValueError(
+            f"`threshold` should be at most 1: Keras's {metric} is a fraction. "
+            f"Received: threshold={threshold}"
+        )
 
 
 def _is_fraction(metric):

@@ -22,6 +22,7 @@ _EMPTY: dict[str, Callable[[], Any]] = {
     "EMPTY_LIST": list,
     "EMPTY_TUPLE": tuple,
 }
+_LARGEST_INT = 128  # bits; PyTorch's magic number has 77
 _MARK = object()
 
 
@@ -66,6 +67,8 @@ def follow(content: bytes | BinaryIO, names: Mapping[tuple[str, str], str]) -> A
 
 
 def _step(name, argument, stack, memo, names):
+    if isinstance(argument, int) and argument.bit_length() > _LARGEST_INT:
+        raise ValueError(f"it holds a number of {argument.bit_length():,} bits")  # slow as a key
     if name in _PLAIN:
         stack.append(argument)
     elif name in _OLD_TEXTS:

@@ -39,7 +39,7 @@ def tensors_of(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
             yield tensors
     elif start.startswith(b"PK\x03\x04"):
         with zipfile.ZipFile(file) as archive:
-            yield _pytorch_zip(archive)
+            yield _pytorch_zip(archive, file.seek(0, 2))
     elif start[8:9] == b"{":
         yield _safetensors(file)
     elif start.startswith(b"\x80"):
@@ -66,12 +66,17 @@ _NAMES = {
     **{("torch", f"{name}Storage"): name for name in _TYPES},
 }
 _MAGIC = 0x1950A86A20F9469CFC6C  # of PyTorch's files before 1.6
+_MOST_DIMENSIONS = 32
 _BESIDE = ("state_dict", "model")  # where training scripts keep the weights among other things
 
 
-def _pytorch_zip(archive):
-    """The tensors of a zip file: data.pkl says which, each storage is a member of its own."""
-    members = {name.partition("/")[2]: name for name in archive.namelist()}
+def _pytorch_zip(archive, size):
+    """The tensors of a zip file of `size` bytes: data.pkl says which, a member is a storage."""
+    infos = archive.infolist()
+    stored = all(info.compress_type == zipfile.ZIP_STORED for info in infos)
+    if not stored or sum(info.file_size for info in infos) > size:
+        raise ValueError("its members should not be compressed: PyTorch stores them")
+    members = {info.filename.partition("/")[2]: info.filename for info in infos}
     if archive.getinfo(members["data.pkl"]).file_size > 2**26:
         raise ValueError("its data.pkl is larger than weights take")
     if "byteorder" in members and archive.read(members["byteorder"])[:16] != b"little":
@@ -79,7 +84,7 @@ def _pytorch_zip(archive):
 
     def storage(key, count):
         info = archive.getinfo(members[f"data/{key}"])
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size < count:
+        if info.file_size < count:
             raise ValueError(f"its data/{key} is shorter than it should be")
         return archive.read(info)[:count]
 
@@ -88,6 +93,8 @@ def _pytorch_zip(archive):
 
 def _pytorch_before_zip(file):
     """The tensors of an older file: pickles in a row, then each storage behind its length."""
+    size = file.seek(0, 2)
+    file.seek(0)
     magic, _, _, values, keys = (pickles.follow(file, _NAMES) for _ in range(5))
     if magic != _MAGIC:
         raise ValueError("it is a pickle of something else")
@@ -97,13 +104,14 @@ def _pytorch_before_zip(file):
         sizes[key] = count * _dtype(kind).itemsize
     for key in keys:
         (count,) = struct.unpack("<q", file.read(8))
-        size = sizes.get(key)
-        if size is None or count < 0:
+        if key not in sizes or count < 0:
             raise ValueError(f"its storage {key!r} belongs to no tensor")
         places[key] = file.tell()
-        file.seek(size, 1)
+        file.seek(sizes[key], 1)
 
     def storage(key, count):
+        if places[key] + count > size:
+            raise ValueError(f"its storage {key!r} is shorter than it should be")
         file.seek(places[key])
         return file.read(count)
 
@@ -155,10 +163,16 @@ def _tensors(values, storage):
 
 def _fits(offset, shape, strides, count):
     """Whether a view of a storage of `count` numbers stays in it."""
-    if not all(isinstance(n, int) and n >= 0 for n in (offset, *shape, *strides)):
+    if not _is_shape(shape) or not _is_shape(strides) or not _is_shape((offset,)):
         return False
     last = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
     return math.prod(shape) <= count and (0 in shape or last < count)
+
+
+def _is_shape(numbers):
+    """Whether numbers are few and small enough to be dimensions: their product is quickly had."""
+    few = isinstance(numbers, tuple | list) and len(numbers) <= _MOST_DIMENSIONS
+    return few and all(isinstance(n, int) and 0 <= n < 2**63 for n in numbers)
 
 
 def _dtype(kind):
@@ -181,13 +195,15 @@ def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
     size = file.seek(0, 2)
     file.seek(0)
     (length,) = struct.unpack("<Q", file.read(8))
-    if length > min(size, 10**8):
-        raise ValueError("its header is longer than the file")
+    if length > min(size, 2**25):
+        raise ValueError("its header is longer than the file, or than weights take")
     header: dict[str, Any] = json.loads(file.read(length))
     header.pop("__metadata__", None)
     first, tensors = 8 + length, {}
     for name, facts in header.items():
         kind, shape, (start, end) = facts["dtype"], tuple(facts["shape"]), facts["data_offsets"]
+        if not _is_shape(shape):
+            raise ValueError(f"its tensor {name} has no dimensions that an array can have")
         needed = math.prod(shape) * _dtype(kind).itemsize
         if not 0 <= start <= end <= size - first or end - start != needed:
             raise ValueError(f"its tensor {name} reaches beyond what is stored")

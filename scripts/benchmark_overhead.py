@@ -40,7 +40,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     bare_steps = _bare(other, next(iter(batches)), prepare)
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
-        timer = tta.TimeToAccuracy(101, "loss", log=Path(folder) / "rows.tsv")
+        timer = tta.TimeToAccuracy(-1, "loss", log=Path(folder) / "rows.tsv")
         home = checkpoints.Folder(Path(folder), recipe)
         line = progress.Line(timer, epochs, steps)
         callbacks = [timer, checkpoints.Saver(home, model, timer), line]

@@ -5,13 +5,15 @@
 The index is that of 1,281,167 images in 1,024 shards, read as a run reads it, and that of as many
 files in a tree (empty ones, in the machine's memory). The epoch is over IMAGES (200,000) generated
 ones of 96 x 96, in batches of 256; then as many as a test has, 50,000, are read one at a time, as
-`infer` reads them.
+`infer` reads them. Last, the training pipeline over JPEGs of ImageNet's size (110 KB) with and
+without the checksum of each image, by turns: images a second, median and range.
 """
 
 import collections
 import itertools
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ import numpy as np
 from dawnbench_tf import tensorflow_env
 
 IMAGENET, SHARDS, CLASSES, BYTES = 1_281_167, 1_024, 1_000, 110_000
+ROUNDS, LARGE = 5, 2_048  # of the comparison with and without checksums; its JPEGs
 
 
 def main(images: int) -> None:
@@ -33,6 +36,8 @@ def main(images: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _in_own_process("epoch", folder, images)
         _in_own_process("test", folder)
+    with tempfile.TemporaryDirectory() as folder:
+        _in_own_process("checksums", folder)
 
 
 def _in_own_process(*arguments):
@@ -58,6 +63,7 @@ def shards(folder: str) -> None:
         zeros + BYTES,
         places,
         zeros,
+        zeros.astype(np.int64),
     )
     shards.write_index(written, "train")
     _tell("the index of 1,281,167 images in shards", lambda: shards.read(root, "train"))
@@ -105,22 +111,61 @@ def test(folder: str) -> None:
     _tell(f"{len(alone):,} images one at a time", lambda: collections.deque(alone, 1))
 
 
-def _write(folder, count):
+def checksums(folder: str) -> None:
+    """Training batches of large JPEGs, whose checksums are compared or not."""
+    from dawnbench_tf.data.images import jpeg_index, shards
+
+    _write(folder, LARGE, (330, 500), quality=80)
+    index = shards.read(Path(folder), "train")
+    without = index._replace(checksums=np.full_like(index.checksums, jpeg_index.UNKNOWN))
+    sides = {"with checksums": index, "without": without}
+    rates: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(ROUNDS):
+        for name, side in sides.items():
+            rates[name].append(_rate(jpeg_index.split(side)))
+    size = index.lengths.mean() / 1000
+    for name, values in rates.items():
+        spread = f"{min(values):.0f} to {max(values):.0f}"
+        middle = statistics.median(values)
+        print(f"JPEGs of {size:.0f} KB {name}: {middle:.0f} images/s ({spread})")
+
+
+def _rate(split):
+    """Images a second of an epoch's batches, the first of them not counted."""
+    import tensorflow as tf
+
+    from dawnbench_tf import recipes
+    from dawnbench_tf.data.images import pipeline
+    from dawnbench_tf.data.images.splits import Splits
+    from dawnbench_tf.data.inputs import Placement
+
+    recipe = recipes.get("imagenet/resnet50_v1_5", batch_size=64)
+    here, splits = Placement(tf.distribute.get_strategy()), Splits(split, split)
+    batches = iter(pipeline.train(splits, recipe, here))
+    next(batches)
+    steps, start = pipeline.steps(splits, recipe) - 1, time.perf_counter()
+    collections.deque(itertools.islice(batches, steps), 1)
+    return steps * recipe.batch_size / (time.perf_counter() - start)
+
+
+def _write(folder, count, sides=(96, 96), quality=95):
     """Shards of images, which are a hundred, again and again."""
     import tensorflow as tf
 
     from dawnbench_tf.data.images import shard_writer
 
     parts = 100
-    pixels = np.random.default_rng(0).integers(0, 256, (100, 96, 96, 3), np.uint8)
+    pixels = np.random.default_rng(0).integers(0, 256, (100, *sides, 3), np.uint8)
     examples = [
-        shard_writer.record(tf.io.encode_jpeg(image).numpy(), (96, 96), number, "")
+        shard_writer.record(
+            tf.io.encode_jpeg(image, quality=quality).numpy(), sides[::-1], number, ""
+        )
         for number, image in enumerate(pixels)
     ]
     for number in range(parts):
         path = f"{folder}/train-{number:05}-of-{parts:05}"
         with tf.io.TFRecordWriter(path) as writer:
-            for place in range(count // parts):
+            for place in range(-(-count // parts)):
                 writer.write(examples[place % 100])
 
 
@@ -150,6 +195,7 @@ if __name__ == "__main__":
     with tensorflow_env.importing():
         import dawnbench_tf.data.inputs  # noqa: F401
     if sys.argv[2:]:
-        {"shards": shards, "tree": tree, "epoch": epoch, "test": test}[sys.argv[1]](*sys.argv[2:])
+        parts = {part.__name__: part for part in (shards, tree, epoch, test, checksums)}
+        parts[sys.argv[1]](*sys.argv[2:])
     else:
         main(int(sys.argv[1]) if sys.argv[1:] else 200_000)

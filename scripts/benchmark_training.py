@@ -43,7 +43,7 @@ def ours(case: str) -> float:
     placement = inputs.Placement(tf.distribute.get_strategy())
     at_once = min(RunOptions().steps_per_execution, steps)
     model = fitting.build(recipe, splits, placement, at_once)
-    timer = tta.TimeToAccuracy(101, "loss", step_examples=recipe.batch_size)
+    timer = tta.TimeToAccuracy(-1, "loss", step_examples=recipe.batch_size)
     with tempfile.TemporaryDirectory() as folder:
         saver = checkpoints.Saver(checkpoints.Folder(Path(folder), recipe), model, timer)
         batches = of_task.train(splits, recipe, placement, 0)

@@ -1,5 +1,6 @@
 """The command that makes shards, on a set of Imagenette's size: ten classes of tiny JPEGs."""
 
+import fcntl
 import io
 import signal
 import subprocess
@@ -76,6 +77,14 @@ def test_a_set_of_other_counts_is_refused(raw, tmp_path):
     done = subprocess.run(prepare(copy, tmp_path / "o"), capture_output=True, text=True)
     assert done.returncode == 1 and not (tmp_path / "o").exists()
     assert "imagenette test: should hold 3925 examples, found 9469" in done.stderr
+
+
+def test_two_cannot_write_to_one_folder(raw, tmp_path):
+    with open(tmp_path / ".lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = subprocess.run(prepare(raw, tmp_path), capture_output=True, text=True)
+    assert done.returncode == 1 and [path.name for path in tmp_path.iterdir()] == [".lock"]
+    assert f"--out={tmp_path}: another `prepare` writes to it" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

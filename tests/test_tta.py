@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.tta import TimeToAccuracy
 
 RNG = np.random.default_rng(0)
@@ -186,11 +187,64 @@ def test_a_loss_that_is_not_finite_stops_at_its_step(steps, words):
         ({"mode": "most"}, "`mode` should be"),
         ({"every": 0}, "`every` should be over 0"),
         ({"every": 0.5}, "whole without `evaluate`"),
+        ({"every": "2"}, "`every` should be a number. Received: every='2'"),
+        ({"threshold": "0.9"}, "`threshold` should be a number. Received: threshold='0.9'"),
+        ({"threshold": float("nan")}, "`threshold` should be a number"),
+        ({"log": "nowhere/tta.tsv"}, "`log` should be a file in a folder that exists"),
+        ({"log": "."}, "`log` should be a file in a folder that exists"),
+        ({"metric": "val_score"}, "the metric 'val_score' does not tell"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
-        TimeToAccuracy(1, **arguments)
+        TimeToAccuracy(**{"threshold": 1, **arguments})
+
+
+def test_an_evaluation_without_the_metric_is_refused():
+    timer = TimeToAccuracy(1, "top1", evaluate=lambda: {"top5": 1.0})
+    with pytest.raises(
+        ValueError, match="`evaluate` should return a dict with 'top1'. Received: {"
+    ):
+        fit(timer)
+
+
+METRICS = (
+    "val_loss",
+    "loss",
+    "val_mean_squared_error",
+    "mae",
+    "top1_error",
+    "binary_crossentropy",
+    "auc_loss",
+)
+
+
+def test_the_mode_is_told_by_the_metric_s_name():
+    for name in METRICS:
+        assert TimeToAccuracy(0.1, name).mode == "min", name
+    own = {task.metric for task in TASKS.values()}
+    for name in (*own, "val_accuracy", "acc", "auc_1", "sparse_categorical_accuracy", "f1_score"):
+        assert TimeToAccuracy(0.1, name).mode == "max", name
+
+
+def test_a_loss_over_its_threshold_is_not_reached():
+    timer = fit(TimeToAccuracy(0.01, metric="val_loss"), epochs=2, validation_data=(X, Y))
+    assert not timer.reached and len(timer.rows) == 2
+    assert timer.best == min(row["val_loss"] for row in timer.rows)
+
+
+def test_a_second_fit_begins_anew_unless_it_was_told_to_go_on():
+    timer = TimeToAccuracy(9, "top1", evaluate=sequence(1, 2, 3, 4, 5, 6))
+    fit(timer, epochs=2)
+    before = timer.clock.parts()
+    fit(timer, epochs=2)
+    assert [row["epoch"] for row in timer.rows] == [1, 2] and timer.best == 4
+    assert timer.step == 8 and timer.clock.parts()["other"] < sum(before.values())
+    assert timer.rows[-1]["hours"] * 3600 <= sum(timer.clock.parts().values())
+    timer.restore(timer.state())
+    fit(timer, epochs=4, initial_epoch=2)
+    assert [row["top1"] for row in timer.rows] == [3, 4, 5, 6]
+    assert [row["epoch"] for row in timer.rows] == [1, 2, 3, 4]
 
 
 def test_a_metric_that_fit_does_not_log_is_named():
@@ -227,7 +281,7 @@ def test_a_threshold_in_percent_of_a_fraction_is_refused():
 def test_the_log_of_an_earlier_run_is_kept(tmp_path):
     logs = []
     for number in range(3):
-        fit(TimeToAccuracy(2, "loss", log=tmp_path / "tta.tsv"), epochs=number + 1)
+        fit(TimeToAccuracy(2, "loss", mode="max", log=tmp_path / "tta.tsv"), epochs=number + 1)
         logs.append((tmp_path / "tta.tsv").read_text())
     assert [text.count("\n") for text in logs] == [2, 3, 4]
     kept = [(tmp_path / name).read_text() for name in ("tta.1.tsv", "tta.2.tsv", "tta.tsv")]

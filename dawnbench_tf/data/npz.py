@@ -27,10 +27,18 @@ _DAMAGES = (
 def read(content: bytes) -> dict[str, np.ndarray]:
     """The arrays of a file, by name, from its bytes; pickled objects are not read.
 
+    Only what `np.savez` writes is read: arrays that are not compressed, so that they take no more
+    memory than the file.
+
     Raises:
-      ValueError: it is damaged: each array's checksum is in it.
+      ValueError: it is damaged: each array's checksum is in it. Or its arrays are compressed.
     """
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+        stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+        if not stored or sum(member.file_size for member in members) > len(content):
+            raise ValueError("its arrays should not be compressed: np.savez writes it")
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except _DAMAGES as error:

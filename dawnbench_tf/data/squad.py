@@ -6,8 +6,10 @@ Texts are cut into tokens once; the result is kept in a cache, whose key is the 
 import hashlib
 import json
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,22 +50,12 @@ def load(data_dir: str, download: bool = False, form: TextForm = _FORM) -> Encod
       form: how texts become ids.
 
     Raises:
-      Refusal: something is missing, or is not the published data.
+      Refusal: something is not the published data, or is missing: all of that is named at once.
     """
-    if not data_dir:
-        refuse(
-            "data_dir",
-            "",
-            f"squad needs a folder with {TRAIN}, {TEST} and word vectors (or --synthetic=decoded)",
-        )
     root = Path(data_dir).expanduser()
-    if not root.is_dir():
-        refuse("data_dir", data_dir, f"is no folder; should hold {TRAIN}, {TEST} and word vectors")
-    if form.pretrained:
-        words, weights = wordpieces.find(root, form.pretrained)
-    else:
-        words, weights = word_vectors.find(root, form.word_vectors), None
-    if (root / TRAIN).is_file() or not (download or (root / "squad").is_dir()):
+    in_json = (root / TRAIN).is_file() or not (download or (root / "squad").is_dir())
+    words, weights = _find(data_dir, root, form, in_json)
+    if in_json:
         train, test = (_read(root / name) for name in (TRAIN, TEST))
         verified = all(archives.is_published(root / n, {n: PUBLISHED[n]}) for n in PUBLISHED)
         origin = Origin(f"{TRAIN}, {TEST}", verified)
@@ -76,13 +68,51 @@ def load(data_dir: str, download: bool = False, form: TextForm = _FORM) -> Encod
     return encoded._replace(origin=origin, pretrained=weights)
 
 
+def _find(data_dir, root, form, in_json):
+    """The file of words, and that of weights or None. Raises Refusal for all that is missing."""
+
+    def words():
+        if form.pretrained:
+            return wordpieces.find(root, form.pretrained)
+        return word_vectors.find(root, form.word_vectors), None
+
+    checks: list[Callable[[], Any]] = [words]
+    checks += [partial(_check_file, root / name) for name in (TRAIN, TEST) if in_json]
+    if not data_dir or not root.is_dir():
+        checks = [partial(_refuse_folder, data_dir, form)]
+    checks.append(partial(tokens.version, form.tokenizer))
+    values, refusals = [], []
+    for check in checks:
+        try:
+            values.append(check())
+        except Refusal as refusal:
+            refusals.append(str(refusal))
+    if refusals:
+        raise Refusal("; and ".join(refusals))
+    return values[0]
+
+
+def _refuse_folder(data_dir, form):
+    wanted = f"the folder {form.pretrained} of a BERT" if form.pretrained else form.published
+    what = "is no folder" if data_dir else "squad needs one"
+    right = f"{what}; should hold {TRAIN}, {TEST} and {wanted} (or --synthetic=decoded)"
+    refuse("data_dir", data_dir, right)
+
+
+def _check_file(path):
+    if not path.is_file():
+        raise _unreadable(path, "No such file")
+
+
+def _unreadable(path, why):
+    return Refusal(f"{path}: can't be read ({why}); fetch it from {HOME}, or add --download")
+
+
 def _read(path: Path) -> Corpus:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise Refusal(
-            f"{path}: can't be read ({error.strerror}); fetch it from {HOME}, or add --download"
-        ) from None
+        raise _unreadable(path, error.strerror) from None
     return squad_json.parse(str(path), content)
 
 

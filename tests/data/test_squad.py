@@ -2,13 +2,14 @@
 
 import json
 import re
+import sys
 import zipfile
 
 import numpy as np
 import pytest
 
 from dawnbench_tf.data import squad
-from dawnbench_tf.data.questions import encoding, squad_json, vocabulary
+from dawnbench_tf.data.questions import annotation, encoding, squad_json, vocabulary
 from dawnbench_tf.refusals import Refusal
 
 GLOVE = "glove.6B.100d.txt"
@@ -190,6 +191,28 @@ def test_what_is_missing_is_named(folder, missing, words):
     (folder / missing).unlink()
     with pytest.raises(Refusal, match=re.escape(words)):
         squad.load(str(folder))
+
+
+def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy", None)  # not installed
+    annotation._pipeline.cache_clear()
+    (folder / squad.TRAIN).unlink()
+    (folder / squad.TEST).unlink()
+    form = encoding.TextForm("spacy", "glove.840B.300d")
+    with pytest.raises(Refusal) as refused:
+        squad.load(str(folder), form=form)
+    line = str(refused.value)
+    for words in (
+        "holds no glove.840B.300d.txt or glove.840B.300d.zip",
+        "or train with --word_vectors=glove.6B.100d, which it holds",
+        "train-v1.1.json: can't be read",
+        "dev-v1.1.json: can't be read",
+        "--tokenizer=spacy: spaCy is not installed; pip install spacy, or train with "
+        "--tokenizer=glove",
+    ):
+        assert words in line, words
+    with pytest.raises(Refusal, match="--data_dir=: .*glove.840B.300d.txt.*--tokenizer=glove"):
+        squad.load("", form=form)
 
 
 @pytest.mark.parametrize("place", ["", "nowhere"])

@@ -4,8 +4,11 @@
 """
 
 import io
+import json
 import os
 import pickle
+import struct
+import time
 import zipfile
 from pathlib import Path
 
@@ -50,11 +53,52 @@ class Hostile:
         return os.mkdir, ("ran",)
 
 
-def zipped(content):
+def zipped(content, method=zipfile.ZIP_STORED, **members):
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
+    with zipfile.ZipFile(file, "w", method) as archive:
         archive.writestr("x/data.pkl", content)
+        for name, member in members.items():
+            archive.writestr(f"x/{name}", member)
     return file.getvalue()
+
+
+def with_shape(dimensions, tensors):
+    """A .safetensors whose header gives each of many tensors so many huge dimensions."""
+    facts = {"dtype": "F32", "shape": [2**62] * dimensions, "data_offsets": [0, 0]}
+    header = json.dumps({str(number): facts for number in range(tensors)}).encode()
+    return struct.pack("<Q", len(header)) + header
+
+
+def pickled_shape(dimensions):
+    """A .pth whose tensor has so many huge dimensions, by protocol 2's instructions."""
+    huge = b"\x8a\x08" + struct.pack("<q", 2**62)  # LONG1
+    storage = b"(U\x07storagectorch\nFloatStorage\nU\x010U\x03cpuK\x04tQ"
+    sides = b"(" + huge * dimensions + b"t"
+    tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\x00" + sides + sides
+    return zipped(b"\x80\x02}U\x01w" + tensor + b"tRs.")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (zipped(b"", zipfile.ZIP_DEFLATED, byteorder=bytes(2**20)), "should not be compressed"),
+        (with_shape(4_000, 300), "its tensor 0 has no dimensions that an array can have"),
+        (pickled_shape(40_000), "its tensor .* reaches beyond what is stored"),
+        (zipped(b"\x80\x02\x8b" + struct.pack("<i", 2**20) + b"\1" * 2**20 + b"."), "bits"),
+    ],
+)
+def test_small_files_that_would_take_long_or_much_memory_are_refused(tmp_path, content, words):
+    (tmp_path / "x.pth").write_bytes(content)
+    start = time.monotonic()
+    with pytest.raises(ValueError, match=words):
+        read(tmp_path / "x.pth")
+    assert time.monotonic() - start < 5
+
+
+def test_a_storage_cut_short_is_refused(tmp_path):
+    (tmp_path / "x.pth").write_bytes((WEIGHTS / "old.pth").read_bytes()[:-4])
+    with pytest.raises(ValueError, match="is shorter than it should be"):
+        read(tmp_path / "x.pth")
 
 
 @pytest.mark.parametrize("wrap", [zipped, lambda content: pickle.dumps(0) * 3 + content])

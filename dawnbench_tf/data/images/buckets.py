@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from dawnbench_tf.data import npz
 from dawnbench_tf.data.images import jpeg_index, shards
 from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Split, Splits
@@ -37,15 +36,13 @@ def _index(url, split, flag) -> JpegIndex:
     path = f"{url.rstrip('/')}/{shards.INDEX.format(split=split)}"
     try:
         with tf.io.gfile.GFile(path, "rb") as file:
-            content = file.read()
-        arrays = npz.read(content)
-        columns = [arrays[field] for field in JpegIndex._fields[1:]]
-    except (tf.errors.OpError, ValueError, KeyError) as error:
+            index, _ = shards.unpacked(url.rstrip("/"), file.read(shards.LARGEST_INDEX))
+    except (tf.errors.OpError, ValueError) as error:
         why = one_line(getattr(error, "message", None) or error, 80)
         refuse(
             flag, url, f"{os.path.basename(path)} can't be read there ({why}); prepare writes it"
         )
-    return JpegIndex(url.rstrip("/"), *columns)
+    return index
 
 
 def _in_sequence(index) -> Callable[..., tf.data.Dataset]:

@@ -3,6 +3,7 @@
 Whatever the layout, a split is read by index, so that an epoch's order is drawn over all of it.
 """
 
+import zlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ JPEG = b"\xff\xd8\xff"  # how one begins
 VALIDATION = "ILSVRC2012_val_"  # and a number of eight digits: a validation image's file
 LARGEST = 64 << 20  # bytes; ILSVRC's largest image has 15 million
 RE_ENCODED = 100  # quality of what was no JPEG
+UNKNOWN = -1  # in place of a checksum
 
 
 class JpegIndex(NamedTuple):
@@ -30,6 +32,7 @@ class JpegIndex(NamedTuple):
     lengths: np.ndarray  # int32 (examples,), bytes; LARGEST: to the file's end
     labels: np.ndarray  # int64 (examples,)
     numbers: np.ndarray  # int32 (examples,), of validation images, from 1 on; 0: not known
+    checksums: np.ndarray  # int64 (examples,), CRC-32 of an image's bytes; UNKNOWN: not known
 
     def read(self, example: int) -> bytes:
         """The bytes of a JPEG; of an image in another form (ILSVRC has a PNG), re-encoded.
@@ -41,8 +44,12 @@ class JpegIndex(NamedTuple):
         return content if content.startswith(JPEG) else as_jpeg(content, self.path(example))
 
     def raw(self, example: int) -> bytes:
-        """The bytes of an image, whatever its form. Raises Refusal if they can't be read."""
-        path = self.path(example)
+        """The bytes of an image, whatever its form.
+
+        Raises:
+          Refusal: they can't be read, or their checksum is known and differs.
+        """
+        path, checksum = self.path(example), self.checksums[example]
         try:
             with self._open(path) as file:
                 file.seek(self.offsets[example])
@@ -51,6 +58,9 @@ class JpegIndex(NamedTuple):
             raise files.cannot_read(path, error) from None
         if len(content) == LARGEST:
             raise Refusal(f"{path}: holds more than an image can; fetch it again")
+        if checksum not in (UNKNOWN, zlib.crc32(content)):
+            where = f"the image at byte {self.offsets[example]}"
+            raise Refusal(f"{path}: damaged, {where} has another checksum; copy it again")
         return content
 
     def without(self, numbers: Collection[int]) -> "JpegIndex":
@@ -75,7 +85,7 @@ class JpegIndex(NamedTuple):
         return f"{self.root}/{name.decode()}"
 
 
-OF_EXAMPLES = ("files", "offsets", "lengths", "labels", "numbers")
+OF_EXAMPLES = ("files", "offsets", "lengths", "labels", "numbers", "checksums")
 
 
 def of_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
@@ -95,6 +105,7 @@ def of_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
         np.full(count, LARGEST, np.int32),
         np.asarray(labels, np.int64),
         np.array([number(path) for path in paths], np.int32),
+        np.full(count, UNKNOWN),
     )
 
 

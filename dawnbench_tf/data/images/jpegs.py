@@ -13,7 +13,7 @@ import tensorflow as tf
 from dawnbench_tf import machine
 
 READ = 32  # JPEGs that are read in one call
-SHORT_SIDE = 256 / 224  # of a test image, for each pixel of what is cut from its middle
+_CROPPED, _SHORT_SIDE = 7, 8  # sides of a test's crop and of its image: 224 of 256
 _RATIOS = (3 / 4, 4 / 3)  # of a training crop, width to height
 _COLORS = 1 << 20  # makes a seed of a crop's, unlike those of RandAugment's operations
 _ATTEMPTS = 10  # to draw one that fits; then it is the whole image
@@ -81,6 +81,9 @@ def shift_colors(image: tf.Tensor, seed: tf.Tensor, brightness: float, chroma: f
 def center_crop(jpeg: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
     """A test image: the middle of the JPEG, whose short side is resized to 256 for a crop of 224.
 
+    A window at least 2 or 4 times as high and wide as the result is decoded at 1/2 or 1/4 of its
+    size before it is resized; the references decode it whole.
+
     Args:
       jpeg: its bytes, a string.
       height, width: int32, sides of the result; for other sizes than 224, in proportion.
@@ -88,13 +91,28 @@ def center_crop(jpeg: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tens
     Returns:
       uint8 (height, width, 3).
     """
-    sides = tf.cast(tf.image.extract_jpeg_shape(jpeg)[:2], tf.float32)
-    wanted = tf.cast(tf.stack([height, width]), tf.float32)
-    scale = tf.reduce_min(sides / (wanted * SHORT_SIDE))  # JPEG's pixels for one of the result
-    extent = tf.maximum(tf.round(wanted * scale), 1.0)
-    first = tf.round((sides - extent) / 2)
-    window = tf.cast(tf.concat([first, extent], 0), tf.int32)
+    window = center_window(tf.image.extract_jpeg_shape(jpeg)[:2], height, width)
     return _resized(jpeg, window, tf.stack([height, width]))
+
+
+def center_window(sides: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """The part that `center_crop` sees: row, column, height and width, int32 (4,).
+
+    Of square results it is that of tf-models-official's `center_crop_image_v2`: 7/8 of the short
+    side, cut off to whole pixels as its row and column are.
+
+    Args:
+      sides: the JPEG's height and width, int32 (2,).
+      height, width: int32, sides of the result.
+    """
+    sides = tf.cast(sides, tf.int64)
+    wanted = tf.cast(tf.stack([height, width]), tf.int64)
+    # The side that limits the window; in whole numbers, as rounding may not move it.
+    limits = tf.cast(sides[0] * wanted[1] > sides[1] * wanted[0], tf.int32)
+    divisor = _SHORT_SIDE * wanted[limits]
+    extent = _CROPPED * sides[limits] * wanted  # in pixels, times the divisor
+    first = (sides * divisor - extent) // (2 * divisor)
+    return tf.cast(tf.concat([first, tf.maximum(extent // divisor, 1)], 0), tf.int32)
 
 
 def _resized(jpeg, window, size):

@@ -23,6 +23,9 @@ from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal
 
 _ORDER_SEED = 2012
+_MOST_PIXELS = 100_000_000  # of an image
+_PIXELS_PER_BYTE = 1_000  # at most, of images over a million pixels; flat JPEGs have 170
+Image.MAX_IMAGE_PIXELS = None  # Pillow's own bound, which warns or raises: ours is below
 _ORIENTATION = 0x0112  # EXIF's tag; 1 is upright
 
 
@@ -117,6 +120,7 @@ def _write_shard(index, classes, path, examples, stop):
 def _looked_at(content, path):
     """An image as it is stored, its (width, height), and what is unusual about it."""
     unusual = []
+    _check_claim(content, path)
     if not content.startswith(jpeg_index.JPEG):
         unusual.append("no JPEG, encoded anew")
         content = jpeg_index.as_jpeg(content, path)
@@ -134,6 +138,20 @@ def _looked_at(content, path):
     unusual += ["grey"] if mode == "L" else []
     unusual += ["turned by EXIF, left as it is stored"] if orientation != 1 else []
     return content, size, unusual
+
+
+def _check_claim(content, path):
+    """Raises Refusal for an image whose header claims more pixels than there can be."""
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            width, height = image.size
+    except (OSError, ValueError, SyntaxError):
+        what = "holds no image that can be decoded" if content else "is empty"
+        raise Refusal(f"{path}: {what}; fetch it again") from None
+    most = min(max(_PIXELS_PER_BYTE * len(content), 2**20), _MOST_PIXELS)
+    if width * height > most:
+        what = f"{len(content):,} bytes that claim {width:,} x {height:,} pixels"
+        raise Refusal(f"{path}: {what}, more than an image of that size has; fetch it again")
 
 
 def record(

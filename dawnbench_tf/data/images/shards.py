@@ -4,8 +4,11 @@ Two forms are read: that of TensorFlow's own ImageNet scripts, which `prepare` w
 (image/encoded; image/class/label from 1 on), and that of TensorFlow Datasets (image, label).
 """
 
+import hashlib
 import os
 import re
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +28,11 @@ _NAME = re.compile(r"(?:.*[-.])?(train|validation)(?:\.tfrecord)?-(\d{5})-of-(\d
 INDEX = "{split}.index.npz"
 BUFFER = 8 << 20  # bytes that are read at once
 _LOOKED_FOR = 64  # bytes of a JPEG that tell where it is in its record
+LARGEST_INDEX = 1 << 30  # bytes; that of ImageNet's 1,281,167 images has 46 million
+_COLUMNS = dict.fromkeys(jpeg_index.OF_EXAMPLES, np.int64) | dict.fromkeys(
+    ("files", "lengths", "numbers"), np.int32
+)
+_DIGEST = "sha256"  # of the index's other arrays: its key
 
 
 class Form(NamedTuple):
@@ -54,6 +62,9 @@ def of_split(root: Path, split: str) -> list[str]:
     for number in range(count):
         if number not in numbers:
             raise Refusal(f"{root}: shard {number} of {count} of {split} is missing; copy it again")
+    for name in names:
+        if not (root / name).is_file():  # a pipe would be waited for
+            raise Refusal(f"{root / name}: is no regular file; copy the shard again")
     return names
 
 
@@ -76,14 +87,42 @@ def read(root: Path, split: str) -> JpegIndex:
     if not path.exists():
         return scan(root, names)
     try:
-        arrays = npz.read(path.read_bytes())
-        index = JpegIndex(root, *(arrays[field] for field in JpegIndex._fields[1:]))
-        sizes = arrays["sizes"]
-    except (OSError, ValueError, KeyError) as error:
-        raise Refusal(f"{path}: can't be read ({one_line(error, 80)}); remove it") from None
+        if not path.is_file() or path.stat().st_size > LARGEST_INDEX:
+            raise ValueError(f"is no file of at most {LARGEST_INDEX} bytes")
+        index, sizes = unpacked(root, path.read_bytes())
+    except (OSError, ValueError) as error:
+        again = "run `prepare` with the same --out again, which keeps the shards; or remove it"
+        raise Refusal(f"{path}: can't be read ({one_line(error, 80)}); {again}") from None
     if not _is_of(index, sizes, names):
         raise Refusal(f"{path}: is not of the shards beside it; remove it, or prepare them again")
     return index
+
+
+def unpacked(root: Path | str, content: bytes) -> tuple[JpegIndex, np.ndarray]:
+    """An index from its file's bytes, and the sizes of the shards that it was written for.
+
+    Raises:
+      ValueError: it is damaged, was changed since, or is of a version that kept no checksums.
+    """
+    arrays = npz.read(content)
+    digest = arrays.pop(_DIGEST, None)
+    if digest is None:
+        raise ValueError("an earlier version wrote it, without checksums")
+    if digest.tobytes() != _digest(arrays):
+        raise ValueError("its checksum differs: it is not what was written")
+    try:
+        columns = [arrays[name] for name in JpegIndex._fields[1:]]
+        return JpegIndex(root, *columns), arrays["sizes"]
+    except KeyError as error:
+        raise ValueError(f"it holds no {error}") from None
+
+
+def _digest(arrays):
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.digest()
 
 
 def _is_of(index, sizes, names):
@@ -92,15 +131,16 @@ def _is_of(index, sizes, names):
         return False
     if sizes.tolist() != [os.path.getsize(index.place(name)) for name in index.paths]:
         return False
-    columns = [getattr(index, name) for name in jpeg_index.OF_EXAMPLES]
-    if {column.shape for column in columns} != {index.labels.shape} or index.labels.ndim != 1:
+    columns = {name: getattr(index, name) for name in _COLUMNS}
+    if {column.shape for column in columns.values()} != {(index.labels.size,)}:
         return False
-    if any(column.dtype.kind not in "iu" or (column < 0).any() for column in columns):
+    if any(
+        column.dtype != _COLUMNS[name] or (column < 0).any() for name, column in columns.items()
+    ):
         return False
     inside = index.files < len(names)
-    return bool(
-        inside.all() and (index.offsets + index.lengths <= sizes[index.files * inside]).all()
-    )
+    ends = sizes[index.files * inside]
+    return bool(inside.all() and (index.offsets <= ends - index.lengths).all())
 
 
 def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -118,9 +158,11 @@ def write_index(index: JpegIndex, split: str) -> None:
     """Writes a split's index beside its shards, whole. Raises Refusal if it can't."""
     path = Path(index.root, INDEX.format(split=split))
     sizes = [os.path.getsize(index.place(name)) for name in index.paths]
-    arrays = {name: value for name, value in index._asdict().items() if name != "root"}
+    columns = {name: getattr(index, name) for name in JpegIndex._fields[1:]}
+    arrays = {**columns, "sizes": np.array(sizes, np.int64)}
+    arrays[_DIGEST] = np.frombuffer(_digest(arrays), np.uint8)
     with files.renamed_to(path) as temporary:
-        np.savez(temporary, sizes=np.array(sizes, np.int64), **arrays)
+        np.savez(temporary, **arrays)
 
 
 def scan(root: Path, names: Sequence[str]) -> JpegIndex:
@@ -135,27 +177,46 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
         for done, part in enumerate(pool.map(_of_shard, paths), 1):
             parts.append(part)
             terminal.status(f"reading shards of {root}: {done} of {len(names)}", logged=False)
-    offsets, lengths, labels, numbers = np.concatenate(parts).T
-    shards = np.repeat(np.arange(len(names), dtype=np.int32), [len(part) for part in parts])
-    lengths, numbers = lengths.astype(np.int32), numbers.astype(np.int32)
-    return JpegIndex(root, np.array(names, np.bytes_), shards, offsets, lengths, labels, numbers)
+    of_shards = np.repeat(np.arange(len(names)), [len(part) for part in parts])
+    columns = {"files": of_shards, **dict(zip(_SCANNED, np.concatenate(parts).T, strict=True))}
+    typed = {name: column.astype(_COLUMNS[name]) for name, column in columns.items()}
+    return JpegIndex(root, np.array(names, np.bytes_), **typed)
+
+
+_SCANNED = ("offsets", "lengths", "labels", "numbers", "checksums")
 
 
 def _of_shard(path):
-    """Offset, length, label and number of each of a shard's images: int64 (images, 4)."""
-    return np.array(list(_images(path)), np.int64).reshape(-1, 4)
+    """What is `_SCANNED` of each of a shard's images: int64 (images, 5)."""
+    return np.array(list(_images(path)), np.int64).reshape(-1, len(_SCANNED))
 
 
-def _images(path: str) -> Iterator[tuple[int, int, int, int]]:
+def _images(path: str) -> Iterator[tuple[int, int, int, int, int]]:
     position = 0
     try:
+        _check_lengths(path)
         for record in tf.data.TFRecordDataset(path, buffer_size=BUFFER).as_numpy_iterator():
             image, label, number = _parsed(record, path)
-            offset = record.find(image[:_LOOKED_FOR])
-            yield position + HEADER + offset, len(image), label, number
+            offset = position + HEADER + record.find(image[:_LOOKED_FOR])
+            yield offset, len(image), label, number, zlib.crc32(image)
             position += HEADER + len(record) + FOOTER
+    except OSError as error:
+        raise files.cannot_read(path, error) from None
     except tf.errors.OpError as error:
         raise Refusal(f"{path}: damaged ({one_line(error.message, 80)}); copy it again") from None
+
+
+def _check_lengths(path):
+    """Raises Refusal for a record longer than its shard or an image: TensorFlow takes it all."""
+    size, position = os.path.getsize(path), 0
+    with open(path, "rb", buffering=0) as file:
+        while len(header := file.read(8)) == 8:
+            (length,) = struct.unpack("<Q", header)
+            if length > min(jpeg_index.LARGEST, size - position - HEADER - FOOTER):
+                what = f"the record at byte {position} says it has {length} bytes"
+                raise Refusal(f"{path}: damaged ({what}); copy it again")
+            position += HEADER + length + FOOTER
+            file.seek(position)
 
 
 def _parsed(record, path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import files, terminal
-from dawnbench_tf.data.images.jpeg_index import JpegIndex, number
+from dawnbench_tf.data.images.jpeg_index import UNKNOWN, JpegIndex, number
 from dawnbench_tf.refusals import Refusal, one_line
 
 _Place = tuple[str, int, int]  # name, offset, length
@@ -84,4 +84,5 @@ def _index(path, places, labels):
         np.array(lengths, np.int32),
         np.array(labels, np.int64),
         np.array([number(name) for name in names], np.int32),
+        np.full(count, UNKNOWN),
     )

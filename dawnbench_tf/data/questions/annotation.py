@@ -32,11 +32,12 @@ def _pipeline() -> Any:
     try:
         import spacy
     except ImportError:
-        refuse("tokenizer", "spacy", "spaCy is not installed; pip install spacy")
+        right = "spaCy is not installed; pip install spacy, or train with --tokenizer=glove"
+        refuse("tokenizer", "spacy", right)
     try:
         return spacy.load(MODEL)
     except OSError:
-        hint = f"python -m spacy download {MODEL}"
+        hint = f"python -m spacy download {MODEL}, or train with --tokenizer=glove"
         refuse("tokenizer", "spacy", f"its model {MODEL} is not installed; {hint}")
 
 

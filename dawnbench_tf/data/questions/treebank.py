@@ -20,11 +20,12 @@ def _tokenizers() -> tuple[Any, Any]:
     try:
         from nltk.tokenize import NLTKWordTokenizer, PunktTokenizer
     except ImportError:
-        refuse("tokenizer", "treebank", "nltk is not installed; pip install nltk")
+        right = "nltk is not installed; pip install nltk, or train with --tokenizer=glove"
+        refuse("tokenizer", "treebank", right)
     try:
         return PunktTokenizer("english"), NLTKWordTokenizer()
     except LookupError:
-        hint = "python -m nltk.downloader punkt_tab"
+        hint = "python -m nltk.downloader punkt_tab, or train with --tokenizer=glove"
         refuse("tokenizer", "treebank", f"nltk's sentences are not installed; {hint}")
 
 

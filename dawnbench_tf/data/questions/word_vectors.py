@@ -53,11 +53,17 @@ WORD_VECTORS = {
 
 def find(folder: Path, name: str) -> Path:
     """The file of WORD_VECTORS[name] in a folder, or its zip. Raises Refusal if there is none."""
+    files = {
+        of_set: folder / file
+        for of_set, wanted in WORD_VECTORS.items()
+        for file in (wanted.archive, wanted.file)
+        if (folder / file).is_file()
+    }
+    if name in files:
+        return files[name]
+    others = "".join(f", or train with --word_vectors={other}, which it holds" for other in files)
     wanted = WORD_VECTORS[name]
-    for file in (wanted.file, wanted.archive):
-        if (folder / file).is_file():
-            return folder / file
-    refuse("data_dir", folder, f"holds no {wanted}; see {wanted.home}")
+    refuse("data_dir", folder, f"holds no {wanted}; see {wanted.home}{others}")
 
 
 def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:

@@ -36,7 +36,30 @@ def test_a_test_image_is_torchvisions_resize_256_and_center_crop_224(height, wid
     )
     left, top = (resized.width - 224) // 2, (resized.height - 224) // 2
     wanted = np.asarray(resized.crop((left, top, left + 224, top + 224))).astype(int)
-    assert np.abs(image - wanted).max() <= 3 and np.abs(image - wanted).mean() < 1
+    pixel = 200 / min(height, width)  # the window is cut off to whole pixels of the JPEG
+    assert np.abs(image - wanted).max() <= 3 + 2 * pixel
+    assert np.abs(image - wanted).mean() < 1 + pixel
+
+
+def test_the_window_of_a_test_image_is_the_model_garden_s():
+    from official.vision.ops import preprocess_ops
+
+    rng = np.random.default_rng(0)
+    for height, width in rng.integers(30, 700, (40, 2)):
+        content = encoded(rng.integers(0, 256, (height, width, 3), np.uint8))
+        window = jpegs.center_window([height, width], 224, 224)
+        np.testing.assert_array_equal(
+            tf.image.decode_and_crop_jpeg(content, window, channels=3),
+            preprocess_ops.center_crop_image_v2(content, [height, width, 3]),
+        )
+
+
+def test_a_rectangle_s_window_has_its_ratio_and_lies_in_the_middle():
+    for sides in ((300, 500), (500, 300), (20_000, 15_000)):
+        top, left, high, wide = jpegs.center_window(sides, 224, 320).numpy()
+        assert wide / high == pytest.approx(320 / 224, rel=0.01)
+        assert abs(2 * top + high - sides[0]) <= 2 and abs(2 * left + wide - sides[1]) <= 2
+        assert max(high / sides[0], wide / sides[1]) == pytest.approx(7 / 8, abs=0.01)
 
 
 def test_other_sizes_of_test_images_are_in_proportion():

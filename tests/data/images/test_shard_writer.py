@@ -1,6 +1,8 @@
 """Shards that are written: same images and labels, resumed, repaired, refused in a line."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -107,6 +109,22 @@ def test_odd_images_are_repaired_as_the_references_do_and_counted(small, tmp_pat
     for content in jpegs:
         pixels = tf.io.decode_jpeg(content, channels=3).numpy().astype(int)
         assert pixels.shape == (10, 14, 3) and np.abs(pixels - 90).max() <= 4
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+@pytest.mark.parametrize("side", [13_000, 30_000, 65_000])
+def test_headers_of_more_pixels_than_there_can_be_are_refused(form, side, small, tmp_path):
+    raw, out = small.write_tree(tmp_path / "raw"), tmp_path / "out"
+    content = bytearray(saved(Image.fromarray(np.zeros((16, 16, 3), np.uint8)), form))
+    if form == "JPEG":
+        start = content.index(b"\xff\xc0") + 5  # of the frame's header: height, width
+        content[start : start + 4] = struct.pack(">HH", side, side)
+    else:
+        content[16:24] = struct.pack(">II", side, side)
+        content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    (raw / "train" / "n02" / "train_004.JPEG").write_bytes(content)
+    with pytest.raises(Refusal, match=f"train_004.JPEG: .* bytes that claim {side:,} x {side:,} "):
+        write(small, raw, out)
 
 
 def test_a_truncated_image_is_named_and_no_half_shard_is_left(small, tmp_path):

@@ -1,10 +1,15 @@
 """TFRecord shards and their index."""
 
+import os
+import struct
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.data.images import jpeg_index, shards
+from dawnbench_tf import recipes
+from dawnbench_tf.data.images import jpeg_index, shards, tested
+from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.refusals import Refusal
 
 SPLIT = "train"
@@ -46,6 +51,80 @@ def test_an_index_of_other_shards_is_refused(small, tmp_path):
             shards.read(tmp_path, SPLIT)
     (tmp_path / "train.index.npz").write_bytes(b"no index")
     with pytest.raises(Refusal, match="train.index.npz: can't be read"):
+        shards.read(tmp_path, SPLIT)
+
+
+def indexed(small, folder):
+    """The index of shards, as it was written beside them."""
+    shards.write_index(shards.read(small.write_shards(folder), SPLIT), SPLIT)
+    return shards.read(folder, SPLIT)
+
+
+def test_an_image_damaged_after_its_index_was_written_is_refused(small, tmp_path):
+    index = indexed(small, tmp_path)
+    path = tmp_path / "train-00001-of-00002"
+    content = bytearray(path.read_bytes())
+    content[index.offsets[5] + index.lengths[5] // 2] ^= 1
+    path.write_bytes(content)
+    read = shards.read(tmp_path, SPLIT)
+    assert read.read(4) == index.read(4)
+    words = f"train-00001-of-00002: damaged, the image at byte {index.offsets[5]} has another"
+    with pytest.raises(Refusal, match=words):
+        read.read(5)
+    split = jpeg_index.split(read)
+    recipe = recipes.get("imagenette/resnet18", test_image_size=16)
+    with pytest.raises(Refusal, match=words):  # in training's and the test's pipelines
+        list(tested.OneByOne(Splits(split, split), recipe))
+
+
+@pytest.mark.parametrize("column", ["labels", "offsets", "sizes"])
+def test_an_index_that_was_changed_is_refused(column, small, tmp_path):
+    indexed(small, tmp_path)
+    path = tmp_path / "train.index.npz"
+    with np.load(path) as arrays:
+        changed = dict(arrays)
+    changed[column] = changed[column][::-1]
+    np.savez(path, **changed)
+    with pytest.raises(Refusal, match="train.index.npz: can't be read .its checksum differs"):
+        shards.read(tmp_path, SPLIT)
+
+
+def test_an_index_without_checksums_says_how_to_get_one_that_has_them(small, tmp_path):
+    indexed(small, tmp_path)
+    path = tmp_path / "train.index.npz"
+    with np.load(path) as arrays:
+        old = {name: arrays[name] for name in arrays if name not in ("checksums", "sha256")}
+    np.savez(path, **old)
+    words = "an earlier version wrote it, without checksums.; run `prepare` with the same --out"
+    with pytest.raises(Refusal, match=words):
+        shards.read(tmp_path, SPLIT)
+
+
+def test_offsets_near_the_largest_number_are_refused(small, tmp_path):
+    index = indexed(small, tmp_path)
+    far = np.full_like(index.offsets, 2**63 - 1)
+    shards.write_index(index._replace(offsets=far), SPLIT)
+    with pytest.raises(Refusal, match="is not of the shards beside it"):
+        shards.read(tmp_path, SPLIT)
+
+
+def test_a_record_that_claims_more_than_its_shard_has_is_refused(small, tmp_path):
+    path = small.write_shards(tmp_path) / "train-00000-of-00002"
+    path.write_bytes(struct.pack("<Q", 2**40) + path.read_bytes()[8:])
+    words = f"train-00000-of-00002: damaged .the record at byte 0 says it has {2**40} bytes"
+    with pytest.raises(Refusal, match=words):
+        shards.read(tmp_path, SPLIT)
+    os.truncate(path, 2**41)  # a hole, in which that would have room
+    with pytest.raises(Refusal, match=words):
+        shards.read(tmp_path, SPLIT)
+
+
+@pytest.mark.parametrize("name", ["train-00000-of-00002", "train.index.npz"])
+def test_a_pipe_is_refused_and_not_waited_for(name, small, tmp_path):
+    indexed(small, tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(Refusal, match=f"{name}: "):
         shards.read(tmp_path, SPLIT)
 
 

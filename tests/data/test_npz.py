@@ -1,0 +1,42 @@
+"""Arrays of .npz files: what np.savez wrote is read, what unpacks to more than the file is not."""
+
+import io
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from dawnbench_tf.data import npz
+
+
+def saved(save=np.savez, **arrays):
+    content = io.BytesIO()
+    save(content, **arrays)
+    return content.getvalue()
+
+
+def test_arrays_come_back():
+    arrays = npz.read(saved(a=np.arange(6).reshape(2, 3), b=np.array([b"x"])))
+    assert arrays["a"].tolist() == [[0, 1, 2], [3, 4, 5]] and arrays["b"].tolist() == [b"x"]
+
+
+def test_small_files_that_unpack_to_much_are_refused_before_they_are():
+    with pytest.raises(ValueError, match="should not be compressed"):
+        npz.read(saved(np.savez_compressed, a=np.zeros(2**20)))
+    content = saved(a=np.zeros(2**10))
+    directory = content.rfind(b"PK\x01\x02")
+    entry, end = content[directory:-22], content[-22:]  # many names of one member
+    many = struct.pack("<4s4H2LH", end[:4], 0, 0, 500, 500, 500 * len(entry), directory, 0)
+    with zipfile.ZipFile(io.BytesIO(content[:directory] + 500 * entry + many)) as archive:
+        assert len(archive.infolist()) == 500
+    with pytest.raises(ValueError, match="should not be compressed"):
+        npz.read(content[:directory] + 500 * entry + many)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK", saved(a=np.zeros(9))[:-30], b"\x93NUMPY" + b"x" * 99]
+)
+def test_damaged_files_are_one_kind_of_error(content):
+    with pytest.raises(ValueError, match="it is damaged"):
+        npz.read(content)
