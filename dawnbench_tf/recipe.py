@@ -159,6 +159,13 @@ class Recipe(OfImages, OfOneSize, OfJpegs, OfQuestions):
         return math.ceil(round(self.epochs * steps_per_epoch, 6))
 
     @property
+    def scaled_learning_rate(self) -> float:
+        """The learning rate that the schedule scales, after linear scaling with the batch size."""
+        if not self.scale_learning_rate_from:
+            return self.learning_rate
+        return self.learning_rate * (self.batch_size / self.scale_learning_rate_from)
+
+    @property
     def task_row(self) -> Task:
         """The row of its task, with the test examples that the recipe has."""
         row = TASKS[self.task]

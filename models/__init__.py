@@ -6,8 +6,8 @@ its global settings is touched.
 
 Here: `catalog` and `published`, rows; a module for each family of networks, its body; what bodies
 are made of (`blocks`, `factories`, `layers`, `dropouts`, `attention`, ...); `networks`, which adds
-input and head; `published_weights` and `published_berts`, from files that `weight_files` reads,
-with `pickles` where these are some.
+input and head; `serialization`, which loads `.keras` files; `published_weights` and
+`published_berts`, from files that `weight_files` reads, with `pickles` where these are some.
 
 May import: nothing of dawnbench_tf.
 """
@@ -71,6 +71,22 @@ def build(name: str, /, **overrides: Any) -> "tf.keras.Model":
     networks = import_module(f"{__name__}.networks")
     variant = get(name)
     return networks.build(variant, {**variant.args, **overrides})
+
+
+def load_model(file: "str | os.PathLike") -> "tf.keras.Model":
+    """Loads a `.keras` file that `model.save` wrote of a model of `build`, in any process.
+
+    The file is loaded with `safe_mode=True`: Keras refuses code that a file holds. Keras's own
+    `tf.keras.models.load_model` loads such files too once `dawnbench_tf.models.serialization` is
+    imported, which registers our layers. The Keras must be the one that wrote the file.
+
+    Args:
+      file: path of the file.
+
+    Raises:
+      ValueError: the file does not exist, is damaged, or has classes that are not registered.
+    """
+    return import_module(f"{__name__}.serialization").load_model(file)
 
 
 def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:

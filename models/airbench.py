@@ -12,6 +12,7 @@ import tensorflow as tf
 from . import blocks, factories
 from .factories import Layers
 from .initializers import PartialIdentity
+from .layers import BatchNormalization
 from .networks import Arguments, Family
 
 
@@ -37,7 +38,7 @@ def body(
     """
     blocks.one_of((2, 3), convolutions=convolutions)
     make = layers(
-        norm=partial(tf.keras.layers.BatchNormalization, scale=False, momentum=norm_momentum),
+        norm=partial(BatchNormalization, scale=False, momentum=norm_momentum),
         norm_epsilon=1e-12,
         act=factories.gelu,
     )

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from . import activations, blocks, factories
 from .factories import Layers
+from .layers import BatchNormalization
 from .networks import Arguments, Family, classifier
 
 PREACTIVATION = (None, "first", "widening")
@@ -61,7 +62,7 @@ def body(
     make = layers(
         padding=padding,
         norm_epsilon=norm_epsilon,
-        norm=partial(tf.keras.layers.BatchNormalization, scale=norm_scale),
+        norm=partial(BatchNormalization, scale=norm_scale),
         act=partial(activations.LeakyReLU, leaky_slope) if leaky_slope else factories.relu,
     )
     net = blocks.Residual(

@@ -1,7 +1,8 @@
 """DrQA's document reader: LSTMs over words and what is known of them, a bilinear answer.
 
 Chen et al. 2017 (arXiv 1704.00051, section 3.2), in the form of DAWNBench's entries
-(hitvoice/DrQA at d9081fe), without the padding that its LSTMs read in training.
+(hitvoice/DrQA at d9081fe), without the padding that its LSTMs read in training. An LSTM has two
+biases, as PyTorch's: each is trained, and counts in the gradient's norm.
 Axis names: batch, context (tokens of the passage), question, width.
 """
 
@@ -14,7 +15,7 @@ from .attention import Summary
 from .dropouts import Dropout
 from .networks import Arguments, Family
 from .reader_blocks import align, bilinear, dense, uniform
-from .text_layers import IsWord, OneHot, SpanLogits, Vectors
+from .text_layers import AppendOne, IsWord, OneHot, SpanLogits, Vectors
 from .texts import TAGS
 
 
@@ -79,7 +80,8 @@ def _stack(name, x, mask, widths, drop):
     for number, hidden in enumerate(widths):
         starts = uniform(hidden), uniform(hidden), uniform(hidden)
         lstm = recurrence.bilstm(hidden, starts, dtype, f"{name}_{number}")
-        outputs.append(lstm(drop()(outputs[-1]), mask=mask))
+        # PyTorch's LSTM has a second bias: the kernel's row for an input that is always 1.
+        outputs.append(lstm(AppendOne(dtype=dtype)(drop()(outputs[-1])), mask=mask))
     return drop()(tf.keras.layers.Concatenate(axis=-1, dtype=dtype)(outputs[1:]))
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from .activations import GELU
 from .convolutions import Conv2D
 from .dropouts import Dropout
-from .layers import PadChannels, StochasticDepth, Whitening
+from .layers import BatchNormalization, PadChannels, StochasticDepth, Whitening
 
 LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 relu = partial(tf.keras.layers.Activation, "relu")
@@ -50,7 +50,7 @@ def layers(
     synchronized: bool,
     padding: str = "symmetric",
     norm_epsilon: float = 1e-5,
-    norm: Callable[..., tf.keras.layers.Layer] = tf.keras.layers.BatchNormalization,
+    norm: Callable[..., tf.keras.layers.Layer] = BatchNormalization,
     act: Callable[..., tf.keras.layers.Layer] = relu,
 ) -> Layers:
     """Makes the factories: convolutions without bias, initialised as He et al. do.

@@ -1,4 +1,4 @@
-"""Our own layers: registered, so that saved models load with `safe_mode=True` once imported."""
+"""Our own layers of networks for images; `serialization` imports every module of such."""
 
 import numpy as np
 import tensorflow as tf
@@ -87,6 +87,33 @@ class StochasticDepth(tf.keras.layers.Layer):
         return cls(**{**config, "branch": branch})
 
 
+def _bessel(count):
+    """count / (count - 1), which makes a variance unbiased; 1 for a single value."""
+    count = tf.cast(count, tf.float32)
+    return count / tf.maximum(count - 1, 1)
+
+
+@_register
+class BatchNormalization(tf.keras.layers.BatchNormalization):
+    """Keras's, whose moving variance is that of unbiased variances, as in PyTorch, in every form.
+
+    TensorFlow's fused operation has them; Keras 3, float64 and `synchronized` do without it. With
+    `synchronized` the count is that of the global batch.
+    """
+
+    def call(self, inputs, training=False):
+        if not (training and self.trainable) or getattr(self, "fused", False):
+            return super().call(inputs, training=training)
+        before = self.momentum * tf.convert_to_tensor(self.moving_variance)
+        outputs = super().call(inputs, training=True)
+        moved = tf.convert_to_tensor(self.moving_variance) - before
+        context = tf.distribute.get_replica_context()
+        replicas = context.num_replicas_in_sync if self.synchronized and context else 1
+        count = replicas * tf.size(inputs) / tf.size(before)
+        self.moving_variance.assign(before + moved * tf.cast(_bessel(count), moved.dtype))
+        return outputs
+
+
 @_register
 class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
     """Batch normalisation whose statistics, in training, are of groups of `group` examples.
@@ -94,7 +121,7 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
     (Hoffer et al. 2017, arXiv 1705.08741.) A batch of at most `group` examples is one group; a
     larger one is a multiple of it. The groups are small on any hardware, so there is nothing to
     synchronise: `synchronized` is accepted and changes nothing. The moving averages are those of
-    the groups' means and variances.
+    the groups' means and unbiased variances.
 
     Raises:
       ValueError: a training batch is larger than `group`, and no multiple of it.
@@ -113,7 +140,8 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         channels = 1 + (self.axis if isinstance(self.axis, int) else self.axis[0]) % 4
         axes = [axis for axis in range(1, 5) if axis != channels]
         mean, variance = tf.nn.moments(grouped, axes, keepdims=True)
-        for moving, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
+        unbiased = variance * _bessel(tf.size(grouped) / tf.size(mean))
+        for moving, value in ((self.moving_mean, mean), (self.moving_variance, unbiased)):
             value = tf.reshape(tf.reduce_mean(value, 0), [-1])
             moving.assign_sub((moving - value) * (1 - self.momentum))
         shape = [-1 if axis == channels else 1 for axis in range(5)]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from . import factories, texts
+from . import blocks, factories, texts
 from .factories import Layers
 from .variants import Variant
 
@@ -76,9 +76,11 @@ def _of_images(
         factories.layers, data_format=data_format, dtype=dtype, synchronized=synchronized
     )
     make = layers()
+    num_classes = variant.num_classes if num_classes is None else num_classes
+    blocks.at_least(1, num_classes=num_classes)
     images = _images(input_shape, data_format, variant.image_size, family.smallest_side(args))
     x = family.body(images, layers, **args)
-    logits = family.head(x, num_classes or variant.num_classes, make, args)
+    logits = family.head(x, num_classes, make, args)
     return _model(images, logits, name or variant.name)
 
 

@@ -55,6 +55,6 @@ ROWS = (
         ),
         _PIECES,
     ),
-    *rows("drqas", _CHEN, (("drqa", {}, 4_110_357, None),), _QUESTIONS),
+    *rows("drqas", _CHEN, (("drqa", {}, 4_116_501, None),), _QUESTIONS),
     *rows("fusion_readers", _WU, (("fastfusionnet", {}, 5_761_403, None),), _QUESTIONS),
 )

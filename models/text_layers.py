@@ -246,6 +246,19 @@ class Timing(tf.keras.layers.Layer):
 
 
 @_register
+class AppendOne(tf.keras.layers.Layer):
+    """Appends a channel of ones: (batch, tokens, width) to (batch, tokens, width + 1)."""
+
+    supports_masking, compute_mask = True, no_mask
+
+    def call(self, x):
+        return tf.pad(x, [[0, 0], [0, 0], [0, 1]], constant_values=1)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], input_shape[-1] + 1)
+
+
+@_register
 class OnlyWords(tf.keras.layers.Layer):
     """[x (batch, tokens, width), mask] to x, zeros where no token is."""
 

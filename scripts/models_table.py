@@ -77,9 +77,10 @@ mine = tf.keras.Model(model.input, logits)
 
 It works in whichever Keras your `tf.keras` is, Keras 3 or tf-keras (`TF_USE_LEGACY_KERAS=1`), and
 touches none of your global settings. Saving keeps weights best: `save_weights`, and `models.build`
-to rebuild. Whole `.keras` files load in safe mode once `dawnbench_tf.models.layers` is imported;
-load only files of your own. `resnet9_whitened` has statistics to take before training:
-`model.get_layer("whitening").adapt(images)`.
+to rebuild. `models.load_model(file)` loads a whole `.keras` file, in safe mode, in any process with
+the Keras that saved it. Once `dawnbench_tf.models.serialization` is imported, which registers our
+layers, `tf.keras.models.load_model` does too. Load only files of your own. `resnet9_whitened` has
+statistics to take before training: `model.get_layer("whitening").adapt(images)`.
 
 Each model is held to its source: parameters and multiply-adds exactly; outputs to
 keras.applications or a plain NumPy network (1e-4), to torchvision's and timm's ResNets (1e-6 of the

@@ -201,7 +201,6 @@ RATES = {  # epoch (from 0) to learning rate
     "cifar10/resnet56_proj": {4: 0.01, 5: 0.1, 94: 0.1, 95: 0.01, 140: 0.001, 184: 0.001},
     "cifar10/preact164": {0: 0.01, 1: 0.1, 90: 0.1, 91: 0.01, 136: 0.001},
     "cifar10/resnet9_24ep": {0: 0, 1: 0.08, 5: 0.4, 24: 0},
-    "cifar10/resnet9_10ep": {0: 0, 1: 0.5, 2: 1, 5: 0.55, 8: 0.1, 10: 0.1},
     # In the rates of the entries' misc, and of resnet_benchmark.py; scaled from 256 to the batch.
     "imagenet/resnet50_tpu": {
         0: 0,
@@ -218,7 +217,6 @@ RATES = {  # epoch (from 0) to learning rate
     "imagenet/resnet50_lars": {0: 0, 6: 17, 12: 34, 51.5: 8.5, 91: 0},
     "imagenet/amoebanet_d": {
         0: 0,
-        0.175: 1.28,
         0.35: 2.56,
         0.99: 2.56,
         1.5: 2.56 * 0.88,
@@ -228,5 +226,5 @@ RATES = {  # epoch (from 0) to learning rate
     "imagenet/resnet152_dawn": {0: 0.1, 29: 0.1, 30: 0.01, 60: 0.001, 90: 1e-4},
     "squad/bert_base": {0: 0, 0.1: 1.5e-5, 0.2: 3e-5, 1.1: 1.5e-5, 2: 0},
     "squad/bert_tiny": {0: 0, 0.4: 3e-4, 2.2: 1.5e-4, 4: 0},
-    "cifar10/airbench94": {0: 0.3, 9.9: 0.105},  # 11.5 / (1 + 1 / 0.15) of the mean loss: 1.5
+    "cifar10/airbench94": {0: 0.3},  # 11.5 / (1 + 1 / 0.15) of the mean loss: 1.5
 }

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dawnbench_tf import recipes
@@ -146,14 +147,38 @@ def test_airbench_s_rates_are_its_source_s(name, rate, decay, warmup, last):
     assert recipe.learning_rate == pytest.approx(lr * 1024)
     assert recipe.weight_decay == pytest.approx(wd / lr / 1024)
     factor, total = optimizers.factor(recipe, steps), recipe.steps(steps)
-    for step in (0, 30, 150, 300, total - 1):
-        if step < warmup * total:
-            share = step / (warmup * total)
-            wanted = 0.2 * (1 - share) + share
+    corner = int(warmup * total)  # a whole step there
+    for step in (0, 1, 30, corner - 1, corner, corner + 1, 300, total - 1):
+        if step < corner:
+            wanted = 0.2 + 0.8 * step / corner
         else:
-            share = (step - warmup * total) / (total - warmup * total)
-            wanted = (1 - share) + last * share
-        assert float(factor(step)) == pytest.approx(wanted, abs=0.005)  # of whole steps there
+            wanted = 1 + (last - 1) * (step - corner) / (total - corner)
+        assert float(factor(step)) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_page_s_ten_epochs_read_the_schedule_at_the_step_after():
+    """new_dawn.py's optimizer counts a step, then reads the piecewise linear schedule."""
+    from dawnbench_tf.training import optimizers
+
+    factor = optimizers.factor(recipes.get("cifar10/resnet9_10ep"), 97)
+    for step in (0, 1, 100, 192, 193, 194, 500, 774, 775, 776, 969):
+        wanted = np.interp((step + 1) / 97, (0, 2, 8), (0, 1, 0.1))
+        assert float(factor(step)) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_two_corners_on_one_step_are_a_jump():
+    from dawnbench_tf.training import optimizers
+
+    changes = {"epochs": 1, "schedule_epochs": (0, 0.05, 1), "schedule_factors": (0.2, 1, 0)}
+    factor = optimizers.factor(recipes.get("digits/resnet8", **changes), 10)
+    assert [round(float(factor(step)), 6) for step in (0, 5, 10)] == [1, 0.5, 0]
+    changes = {
+        "epochs": 1,
+        "schedule_epochs": (0, 0.5, 0.51, 1),
+        "schedule_factors": (1, 1, 0.1, 0),
+    }
+    factor = optimizers.factor(recipes.get("digits/resnet8", **changes), 10)
+    assert [round(float(factor(step)), 6) for step in (4, 5, 6, 10)] == [1, 0.1, 0.08, 0]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dawnbench_tf import files, runs, terminal
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, refuse
 
 
 class Claim(NamedTuple):
@@ -55,8 +55,9 @@ def claim(
 
     Raises:
       Refusal: the folder can't be written, is in use, holds another recipe's run, or something
-        else.
+        else; or its path is not UTF-8.
     """
+    _check_encoding(path)
     owner = path / runs.RECIPE
     absent = tuple(folder for folder in (path, *path.parents) if not folder.exists())
     if not writer:
@@ -78,6 +79,15 @@ def claim(
     names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
     files.write_json(owner, {**recipe.values(), **names})
     return Claim(path, recipe, is_new=True, absent=absent)
+
+
+def _check_encoding(path):
+    """Refuses a path that TensorFlow can't save to: it takes names as UTF-8."""
+    try:
+        str(path.absolute()).encode("utf-8")
+    except UnicodeEncodeError:
+        name = ascii(str(path))[1:-1]
+        refuse("output_dir", name, "should be UTF-8, as checkpoints need it; name another folder")
 
 
 def _owner(path, recipe, replaced):

@@ -41,7 +41,7 @@ class Mllog(tf.keras.callbacks.Callback):
         super().__init__()
         self._path, self._recipe, self._timer = folder / FILE, recipe, timer
         task = recipe.task_row
-        self._write("cache_clear", True)
+        self._write("cache_clear", False)  # the system's caches stay as they are
         self._write("init_start", None, kind=_START, before=sum(timer.clock.parts().values()))
         for key, value in (
             ("submission_benchmark", "resnet" if recipe.task == "imagenet" else recipe.task),
@@ -54,7 +54,7 @@ class Mllog(tf.keras.callbacks.Callback):
             ("train_samples", task.train_examples - recipe.held_out),
             ("eval_samples", task.test_examples),
             ("opt_name", recipe.optimizer),
-            ("opt_base_learning_rate", recipe.learning_rate),
+            ("opt_base_learning_rate", recipe.scaled_learning_rate),
             ("gradient_accumulation_steps", 1),
         ):
             self._write(key, value)

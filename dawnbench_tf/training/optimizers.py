@@ -24,7 +24,13 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
     >>> [round(float(factor(linear, 10)(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
     [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
+    last = recipe.steps(steps_per_epoch)
     edges = [epochs * steps_per_epoch for epochs in recipe.schedule_epochs]
+    if recipe.schedule == "linear":  # corners are whole steps, the end of training its last one
+        edges = [
+            last if epochs == recipe.epochs else math.floor(round(edge, 6))
+            for epochs, edge in zip(recipe.schedule_epochs, edges, strict=True)
+        ]
     forms: Mapping[str, Callable[..., Callable[[tf.Tensor], tf.Tensor]]] = {
         "constant": _constant,
         "steps": _steps,
@@ -32,7 +38,6 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
         "cosine": partial(_falling, lambda done: 0.5 * (1 + tf.cos(math.pi * done))),
         "quadratic": partial(_falling, lambda done: (1 - done) ** 2),
     }
-    last = recipe.steps(steps_per_epoch)
     return forms[recipe.schedule](edges, recipe.schedule_factors, last)
 
 
@@ -55,7 +60,10 @@ def _linear(edges, factors, last):
         step = tf.cast(step, tf.float32)
         value = tf.constant(factors[0], tf.float32)
         for left, right, start, end in zip(edges, edges[1:], factors, factors[1:], strict=False):
-            share = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
+            if left == right:  # two corners on one step, which short epochs make, are a jump
+                share = tf.cast(step >= left, tf.float32)
+            else:
+                share = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
             value += share * (end - start)
         return value
 
@@ -184,10 +192,7 @@ def build(
       model: that will be trained; needed where single weights have rates of their own, or averages
         are kept.
     """
-    rate = recipe.learning_rate
-    if recipe.scale_learning_rate_from:
-        rate *= recipe.batch_size / recipe.scale_learning_rate_from
-    schedule = Schedule(rate, factor(recipe, steps_per_epoch))
+    schedule = Schedule(recipe.scaled_learning_rate, factor(recipe, steps_per_epoch))
     both: dict[str, Any] = {
         "averaging": averages.of(recipe, recipe.steps(steps_per_epoch), model),
         "global_clipnorm": recipe.clip_norm or None,

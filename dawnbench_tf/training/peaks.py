@@ -4,7 +4,9 @@ import time
 
 import tensorflow as tf
 
-STEP_TO_FORWARD = 3  # of a network, and of the gradients of its inputs and of its weights
+# The network, the gradients of its layers' inputs, those of its weights: MLPerf's convention. The
+# images themselves get no gradient, so that a step does 0.1 to 2 % less (2.935 to 2.999).
+STEP_TO_FORWARD = 3
 SECONDS = 0.1  # for each measurement, at least
 _MATRIX = ("Conv", "MatMul", "Einsum", "RNN", "LSTM", "GRU")  # what matrix units do; not the rest
 _SIDES = {"CPU": (1024, 16), "GPU": (8192, 256)}  # of a matrix; images in a batch
@@ -45,7 +47,10 @@ def _multiplies(operation):
 
 
 def measured(precision: str) -> tuple[float, str]:
-    """The most operations a second that the first device does, and in what.
+    """The most operations a second that the first device does just now, and in what.
+
+    On a machine that is busy besides, it is less than the device can do: measure at several times
+    and keep the largest.
 
     Args:
       precision: of layers, as Keras calls it.

@@ -17,6 +17,7 @@ from dawnbench_tf.training import communication, peaks
 from dawnbench_tf.training.energy import Energy
 from dawnbench_tf.tta import TimeToAccuracy
 
+EXCEEDED = ", which training exceeded: no share of it; --peak_tflops gives a device's own"
 _FIGURES = 4  # that are significant, of what is measured
 
 
@@ -75,6 +76,9 @@ class Utilization(tf.keras.callbacks.Callback):
         """
         with self._timer.clock.part("measure"):
             exchange = communication.seconds_per_step(self.model, self._strategy)
+            if self._peak and not self._run.peak_tflops:
+                before = self._peak, self._peak_from
+                self._peak, self._peak_from = max(before, self._device_peak())
         self._energy.tick()
         steps = self._timer.step - self._step
         step_seconds = (self._trained() - self._seconds) / steps if steps else None
@@ -84,7 +88,7 @@ class Utilization(tf.keras.callbacks.Callback):
             "flopsPerExample": self._flops,
             "flopsPerSecond": self._rate(),
             "peakFlopsPerSecond": self._peak,
-            "peakFrom": self._peak_from,
+            "peakFrom": self._peak_from + (EXCEEDED if self._exceeded() else ""),
             **self._shares(),
             "inputWaitSeconds": self._waits.seconds,
             "communicationSecondsPerStep": exchange,
@@ -104,10 +108,15 @@ class Utilization(tf.keras.callbacks.Callback):
         speed = self._timer.examples_per_second
         return self._flops * speed if self._flops and speed else None
 
+    def _exceeded(self):
+        """Whether training did more than the peak: then that is none, and there is no share."""
+        return bool(self._peak and (self._rate() or 0) > self._peak)
+
     def _shares(self):
         rate, seconds = self._rate(), self._trained() - self._seconds
+        share = rate / self._peak if rate and self._peak else None
         return {
-            "shareOfPeak": rate / self._peak if rate and self._peak else None,
+            "shareOfPeak": None if self._exceeded() else share,
             "inputWaitShare": self._waits.seconds / seconds if seconds else None,
         }
 
@@ -133,7 +142,8 @@ def memory() -> dict[str, float]:
     used = {"processGiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
     names = [device.name for device in tf.config.list_logical_devices("GPU")]
     if names:
-        peaks_of = [tf.config.experimental.get_memory_info(name[-5:])["peak"] for name in names]
+        short = [name.rpartition("device:")[2] for name in names]  # "GPU:10"
+        peaks_of = [tf.config.experimental.get_memory_info(name)["peak"] for name in short]
         used["deviceGiB"] = max(peaks_of) / 2**30
     return used
 

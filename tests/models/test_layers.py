@@ -1,11 +1,14 @@
 """Our own layers, each against what its paper or a plain NumPy version says."""
 
+import subprocess
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
 from dawnbench_tf.models import layers
+from tests import warm
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.normal(size=(4, 8, 8, 3)).astype("f")
@@ -132,7 +135,7 @@ def test_ghost_statistics_are_of_groups(axis, traced):
         np.moveaxis(outputs, axis, -1), wanted.reshape(IMAGES.shape), atol=1e-5
     )
     np.testing.assert_allclose(tf.identity(layer.moving_mean), 0.1 * means.mean(0), atol=1e-6)
-    moved = 0.9 + 0.1 * variances.mean(0)
+    moved = 0.9 + 0.1 * variances.mean(0) * 128 / 127  # of unbiased variances, as in PyTorch
     np.testing.assert_allclose(tf.identity(layer.moving_variance), moved, atol=1e-6)
 
 
@@ -142,6 +145,50 @@ def test_one_group_is_plain_batch_normalization():
     wanted, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
     np.testing.assert_allclose(outputs, wanted, atol=1e-5)
     np.testing.assert_array_equal(one(IMAGES, training=False).shape, IMAGES.shape)
+
+
+@pytest.mark.parametrize("form", [{}, {"synchronized": True}, {"dtype": "float64"}, {"axis": 1}])
+def test_the_moving_variance_is_unbiased_in_every_form(form):
+    layer = layers.BatchNormalization(momentum=0.9, **form)
+    outputs = layer(IMAGES, training=True)
+    axes = tuple({0, 1, 2, 3} - {form.get("axis", 3)})
+    mean, unbiased = IMAGES.mean(axes), IMAGES.astype("d").var(axes, ddof=1)
+    np.testing.assert_allclose(tf.identity(layer.moving_mean), 0.1 * mean, atol=1e-6)
+    np.testing.assert_allclose(tf.identity(layer.moving_variance), 0.9 + 0.1 * unbiased, rtol=1e-6)
+    wanted = tf.keras.layers.BatchNormalization(momentum=0.9, **form)(IMAGES, training=True)
+    np.testing.assert_array_equal(outputs, wanted)
+
+
+def test_a_frozen_one_s_statistics_stay():
+    layer = layers.BatchNormalization(synchronized=True, trainable=False)
+    layer(IMAGES, training=True)
+    np.testing.assert_array_equal(tf.identity(layer.moving_variance), np.ones(3))
+
+
+@pytest.mark.one_keras
+def test_two_devices_statistics_are_one_s():
+    program = """
+import numpy as np
+import tensorflow as tf
+from dawnbench_tf.models import layers
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+images = np.random.default_rng(0).normal(size=(4, 4, 4, 3)).astype("f")
+one = layers.BatchNormalization()
+one(images, training=True)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+with strategy.scope():
+    two = layers.BatchNormalization(synchronized=True)
+    two.build((None, 4, 4, 3))
+halves = strategy.experimental_distribute_values_from_function(
+    lambda context: tf.constant(images[2 * context.replica_id_in_sync_group:][:2])
+)
+tf.function(lambda: strategy.run(lambda x: two(x, training=True), args=(halves,)))()
+np.testing.assert_allclose(two.moving_mean, one.moving_mean, rtol=1e-5)
+np.testing.assert_allclose(two.moving_variance, one.moving_variance, rtol=1e-6)
+"""
+    done = subprocess.run([*warm.python(), "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_a_batch_that_groups_do_not_divide_is_refused():

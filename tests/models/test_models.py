@@ -20,3 +20,11 @@ def test_the_start_of_several_names_is_answered_with_these():
 def test_another_head_and_name_are_taken():
     model = models.build("resnet8_v1_pad", num_classes=7, name="mine")
     assert model.output_shape == (None, 7) and model.name == "mine"
+
+
+@pytest.mark.parametrize("classes", [0, -1])
+def test_a_head_without_classes_is_refused(classes):
+    with pytest.raises(
+        ValueError, match=f"`num_classes` should be at least 1. Received: {classes}"
+    ):
+        models.build("resnet8_v1_pad", num_classes=classes)

@@ -1,5 +1,6 @@
 """Who may train in a folder, and what is left where nobody may."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -46,4 +47,11 @@ def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
     with pytest.raises(Refusal), pulse.beating(beat), claim.given_back_if_refused():
         assert (tmp_path / "clock.json").exists()
         raise Refusal("no data")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_whose_path_is_not_utf_8_is_refused_and_not_made(tmp_path):
+    folder = tmp_path / os.fsdecode(b"run-\xff")
+    with pytest.raises(Refusal, match=r"^--output_dir=.*run-\\udcff: should be UTF-8"):
+        claims.claim(folder, RECIPE)
     assert not list(tmp_path.iterdir())

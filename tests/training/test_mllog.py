@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from mlperf_logging.compliance_checker.mlp_parser import parse_file
 
 from dawnbench_tf import recipes
@@ -11,10 +12,11 @@ from dawnbench_tf.training import mllog
 from dawnbench_tf.tta import TimeToAccuracy
 
 
-def logged(folder: Path, scores=(90.0, 99.0)):
+def logged(folder: Path, scores=(90.0, 99.0), **changes):
     """The log of a run with a row for each epoch."""
     timer = TimeToAccuracy(98, "top1Accuracy")
-    log = mllog.Mllog(folder, recipes.get("digits/resnet8"), Credits(), "2 CPU", timer)
+    recipe = recipes.get("digits/resnet8", **changes)
+    log = mllog.Mllog(folder, recipe, Credits(), "2 CPU", timer)
     log.on_train_begin()
     for epoch, score in enumerate(scores):
         log.on_epoch_begin(epoch)
@@ -55,3 +57,10 @@ def test_a_miss_is_aborted_and_times_are_milliseconds_since_1970(tmp_path):
         (tmp_path / mllog.FILE).read_text().splitlines()[0].removeprefix(":::MLLOG ")
     )
     assert 1.7e12 < first["time_ms"] < 4e12 and first["event_type"] == "POINT_IN_TIME"
+
+
+def test_the_rate_is_after_scaling_and_no_cache_is_said_to_be_cleared(tmp_path):
+    changes = {"learning_rate": 0.1, "scale_learning_rate_from": 32, "batch_size": 128}
+    values = {line.key: line.value["value"] for line in logged(tmp_path, (50.0,), **changes)}
+    assert values["opt_base_learning_rate"] == pytest.approx(0.4)
+    assert values["cache_clear"] is False

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import models
+from dawnbench_tf import models, recipes
 from dawnbench_tf.data.waits import Waits
+from dawnbench_tf.options import RunOptions
 from dawnbench_tf.training import communication, energy, peaks, utilization
+from dawnbench_tf.tta import TimeToAccuracy
 
 
 @pytest.mark.parametrize("name", ["resnet8_v1_pad", "airbench94", "resnet18_v1", "resnet20_tf"])
@@ -116,3 +118,42 @@ def test_the_line_says_what_is_known_and_no_more():
     )
     assert utilization.line({}) == "used: not recorded"
     assert np.isfinite(utilization.memory()["processGiB"])
+
+
+def test_the_memory_of_the_eleventh_gpu_is_read_by_its_own_name(monkeypatch):
+    names = [f"/device:GPU:{number}" for number in range(12)]
+    gpus = [types.SimpleNamespace(name=name) for name in names]
+    used = {f"GPU:{number}": {"peak": number * 2**30} for number in range(12)}
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: gpus)
+    monkeypatch.setattr(tf.config.experimental, "get_memory_info", used.__getitem__)
+    assert utilization.memory()["deviceGiB"] == 11
+
+
+def measured_run(monkeypatch, before, after, speed):
+    """Facts of a run whose peak is measured as `before` and `after` it, in GFLOP/s."""
+    peaks_found = iter([before, after])
+    monkeypatch.setattr(peaks, "forward_flops", lambda model: 10**9 / peaks.STEP_TO_FORWARD)
+    monkeypatch.setattr(
+        peaks, "measured", lambda precision: (next(peaks_found) * 1e9, "a convolution")
+    )
+    timer = TimeToAccuracy(98, "top1Accuracy")
+    timer.examples_per_second = speed
+    strategy = tf.distribute.get_strategy()
+    recipe = recipes.get("digits/resnet8")
+    watched = utilization.Utilization(recipe, RunOptions(), strategy, timer, Waits())
+    watched.set_model(models.build("resnet8_v1_pad"))
+    watched.on_train_begin()
+    return watched.facts()
+
+
+def test_the_peak_is_the_larger_of_before_and_after_training(monkeypatch):
+    facts = measured_run(monkeypatch, before=82, after=219, speed=100.0)
+    assert facts["peakFlopsPerSecond"] == 219e9 and facts["peakFrom"] == "a convolution"
+    assert facts["shareOfPeak"] == pytest.approx(100 / 219, rel=1e-3)
+
+
+def test_a_run_that_did_more_than_the_peak_has_no_share_of_it(monkeypatch):
+    facts = measured_run(monkeypatch, before=90, after=80, speed=100.0)
+    assert facts["shareOfPeak"] is None and facts["peakFlopsPerSecond"] == 90e9
+    assert facts["peakFrom"].startswith("a convolution, which training exceeded: no share of it")
+    assert "% of the peak" not in utilization.line(facts)
