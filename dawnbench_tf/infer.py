@@ -18,6 +18,7 @@ from absl import logging
 
 from dawnbench_tf import flags, machine, tensorflow_env, terminal
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
+from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import check, setting
@@ -216,7 +217,7 @@ def _report(task: Task, timed: Timed, cost: float | None) -> str:
         f"the loop itself {latencies.overhead * 1e6:.2g} µs a call",
     ]
     if cost is not None:
-        lines.append(f"${cost * 10_000:.4g} for 10,000 examples")
+        lines.append(f"{dollars(cost * 10_000)} for 10,000 examples")
     if not latencies.steady:
         lines.append(f"calls were not steady yet after {latencies.warm_up} of them; run it again")
     if latencies.noisy:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from dawnbench_tf.clock import DAWNBENCH, seconds_of
 from dawnbench_tf.machine import Machine
+from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
@@ -192,7 +193,7 @@ def summary(run: Run, cost_per_hour: float | None) -> str:
         counted = seconds_of(run.clock)
         spent = f"{counted:.1f} s on the clock, {whole}"
         return f"did not converge: best {metric} {best:g} of {run.recipe.goal:g}; {spent}"
-    cost = "" if cost_per_hour is None else f", ${row['hours'] * cost_per_hour:.4f}"
+    cost = "" if cost_per_hour is None else f", {dollars(row['hours'] * cost_per_hour)}"
     seconds = row["hours"] * 3600
     head = f"reached {metric} {row[metric]:g} in epoch {row['epoch']:g}"
     return f"{head}: {seconds:.1f} s on the clock{cost}, {whole}"

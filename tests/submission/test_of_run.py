@@ -116,7 +116,7 @@ def test_the_time_is_the_first_row_at_the_threshold():
     timed = entry()
     assert first_at(timed.curve(), 94.0) == (timed.rows[1][1], 94)
     line = of_run.summary(run((90.0, 94.0, 93.9)), cost_per_hour=10)
-    assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.0000")
+    assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.00")
     miss = of_run.summary(run((93.0,)), None)
     assert miss.startswith("did not converge: best top1Accuracy 93 of 94")
 
