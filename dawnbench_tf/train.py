@@ -37,7 +37,6 @@ class Options:
 
 
 def main(_: list[str]) -> int:
-    terminal.hold_standard_streams()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _interrupt)
