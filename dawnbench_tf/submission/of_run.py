@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dawnbench_tf import files
 from dawnbench_tf.clock import DAWNBENCH, seconds_of
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.money import dollars
@@ -164,16 +165,34 @@ def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
 
     Args:
       folder: of the run.
-      entry: what to write.
+      entry: what to write. A training's takes the place of those that the run left before, by
+        another author's name or with fewer rows.
 
     Returns:
       Path of the JSON, and all reasons why it may not be ranked; [] if it may.
     """
     why_not = [violation.text for violation in check(entry)]
     if not why_not:
-        return write_entry(folder, entry), []
-    annotated = replace(entry, misc={**(entry.misc or {}), "violations": why_not})
-    return write_entry(folder / NOT_RANKED, annotated, unchecked=True), why_not
+        path = write_entry(folder, entry)
+    else:
+        annotated = replace(entry, misc={**(entry.misc or {}), "violations": why_not})
+        path = write_entry(folder / NOT_RANKED, annotated, unchecked=True)
+    if entry.phase == "train":
+        _remove_earlier(folder, path.with_suffix(".tsv"))
+    return path, why_not
+
+
+def _remove_earlier(folder, table):
+    """Removes what the same run left as entries before, under other names or with fewer rows.
+
+    Theirs are the first rows of the new one's `table`.
+    """
+    rows = table.read_bytes()
+    for root in (folder, folder / NOT_RANKED):
+        for other in (root / table.parent.parent.name / "train").glob("*.tsv"):
+            if other != table and rows.startswith(other.read_bytes()):
+                files.discard(other.with_suffix(".json"))
+                files.discard(other)
 
 
 def outcome(task: Task, path: Path, why_not: list[str]) -> str:
