@@ -70,6 +70,11 @@ def read(cls: type[T]) -> T:
     return cls(**nested, **{item.name: values[item.name] for item in setting_fields(cls)})
 
 
+def is_given(name: str) -> bool:
+    """Whether a flag is on the command line, with whichever value."""
+    return bool(flags.FLAGS[name].present)
+
+
 def replacements(cls: type[Any]) -> dict[str, Any]:
     """The settings of a dataclass that flags were given for, by name."""
     values = flags.FLAGS.flag_values_dict()

@@ -134,10 +134,15 @@ def _entry(recipe, phase, credits, machine, framework):
         author_email=credits.author_email,
         framework=framework,
         model=recipe.model,
-        hardware=credits.hardware or machine.hardware,
+        hardware=credits.hardware or _hardware(machine, credits.instance),
         timestamp=datetime.date.today(),
         other=_used_blacklist(recipe),
     )
+
+
+def _hardware(machine, instance):
+    """What was found of a machine, with the cloud's name of it if it was given."""
+    return f"{machine.hardware} ({instance})" if instance else machine.hardware
 
 
 def _used_blacklist(recipe):

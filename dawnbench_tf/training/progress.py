@@ -24,12 +24,13 @@ def summary(recipe: Recipe, model: tf.keras.Model, splits: Splits, hardware: str
     task, kind = recipe.task_row, inputs.of(recipe.task_row)
     examples = task.train_examples - recipe.held_out
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
+    replicas = model.distribute_strategy.num_replicas_in_sync
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
         f"{kind.steps(splits, recipe):,} steps of {recipe.batch_size}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
-        f"{kind.origin(splits)}; on {hardware}"
+        f"{kind.origin(splits)}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}"
     )
 
 

@@ -72,7 +72,10 @@ def test_one_run_leaves_one_entry(tmp_path):
     missed, _ = of_run.write(tmp_path, entry((90.0,)))
     reached, _ = of_run.write(tmp_path, entry())
     other, _ = of_run.write(tmp_path / "other", entry((91.0, 94.0)))
-    other = [path.rename(reached.parent / path.name.replace("ada", "x")) for path in other.parent.iterdir()]
+    other = [
+        path.rename(reached.parent / path.name.replace("ada", "x"))
+        for path in other.parent.iterdir()
+    ]
     renamed, _ = of_run.write(tmp_path, replace(entry(), author="Bob", name="bob_a_b_c"))
     assert {*reached.parent.iterdir()} == {renamed, renamed.with_suffix(".tsv"), *other}
     assert not list(missed.parent.iterdir())
