@@ -79,7 +79,7 @@ def status(line: str, logged: bool = True, stream: TextIO | None = None) -> None
             say(line, stream)
         return
     with _speaking:
-        _write(stream, f"{CLEAR}{cut(line, stream)}")
+        _write(stream, f"{CLEAR}{cut(_as_printed(line, stream), columns(stream) - 1)}")
         _live[:] = [stream] if line else []
 
 
@@ -91,15 +91,19 @@ def columns(stream: TextIO) -> int:
         return COLUMNS
 
 
-def cut(line: str, stream: TextIO) -> str:
-    """A line made printable and cut to a terminal's columns but one, with a mark where it was cut.
+def _as_printed(line, stream):
+    """A line as a stream prints it, which may replace what its encoding has not."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    printed = shown(line).encode(encoding, getattr(stream, "errors", None) or "replace")
+    return printed.decode(encoding, "replace")
+
+
+def cut(line: str, most: int) -> str:
+    """A printable line of `most` columns at most: it ends in "..." where more was cut off.
 
     East Asian wide characters count as two columns, combining ones as none.
     """
-    most, used = columns(stream) - 1, 0
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    printed = shown(line).encode(encoding, getattr(stream, "errors", None) or "replace")
-    line = printed.decode(encoding, "replace")
+    used = 0
     if sum(map(width, line)) <= most:
         return line
     for at, character in enumerate(line):

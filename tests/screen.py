@@ -40,7 +40,7 @@ def lines(text, columns):
     return "\n".join("".join(cells).rstrip() for cells in screen).rstrip("\n").split("\n")
 
 
-def run(command, columns=80, **kwargs):
+def run(words, columns=80, **kwargs):
     """Runs a command on a terminal of so many columns; returns its exit status and the screen."""
     ours, theirs = os.openpty()
     termios.tcsetwinsize(theirs, (24, columns))
@@ -53,7 +53,7 @@ def run(command, columns=80, **kwargs):
         except OSError:  # the other end is closed
             pass
 
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, **kwargs)
+    process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, **kwargs)
     os.close(theirs)
     reader = threading.Thread(target=read)
     reader.start()
