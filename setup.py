@@ -7,6 +7,8 @@ from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
 
+TF_KERAS = "tf-keras>=2.20,<2.21"  # a newer one brings a newer TensorFlow
+
 # What commands and recipes need, and models, callback and rules do not.
 HARNESS = [
     "ai-edge-litert>=2,<3",
@@ -18,7 +20,7 @@ HARNESS = [
     "scikit-learn>=1.5,<2",
     "scipy>=1.14,<2",
     "tensorflow-datasets>=4.9.9,<5",
-    "tf-keras>=2.20,<2.21",
+    TF_KERAS,
     "tf-models-official>=2.20,<2.21",
 ]
 NLTK = "nltk>=3.9.1,<4"
@@ -56,6 +58,7 @@ setup(
     ],
     extras_require={
         "harness": HARNESS,
+        "keras2": [TF_KERAS],
         "runtimes": RUNTIMES,
         "tokenizers": [NLTK, "spacy>=3.7,<4"],
         "gpu": ["nvidia-ml-py>=12,<14", "tensorflow[and-cuda]>=2.20,<2.21"],

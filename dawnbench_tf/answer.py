@@ -5,13 +5,14 @@
 Exit status: 0, or 1 for bad input.
 """
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dawnbench_tf import flags, tensorflow_env, terminal
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.settings import check, setting
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def main(_: list[str]) -> None:
         terminal.exit_with(str(refusal))
 
 
-def ask(folder: Path, context: str, question: str, most_words: int | None = None) -> "Answer":
+def ask(
+    folder: str | os.PathLike[str], context: str, question: str, most_words: int | None = None
+) -> "Answer":
     """The answer of a trained reader.
 
     Args:
@@ -65,6 +68,7 @@ def ask(folder: Path, context: str, question: str, most_words: int | None = None
     Raises:
       Refusal: it is no such folder, or damaged, or a text holds no word.
     """
+    folder = Path(folder)
     if not folder.is_dir():
         refuse("model", folder, "is no folder; should be the --output_dir of a training run")
     with tensorflow_env.importing():
@@ -73,10 +77,12 @@ def ask(folder: Path, context: str, question: str, most_words: int | None = None
 
 
 def show(context: str, answer: "Answer") -> str:
-    """The answer with its probability, and the context with it marked."""
+    """The answer with its probability, and the context with it marked: fit for a terminal."""
     left, right = ("\x1b[1;7m", "\x1b[0m") if sys.stdout.isatty() else (">>>", "<<<")
-    marked = f"{context[: answer.begin]}{left}{answer.text}{right}{context[answer.end :]}"
-    return f"{answer.text}\nprobability {answer.probability:.3f}\n\n{marked.strip()}"
+    parts = (context[: answer.begin], answer.text, context[answer.end :])
+    before, text, after = (shown(part.replace("\r\n", "\n"), kept="\n\t") for part in parts)
+    marked = f"{before}{left}{text}{right}{after}"
+    return f"{text}\nprobability {answer.probability:.3f}\n\n{marked.strip()}"
 
 
 def _read(name):

@@ -93,7 +93,9 @@ def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
         for violation in violations:
             print(f"{violation} [{violation.rule}]")
         entries = sum(count for count, _ in checked)
-        terminal.say(f"{entries} entries, {len(violations)} violations")
+        of_entries = f"{entries} {'entry' if entries == 1 else 'entries'}"
+        of_violations = f"{len(violations)} violation{'s' * (len(violations) != 1)}"
+        terminal.say(f"{of_entries}, {of_violations}")
     return 1 if violations else 0
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from absl import app, flags
 
 from dawnbench_tf.settings import setting_fields
-from dawnbench_tf.terminal import exit_with, lead_nowhere
+from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere
 
 T = TypeVar("T")
 
@@ -36,6 +36,7 @@ def run(
       replaces: a dataclass, for each setting of which there is a flag too, without a default:
         `replacements` tells which were given.
     """
+    hold_standard_streams()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
     define(options)
     for item in setting_fields(replaces) if replaces else ():
@@ -67,6 +68,11 @@ def read(cls: type[T]) -> T:
     values = flags.FLAGS.flag_values_dict()
     nested = {item.name: read(item.type) for item in _nested(cls)}
     return cls(**nested, **{item.name: values[item.name] for item in setting_fields(cls)})
+
+
+def is_given(name: str) -> bool:
+    """Whether a flag is on the command line, with whichever value."""
+    return bool(flags.FLAGS[name].present)
 
 
 def replacements(cls: type[Any]) -> dict[str, Any]:

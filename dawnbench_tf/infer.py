@@ -18,6 +18,7 @@ from absl import logging
 
 from dawnbench_tf import flags, machine, tensorflow_env, terminal
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
+from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import check, setting
@@ -41,7 +42,6 @@ class Options:
     seconds: float = setting(120.0, "seconds after which no further pass begins", low=0)
     examples: int = setting(0, "time only the first of the test; 0: all, as the rules want", low=0)
     batch_sizes: tuple[int, ...] = setting((), "time batches too, of these sizes: 1,2,4", low=1)
-    instance: str = setting("", "machine whose price to take; ? lists them")
     output_dir: str = setting("", "folder to write the entry to; default: that of --model")
     credits: Credits = Credits()
 
@@ -66,7 +66,7 @@ def main(_: list[str]) -> int:
     signal.signal(signal.SIGINT, _interrupt)
     try:
         options = flags.read(Options)
-        if options.instance == "?":
+        if options.credits.instance == "?":
             terminal.end_quietly()
             terminal.say(prices.table(), sys.stdout)
             return 0
@@ -96,22 +96,10 @@ def _checked(options):
     cpus = machine.cpus()
     if options.threads > cpus:
         refuse("threads", options.threads, f"should be at most the {cpus} CPUs of this machine")
-    if options.instance:
-        credits = replace(options.credits, cost_per_hour=_price(options))
-        options = replace(options, credits=credits)
-    return replace(options, threads=options.threads or cpus)
-
-
-def _price(options):
-    if options.credits.cost_per_hour is not None:
-        refuse("instance", options.instance, "and --cost_per_hour both give a price; choose one")
-    if options.instance not in prices.instances():
-        refuse("instance", options.instance, "is not known; --instance=? lists those that are")
-    row = prices.instances()[options.instance]
-    terminal.say(
-        f"{row.name}: ${row.usd_per_hour:g} per hour on {row.date} ({row.source})", sys.stdout
-    )
-    return row.usd_per_hour
+    credits, line = prices.of_instance(options.credits)
+    if line:
+        terminal.say(line, sys.stdout)
+    return replace(options, credits=credits, threads=options.threads or cpus)
 
 
 def infer(options: Options) -> int:
@@ -216,7 +204,7 @@ def _report(task: Task, timed: Timed, cost: float | None) -> str:
         f"the loop itself {latencies.overhead * 1e6:.2g} µs a call",
     ]
     if cost is not None:
-        lines.append(f"${cost * 10_000:.4g} for 10,000 examples")
+        lines.append(f"{dollars(cost * 10_000)} for 10,000 examples")
     if not latencies.steady:
         lines.append(f"calls were not steady yet after {latencies.warm_up} of them; run it again")
     if latencies.noisy:

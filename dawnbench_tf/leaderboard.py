@@ -11,8 +11,10 @@ for bad input.
 import csv
 import datetime
 import json
+import os
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from dawnbench_tf import flags, terminal
@@ -22,6 +24,9 @@ from dawnbench_tf.ranking.tables import Table
 from dawnbench_tf.refusals import Refusal, defused, refuse, shown
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import RANKED
+
+COLUMNS = 120  # of a table where no terminal shows it
+SHARES = (34, 40, 30)  # of a line's width: model, hardware, author
 
 
 @dataclass(frozen=True)
@@ -45,21 +50,40 @@ class Options:
         check(self)
 
 
-def text(table: Table, top: int) -> str:
-    """A table's first `top` rows, and each row of yours below them, with its rank."""
+def text(table: Table, top: int, columns: int = COLUMNS) -> str:
+    """A table's first `top` rows, and each row of yours below them, with its rank.
+
+    Args:
+      table: whose rows are shown.
+      top: how many of the first.
+      columns: that a line may take; texts are cut to it.
+    """
     figure, written = table.figure.of, table.figure.written
+    line = partial(_line, columns=columns)
+    heads = ("model", "hardware", "author, or your folder")
     lines = [f"{table.dataset}, {table.figure.name}"]
+    lines.append(line(" rank", table.figure.name.partition(" of ")[0].split()[-1], "date", heads))
     for rank, row in enumerate(table.rows, 1):
         if rank <= top or row.mine:
             mark = "*" if row.mine else " "
-            cells = f"{written(figure(row)):>12}  {row.model[:34]:34}  {row.hardware[:40]:40}"
-            lines.append(f"{mark}{rank:4}  {cells}  {row.date}  {row.author[:30]}")
+            cells = (row.model, row.hardware, row.folder if row.mine else row.author)
+            lines.append(line(f"{mark}{rank:4}", written(figure(row)), row.date, cells))
     lines += [
-        f"  your {row.name} would rank {rank} of {len(table.rows)}"
+        f"  your {row.name} in {row.folder} would rank {rank} of {len(table.rows)}"
         for rank, row in enumerate(table.rows, 1)
         if row.mine
     ]
     return "\n".join(lines)
+
+
+def _line(rank, figure, date, cells, columns):
+    """A line of a table; what of the columns the other cells leave is shared by three texts."""
+    left = columns - len(f"{rank}  {figure:>12}  {date:10}      ")
+    widths = [max(4, left * share // sum(SHARES)) for share in SHARES]
+    texts = [terminal.cut(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    padding = [" " * (n - sum(map(terminal.width, t))) for t, n in zip(texts, widths, strict=True)]
+    model, hardware, author = (f"{t}{space}" for t, space in zip(texts, padding, strict=True))
+    return f"{rank}  {figure:>12}  {model}  {hardware}  {date:10}  {author}".rstrip()
 
 
 def collect(folders: list[Path]) -> list[Result]:
@@ -69,7 +93,8 @@ def collect(folders: list[Path]) -> list[Result]:
       Refusal: a folder holds none.
     """
     collected = results.published()
-    published = {(result.dataset, result.phase, result.name) for result in collected}
+    published = {_identity(result) for result in collected}
+    files = set()
     for folder in folders:
         of_folder, problems = results.read_tree(folder, misses=True)
         for line in problems:
@@ -77,9 +102,21 @@ def collect(folders: list[Path]) -> list[Result]:
         if not of_folder and not problems:
             why = "holds no entry; should hold DATASET/train/NAME.json or such"
             raise Refusal(f"{shown(folder)}: {why}")
-        new = [r for r in of_folder if (r.dataset, r.phase, r.name) not in published]
-        collected += [replace(result, mine=True) for result in new]
+        new = [r for r in of_folder if _identity(r) not in published]
+        if len(new) < len(of_folder):
+            count = len(of_folder) - len(new)
+            terminal.say(f"left out: {count} of {shown(folder)}, published and ranked already")
+        for result in new:
+            file = os.path.realpath(result.file)
+            if file not in files:  # of a folder that is named twice
+                files.add(file)
+                collected.append(replace(result, mine=True))
     return collected
+
+
+def _identity(result):
+    """All that a result states: what two entries of one name differ in."""
+    return tuple(getattr(result, name) for name in results.columns())
 
 
 def chosen(
@@ -108,7 +145,7 @@ def _dataset(options, collected):
 def not_ranked(unranked: list[Result]) -> str:
     """Your entries that are in no table, each with the reasons."""
     lines = [
-        f"  your {row.name}, {row.dataset} {row.phase}: {'; '.join(row.reasons)}"
+        f"  your {row.name} in {row.folder}, {row.dataset} {row.phase}: {'; '.join(row.reasons)}"
         for row in unranked
     ]
     return "\n".join(["not ranked", *lines])
@@ -140,7 +177,10 @@ def main(arguments: list[str]) -> None:
         elif options.csv:
             _write_csv(rankings, unranked)
         elif not options.html and not options.plot:
-            parts = [text(table, options.top) for table in rankings]
+            columns = COLUMNS
+            if terminal.is_terminal(sys.stdout):
+                columns = terminal.columns(sys.stdout)
+            parts = [text(table, options.top, columns) for table in rankings]
             print("\n\n".join([*parts, not_ranked(unranked)] if unranked else parts))
         sys.stdout.flush()
     except Refusal as refusal:

@@ -32,6 +32,13 @@ def memory_gb() -> float:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
 
 
+def free_gib() -> float:
+    """Memory that a process can still take, in GiB; all of the machine's where that is not told."""
+    info = Path("/proc/meminfo")
+    match = re.search(r"MemAvailable:\s*(\d+) kB", info.read_text() if info.exists() else "")
+    return int(match[1]) / 2**20 if match else memory_gb()
+
+
 def has_bfloat16() -> bool:
     """Whether this CPU multiplies bfloat16 itself."""
     return bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", _cpu_info()))

@@ -24,6 +24,8 @@ class Credits:
         None, "on-demand price of the hardware, USD per hour", above=0
     )
 
+    instance: str = setting("", "cloud machine whose price to take, and to name; ? lists them")
+
     def __post_init__(self):
         check(self)
         if self.author_email and not re.fullmatch(r"[^\s@]+@[^\s@]+", self.author_email):
@@ -74,7 +76,10 @@ class RunOptions:
         10, "steps in one call into TensorFlow; evaluations and Ctrl-C wait for its end", low=1
     )
     max_steps: int = setting(
-        0, "train only so many steps and say how fast they are: no run, no entry; 0: all", low=0
+        0,
+        "train only so many steps and say how fast they are: no run, no entry, in --output_dir a "
+        "trial.json; 0: all",
+        low=0,
     )
     peak_tflops: float = setting(
         0.0,
@@ -94,6 +99,8 @@ class RunOptions:
 
     def __post_init__(self):
         check(self)
+        if self.logical_cpus > 1 and self.strategy != "mirrored":
+            refuse("logical_cpus", self.logical_cpus, "should have --strategy=mirrored as well")
         first_last = self.profile_steps
         if first_last and (len(first_last) != 2 or first_last[0] > first_last[1]):
             refuse("profile_steps", first_last, "should be FIRST,LAST")

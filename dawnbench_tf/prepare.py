@@ -42,7 +42,6 @@ class Options:
 
 
 def main(_: list[str]) -> int:
-    terminal.hold_standard_streams()
     try:
         options = flags.read(Options)
         terminal.status("importing TensorFlow")

@@ -16,9 +16,15 @@ def refuse(name: str, value: object, right: str) -> NoReturn:
     raise Refusal(f"--{name}={one_line(value)}: {right}")
 
 
-def shown(value: object) -> str:
-    """A stranger's text on one line, without characters that a terminal or a log would act on."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+def shown(value: object, kept: str = "") -> str:
+    """A stranger's text without characters that a terminal or a log would act on.
+
+    Args:
+      value: whose text is meant.
+      kept: such characters that stay nevertheless: "\\n\\t" keeps lines and tabs.
+    """
+    replaced = "\N{REPLACEMENT CHARACTER}"
+    return "".join(c if c.isprintable() or c in kept else replaced for c in str(value))
 
 
 def defused(cell: object) -> object:

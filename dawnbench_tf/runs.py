@@ -20,7 +20,9 @@ from dawnbench_tf.refusals import Refusal, one_line
 
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
 UTILIZATION = "utilization.json"  # what it used of its machine, in the process that ended it
+TRIAL = "trial.json"  # of steps that were timed in the folder before a run began there
 STATE = "state.json"  # of a checkpoint
+EPOCHS_BEFORE = "epochs_before"  # key in run.json: epochs of a miss, each time it was prolonged
 REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 
 
@@ -43,7 +45,7 @@ class Run(NamedTuple):
         return self.first_hit is not None
 
 
-def read(folder: Path) -> Run:
+def read(folder: str | os.PathLike[str]) -> Run:
     """Reads the run in a folder.
 
     Args:
@@ -52,6 +54,7 @@ def read(folder: Path) -> Run:
     Raises:
       Refusal: it is no such folder, or a file in it is damaged.
     """
+    folder = Path(folder)
     recipe = recipe_of(folder)
     rows, clock = folder / ROWS, folder / CLOCK
     logged = _read_rows(rows, recipe.task_row.metric) if os.path.lexists(rows) else []
@@ -108,6 +111,7 @@ def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
     if not owner.is_file():
         raise Refusal(f"{folder}: holds no {RECIPE}; should be the --output_dir of a training run")
     values = files.read_json(owner)
+    values.pop(EPOCHS_BEFORE, None)
     replaced = values.pop(REPLACED, None)
     try:
         recipe = Recipe.from_values(values)
@@ -117,6 +121,14 @@ def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
     if replaced is not None and not _are_fields(replaced, values):
         raise Refusal(f"{owner}: {REPLACED} should be a list of the recipe's fields")
     return recipe, replaced
+
+
+def epochs_before(folder: Path) -> list[float]:
+    """The epochs after which a run had missed its goal, each time it was then trained longer."""
+    epochs = files.read_json(folder / RECIPE).get(EPOCHS_BEFORE, [])
+    if not isinstance(epochs, list) or not all(map(is_figure, epochs)):
+        raise Refusal(f"{folder / RECIPE}: {EPOCHS_BEFORE} should be a list of numbers")
+    return epochs
 
 
 def _are_fields(names, values):

@@ -8,27 +8,38 @@ import os
 import signal
 import sys
 import threading
+import unicodedata
 from typing import NoReturn, TextIO
 
 from dawnbench_tf.refusals import one_line, shown
 
 CLEAR = "\r\x1b[K"  # back to the line's start, and wipe it
 LONGEST = 1000  # characters of a last line
+COLUMNS = 80  # of a terminal that does not know its own
 _speaking = threading.RLock()  # a training says things from two threads
+_live: list[TextIO] = []  # the terminal that shows a status line, if one does
 
 
 def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
     """Prints at once, on stderr unless another stream is given, if anybody is still there to read.
 
-    When the reader has gone, the stream leads nowhere from then on: no later print fails, and the
-    exit status stays the command's own.
+    A status line is wiped first, whichever stream it is on: both may be the same terminal. When the
+    reader has gone, the stream leads nowhere from then on: no later print fails, and the exit
+    status stays the command's own.
     """
     stream = sys.stderr if stream is None else stream
+    with _speaking:
+        while _live:
+            _write(_live.pop(), CLEAR)
+        _write(stream, f"{text}{end}")
+
+
+def _write(stream, text):
     if stream is None:  # closed before Python began
         return
     try:
-        with _speaking:
-            print(text, end=end, file=stream, flush=True)
+        stream.write(text)
+        stream.flush()
     except (OSError, ValueError):  # ValueError: closed
         lead_nowhere(stream)
 
@@ -45,24 +56,68 @@ def lead_nowhere(stream: TextIO) -> None:
 
 def hold_standard_streams() -> None:
     """Opens descriptors 0 to 2 if they are closed: else the next file opened would be stderr."""
-    for number in range(3):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest free one, which is this
+        if getattr(sys, name) is None:  # it was closed before Python began
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
 
 
-def status(line: str, logged: bool = True) -> None:
+def status(line: str, logged: bool = True, stream: TextIO | None = None) -> None:
     """Shows what goes on: in place of the line before on a terminal; elsewhere as a line.
 
     Args:
-      line: what to show; "" wipes the line.
-      logged: whether to print it where stderr is no terminal but, say, a log file.
+      line: what to show, cut to the terminal's columns; "" wipes the line.
+      logged: whether to print it where the stream is no terminal but, say, a log file.
+      stream: where; stderr by default.
     """
-    if is_terminal():
-        say(f"{CLEAR}{line}", end="")
-    elif line and logged:
-        say(line)
+    stream = sys.stderr if stream is None else stream
+    if not is_terminal(stream):
+        if line and logged:
+            say(line, stream)
+        return
+    with _speaking:
+        _write(stream, f"{CLEAR}{cut(_as_printed(line, stream), columns(stream) - 1)}")
+        _live[:] = [stream] if line else []
+
+
+def columns(stream: TextIO) -> int:
+    """Columns of the terminal that a stream is; 80 where it does not tell."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or COLUMNS
+    except (OSError, ValueError):
+        return COLUMNS
+
+
+def _as_printed(line, stream):
+    """A line as a stream prints it, which may replace what its encoding has not."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    printed = shown(line).encode(encoding, getattr(stream, "errors", None) or "replace")
+    return printed.decode(encoding, "replace")
+
+
+def cut(line: str, most: int) -> str:
+    """A printable line of `most` columns at most: it ends in "..." where more was cut off.
+
+    East Asian wide characters count as two columns, combining ones as none.
+    """
+    used = 0
+    if sum(map(width, line)) <= most:
+        return line
+    for at, character in enumerate(line):
+        used += width(character)
+        if used > most - 3:
+            return f"{line[:at]}..."
+    return line
+
+
+def width(character: str) -> int:
+    """Columns that a printable character takes on a terminal."""
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
@@ -76,8 +131,7 @@ def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
 
     `at_once`, without the interpreter's clean-up: TensorFlow's waits there for lost workers.
     """
-    start = CLEAR if is_terminal() else ""
-    say(f"{start}{sys.argv[0].rsplit('/', 1)[-1]}: {one_line(shown(line), LONGEST)}")
+    say(f"{sys.argv[0].rsplit('/', 1)[-1]}: {one_line(shown(line), LONGEST)}")
     if at_once:
         say("", sys.stdout, end="")  # flushes it
         os._exit(status)

@@ -12,17 +12,17 @@ import signal
 import sys
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dawnbench_tf import flags, recipes, tensorflow_env, terminal
+from dawnbench_tf import flags, recipes, runs, tensorflow_env, terminal
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.runs import Run
 from dawnbench_tf.settings import setting
-from dawnbench_tf.submission import of_run
+from dawnbench_tf.submission import of_run, prices
 
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 
@@ -37,7 +37,6 @@ class Options:
 
 
 def main(_: list[str]) -> int:
-    terminal.hold_standard_streams()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _interrupt)
@@ -48,13 +47,18 @@ def main(_: list[str]) -> int:
             terminal.end_quietly()
             print(recipes.table())
             return 0
+        if options.run.credits.instance == "?":
+            terminal.end_quietly()
+            terminal.say(prices.table(), sys.stdout)
+            return 0
         replaced = flags.replacements(Recipe)
-        recipe = recipes.get(options.recipe, **replaced)
-        folder = options.run.output_dir
+        recipe = _recipe(options, replaced)
+        run = _priced(options.run)
+        folder = run.output_dir
         if not folder:
             folder = f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
             command.append(f"--output_dir={folder}")
-        return train(recipe, options.run, Path(folder), replaced)
+        return train(recipe, run, Path(folder), replaced)
     except Refusal as refusal:
         terminal.exit_with(str(refusal), at_once="tensorflow" in sys.modules)
     except KeyboardInterrupt as interrupt:
@@ -62,6 +66,25 @@ def main(_: list[str]) -> int:
         number = interrupt.args[0] if interrupt.args else signal.SIGINT
         line = f"interrupted; to continue: {shlex.join(command)}"
         terminal.exit_with(line, 128 + number, at_once="tensorflow" in sys.modules)
+
+
+def _recipe(options, replaced):
+    """The recipe that flags name; without `--recipe` that of the run in `--output_dir`, if any."""
+    folder = Path(options.run.output_dir)
+    if options.run.output_dir and not flags.is_given("recipe") and (folder / runs.RECIPE).exists():
+        return recipes.changed(runs.recipe_of(folder), **replaced)
+    return recipes.get(options.recipe, **replaced)
+
+
+def _priced(run):
+    """The options with the price of `--instance`, which is one machine's."""
+    credits, line = prices.of_instance(run.credits)
+    if line and run.strategy == "multi_worker_mirrored":
+        right = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
+        refuse("instance", credits.instance, right)
+    if line:
+        terminal.say(line)
+    return replace(run, credits=credits)
 
 
 def _interrupt(number, frame):
@@ -177,12 +200,19 @@ def train(
             held_out = evaluation.of_held_out(recipe, model, splits, placement)
     status = 0 if timer.reached else 3
     if not chief:
+        terminal.say(f"this worker is done; worker 0 writes the results to {output}", sys.stdout)
         return status
 
     # A process that finds the run finished is no part of it: the clock is that of the run.
     result = Run(recipe, timer.rows, recorded if finished else clock.parts())
     folder.save_used(used)
-    facts = {"data": of_task.origin(splits).facts(), "utilization": used, "heldOut": held_out}
+    facts: dict[str, object] = {
+        "data": of_task.origin(splits).facts(),
+        "utilization": used,
+        "heldOut": held_out,
+    }
+    if before := runs.epochs_before(output):
+        facts |= {"epochsBefore": before}  # rates of the first ones are those of shorter schedules
     entry = of_run.training(result, run, machine, used.get("examplesPerSecond"), facts)
     path, why_not = of_run.write(output, entry)
     evaluate.save(output)
@@ -190,7 +220,20 @@ def train(
     terminal.say(of_run.summary(result, run.credits.cost_per_hour), sys.stdout)
     terminal.say(utilization.line(used), sys.stdout)
     terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
+    terminal.say(_next(result, output, run.data_dir), sys.stdout)
     return status
+
+
+def _next(run: Run, output: Path, data_dir: str) -> str:
+    """The picture that a run left, and the command that goes on from it."""
+    data = [f"--data_dir={data_dir}"] if data_dir else []
+    command = ["python", "-m", "dawnbench_tf.infer", f"--model={output}", *data]
+    what = "to time its answers"
+    if not run.reached and run.recipe.epochs == int(run.recipe.epochs):
+        epochs = f"--epochs={2 * run.recipe.epochs:g}"
+        command = [*command[:2], "dawnbench_tf.train", f"--output_dir={output}", *data, epochs]
+        what = "to train it longer"
+    return f"picture: {output / 'accuracy.png'}; {what}: {shlex.join(command)}"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ May import: nothing of dawnbench_tf.
 """
 
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,17 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 
-def names() -> list[str]:
-    """The names of all variants, in catalogue order."""
-    return list(VARIANTS)
+_LAYOUTS = {"channels_last": "NHWC", "channels_first": "NCHW"}  # in Keras's words
+_ELSEWHERE = {  # arguments of keras.applications: what does that here
+    "weights": "load_published(model, file) gives a model weights of a file",
+    "include_top": 'model.get_layer("features").output is what the head reads',
+    "classes": "num_classes is the length of the logits",
+}
+
+
+def names(pattern: str = "*") -> list[str]:
+    """The names of variants, in catalogue order: all, or those like `pattern`, as "resnet50*"."""
+    return [name for name in VARIANTS if fnmatchcase(name, pattern)]
 
 
 def get(name: str) -> Variant:
@@ -52,7 +61,7 @@ def build(name: str, /, **overrides: Any) -> "tf.keras.Model":
       num_classes: length of the logits; default: the variant's data set's, 10 or 1000.
       input_shape: (height, width, channels), or (channels, height, width) with NCHW; sides may be
         None. Default: the variant's own, 32x32x3 or 224x224x3.
-      data_format: "NHWC" (default) or "NCHW".
+      data_format: "NHWC" (default) or "NCHW"; Keras's "channels_last" and "channels_first" too.
       dtype: precision of the layers as Keras has it, e.g. "mixed_bfloat16"; default: Keras's global
         policy.
       synchronized: BN statistics over the global batch, not over each replica's own (default).
@@ -68,6 +77,10 @@ def build(name: str, /, **overrides: Any) -> "tf.keras.Model":
     Raises:
       ValueError: there is no such model, or an argument is out of range.
     """
+    for argument in overrides.keys() & _ELSEWHERE.keys():
+        raise ValueError(f"`{argument}` is no argument of build: {_ELSEWHERE[argument]}.")
+    if (layout := overrides.get("data_format")) in _LAYOUTS:
+        overrides["data_format"] = _LAYOUTS[layout]
     networks = import_module(f"{__name__}.networks")
     variant = get(name)
     return networks.build(variant, {**variant.args, **overrides})

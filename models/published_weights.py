@@ -85,6 +85,11 @@ def load(model: tf.keras.Model, file: str | Path) -> None:
 def _values(model, tensors) -> Iterator[tuple[Any, np.ndarray]]:
     """Our variables, each with its value; all are checked before the first is read."""
     sources = _layers(tensors)
+    if not any(source.kind for source in sources.values()):
+        raise ValueError(
+            "it holds no layer by a name that is known here; files of Keras 3's save_weights do "
+            "not: model.load_weights reads these"
+        )
     pairs: list[tuple[Any, Layer]] = []
     for kind, of_keras in _KINDS.items():
         ours = sorted((x for x in _all_layers(model) if isinstance(x, of_keras)), key=_made)
@@ -192,6 +197,10 @@ def _check(layer, source):
             raise ValueError(f"its {source.name} lacks the {part}")
         if source.shape(part) != tuple(variable.shape):
             theirs, ours = source.shape(part), tuple(variable.shape)
-            raise ValueError(f"the {part} of its {source.name} is of shape {theirs}, ours {ours}")
+            text = f"the {part} of its {source.name} is of shape {theirs}, ours {ours}"
+            if source.kind == "dense layer" and theirs[-1] != ours[-1]:
+                text += f"; build with num_classes={theirs[-1]}, load, then put a head of your own "
+                text += 'on model.get_layer("features").output'
+            raise ValueError(text)
     if "gamma" in source.tensors and "gamma" not in variables and source.kind == "BN":
         raise ValueError(f"its {source.name} has a gamma, the network's BN none")

@@ -8,7 +8,10 @@ import sys
 import numpy as np
 import pytest
 
+from dawnbench_tf import answer, machine
 from dawnbench_tf.data import qa_mini
+from dawnbench_tf.inference.reader import Answer
+from dawnbench_tf.refusals import Refusal
 from tests import warm
 
 PASSAGE = "Ada has lived in Oslo since 1961. Hugo keeps a goose called Echo."
@@ -47,6 +50,23 @@ def test_the_reader_answers_out_of_the_passage(trained):
     assert answer and answer in PASSAGE and 0 < float(likely.split()[1]) <= 1
     assert marked.replace(">>>", "").replace("<<<", "") == PASSAGE
     assert f">>>{answer}<<<" in marked
+
+
+def test_a_stranger_s_text_is_printed_without_what_a_terminal_acts_on():
+    context = "Ada\x1b[2J\tis\r\nin\x07 Os\u202elo\0 now."
+    begin, end = context.index("Os"), context.index("\0 now") + 1
+    text = answer.show(context, Answer(context[begin:end], begin, end, 0.5))
+    bad = "\N{REPLACEMENT CHARACTER}"
+    assert text.splitlines()[0] == f"Os{bad}lo{bad}"
+    assert text.endswith(f"Ada{bad}[2J\tis\nin{bad} >>>Os{bad}lo{bad}<<< now.")
+
+
+def test_a_text_that_would_take_all_memory_is_refused_at_once(trained, monkeypatch):
+    monkeypatch.setattr(machine, "free_gib", lambda: 0.5)
+    text = PASSAGE * 1500  # 24,000 tokens, whose self-attention takes 2.3 GB a matrix
+    with pytest.raises(Refusal, match=r"the passage has 2\d,\d{3} tokens.* cut it to "):
+        answer.ask(str(trained / "run"), text, "Where does Ada live now?")
+    assert answer.ask(str(trained / "run"), PASSAGE * 10, "Where does Ada live now?").text
 
 
 @pytest.mark.parametrize(

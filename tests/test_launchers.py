@@ -94,6 +94,13 @@ def test_a_tpu_vm_is_made_used_and_deleted():
     assert shlex.split(train)[2:] == ["--strategy=tpu", "--tpu=local", "--output_dir=run", *FLAGS]
 
 
+def test_ssh_without_hosts_is_refused():
+    done = launch("ssh", *FLAGS)
+    assert done.returncode == 1 and done.stdout == ""
+    first = done.stderr.splitlines()[0]
+    assert first == f"{FLAGS[0]}: should be HOST1,HOST2; flags come after the hosts"
+
+
 @pytest.mark.parametrize("name", ["slurm", "ssh", "kubernetes", "tpu_vm"])
 def test_without_arguments_a_launcher_says_how_it_is_used(name):
     done = launch(name)

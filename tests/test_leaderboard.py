@@ -1,12 +1,19 @@
 """The command: tables to read, pages and pictures, one's own run among them."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from dawnbench_tf.ranking import results
+from tests import screen
 from tests.ranking.test_results import GOOD, HEAD, write
+
+PUBLISHED = Path(__file__).parent / "fixtures/published"
 
 
 def run(*flags, cwd=None):
@@ -18,9 +25,48 @@ def test_your_run_is_marked_and_ranked(tmp_path):
     write(tmp_path, HEAD + "1\t0.001\t95\n")
     done = run(tmp_path, "--dataset=CIFAR10", "--top=1")
     assert done.returncode == 0, done.stderr
-    assert "your a b é would rank 1 of 32" in done.stdout
-    first = done.stdout.splitlines()[1]
+    assert f"your a b é in {tmp_path.name} would rank 1 of 32" in done.stdout
+    _, head, first, *_ = done.stdout.splitlines()
+    assert head.split()[:3] == ["rank", "time", "model"]
     assert first.startswith("*   1       0:00:04")  # 3.6 s, rounded up
+
+
+def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):
+    for name in ("first", "second"):
+        write(tmp_path / name, HEAD + "1\t0.001\t95\n")
+    folders = (tmp_path / "first", tmp_path / "first", tmp_path, tmp_path / "second")
+    done = run(*folders, "--dataset=CIFAR10", "--top=1")
+    assert done.stdout.count("in first would rank") == done.stdout.count("in second would") == 2
+    rows = [line for line in done.stdout.splitlines() if line.startswith("*")]
+    assert {row.split()[-1] for row in rows} == {"first", "second"} and len(rows) == 4
+
+
+def test_a_run_that_is_named_as_a_published_entry_is_ranked(tmp_path):
+    path = write(tmp_path, HEAD + "1\t0.001\t95\n")
+    name = next(r.name for r in results.published() if r.dataset == "CIFAR10" and r.hours)
+    for file in list((tmp_path / "CIFAR10/train").iterdir()):
+        file.rename(file.with_name(f"{name}{file.suffix}"))
+    done = run(tmp_path, "--dataset=CIFAR10", "--top=1")
+    assert f"your {name} in {tmp_path.name} would rank 1 of" in done.stdout, (path, done)
+
+
+def test_published_entries_that_are_given_are_not_ranked_twice(tmp_path):
+    home = tmp_path / "tree/SQuAD/train"
+    home.mkdir(parents=True)
+    for file in PUBLISHED.glob("dawn_drqa_1k80*"):
+        shutil.copy(file, home)
+    done = run(tmp_path / "tree", "--dataset=SQuAD")
+    assert done.stdout == run("--dataset=SQuAD").stdout and "left out: 1 of" in done.stderr
+
+
+def test_tables_fit_the_terminal(tmp_path):
+    write(tmp_path, HEAD + "1\t0.001\t95\n", model="\u4e2d" * 60)
+    command = [sys.executable, "-m", "dawnbench_tf.leaderboard", str(tmp_path), "--dataset=CIFAR10"]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    status, lines = screen.run(command, 100, env=environment)
+    rows = [line for line in lines if line[5:7] == "  " and line[:5].strip(" *").isdigit()]
+    assert status == 0 and len(rows) > 30 and "..." in rows[0]
+    assert len({len(line.partition(" 20")[0]) for line in rows if "\u4e2d" not in line}) == 1
 
 
 def test_an_embedded_task_s_run_has_a_table_of_its_own(tmp_path):
@@ -112,9 +158,12 @@ def test_what_the_rules_refuse_is_in_no_table_and_told(tmp_path):
 def test_a_miss_is_ranked_at_a_threshold_that_it_reached(tmp_path):
     write(tmp_path / "not_an_entry", HEAD + "1\t0.001\t60\n2\t0.002\t70\n")
     done = run(tmp_path, "--threshold=60")  # the data set is the run's own
-    assert "your a b é would rank" in done.stdout and "not ranked" not in done.stdout
+    assert "your a b é in " in done.stdout and "not ranked" not in done.stdout
     done = run(tmp_path, "--dataset=CIFAR10")
-    assert "your a b é, CIFAR10 train: top1Accuracy never reached 94; its best" in done.stdout
+    assert (
+        f"your a b é in {tmp_path.name}, CIFAR10 train: top1Accuracy never reached 94; its best"
+        in done.stdout
+    )
 
 
 def test_inference_below_the_threshold_is_not_ranked(tmp_path):
@@ -125,12 +174,18 @@ def test_inference_below_the_threshold_is_not_ranked(tmp_path):
         del fields["costPerHour"]
         (home / f"{name}.json").write_text(json.dumps({**fields, "model": name}))
     done = run(tmp_path, "--dataset=CIFAR10")
-    assert "your high would rank 1 of 22" in done.stdout
-    assert "your low, CIFAR10 inference: top1Accuracy is 10; should be at least 94" in done.stdout
+    assert "your high in " + tmp_path.name + " would rank 1 of 22" in done.stdout
+    assert (
+        f"your low in {tmp_path.name}, CIFAR10 inference: top1Accuracy is 10; should be at least 94"
+        in done.stdout
+    )
     done = run(tmp_path, "--dataset=CIFAR10", "--threshold=94.6")
-    assert "your high would rank 1 of" in done.stdout
+    assert "your high in " + tmp_path.name + " would rank 1 of" in done.stdout
     done = run(tmp_path, "--dataset=CIFAR10", "--threshold=94.7")
-    assert "your high, CIFAR10 inference: top1Accuracy is 94.6; should be at l" in done.stdout
+    assert (
+        f"your high in {tmp_path.name}, CIFAR10 inference: top1Accuracy is 94.6; should be at l"
+        in done.stdout
+    )
 
 
 def test_a_full_disk_is_one_line():

@@ -31,6 +31,10 @@ def test_a_finished_run_is_read(trained_digits):
     assert run.first_hit["hours"] * 3600 <= sum(run.clock.values())
 
 
+def test_a_folder_s_name_is_enough(old):
+    assert runs.read(str(old)) == runs.read(old)
+
+
 def test_a_miss_is_read(old):
     run = runs.read(old)
     assert not run.reached and run.first_hit is None

@@ -190,3 +190,13 @@ def test_the_example_of_an_entry_is_valid_and_of_the_run_in_the_middle():
         seconds = sorted(float(row["seconds"]) for row in csv.DictReader(file, delimiter="\t"))
     hit = first_at(entry.curve(), entry.task.threshold)
     assert hit is not None and round(hit[0] * 3600, 1) == seconds[(len(seconds) - 1) // 2]
+
+
+def test_the_extra_for_keras_2_has_the_harness_s_tf_keras(monkeypatch):
+    stated = {}
+    monkeypatch.setattr("setuptools.setup", lambda **fields: stated.update(fields))
+    runpy.run_path(str(ROOT / "setup.py"))
+    (tf_keras,) = stated["extras_require"]["keras2"]
+    assert tf_keras in stated["extras_require"]["harness"] and tf_keras.startswith("tf-keras>=")
+    (tensorflow,) = [row for row in stated["install_requires"] if row.startswith("tensorflow>")]
+    assert tensorflow.partition(">=")[2] == tf_keras.partition(">=")[2]

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from dawnbench_tf import terminal
+from tests import screen
 
 
 class Terminal(io.StringIO):
@@ -93,3 +94,45 @@ def test_a_line_of_odd_characters_is_printable_and_short(monkeypatch):
         terminal.exit_with("--author=\x1b[2J\ud800: " + "x" * 9000)
     line = stream.getvalue()
     assert line.endswith("...\n") and line[:-1].isprintable() and len(line) < 1100
+
+
+LIVE = """
+import sys
+from dawnbench_tf import terminal
+for step in range(3):
+    terminal.status(f"{step} " + TEXT * 100)
+if END:
+    terminal.say("a remark")
+    terminal.status("again")
+    terminal.say("reached 99.4", sys.stdout)
+"""
+
+
+@pytest.mark.parametrize("text", ["word ", "\u4e2d\u6587", "e\u0301", "\x1b[2Jx\n"])
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_live_line_is_one_line_of_the_screen_and_gone_when_a_result_is_printed(text, columns):
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    for end in (False, True):
+        command = [sys.executable, "-c", f"TEXT, END = {text!r}, {end}\n{LIVE}"]
+        status, lines = screen.run(command, columns, env=environment)
+        assert status == 0
+        if end:
+            assert lines == ["a remark", "reached 99.4"]
+        else:
+            (line,) = lines
+            assert line.startswith("2 ") and line.endswith("...")
+            assert columns - 3 < sum(map(terminal.width, line)) < columns
+
+
+def test_a_live_line_in_a_narrow_encoding_is_cut_as_it_is_printed():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii:backslashreplace"}
+    command = [sys.executable, "-c", f"TEXT, END = {chr(0x4E2D)!r}, False\n{LIVE}"]
+    _, lines = screen.run(command, env=environment)
+    assert len(lines) == 1 and "\\u4e2d" in lines[0]
+
+
+def test_a_command_runs_with_closed_streams_too():
+    flags = "--max_steps=1 --batch_size=8"
+    command = f"{sys.executable} -m dawnbench_tf.train {flags} <&- 2>&-"
+    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 0 and "ms a step" in done.stdout

@@ -65,6 +65,40 @@ def test_not_reached_says_so_and_is_no_entry(command, tmp_path):
     assert len(list((tmp_path / "out/not_an_entry/digits/train").iterdir())) == 2
 
 
+def test_a_run_goes_on_with_its_own_recipe_and_a_miss_can_be_trained_longer(command, tmp_path):
+    own = ("--seed=3", "--threshold=97", "--batch_size=32")
+    assert command("--epochs=1", "--output_dir=out", *own).returncode == 3
+    before = rows(tmp_path / "out")
+    again = command("--output_dir=out")
+    assert again.returncode == 3 and rows(tmp_path / "out") == before
+    assert "python -m dawnbench_tf.train --output_dir=out --epochs=2" in again.stdout
+    longer = command("--output_dir=out", "--epochs=20")
+    assert longer.returncode == 0, longer.stderr
+    assert "out: missed 97 in 1 epochs; trained longer, to 20" in longer.stderr
+    assert rows(tmp_path / "out")[: len(before)] == before and "epoch 1/" not in longer.stderr
+    assert "picture: out/accuracy.png; to time its answers: python -m dawnbench" in longer.stdout
+    assert "out --epochs" not in longer.stdout
+    (path,) = (tmp_path / "out").rglob("not_an_entry/digits/train/*.json")
+    misc = json.loads(path.read_text())["misc"]
+    assert misc["epochsBefore"] == [1] and misc["recipe"]["epochs"] == 20
+    refused = command("--output_dir=out", "--epochs=30")
+    assert refused.returncode == 1 and "with epochs=20, not 30" in refused.stderr
+
+
+def test_a_trial_says_what_the_recipe_would_cost_and_saves_it(command, tmp_path):
+    flags = ("--max_steps=8", "--instance=c5.2xlarge", "--peak_tflops=1")
+    done = command(*flags, "--output_dir=out")
+    assert done.returncode == 0, done.stderr
+    assert "c5.2xlarge: $0.34 per hour on 2018-04-20" in done.stderr
+    assert "without evaluations, $" in done.stdout and "% of the peak" in done.stdout
+    assert "1 replica\n" in done.stderr
+    facts = json.loads((tmp_path / "out/trial.json").read_text())
+    steps = 30 * 21
+    assert facts["usd"] == pytest.approx(0.34 * steps * facts["secondsPerStep"] / 3600)
+    assert facts["shareOfPeak"] > 0
+    assert command("--epochs=1", "--output_dir=out").returncode == 3  # the folder can be used
+
+
 def test_synthetic_data_never_makes_an_entry(command, tmp_path):
     done = command("--synthetic=decoded", "--output_dir=out", "--threshold=20")
     assert done.returncode == 0 and "not an entry (" in done.stdout
@@ -86,6 +120,7 @@ def test_the_same_seed_is_the_same_run_however_many_steps_go_in_one_call(command
 
 
 MIRRORED = ("--strategy=mirrored", "--logical_cpus=2")
+CPUS = ("--logical_cpus=2",)
 WORKERS = ("--strategy=multi_worker_mirrored",)
 CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
 
@@ -100,6 +135,9 @@ CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
             (*MIRRORED, "--batch_size=63"),
             "--batch_size=63: should divide by the 2 replicas; 62",
         ),
+        (CPUS, "--logical_cpus=2: should have --strategy=mirrored as well"),
+        (("--instance=p9.huge",), "--instance=p9.huge: is not known; --instance=? lists"),
+        ((*WORKERS, "--instance=p3.2xlarge"), "--instance=p3.2xlarge: is one machine's price"),
         (("--strategy=parameter_server",), "--strategy=parameter_server: is asynchronous"),
         (("--strategy=tpu",), "--tpu=local: no TPU found there"),
         (

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import runs
+from dawnbench_tf import machine, runs
 from dawnbench_tf.data.questions import encoding, inputs, pipeline, vocabulary, windows
 from dawnbench_tf.data.questions.windows import Merged
 from dawnbench_tf.models import recurrence
@@ -14,6 +14,8 @@ from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, optimizers
 
 AT_ONCE = 16  # windows of a text
+MANY_TOKENS = 2_000  # in a window, from which on memory is estimated before it is taken
+COPIES = 2  # of the largest array in memory at once: an operation's input and its output
 
 
 class Answer(NamedTuple):
@@ -59,7 +61,7 @@ class Reader:
           most_words: words of the answer, at most.
 
         Raises:
-          Refusal: a text holds no word.
+          Refusal: a text holds no word, or takes more memory than is free.
         """
         form = encoding.TextForm.of(self._recipe)
         encoded = encoding.of_question(context, question, self._vocabulary, form)
@@ -68,6 +70,7 @@ class Reader:
             if not len(texts.values):
                 raise Refusal(f"the {name} is empty; should hold text")
         example = pipeline.OneByOne(encoded, self._recipe)[0]
+        self._check_memory([ids[:AT_ONCE] for ids in example])
         merged = Merged(windows.of(split, form), most_words or form.most_answer_tokens)
         for rows in np.array_split(np.arange(len(example[0])), -(-len(example[0]) // AT_ONCE)):
             logits = self._forward([tf.constant(ids[rows]) for ids in example])
@@ -75,3 +78,24 @@ class Reader:
         offsets = split.offsets.values[merged.spans[0]]  # of its first token, and of its last
         begin, end = int(offsets[0, 0]), int(offsets[1, 1])
         return Answer(context[begin:end], begin, end, float(merged.probabilities[0]))
+
+    def _check_memory(self, arrays):
+        """Refuses a window that would take more memory than is free; (tokens, tokens) often does.
+
+        The kernel would kill the process, without a word.
+        """
+        tokens = arrays[0].shape[1]
+        if tokens < MANY_TOKENS:
+            return
+        specs = [tf.TensorSpec(ids.shape, tf.as_dtype(ids.dtype)) for ids in arrays]
+        forward = tf.function(lambda inputs: self.model(inputs, training=False))
+        operations = forward.get_concrete_function(specs).graph.get_operations()
+        outputs = [output for operation in operations for output in operation.outputs]
+        sizes = [output.shape.num_elements() or 0 for output in outputs]
+        needed, free = COPIES * 4 * max(sizes) / 2**30, machine.free_gib()
+        if needed > free:
+            most = int(tokens * (free / needed) ** 0.5)  # memory grows with the square of tokens
+            raise Refusal(
+                f"the passage has {tokens:,} tokens, which take {needed:,.1f} GiB of memory; "
+                f"{free:,.1f} are free: cut it to {most:,} tokens"
+            )

@@ -14,6 +14,7 @@ from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.tasks import Task
 
 ROUNDS = 3  # over the sample, one runtime after the other in each
+TOO_SLOW = 100  # times the fastest of the first round: timed in no later one
 LOSS = 0.002  # of a perfect metric: what may be lost against Keras's own float32
 
 
@@ -28,6 +29,7 @@ class Candidate(NamedTuple):
     p99: float = 0.0
     score: float = 0.0  # on the sample
     agreement: float = 0.0  # share of examples answered as Keras does
+    rounds: int = ROUNDS  # that it was timed in
 
 
 def compare(
@@ -50,11 +52,14 @@ def compare(
     seconds: dict[int, list[np.ndarray]] = {index: [] for index in built}
     outputs: dict[int, list[np.ndarray]] = {}
     for turn in range(ROUNDS):
-        for place, (index, runtime) in enumerate(built.items(), 1):
-            of_round = f"round {turn + 1} of {ROUNDS}, runtime {place} of {len(built)}"
+        timed = [index for index in built if not turn or index not in _too_slow(seconds)]
+        for place, index in enumerate(timed, 1):
+            of_round = f"round {turn + 1} of {ROUNDS}, runtime {place} of {len(timed)}"
             candidate = candidates[index]
             progress(f"{of_round}: {candidate.name}, {candidate.precision}")
-            latencies = latency.measure(runtime.call, examples, 1, warm_up_seconds=latency.BRIEFLY)
+            latencies = latency.measure(
+                built[index].call, examples, 1, warm_up_seconds=latency.BRIEFLY
+            )
             seconds[index].append(latencies.seconds)
             outputs[index] = latencies.outputs
     keras = next(index for index, candidate in enumerate(candidates) if candidate.name == "keras")
@@ -65,8 +70,15 @@ def compare(
             p99=float(np.percentile(of_rounds, 99)),
             score=serving.score(outputs[index], len(examples))[metric],
             agreement=agreement(outputs[index], outputs[keras]),
+            rounds=len(of_rounds),
         )
     return sorted(candidates, key=lambda candidate: (candidate.runtime is None, candidate.p50))
+
+
+def _too_slow(seconds):
+    """Indices of runtimes that took TOO_SLOW times as long as the fastest in the first round."""
+    medians = {index: float(np.median(rounds[0])) for index, rounds in seconds.items()}
+    return {index for index in medians if medians[index] >= TOO_SLOW * min(medians.values())}
 
 
 def best(candidates: list[Candidate], task: Task) -> list[Candidate]:
@@ -85,8 +97,10 @@ def table(candidates: list[Candidate], chosen: Candidate, task: Task) -> str:
         if candidate.runtime:
             times = f"{candidate.p50 * 1e3:8.3f} {candidate.p99 * 1e3:8.3f}"
             size = f"{candidate.runtime.size / 1e6:6.2f}"
+            once = f"  timed in {candidate.rounds} of {ROUNDS} rounds: too slow"
             lines.append(
                 f"{head} {times} {candidate.score:13.5g} {candidate.agreement:6.1%} {size}"
+                f"{once if candidate.rounds < ROUNDS else ''}"
             )
         else:
             lines.append(f"{head} not tried: {candidate.reason}")

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from dawnbench_tf import files
+from dawnbench_tf import files, terminal
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.tasks import RANKED
@@ -42,8 +43,8 @@ def draw(results: list[Result], path: Path) -> None:
 
 
 def _name(result):
-    yours = "yours: " if result.mine else ""
-    return _plain(f"{yours}{result.model[:28]}, {result.hardware[:34]}")
+    yours = f"yours, {terminal.cut(result.folder, 20)}: " if result.mine else ""
+    return _plain(f"{yours}{terminal.cut(result.model, 28)}, {terminal.cut(result.hardware, 34)}")
 
 
 def _plain(text):
@@ -60,13 +61,26 @@ def _cost_over_time(axes: Axes, dataset, rows, named):
         if result in priced:
             size, marker = (90, "*") if result.mine else (36, "o")
             axes.scatter(result.hours, result.usd, s=size, color=f"C{number}", marker=marker)
-    axes.set(xscale="log", title=f"{dataset}: cost over time to the threshold")
-    axes.set(xlabel="hours to the threshold", ylabel="USD to the threshold")
-    if priced:
-        axes.set_yscale("log")
-    else:
+    axes.set(title=f"{dataset}: cost over time to the threshold")
+    if not priced:
         axes.text(0.5, 0.5, "no entry has a price", ha="center", transform=axes.transAxes)
+        axes.set(xticks=[], yticks=[])
+        return
+    axes.set(xscale="log", yscale="log")
+    axes.set(xlabel="hours to the threshold", ylabel="USD to the threshold")
+    for axis in (axes.xaxis, axes.yaxis):
+        _few_ticks(axis)
     axes.grid(alpha=0.25)
+
+
+def _few_ticks(axis):
+    """Labels of a logarithmic axis that do not touch: few, and none between them."""
+    low, high = axis.get_view_interval()
+    wide = high > 8 * low
+    subs = (1.0,) if high > 1000 * low else (1.0, 2.0, 5.0)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=7) if wide else MaxNLocator(4))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _curves(axes: Axes, dataset, rows, named):
@@ -85,5 +99,6 @@ def _curves(axes: Axes, dataset, rows, named):
     axes.set(xscale="log", ylim=(max(0, task.threshold - 4 * span), top))
     axes.set(xlabel="hours", ylabel=task.metric, title=f"{dataset}: accuracy over time")
     axes.set_xlim(left=min(result.hours for result in rows) / 20)
+    _few_ticks(axes.xaxis)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     axes.grid(alpha=0.25)

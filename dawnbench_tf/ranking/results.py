@@ -45,8 +45,17 @@ class Result:
     usd_per_hour: float | None  # training: of the hardware
     curve: tuple[tuple[float, float], ...] = ()  # training: hours and score of each row
     mine: bool = False
+    file: str = ""  # its JSON; "" of those that ship with the package
     flaws: tuple[str, ...] = ()  # why its figures can't be ranked, whatever the threshold
     missed: str = ""  # why not at this threshold
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder that its tree is in: a run's, mostly; "" if that ships with us."""
+        if not self.file:
+            return ""
+        root = Path(self.file).absolute().parents[2]
+        return shown((root.parent if root.name == NOT_RANKED else root).name)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -56,7 +65,7 @@ class Result:
 
 def columns() -> list[str]:
     """Columns of published.tsv: the facts of a Result but for its curve."""
-    own = ("curve", "mine", "flaws", "missed")
+    own = ("curve", "mine", "file", "flaws", "missed")
     return [item.name for item in fields(Result) if item.name not in own]
 
 
@@ -143,7 +152,7 @@ def _of_file(path):
     entry = of_source(source)
     broken = rules.broken_rules(source, Grade.RANKED)
     flaws = [shown(v.text) for v in broken if v.rule not in rules.OF_THRESHOLD]
-    return of_entry(entry, tuple(flaws[:MOST_FLAWS]))
+    return replace(of_entry(entry, tuple(flaws[:MOST_FLAWS])), file=str(path))
 
 
 def published() -> list[Result]:

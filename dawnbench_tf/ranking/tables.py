@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
+from dawnbench_tf.money import dollars
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.tasks import RANKED
 
@@ -45,15 +46,6 @@ def clock(hours: float) -> str:
     """
     seconds = math.ceil(round(hours * 3600, 9))  # 1.1 hours are 3960 s, not a bit more
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-
-
-def dollars(usd: float) -> str:
-    """US dollars in cents, what is less to two digits.
-
-    >>> dollars(1112.6402), dollars(0.00123)
-    ('$1,112.64', '$0.0012')
-    """
-    return f"${usd:,.2f}" if usd >= 0.01 or usd == 0 else f"${float(f'{usd:.2g}'):.12f}".rstrip("0")
 
 
 def _of_10_000(result):

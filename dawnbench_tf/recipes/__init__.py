@@ -31,15 +31,23 @@ def get(name: str, **changes: Any) -> Recipe:
     """The recipe of that name, with some of its fields changed.
 
     Raises:
-      Refusal: there is none of that name (the nearest is named), the changed recipe is none, or its
-        model is not in the catalogue or not for its task.
+      Refusal: there is none of that name (the nearest is named), or the changed recipe is none.
     """
     recipes = rows()
     if name not in recipes:
         near = get_close_matches(name, recipes, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else "--list_recipes shows them all"
         refuse("recipe", name, f"no such recipe; {hint}")
-    recipe = replace(recipes[name], **changes)
+    return changed(recipes[name], **changes)
+
+
+def changed(recipe: Recipe, **changes: Any) -> Recipe:
+    """A recipe with some of its fields changed.
+
+    Raises:
+      Refusal: the changed recipe is none, or its model is not in the catalogue or not for its task.
+    """
+    recipe = replace(recipe, **changes)
     try:
         variant = models.get(recipe.model)
     except ValueError as error:

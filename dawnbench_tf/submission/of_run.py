@@ -11,8 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dawnbench_tf import files
 from dawnbench_tf.clock import DAWNBENCH, seconds_of
 from dawnbench_tf.machine import Machine
+from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
@@ -132,10 +134,15 @@ def _entry(recipe, phase, credits, machine, framework):
         author_email=credits.author_email,
         framework=framework,
         model=recipe.model,
-        hardware=credits.hardware or machine.hardware,
+        hardware=credits.hardware or _hardware(machine, credits.instance),
         timestamp=datetime.date.today(),
         other=_used_blacklist(recipe),
     )
+
+
+def _hardware(machine, instance):
+    """What was found of a machine, with the cloud's name of it if it was given."""
+    return f"{machine.hardware} ({instance})" if instance else machine.hardware
 
 
 def _used_blacklist(recipe):
@@ -163,16 +170,34 @@ def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
 
     Args:
       folder: of the run.
-      entry: what to write.
+      entry: what to write. A training's takes the place of those that the run left before, by
+        another author's name or with fewer rows.
 
     Returns:
       Path of the JSON, and all reasons why it may not be ranked; [] if it may.
     """
     why_not = [violation.text for violation in check(entry)]
     if not why_not:
-        return write_entry(folder, entry), []
-    annotated = replace(entry, misc={**(entry.misc or {}), "violations": why_not})
-    return write_entry(folder / NOT_RANKED, annotated, unchecked=True), why_not
+        path = write_entry(folder, entry)
+    else:
+        annotated = replace(entry, misc={**(entry.misc or {}), "violations": why_not})
+        path = write_entry(folder / NOT_RANKED, annotated, unchecked=True)
+    if entry.phase == "train":
+        _remove_earlier(folder, path.with_suffix(".tsv"))
+    return path, why_not
+
+
+def _remove_earlier(folder, table):
+    """Removes what the same run left as entries before, under other names or with fewer rows.
+
+    Theirs are the first rows of the new one's `table`.
+    """
+    rows = table.read_bytes()
+    for root in (folder, folder / NOT_RANKED):
+        for other in (root / table.parent.parent.name / "train").glob("*.tsv"):
+            if other != table and rows.startswith(other.read_bytes()):
+                files.discard(other.with_suffix(".json"))
+                files.discard(other)
 
 
 def outcome(task: Task, path: Path, why_not: list[str]) -> str:
@@ -192,7 +217,7 @@ def summary(run: Run, cost_per_hour: float | None) -> str:
         counted = seconds_of(run.clock)
         spent = f"{counted:.1f} s on the clock, {whole}"
         return f"did not converge: best {metric} {best:g} of {run.recipe.goal:g}; {spent}"
-    cost = "" if cost_per_hour is None else f", ${row['hours'] * cost_per_hour:.4f}"
+    cost = "" if cost_per_hour is None else f", {dollars(row['hours'] * cost_per_hour)}"
     seconds = row["hours"] * 3600
     head = f"reached {metric} {row[metric]:g} in epoch {row['epoch']:g}"
     return f"{head}: {seconds:.1f} s on the clock{cost}, {whole}"

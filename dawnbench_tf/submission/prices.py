@@ -5,9 +5,13 @@ Most are machines of published entries at the prices that these paid. No price i
 
 import csv
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from dawnbench_tf.options import Credits
+from dawnbench_tf.refusals import refuse
 
 _TABLE = Path(__file__).with_name("instances.tsv")
 _COUNT = re.compile(r"(?<!\d)(\d{1,9}) ?(?:machines|nodes|instances|hosts)", re.IGNORECASE)
@@ -47,6 +51,26 @@ def table() -> str:
         price = f"{row.usd_per_hour:8.4g}  {size}  {row.accelerator:14}"
         lines.append(f"{row.name:24} {price}  {row.date}  {row.source}")
     return "\n".join(lines)
+
+
+def of_instance(credits: Credits) -> tuple[Credits, str]:
+    """The credits at the price of their instance, and a line that says what that is.
+
+    Without an instance: the credits as they are, and "".
+
+    Raises:
+      Refusal: there is no such instance, or another price besides.
+    """
+    name = credits.instance
+    if not name:
+        return credits, ""
+    if credits.cost_per_hour is not None:
+        refuse("instance", name, "and --cost_per_hour both give a price; choose one")
+    if name not in instances():
+        refuse("instance", name, "is not known; --instance=? lists those that are")
+    row = instances()[name]
+    line = f"{row.name}: ${row.usd_per_hour:g} per hour on {row.date} ({row.source})"
+    return replace(credits, cost_per_hour=row.usd_per_hour), line
 
 
 def named_in(hardware: str) -> Instance | None:

@@ -18,7 +18,8 @@ def author(source: Source) -> Complaints:
     if isinstance(address, str) and "@" not in address:
         yield (
             source.line("authorEmail"),
-            "authorEmail is no address; the author should be reachable",
+            "authorEmail is no address, and the author should be reachable; `dawnbench entries "
+            "package RUN_DIR --author_email=ADDRESS` sets it",
         )
 
 

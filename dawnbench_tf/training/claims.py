@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +52,8 @@ def claim(
 
     Returns:
       The folder, and the recipe to run in it: that of the run which began there, should the
-      library's row have changed since.
+      library's row have changed since; with more epochs, if that run missed its goal and `recipe`
+      has more.
 
     Raises:
       Refusal: the folder can't be written, is in use, holds another recipe's run, or something
@@ -61,7 +63,7 @@ def claim(
     owner = path / runs.RECIPE
     absent = tuple(folder for folder in (path, *path.parents) if not folder.exists())
     if not writer:
-        return Claim(path, _owner(path, recipe, replaced) if owner.is_file() else recipe)
+        return Claim(path, _owner(path, recipe, replaced, writer) if owner.is_file() else recipe)
     files.make_folder(path)
     files.lock(path, "another process is training in it; name another folder")
     for half in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp*")):
@@ -70,8 +72,8 @@ def claim(
         for name in (runs.ROWS, runs.CLOCK):
             if os.path.lexists(path / name) and not (path / name).is_file():
                 raise Refusal(f"{path / name}: should be a file; move it away")
-        return Claim(path, _owner(path, recipe, replaced))
-    if {item.name for item in path.iterdir()} - {".lock", runs.CLOCK}:
+        return Claim(path, _owner(path, recipe, replaced, writer))
+    if {item.name for item in path.iterdir()} - {".lock", runs.CLOCK, runs.TRIAL}:
         raise Refusal(
             f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
         )
@@ -90,18 +92,46 @@ def _check_encoding(path):
         refuse("output_dir", name, "should be UTF-8, as checkpoints need it; name another folder")
 
 
-def _owner(path, recipe, replaced):
+def _owner(path, recipe, replaced, writer):
     """The recipe that a folder goes on with. Raises Refusal if it holds a run of another one."""
     owner, owners_replaced = runs.owner_of(path)
     theirs, ours = owner.values(), recipe.values()
     held = set(ours)  # what has to be the same
     if replaced is not None:
         held = {"name", "task", "synthetic", *replaced, *(owners_replaced or ())}
+    longer = "epochs" in held and recipe.epochs > owner.epochs and _missed(path, owner)
+    if longer:
+        held.remove("epochs")
     for name in ours:
         if name in held and theirs[name] != ours[name]:
             what = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
             raise Refusal(f"--output_dir={path}: holds a run of {what}; name another folder")
+    if longer:
+        return _trained_longer(path, owner, recipe.epochs, writer, owners_replaced)
     changed = [f"{name}={theirs[name]}" for name in ours if theirs[name] != ours[name]]
     if changed:
         terminal.say(f"{path}: goes on as it began, with {', '.join(changed)}")
     return owner
+
+
+def _missed(path, owner):
+    """Whether a run has had all its epochs, whole ones, and not reached its goal."""
+    done = max((epochs for epochs, _ in runs.checkpoints(path)), default=0)
+    whole = owner.epochs == int(owner.epochs)  # else a part of the last epoch would be left out
+    return whole and done >= owner.epochs and not runs.read(path).reached
+
+
+def _trained_longer(path, owner, epochs, writer, owners_replaced):
+    """The recipe of a run that missed, with more epochs; the folder says so from now on."""
+    terminal.say(
+        f"{path}: missed {owner.goal:g} in {owner.epochs:g} epochs; trained longer, to {epochs:g}, "
+        f"from here on at the rates of a schedule of {epochs:g} epochs"
+    )
+    recipe = replace(owner, epochs=epochs)
+    if writer:
+        before = [*runs.epochs_before(path), owner.epochs]
+        names = {} if owners_replaced is None else {"epochs", *owners_replaced}
+        kept = {runs.REPLACED: sorted(names)} if names else {}
+        values = {**recipe.values(), **kept, runs.EPOCHS_BEFORE: before}
+        files.write_json(path / runs.RECIPE, values)
+    return recipe

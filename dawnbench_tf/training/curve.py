@@ -25,10 +25,10 @@ def draw(run: Run, hardware: str, path: Path) -> None:
     figure = Figure(figsize=(7, 4), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     axes.plot(seconds, scores, "o-", color="#0b6fa4", markersize=4)
-    axes.axhline(task.threshold, color="#8a8a8a", linestyle="--", linewidth=1)
+    axes.axhline(recipe.goal, color="#8a8a8a", linestyle="--", linewidth=1)
     axes.annotate(
-        f"threshold {task.threshold:g}",
-        (0, task.threshold),
+        f"threshold {recipe.goal:g}",
+        (0, recipe.goal),
         xytext=(4, -13),
         textcoords="offset points",
         color="#5a5a5a",
@@ -36,7 +36,7 @@ def draw(run: Run, hardware: str, path: Path) -> None:
     data = "synthetic data" if recipe.synthetic else task.folder
     title = f"{recipe.model} on {data}, {hardware}"
     first = next(
-        (pair for pair in zip(seconds, scores, strict=True) if pair[1] >= task.threshold), None
+        (pair for pair in zip(seconds, scores, strict=True) if pair[1] >= recipe.goal), None
     )
     if first:
         axes.plot(*first, "o", color="#c8441b", markersize=9)

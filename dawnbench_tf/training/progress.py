@@ -11,6 +11,7 @@ from dawnbench_tf import terminal
 from dawnbench_tf.clock import seconds_of
 from dawnbench_tf.data import inputs
 from dawnbench_tf.data.inputs import Splits
+from dawnbench_tf.money import dollars
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.training.checkpoints import Checkpoint, Folder
 from dawnbench_tf.tta import TimeToAccuracy
@@ -23,12 +24,13 @@ def summary(recipe: Recipe, model: tf.keras.Model, splits: Splits, hardware: str
     task, kind = recipe.task_row, inputs.of(recipe.task_row)
     examples = task.train_examples - recipe.held_out
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
+    replicas = model.distribute_strategy.num_replicas_in_sync
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
         f"{kind.steps(splits, recipe):,} steps of {recipe.batch_size}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
-        f"{kind.origin(splits)}; on {hardware}"
+        f"{kind.origin(splits)}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}"
     )
 
 
@@ -72,32 +74,31 @@ class Line(tf.keras.callbacks.Callback):
     def tick(self) -> None:
         """Shows how things stand, if it is time to; called every second, from another thread."""
         if terminal.is_terminal(self.stream):
-            self._show(end="")
+            terminal.status(self._text(), stream=self.stream)
         elif time.monotonic() - self._shown_at >= self.SECONDS_BETWEEN_LINES:
-            self._show(end="\n")
+            self._say()
 
     def _show_rows(self):
         if len(self.timer.rows) > self._rows:
             self._rows = len(self.timer.rows)
-            self._show(end="\n")
+            self._say()
 
-    def _show(self, end):
+    def _say(self):
         self._shown_at = time.monotonic()
-        start = terminal.CLEAR if terminal.is_terminal(self.stream) else ""
-        terminal.say(f"{start}{text(self.timer, self.epochs)}{self._left()}", self.stream, end)
+        terminal.say(self._text(), self.stream)
+
+    def _text(self):
+        return text(self.timer, self.epochs, *self._left())
 
     def _left(self):
-        """How long the epoch and all epochs take yet, at the pace so far."""
+        """Seconds that all epochs take yet, and this one, at the pace so far; none if unknown."""
         if self._first is None or self.timer.step == self._first[0] or self.timer.reached:
-            return ""
+            return ()
         step = self.timer.step
         pace = (time.monotonic() - self._first[1]) / (step - self._first[0])  # s, with evaluations
         of_all = math.ceil(self.epochs * self.steps) - step
         of_epoch = min(-step % self.steps, of_all)
-        if of_all <= 0:
-            return ""
-        ends = f"{duration(of_epoch * pace)} to the epoch's end, " if of_epoch else ""
-        return f"  {ends}{duration(of_all * pace)} at most"
+        return (of_all * pace, of_epoch * pace) if of_all > 0 else ()
 
 
 def duration(seconds: float) -> str:
@@ -110,22 +111,35 @@ def duration(seconds: float) -> str:
     return f"{seconds} s" if seconds < 60 else str(datetime.timedelta(seconds=seconds))
 
 
-def text(timer: TimeToAccuracy, epochs: float) -> str:
-    """The line itself."""
+def text(
+    timer: TimeToAccuracy, epochs: float, left: float | None = None, of_epoch: float | None = None
+) -> str:
+    """The line itself, what matters most first: a terminal of 80 columns shows its beginning.
+
+    Args:
+      timer: of the run.
+      epochs: of the recipe.
+      left: seconds that all epochs take yet, if known.
+      of_epoch: seconds that the present one takes yet, if known.
+    """
     parts = [f"epoch {timer.epoch:.4g}/{epochs:g}"]
-    parts.append(f"loss {timer.loss:.3f}" if timer.loss is not None else "no step yet")
     if timer.clock.current in DOING:
         parts.append(DOING[timer.clock.current])
     if timer.rows:
-        parts.append(
-            f"{timer.metric} {timer.rows[-1][timer.metric]:.2f}, "
-            f"best {timer.best:.2f} of {timer.threshold:g}"
-        )
+        last = timer.rows[-1][timer.metric]
+        best = timer.best if timer.best is not None else last
+        and_best = f", best {best:.2f}" if best > last else ""
+        parts.append(f"{timer.metric} {last:.2f}{and_best} of {timer.threshold:g}")
     else:
         parts.append(f"{timer.metric} to reach {timer.threshold:g}")
-    parts.append(f"{timer.clock.hours():.4f} h on the clock")
+    parts.append(f"{timer.clock.hours():.4f} h")
+    if left is not None:
+        parts.append(f"{duration(left)} left")
+    parts.append(f"loss {timer.loss:.3f}" if timer.loss is not None else "no step yet")
     if timer.examples_per_second:
         parts.append(f"{timer.examples_per_second:,.0f} examples/s")
-    if timer.cost_per_hour is not None:
-        parts.append(f"${timer.cost():.4f}")
+    if (cost := timer.cost()) is not None:
+        parts.append(dollars(cost))
+    if of_epoch:
+        parts.append(f"{duration(of_epoch)} to the epoch's end")
     return "  ".join(parts)

@@ -11,6 +11,10 @@ set -euo pipefail
 # shellcheck source=run.sh
 source "$(dirname "${BASH_SOURCE[0]}")/run.sh"
 [ $# -gt 1 ] || usage
+if [[ $1 == -* ]]; then
+    printf '%s: should be HOST1,HOST2; flags come after the hosts\n' "$1" >&2
+    usage
+fi
 IFS=, read -ra hosts <<<"$1"
 shift
 workers=$(printf ",%s:${PORT:-2222}" "${hosts[@]}")

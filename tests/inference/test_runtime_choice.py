@@ -1,6 +1,11 @@
 """Which runtime is taken: the fastest that keeps the accuracy."""
 
-from dawnbench_tf.inference import runtime_choice
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+
+from dawnbench_tf.inference import latency, runtime_choice
 from dawnbench_tf.inference.runtime_choice import Candidate
 from dawnbench_tf.inference.served import Runtime
 from dawnbench_tf.tasks import TASKS
@@ -16,6 +21,42 @@ def test_the_accuracy_decides_before_the_speed():
         Candidate("xla", "float32", None, "not here"),
     ]
     assert runtime_choice.best(candidates, TASKS["cifar10"])[0] is accurate
+
+
+class Clock:
+    """Passes only when a runtime is called: by that runtime's nanoseconds."""
+
+    def __init__(self):
+        self.now, self.calls = 0, Counter()
+
+    def runtime(self, name, nanoseconds):
+        def call(example):
+            self.now += nanoseconds
+            self.calls[name] += 1
+            return np.ones((1, 2))
+
+        return Runtime(call, 1)
+
+
+def test_what_is_100_times_slower_is_timed_in_one_round(monkeypatch):
+    clock = Clock()
+    times = {"keras": 200_000, "litert": 1_000, "onnx": 99_000}
+    monkeypatch.setattr(latency.time, "perf_counter_ns", lambda: clock.now)
+    monkeypatch.setattr(runtime_choice, "_names", lambda _: [(name, "float32") for name in times])
+    monkeypatch.setattr(
+        runtime_choice.runtimes, "build", lambda name, *_: clock.runtime(name, times[name])
+    )
+    serving = SimpleNamespace(
+        served=SimpleNamespace(examples=[(0,)] * 30),
+        inputs=SimpleNamespace(trial_size=30),
+        recipe=SimpleNamespace(task_row=TASKS["digits"]),
+        score=lambda outputs, count: {"top1Accuracy": 99.0},
+    )
+    candidates = runtime_choice.compare(serving, "", 1, lambda line: None)
+    assert {c.name: c.rounds for c in candidates} == {"litert": 3, "onnx": 3, "keras": 1}
+    assert clock.calls["onnx"] == 3 * clock.calls["keras"]
+    text = runtime_choice.table(candidates, candidates[0], TASKS["digits"])
+    assert text.count("timed in 1 of 3 rounds: too slow") == 1
 
 
 def test_the_table_marks_the_choice_and_says_what_was_not_tried():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import matplotlib.image
 import pytest
+from matplotlib.figure import Figure
 
 from dawnbench_tf.ranking import plots, results
 from dawnbench_tf.refusals import Refusal
@@ -34,6 +35,21 @@ def test_results_are_drawn_a_row_of_two_for_each_data_set(tmp_path):
     assert image.shape[:2] == (1386, 1650) and image.std() > 0.05
     plots.draw([results.of_entry(entry((50.0, 99.0)))], tmp_path / "mine.svg")
     assert "no entry has a price" in (tmp_path / "mine.svg").read_text()
+
+
+@pytest.mark.parametrize("hours", [(0.01, 0.02), (0.001, 1.0), (0.1, 900.0), (0.5, 0.5001)])
+def test_labels_of_ticks_do_not_touch(hours):
+    figure = Figure(figsize=(7.5, 4.2), dpi=110, layout="constrained")
+    axes = figure.add_subplot()
+    axes.scatter(hours, hours)
+    axes.set_xscale("log")
+    plots._few_ticks(axes.xaxis)
+    figure.draw_without_rendering()
+    labels = [label for label in axes.get_xticklabels(which="both") if label.get_text()]
+    low, high = axes.get_xlim()
+    boxes = [t.get_window_extent() for t in labels if low <= t.get_position()[0] <= high]
+    assert len(boxes) >= 2
+    assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False))
 
 
 @pytest.mark.parametrize(

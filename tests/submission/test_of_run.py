@@ -67,6 +67,20 @@ def test_fields_and_columns_are_those_of_published_entries(tmp_path, published):
     assert sorted(heads[0].split()) == sorted(heads[1].split())  # some in another order
 
 
+def test_one_run_leaves_one_entry(tmp_path):
+    """A miss that was trained longer, and then told again with another author."""
+    missed, _ = of_run.write(tmp_path, entry((90.0,)))
+    reached, _ = of_run.write(tmp_path, entry())
+    other, _ = of_run.write(tmp_path / "other", entry((91.0, 94.0)))
+    other = [
+        path.rename(reached.parent / path.name.replace("ada", "x"))
+        for path in other.parent.iterdir()
+    ]
+    renamed, _ = of_run.write(tmp_path, replace(entry(), author="Bob", name="bob_a_b_c"))
+    assert {*reached.parent.iterdir()} == {renamed, renamed.with_suffix(".tsv"), *other}
+    assert not list(missed.parent.iterdir())
+
+
 def test_the_original_submission_tests_would_pass(tmp_path):
     path, _ = of_run.write(tmp_path, entry())
     fields = json.loads(path.read_text())
@@ -116,7 +130,7 @@ def test_the_time_is_the_first_row_at_the_threshold():
     timed = entry()
     assert first_at(timed.curve(), 94.0) == (timed.rows[1][1], 94)
     line = of_run.summary(run((90.0, 94.0, 93.9)), cost_per_hour=10)
-    assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.0000")
+    assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.00")
     miss = of_run.summary(run((93.0,)), None)
     assert miss.startswith("did not converge: best top1Accuracy 93 of 94")
 

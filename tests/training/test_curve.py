@@ -9,11 +9,11 @@ from dawnbench_tf.runs import Run
 from dawnbench_tf.training import curve
 
 
-def run(values):
+def run(values, **changes):
     rows = [
         {"epoch": i, "hours": i / 3600, "top1Accuracy": value} for i, value in enumerate(values, 1)
     ]
-    return Run(recipes.get("digits/resnet8"), rows, {})
+    return Run(recipes.get("digits/resnet8", **changes), rows, {})
 
 
 @pytest.mark.parametrize("values", [(50.0, 99.0), (50.0, 60.0), (10.0,)])
@@ -23,6 +23,12 @@ def test_a_picture_is_drawn_with_and_without_a_hit(tmp_path, values):
     assert image.shape[:2] == (480, 840) and image.std() > 0.01
     red = (image[..., 0] > 0.7) & (image[..., 1] < 0.4) & (image[..., 2] < 0.3)
     assert red.any() == (max(values) >= 98)
+
+
+def test_the_threshold_drawn_is_the_run_s_own(tmp_path):
+    curve.draw(run((50.0, 91.5), threshold=90.0), "2 CPU", tmp_path / "accuracy.svg")
+    drawn = (tmp_path / "accuracy.svg").read_text()
+    assert "threshold 90" in drawn and "91.5 after 2.0 s on the clock" in drawn
 
 
 def test_where_it_cannot_be_written_that_is_said(tmp_path):
