@@ -18,7 +18,8 @@ def sentences(results: Results) -> list[str]:
     lines = [_of_all(results)]
     for threshold in results.thresholds:
         lines += _of_fastest(results, results.by_threshold[threshold])
-        lines += _of_composition(results, threshold) + _of_main_effects(results, threshold)
+        lines += _of_composition(results, threshold)
+    lines += _of_main_effects(results, results.thresholds[-1])
     if len(results.settings) == 1:
         lines += _of_spread(results)
     if results.study.figure == "tradeoff":
@@ -56,7 +57,7 @@ def _of_fastest(results, rows: list[Summary]):
         limits = between(best.speed_up_interval)
         text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
     if best is not rows[0] and not significant:
-        text += "; so many runs do not tell them apart"
+        text += "; these runs do not tell them apart"
     lines = [f"{text}."]
     if best.faster is not None and best.trials_needed is not None:
         lines.append(_told_apart(best, rows[0].setting))
@@ -102,13 +103,14 @@ def _of_composition(results, threshold):
 def _of_main_effects(results, threshold):
     lines = []
     for effect in summaries.main_effects(results.study, results.settings, threshold):
-        mean = math.exp(statistics.mean(map(math.log, effect.speed_ups)))
-        low, high = min(effect.speed_ups), max(effect.speed_ups)
-        count = len(effect.speed_ups)
-        lines.append(
-            f"{effect.factor}: {effect.level} is {mean:.2f} times as fast, the mean of {count} "
-            f"pair{'s' if count > 1 else ''} ({low:.2f} to {high:.2f})."
-        )
+        finite = [ratio for ratio in effect.speed_ups if ratio]
+        text = f"{effect.factor}: to {_goal(results, threshold)} {effect.level} is"
+        if finite:
+            mean = math.exp(statistics.mean(map(math.log, finite)))
+            text += f" {mean:.2f} times as fast ({min(finite):.2f} to {max(finite):.2f})"
+        never = len(effect.speed_ups) - len(finite)
+        text += f" in {len(finite)} of {len(effect.speed_ups)} pairs"
+        lines.append(f"{text}; in {never} it does not get there." if never else f"{text}.")
     return lines
 
 

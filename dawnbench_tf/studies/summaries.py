@@ -228,22 +228,21 @@ class Effect(NamedTuple):
 
     factor: str
     level: str
-    speed_ups: list[float]  # over the factor's first level, in each pair that differs in it alone
+    speed_ups: list[float]  # over the first level, in each pair that differs in it alone; 0: never
 
 
 def main_effects(study: Study, settings: Sequence[Setting], threshold: float) -> list[Effect]:
-    """The effect of each level in a grid of several factors; pairs without medians are left out."""
+    """The effect of each level in a grid of several factors.
+
+    Pairs of which the first level's runs have no median are left out: there is nothing to divide.
+    """
     middle = {s.labels: estimates.median_time(s.times(threshold))[0] for s in settings}
     first: dict[int, str] = {}
     pairs: dict[tuple[int, str], list[float]] = {}
     for labels, seconds in middle.items():
         for place, label in enumerate(labels):
             base = (*labels[:place], first.setdefault(place, label), *labels[place + 1 :])
-            if (
-                base != labels
-                and math.isfinite(seconds)
-                and math.isfinite(middle.get(base, math.inf))
-            ):
+            if base != labels and math.isfinite(middle.get(base, math.inf)):
                 pairs.setdefault((place, label), []).append(middle[base] / seconds)
     if len(study.factors) < 2:
         return []

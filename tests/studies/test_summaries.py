@@ -98,6 +98,8 @@ def test_a_main_effect_is_over_pairs_that_differ_in_one_level():
     settings = [setting(labels, seconds) for labels, seconds in times.items()]
     first, second = summaries.main_effects(study, settings, 98.0)
     assert first == ("a", "a", [2.0, 4.0]) and second == ("b", "b", [3.0, 6.0])
+    settings[3] = setting(("a", "b"), math.inf)
+    assert summaries.main_effects(study, settings, 98.0)[0].speed_ups == [2.0, 0.0]
     assert summaries.main_effects(samples.study(), settings[:2], 98.0) == []
 
 
