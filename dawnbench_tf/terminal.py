@@ -113,6 +113,18 @@ def cut(line: str, most: int) -> str:
     return line
 
 
+def fitted(line: str, stream: TextIO | None = None) -> str:
+    """A line without the last of its parts, which two spaces part, that a terminal has no room for.
+
+    It stays whole where the stream, stderr by default, is no terminal.
+    """
+    stream = sys.stderr if stream is None else stream
+    if is_terminal(stream):
+        while sum(map(width, line)) > columns(stream) and "  " in line:
+            line = line.rpartition("  ")[0]
+    return line
+
+
 def width(character: str) -> int:
     """Columns that a printable character takes on a terminal."""
     if unicodedata.category(character) in ("Mn", "Me"):

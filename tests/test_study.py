@@ -57,7 +57,7 @@ def test_a_dry_run_lists_what_would_run_and_touches_nothing(cold_command, tmp_pa
     assert ended.returncode == 0 and len(listed) == 3 and not list(tmp_path.iterdir())
     assert listed[2].startswith("baseline/seed-2 --recipe=digits/resnet8 --cost_per_hour=36")
     # The recipe's evidence: 6.8 s each.
-    assert last.startswith("3 runs, 0 finished before; about 0:00:20 and 0.20 USD left")
+    assert last.startswith("3 runs, 0 finished before; about 0:00:20, $0.20 left by its evidence")
 
 
 def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path):

@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 
 from dawnbench_tf.evidence import Measured
+from dawnbench_tf.money import dollars
 from dawnbench_tf.studies.grid import Planned
 from dawnbench_tf.studies.outcomes import Outcome
 
@@ -60,10 +61,9 @@ def line(planned: Sequence[Planned], outcomes: Mapping[str, Outcome], jobs: int)
     left = seconds(planned, outcomes, jobs)
     if left is None or len(outcomes) == len(planned):
         return text
-    source = "as those took" if outcomes else "if each takes what the recipe's evidence says"
     cost = usd(planned, outcomes)
-    price = "" if cost is None else f" and {cost:,.2f} USD"
-    return f"{text}; about {spoken(left)}{price} left, {jobs} at a time, {source}"
+    price = "" if cost is None else f", {dollars(cost)}"
+    return f"{text}; about {spoken(left)}{price} left{'' if outcomes else ' by its evidence'}"
 
 
 def spoken(seconds: float) -> str:

@@ -122,7 +122,7 @@ class Runner:
                 raise Refusal(f"{planned.name}: {reason}")
             if status == outcomes.REFUSED:
                 self.refused[planned.name] = reason
-                self._say(f"{planned.name}: refused: {reason}")
+                terminal.say(f"{planned.name}: refused: {reason}")
             else:
                 self._keep(planned, outcomes.failed(planned, folder, status, reason, spent))
 
@@ -137,7 +137,7 @@ class Runner:
         outcome = outcome._replace(facts={**outcome.facts, "jobs": self.launch.jobs})
         outcomes.write(self.folder / planned.name, outcome)
         self.outcomes[planned.name] = outcome
-        self._say(self._line(planned, outcome))
+        terminal.say(self._line(planned, outcome))
 
     def _ended_too_early(self, planned, folder, code, waiting):
         """What started a run has ended as if the run had: waits for one that goes on."""
@@ -152,10 +152,6 @@ class Runner:
             "; a launcher should wait for it, as sbatch --wait does" if self.launch.template else ""
         )
         raise Refusal(f"{planned.name}: what started it {text}{hint}")
-
-    def _say(self, line):
-        start = terminal.CLEAR if terminal.is_terminal() else ""
-        terminal.say(f"{start}{line}")
 
     def _line(self, planned, outcome):
         done = f"[{len(self.outcomes)}/{len(self.planned)}] {planned.name}"
@@ -200,7 +196,7 @@ class Runner:
         for running in self._running.values():
             launching.signal_all(running.process, signal.SIGTERM)  # srun hands it on, not SIGINT
         count = len(self._running)
-        self._say(
+        terminal.say(
             f"ending {count} run{'s' if count > 1 else ''}, which save where they are, "
             f"for {SECONDS_TO_END} s at most; Ctrl-C again kills them"
         )

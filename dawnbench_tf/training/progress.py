@@ -74,7 +74,7 @@ class Line(tf.keras.callbacks.Callback):
     def tick(self) -> None:
         """Shows how things stand, if it is time to; called every second, from another thread."""
         if terminal.is_terminal(self.stream):
-            terminal.status(self._text(), stream=self.stream)
+            terminal.status(terminal.fitted(self._text(), self.stream), stream=self.stream)
         elif time.monotonic() - self._shown_at >= self.SECONDS_BETWEEN_LINES:
             self._say()
 
@@ -85,7 +85,7 @@ class Line(tf.keras.callbacks.Callback):
 
     def _say(self):
         self._shown_at = time.monotonic()
-        terminal.say(self._text(), self.stream)
+        terminal.say(terminal.fitted(self._text(), self.stream), self.stream)
 
     def _text(self):
         return text(self.timer, self.epochs, *self._left())

@@ -3,6 +3,7 @@
 import io
 import re
 
+from dawnbench_tf import terminal
 from dawnbench_tf.training import progress
 from dawnbench_tf.tta import TimeToAccuracy
 
@@ -38,6 +39,16 @@ def test_80_columns_show_score_time_and_loss():
     assert "loss 0.500" in progress.text(tta, 100, left=7400, of_epoch=3)[:76]
     tta.rows.insert(0, {"epoch": 1, "hours": 0, "top1Accuracy": 97.0})
     assert "2:03:20 left" in progress.text(tta, 100, left=7400, of_epoch=3)[:76]
+
+
+def test_a_row_s_line_has_the_parts_that_80_columns_have_room_for(monkeypatch):
+    tta = timer()
+    tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": 97.0}]
+    tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 38.4})
+    whole = progress.text(tta, 30, left=39.0, of_epoch=3)
+    part = terminal.fitted(whole, Terminal())
+    assert len(whole) > 80 >= len(part) and whole.startswith(f"{part}  ")
+    assert "39 s left" in part and terminal.fitted(whole, io.StringIO()) == whole
 
 
 def test_a_pipe_gets_a_line_a_row_and_a_terminal_one_that_lives():
