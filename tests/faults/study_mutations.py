@@ -56,12 +56,12 @@ def studies(home: Path) -> Kind:
             if path == own:
                 return _outcome(lambda: grid.plan(grid_files.read(own)))[1]
             value, wrong = _outcome(report)
-            told = b'"sha256"' in path.read_bytes()
+            signed = b'"sha256"' in path.read_bytes()
         if wrong or value is None:
             return wrong
         if any(sign in value[1] for sign in ("\x1b", "\u202e", "\0")):
             return "raw control characters"
-        return "other results" if told and value != whole else ""
+        return "other results" if signed and value != whole else ""
 
     return Kind("studies", trial)
 
