@@ -35,7 +35,7 @@ def _of_all(results):
     jobs = max(outcome.facts.get("jobs", 1) for outcome in runs)
     shared = f" Up to {jobs} ran at a time: on one machine they share it." if jobs > 1 else ""
     count = f"{len(results.settings)} settings" if results.settings[1:] else "one setting"
-    return f"{len(runs)} runs in {count}: {parts}.{shared}"
+    return f"{len(runs)} run{'s' * (len(runs) > 1)} in {count}: {parts}.{shared}"
 
 
 def _goal(results, threshold):
