@@ -193,15 +193,16 @@ class Runner:
         """Lets each run save where it is; a second interrupt ends them at once."""
         if not self._running:
             return
-        for running in self._running.values():
-            launching.signal_all(running.process, signal.SIGTERM)  # srun hands it on, not SIGINT
-        count = len(self._running)
-        terminal.say(
-            f"ending {count} run{'s' if count > 1 else ''}, which save where they are, "
-            f"for {SECONDS_TO_END} s at most; Ctrl-C again kills them"
-        )
-        deadline = time.monotonic() + SECONDS_TO_END
+        count, deadline = len(self._running), time.monotonic() + SECONDS_TO_END
         try:
+            for running in self._running.values():
+                launching.signal_all(
+                    running.process, signal.SIGTERM
+                )  # srun hands it on, not SIGINT
+            terminal.say(
+                f"ending {count} run{'s' * (count > 1)}, which save where they are, "
+                f"for {SECONDS_TO_END} s at most; Ctrl-C again kills them"
+            )
             for running in self._running.values():
                 running.process.wait(max(deadline - time.monotonic(), 0))
         except (subprocess.TimeoutExpired, KeyboardInterrupt):

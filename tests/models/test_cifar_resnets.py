@@ -114,7 +114,7 @@ def test_parameters_are_he_et_al_s_table_6(depth, millions):
         ({"depth": 20, "padding": "valid"}, '`padding` should be "symmetric" or "same". Received'),
         ({"depth": 20, "final_survival": 0}, "`final_survival` should be in (0, 1]. Received"),
         ({"depth": 20, "final_survival": 1.1}, "Received: final_survival=1.1"),
-        ({"depth": 20, "data_format": "channels_last"}, "`data_format` should be one of"),
+        ({"depth": 20, "data_format": "NHCW"}, "`data_format` should be one of"),
         ({"depth": 20, "input_shape": (3, 32, 32)}, "`input_shape` should be (height, width, chan"),
         ({"depth": 20, "input_shape": (32, 32)}, "`input_shape` should be"),
         ({"depth": 20, "input_shape": (2, 2, 3)}, "sides of 4 pixels at least. Received: input_"),
