@@ -48,7 +48,7 @@ def usd(planned: Sequence[Planned], outcomes: Mapping[str, Outcome]) -> float | 
         if run.name in outcomes:
             continue
         price = run.settings.get("cost_per_hour")
-        each = seconds([run], {}) if not outcomes else seconds([run], {**outcomes})
+        each = seconds([run], outcomes)
         if not price or each is None:
             return None
         total += price * each / 3600
