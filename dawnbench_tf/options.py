@@ -77,8 +77,8 @@ class RunOptions:
     )
     max_steps: int = setting(
         0,
-        "train only so many steps and say how fast they are: no run, no entry, in --output_dir a "
-        "trial.json; 0: all",
+        "train this number of steps and print their speed; writes no run and no entry, only "
+        "trial.json if --output_dir is given; 0: train all",
         low=0,
     )
     peak_tflops: float = setting(

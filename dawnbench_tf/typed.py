@@ -1,4 +1,4 @@
-"""Values out of JSON or TOML that anybody may have written, held to the types that code expects."""
+"""Type checks of values from JSON and TOML files, which anybody may have written."""
 
 import math
 import types
@@ -17,18 +17,24 @@ def check(value: object, kind: Any, name: str = "it", depth: int = DEEPEST) -> N
 
     Args:
       value: as `json` or `tomllib` gives it.
-      kind: str, int, float, bool, None, Any, and lists, tuples, dicts and unions of these; a float
-        may be a whole number. Numbers are finite and less than 2^63.
+      kind: str, int, float, bool, None, Any, and lists, tuples of fixed length, dicts and unions
+        of these; a float may be a whole number. Numbers are finite and less than 2^63.
       name: what messages call the value.
       depth: how many lists and objects there may be within each other.
 
     Raises:
       ValueError: it is of another type, too long or nested too deep; the message names the part.
     """
-    if get_origin(kind) in (Union, types.UnionType):
+    if kind is Any:
+        members: dict[type, Any] = {dict: dict[str, Any], list: list[Any]}
+        kind = members.get(type(value), type(value))
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
         _check_union(value, get_args(kind), name, depth)
-    elif kind is Any or get_origin(kind) in (list, tuple, dict):
-        _check_members(value, kind, name, depth)
+    elif origin is dict:
+        _check_dict(value, get_args(kind)[1], name, depth)
+    elif origin in (list, tuple):
+        _check_list(value, kind, name, depth)
     else:
         _check_scalar(value, kind, name)
 
@@ -38,11 +44,11 @@ def check_fields(values: object, cls: type, name: str = "it") -> None:
     hints = get_type_hints(cls)
     if not isinstance(values, dict):
         raise ValueError(f"{name} should be an object")
-    for field in (*hints, *values):
-        if field not in values or field not in hints:
-            text = "is missing" if field in hints else "is no field of it"
-            raise ValueError(f"{name}: {field[:60]!r} {text}")
-        check(values[field], hints[field], field)
+    for field in hints.keys() ^ values.keys():
+        text = "is missing" if field in hints else "is no field of it"
+        raise ValueError(f"{name}: {field[:60]!r} {text}")
+    for field, value in values.items():
+        check(value, hints[field], field)
 
 
 def _check_union(value, kinds, name, depth):
@@ -54,27 +60,28 @@ def _check_union(value, kinds, name, depth):
     raise refusal
 
 
-def _check_members(value, kind, name, depth):
-    if not isinstance(value, list | tuple | dict):
-        if kind is Any:
-            return _check_scalar(value, type(value), name)
-        raise ValueError(
-            f"{name} should be {'an object' if get_origin(kind) is dict else 'a list'}"
-        )
-    if kind is not Any and isinstance(value, dict) != (get_origin(kind) is dict):
-        raise ValueError(f"{name} should be {'a list' if isinstance(value, dict) else 'an object'}")
+def _check_size(value, kind, name, depth):
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} should be {'an object' if kind is dict else 'a list'}")
     if not depth or len(value) > MOST:
         raise ValueError(f"{name} is nested too deep or too long")
-    parts = [part for part in get_args(kind) if part is not Ellipsis]
-    inner = parts[-1] if parts else Any
-    if isinstance(value, dict):
-        for key in value:
-            _check_scalar(key, str, f"a name in {name}")
-    for key, member in value.items() if isinstance(value, dict) else enumerate(value):
-        if len(parts) > 1 and isinstance(value, tuple | list) and len(parts) != len(value):
-            raise ValueError(f"{name} should have {len(parts)} members")
-        each = parts[key] if len(parts) > 1 and not isinstance(value, dict) else inner
-        check(member, each, f"{name}.{key}"[:80], depth - 1)
+
+
+def _check_dict(value, kind, name, depth):
+    _check_size(value, dict, name, depth)
+    for key, member in value.items():
+        _check_scalar(key, str, f"a name in {name}")
+        check(member, kind, f"{name}.{key}"[:80], depth - 1)
+
+
+def _check_list(value, kind, name, depth):
+    """A tuple has a type for each of its members; a list has one for all."""
+    _check_size(value, list, name, depth)
+    kinds = get_args(kind) if get_origin(kind) is tuple else get_args(kind) * len(value)
+    if len(kinds) != len(value):
+        raise ValueError(f"{name} should have {len(kinds)} members")
+    for number, (member, of_member) in enumerate(zip(value, kinds, strict=True)):
+        check(member, of_member, f"{name}.{number}"[:80], depth - 1)
 
 
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}

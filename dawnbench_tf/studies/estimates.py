@@ -59,6 +59,10 @@ def bootstrap(
 
 
 def _between(estimates):
+    """The interval of resampled estimates; those that are nan are left out. None: all are."""
+    estimates = estimates[~np.isnan(estimates)]
+    if not len(estimates):
+        return None
     tail = (1 - LEVEL) / 2
     low, high = np.percentile(estimates, [100 * tail, 100 * (1 - tail)], method="inverted_cdf")
     return float(low), float(high)
@@ -98,15 +102,21 @@ def _survival(times):
     return survival, np.isin(survival.quantiles, seconds[observed])
 
 
+def middle(times: Times) -> float:
+    """The median of `median_time`, without the work that the interval takes."""
+    return _median_km(times) if times.censored.any() else float(median(times.seconds))
+
+
 def median_time(times: Times) -> tuple[float, Interval | None]:
     """The time by which half of the runs have reached their goal, and its interval.
 
     inf where fewer than half ever do.
     """
-    middle = _median_km(times) if times.censored.any() else float(median(times.seconds))
     if len(times.seconds) < 3:
-        return middle, None
-    return middle, _between(_resampled_medians(times, np.random.default_rng(0), _resamples(times)))
+        return middle(times), None
+    return middle(times), _between(
+        _resampled_medians(times, np.random.default_rng(0), _resamples(times))
+    )
 
 
 def _resamples(*samples):
@@ -140,13 +150,16 @@ class Comparison(NamedTuple):
     trials_needed: float | None  # of each, to tell the two apart
 
 
+UNKNOWN = Comparison(None, None, None, None, None)
+
+
 def compare(ours: Times, theirs: Times) -> Comparison:
     """Holds the times of our runs against those of others; crashed runs are censored in all of it.
 
     Nothing is known of a side whose runs have all crashed.
     """
     if ours.censored.all() or theirs.censored.all():
-        return Comparison(None, None, None, None, None)
+        return UNKNOWN
     speed_up, interval = ratio(ours, theirs)
     probability = faster(ours, theirs)
     several = len(ours.seconds) > 1 and len(theirs.seconds) > 1
@@ -232,13 +245,12 @@ def ratio(ours: Times, theirs: Times) -> tuple[float, Interval | None]:
     nan where neither is finite; no interval for fewer than three runs of a side.
     """
     with np.errstate(all="ignore"):
-        value = float(np.float64(median_time(theirs)[0]) / median_time(ours)[0])
+        value = float(np.float64(middle(theirs)) / middle(ours))
         if min(len(ours.seconds), len(theirs.seconds)) < 3:
             return value, None
         draw, count = np.random.default_rng(0), _resamples(ours, theirs)
         ratios = _resampled_medians(theirs, draw, count) / _resampled_medians(ours, draw, count)
-    ratios = ratios[~np.isnan(ratios)]
-    return value, _between(ratios) if len(ratios) else None
+    return value, _between(ratios)
 
 
 def combined(whole: Times, parts: Sequence[Times], base: Times) -> Interval | None:
@@ -255,6 +267,5 @@ def combined(whole: Times, parts: Sequence[Times], base: Times) -> Interval | No
     draw, count = np.random.default_rng(0), _resamples(*samples)
     first, *single, last = (_resampled_medians(times, draw, count) for times in samples)
     with np.errstate(all="ignore"):
-        shares = (last / first) / np.prod([last / middle for middle in single], axis=0)
-    shares = shares[~np.isnan(shares)]
-    return _between(shares) if len(shares) else None
+        shares = (last / first) / np.prod([last / medians for medians in single], axis=0)
+    return _between(shares)

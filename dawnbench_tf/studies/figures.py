@@ -19,13 +19,11 @@ NAMED = 10  # settings that a legend has room for
 def draw(*studies: Results) -> Figure:
     """The figure of a study that has at least one run, or of several, one below the other."""
     figure = Figure(figsize=(12, 4.4 * len(studies)), dpi=110, layout="constrained")
-    if len(studies) == 1:
-        FIGURES[studies[0].study.figure](figure, studies[0])
-        return figure
-    for number, results in enumerate(studies, 1):
-        part: Any = figure.add_subfigure(figure.add_gridspec(len(studies), 1)[number - 1])
+    parts: Any = figure.subfigures(len(studies), 1) if studies[1:] else [figure]
+    for part, results in zip(parts, studies, strict=True):
         FIGURES[results.study.figure](part, results)
-        part.suptitle(results.study.name)
+        if studies[1:]:
+            part.suptitle(results.study.name)
     return figure
 
 

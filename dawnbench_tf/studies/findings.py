@@ -247,7 +247,7 @@ def _measured(setting: Setting, recipe: str, command: str) -> Measured:
     """What `docs/measured` and the recipe's row say of these runs."""
     ended = [outcome for outcome in setting.outcomes if outcome.rows]
     times = setting.times(recipes.get(recipe).goal)
-    middle, _ = estimates.median_time(times)
+    middle = estimates.middle(times)
     last = [outcome.rows[-1][outcome.metric] for outcome in ended]
     newest = ended[-1].facts if ended else {}
     hardware = newest.get("hardware", "")

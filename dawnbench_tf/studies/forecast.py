@@ -26,14 +26,18 @@ def seconds(
       jobs: how many run at a time.
       begun: seconds that each of those that run now has taken so far.
     """
-    left = [run for run in planned if run.name not in outcomes]
-    walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
-    mean = sum(walls) / len(walls) if walls else None
-    each = [mean or _of_evidence(run) for run in left]
+    each = [length for _, length in _expected(planned, outcomes)]
     if None in each:
         return None
     total = sum(filter(None, each))
-    return max(total - sum(begun), 0.0) / min(jobs, max(len(left), 1))
+    return max(total - sum(begun), 0.0) / min(jobs, max(len(each), 1))
+
+
+def _expected(planned, outcomes):
+    """Each run that has not ended, with the seconds that it is expected to take, or None."""
+    walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
+    mean = sum(walls) / len(walls) if walls else None
+    return [(run, mean or _of_evidence(run)) for run in planned if run.name not in outcomes]
 
 
 def _of_evidence(run):
@@ -44,19 +48,16 @@ def _of_evidence(run):
 def usd(planned: Sequence[Planned], outcomes: Mapping[str, Outcome]) -> float | None:
     """Dollars for the runs that have not ended; None if a price or a time is not known."""
     total = 0.0
-    for run in planned:
-        if run.name in outcomes:
-            continue
+    for run, length in _expected(planned, outcomes):
         price = run.settings.get("cost_per_hour")
-        each = seconds([run], outcomes)
-        if not price or each is None:
+        if not price or length is None:
             return None
-        total += price * each / 3600
+        total += price * length / 3600
     return total
 
 
 def line(planned: Sequence[Planned], outcomes: Mapping[str, Outcome], jobs: int) -> str:
-    """What a study comes to, in a line: runs, time, cost."""
+    """Returns a line with a study's number of runs, the time that is left and its cost."""
     text = f"{len(planned)} runs, {len(outcomes)} finished before"
     left = seconds(planned, outcomes, jobs)
     if left is None or len(outcomes) == len(planned):

@@ -1,7 +1,7 @@
-"""How a study's runs are started: a command line each, through a launcher of the user's if wanted.
+"""Starts the runs of a study: one command line for each, wrapped in the user's launcher if given.
 
-A template is split into words once, before anything is put in; what is put in is an argument of
-its own and goes through no shell here.
+The launcher's template is split into words once, before its placeholders are replaced. A value that
+replaces a placeholder is one argument; no shell of ours reads it.
 """
 
 import os
@@ -41,7 +41,7 @@ def check_template(template: str) -> None:
         refuse("launch", template, f"can't be split into words ({error})")
     for word in words:
         if word not in (COMMAND, QUOTED) and (COMMAND in word or QUOTED in word):
-            text = "should have {command} or {quoted} as words of their own, in no other quotes"
+            text = "should have {command} or {quoted} as words of their own, outside quotes"
             refuse("launch", template, f"{text}; for a shell: sh -c '... \"$@\"' sh {{command}}")
     if not {COMMAND, QUOTED} & set(words):
         text = "should have {command} in it, or {quoted} for another shell, as a word of its own"

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,7 +16,8 @@ OF_RECIPE = {item.name for item in setting_fields(Recipe)}
 OF_CREDITS = {item.name for item in setting_fields(Credits)}
 OF_RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
 _ALL = OF_RECIPE | OF_CREDITS | OF_RUN
-_TEXTS = {i.name for cls in (Recipe, Credits, RunOptions) for i in fields(cls) if i.type is str}
+_SETTINGS = [i for cls in (Recipe, Credits, RunOptions) for i in setting_fields(cls)]
+_TEXTS = {item.name for item in _SETTINGS if item.type is str}
 
 
 def is_multiple(value: object) -> bool:
@@ -26,7 +26,7 @@ def is_multiple(value: object) -> bool:
 
 
 def base_of(name: str, common: Mapping[str, Any]) -> dict[str, Any]:
-    """What multiples are of: the fields of the recipe as the study has it, and its price."""
+    """Returns the values that multiples refer to: the study's recipe and its price per hour."""
     common = {key: value for key, value in common.items() if not is_multiple(value)}
     recipe = recipes.get(name, **{k: v for k, v in common.items() if k in OF_RECIPE})
     return {**recipe.values(), "cost_per_hour": common.get("cost_per_hour")}

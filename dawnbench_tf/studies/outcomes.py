@@ -1,7 +1,7 @@
-"""What became of a run, as its own folder tells it: rows, clock, run.json, entries.
+"""The outcome of a run, read from its folder: rows, clock, run.json, entries.
 
-Only how a run failed that has neither reached its goal nor trained all its epochs is told from its
-exit status and the end of its log.
+The exit status and the end of the log are used only for a run that neither reached its goal nor
+trained all its epochs: they say how it failed.
 """
 
 import json

@@ -151,7 +151,7 @@ def _pairs(ours: list[Setting], theirs: list[Setting]) -> list[tuple[Setting, Se
 
 def _compared(pair, names, metric, threshold) -> str:
     first, second = (setting.times(threshold) for setting in pair)
-    medians = [estimates.median_time(times)[0] for times in (first, second)]
+    medians = [estimates.middle(times) for times in (first, second)]
     setting = f"{pair[0].name}: " if pair[0].name != "baseline" else ""
     said = " and ".join(
         f"{name} {seconds(middle)} ({len(times.reached)} of {len(times.seconds)} runs)"

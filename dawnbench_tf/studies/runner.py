@@ -1,4 +1,4 @@
-"""The runs of a study: a process each, so many at a time; what is finished is never run again."""
+"""Runs a study: one process for each run, `jobs` at a time. A finished run is never run again."""
 
 import os
 import signal
@@ -140,11 +140,8 @@ class Runner:
         terminal.say(self._line(planned, outcome))
 
     def _ended_too_early(self, planned, folder, code, waiting):
-        """What started a run has ended as if the run had: waits for one that goes on."""
-        lock = files.take_lock(folder)
-        if lock is not None:
-            os.close(lock)
-        if lock is None or self._is_orphan(folder):
+        """Handles a launcher that ended before its run: waits for the run if that still goes on."""
+        if files.is_locked(folder) or self._is_orphan(folder):
             waiting.append(planned)
             return
         text = f"ended with {code}, but {folder / outcomes.RUN} has no finished run"
@@ -195,10 +192,8 @@ class Runner:
             return
         count, deadline = len(self._running), time.monotonic() + SECONDS_TO_END
         try:
-            for running in self._running.values():
-                launching.signal_all(
-                    running.process, signal.SIGTERM
-                )  # srun hands it on, not SIGINT
+            for running in self._running.values():  # srun hands SIGTERM on, not SIGINT
+                launching.signal_all(running.process, signal.SIGTERM)
             terminal.say(
                 f"ending {count} run{'s' * (count > 1)}, which save where they are, "
                 f"for {SECONDS_TO_END} s at most; Ctrl-C again kills them"

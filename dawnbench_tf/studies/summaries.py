@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dawnbench_tf.studies import estimates, outcomes
-from dawnbench_tf.studies.estimates import Comparison, Interval, Times, compare
+from dawnbench_tf.studies.estimates import UNKNOWN, Interval, Times, compare
 from dawnbench_tf.studies.grid import Planned, Study
 from dawnbench_tf.studies.outcomes import Outcome
 
@@ -146,9 +146,6 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
     return [_summary(setting, threshold, settings[0]) for setting in settings]
 
 
-_NOTHING = Comparison(None, None, None, None, None)  # of the first against itself
-
-
 def _summary(setting, threshold, first):
     times = setting.times(threshold)
     reached, runs = times.reached, len(setting.outcomes)
@@ -179,7 +176,7 @@ def _summary(setting, threshold, first):
         communication=_middle(setting.figures("utilization", "communicationShare")),
         process_gib=_middle(setting.figures("utilization", "processGiB")),
         joules=_middle(setting.figures("utilization", "energyJoules")),
-        **(_NOTHING if setting is first else compare(times, first.times(threshold)))._asdict(),
+        **(UNKNOWN if setting is first else compare(times, first.times(threshold)))._asdict(),
     )
 
 
@@ -213,7 +210,7 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
         return None
 
     times = {labels: by_labels[labels].times(threshold) for labels in (off, on, *alone)}
-    middle = {labels: estimates.median_time(of_labels)[0] for labels, of_labels in times.items()}
+    middle = {labels: estimates.middle(of_labels) for labels, of_labels in times.items()}
     base = middle[off]
     if not math.isfinite(base):
         return None
@@ -224,7 +221,7 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
 
 
 class Effect(NamedTuple):
-    """What a level of a factor does, whatever the other factors are set to."""
+    """Speed-ups of one level of a factor, over all settings of the other factors."""
 
     factor: str
     level: str
@@ -236,7 +233,7 @@ def main_effects(study: Study, settings: Sequence[Setting], threshold: float) ->
 
     Pairs of which the first level's runs have no median are left out: there is nothing to divide.
     """
-    middle = {s.labels: estimates.median_time(s.times(threshold))[0] for s in settings}
+    middle = {s.labels: estimates.middle(s.times(threshold)) for s in settings}
     first: dict[int, str] = {}
     pairs: dict[tuple[int, str], list[float]] = {}
     for labels, seconds in middle.items():

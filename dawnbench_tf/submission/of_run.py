@@ -141,7 +141,7 @@ def _entry(recipe, phase, credits, machine, framework):
 
 
 def _hardware(machine, instance):
-    """What was found of a machine, with the cloud's name of it if it was given."""
+    """Returns the description of the machine, with the name of its cloud instance if given."""
     return f"{machine.hardware} ({instance})" if instance else machine.hardware
 
 

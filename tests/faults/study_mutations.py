@@ -11,27 +11,11 @@ from dawnbench_tf.studies import grid, grid_files, reports
 from tests.faults.mutations import Kind, _instead, _outcome
 from tests.studies import samples
 
-GRID = """
-question = "Does a projection pay?"
-recipe = "digits/resnet8"
-trials = 2
-thresholds = [98, 95]
-figure = "curves"
-[settings]
-epochs = 20
-author = "somebody"
-[factors]
-batch_size = [32, "2 * batch_size"]
-[factors.shortcuts]
-padded = {model = "resnet8_v1_pad"}
-projected = {model = "resnet8_v1_proj", learning_rate = 0.05}
-"""
-
 
 def studies(home: Path) -> Kind:
     """A grid's TOML is planned or refused; a study's folder is reported as it was, or refused."""
     own, folder = home / "own.toml", home / "study"
-    own.write_text(GRID)
+    own.write_text(samples.GRID)
     with mock.patch.object(files, "lock"):
         samples.write(
             folder, samples.study(trials=1), lambda run: samples.outcome(run.labels, run.seed)

@@ -5,6 +5,21 @@ from dawnbench_tf.studies.grid import Factor, Level, Study
 from dawnbench_tf.studies.outcomes import Outcome
 
 METRIC = "top1Accuracy"
+GRID = """
+question = "Does a projection pay?"
+recipe = "digits/resnet8"
+trials = 2
+thresholds = [98, 95]
+figure = "curves"
+[settings]
+epochs = 20
+author = "somebody"
+[factors]
+batch_size = [32, "2 * batch_size"]
+[factors.shortcuts]
+padded = {model = "resnet8_v1_pad"}
+projected = {model = "resnet8_v1_proj", learning_rate = 0.05}
+"""
 
 
 def study(**changes):

@@ -7,26 +7,12 @@ import pytest
 
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import figures, grid, grid_files
-
-WHOLE = """
-question = "Does a projection pay?"
-recipe = "digits/resnet8"
-trials = 2
-thresholds = [98, 95]
-figure = "curves"
-[settings]
-epochs = 20
-[factors]
-batch_size = [32, "2 * batch_size"]
-[factors.shortcuts]
-padded = {model = "resnet8_v1_pad"}
-projected = {model = "resnet8_v1_proj", learning_rate = 0.05}
-"""
+from tests.studies import samples
 
 
 def test_a_grid_is_read_as_it_stands(tmp_path):
     path = tmp_path / "shortcuts.toml"
-    path.write_text(WHOLE)
+    path.write_text(samples.GRID)
     study = grid_files.read(path)
     planned = grid.plan(study)
     assert study.name == "shortcuts" and study.thresholds == (95, 98) and len(planned) == 8
@@ -111,7 +97,7 @@ def test_a_hostile_grid_is_refused_in_a_line_before_anything_is_listed(tmp_path,
 @pytest.mark.parametrize("seed", range(500))
 def test_a_damaged_grid_is_refused_in_a_line_or_planned(tmp_path, seed):
     draw = random.Random(seed)
-    text = list(WHOLE)
+    text = list(samples.GRID)
     for _ in range(draw.randint(1, 4)):
         place = draw.randrange(len(text))
         text[place] = draw.choice(["", text[draw.randrange(len(text))] * 2, "9", '"', "[", "\x1b"])

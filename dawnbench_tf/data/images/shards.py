@@ -187,7 +187,7 @@ _SCANNED = ("offsets", "lengths", "labels", "numbers", "checksums")
 
 
 def _of_shard(path):
-    """What is `_SCANNED` of each of a shard's images: int64 (images, 5)."""
+    """Returns the columns `_SCANNED` of a shard's images: int64 (images, 5)."""
     return np.array(list(_images(path)), np.int64).reshape(-1, len(_SCANNED))
 
 
