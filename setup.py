@@ -19,6 +19,7 @@ HARNESS = [
     "pillow>=12,<14",
     "scikit-learn>=1.5,<2",
     "scipy>=1.14,<2",
+    "simplejpeg>=1.8,<2",
     "tensorflow-datasets>=4.9.9,<5",
     TF_KERAS,
     "tf-models-official>=2.20,<2.21",

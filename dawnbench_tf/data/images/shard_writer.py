@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event
 
 import numpy as np
+import simplejpeg
 import tensorflow as tf
 from PIL import Image
 
@@ -128,16 +129,34 @@ def _looked_at(content, path):
         with Image.open(io.BytesIO(content)) as image:
             size, mode = image.size, image.mode
             orientation = image.getexif().get(_ORIENTATION, 1)
-        with tf.device("CPU:0"):
-            pixels = tf.io.decode_jpeg(content, channels=3)
-            if mode == "CMYK":
-                unusual.append("CMYK, encoded anew")
+        if warning := _warning(content):
+            terminal.say(f"{path}: libjpeg: {warning}; kept as it is")
+            unusual.append("damaged within, named above")
+        if mode == "CMYK":
+            unusual.append("CMYK, encoded anew")
+            with tf.device("CPU:0"):
+                pixels = tf.io.decode_jpeg(content, channels=3)
                 content = tf.io.encode_jpeg(pixels, quality=jpeg_index.RE_ENCODED).numpy()
     except (OSError, ValueError, SyntaxError, tf.errors.OpError):
         raise Refusal(f"{path}: holds no whole JPEG; fetch it again") from None
     unusual += ["grey"] if mode == "L" else []
     unusual += ["turned by EXIF, left as it is stored"] if orientation != 1 else []
     return content, size, unusual
+
+
+def _warning(content):
+    """What libjpeg warns of in a JPEG that it decodes: the pixels it could not read are made up.
+
+    Raises ValueError if it can't be decoded, or ends too early.
+    """
+    try:
+        simplejpeg.decode_jpeg(content, "GRAY")
+    except ValueError as error:
+        simplejpeg.decode_jpeg(content, "GRAY", strict=False)
+        if "end of JPEG" in str(error):
+            raise
+        return str(error).strip()
+    return ""
 
 
 def _check_claim(content, path):

@@ -135,3 +135,17 @@ def test_a_truncated_image_is_named_and_no_half_shard_is_left(small, tmp_path):
     with pytest.raises(Refusal, match="train_004.JPEG: holds no whole JPEG"):
         write(small, raw, out)
     assert all(part.name.startswith("train-") for part in out.iterdir())
+
+
+def test_an_image_that_libjpeg_repairs_is_named_and_kept(small, tmp_path, capsys):
+    raw, out = small.write_tree(tmp_path / "raw"), tmp_path / "out"
+    path = raw / "train" / "n02" / "train_004.JPEG"
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    content = bytearray(saved(Image.fromarray(noise), "JPEG"))
+    content[-2000:-1990] = bytes(10)  # within the coded pixels
+    path.write_bytes(content)
+    kinds, _ = write(small, raw, out)
+    assert kinds["damaged within, named above"] == 1
+    assert f"{path}: libjpeg: Corrupt JPEG data" in capsys.readouterr().err
+    kept = b"".join(shard.read_bytes() for shard in out.iterdir())
+    assert bytes(content) in kept
