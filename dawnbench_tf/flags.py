@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from absl import app, flags
 
 from dawnbench_tf.settings import setting_fields
-from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere
+from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere, show
 
 T = TypeVar("T")
 
@@ -37,6 +37,7 @@ def run(
         `replacements` tells which were given.
     """
     hold_standard_streams()
+    show()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
     define(options)
     for item in setting_fields(replaces) if replaces else ():

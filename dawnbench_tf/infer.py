@@ -23,6 +23,7 @@ from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.submission import of_run, prices
+from dawnbench_tf.submission.entry import Entry
 from dawnbench_tf.tasks import TASKS, Task
 
 
@@ -70,7 +71,8 @@ def main(_: list[str]) -> int:
             terminal.end_quietly()
             terminal.say(prices.table(), sys.stdout)
             return 0
-        return infer(_checked(options))
+        infer(options)
+        return 0
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
 
@@ -102,8 +104,15 @@ def _checked(options):
     return replace(options, credits=credits, threads=options.threads or cpus)
 
 
-def infer(options: Options) -> int:
-    """Times the run as `options` says and writes its entry. Returns the exit status."""
+def infer(options: Options) -> Entry:
+    """Times the run as `options` says, writes its entry, and returns it.
+
+    The process stays on the CPUs of `options.threads` from then on.
+
+    Raises:
+      Refusal: there is no such run, it is damaged, or its data are not there.
+    """
+    options = _checked(options)
     of_machine = machine.cpus()
     cpus = sorted(os.sched_getaffinity(0))[: options.threads]
     os.sched_setaffinity(0, cpus)  # all that follows stays there, whichever runtime it is
@@ -151,7 +160,7 @@ def infer(options: Options) -> int:
         terminal.say(batch_sizes.table(rows), sys.stdout)
     path, why_not = of_run.write(output, entry)
     terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
-    return 0
+    return entry
 
 
 def _candidates(options, loaded):
@@ -178,7 +187,7 @@ def _entry(options, loaded, timed, here):
     recipe = loaded.recipe
     facts = {
         **timed.latencies.facts(),
-        "data": loaded.inputs.origin(loaded.splits).facts(),
+        "data": loaded.data.origin.facts(),
         "examples": timed.latencies.seconds.shape[1],
         "threads": timed.threads,
         "cpus": timed.cpus,

@@ -55,14 +55,14 @@ def main(_: list[str]) -> int:
 
 def prepare(options: Options) -> int:
     """Writes the shards and indices of both splits; says what was unusual. Returns exit status."""
-    from dawnbench_tf.data import inputs
     from dawnbench_tf.data.images import shard_writer
+    from dawnbench_tf.data.images.data import check
 
     task = TASKS[options.task]
     module = import_module(f"dawnbench_tf.data.{task.name}")
     terminal.status(f"looking for the images in {options.raw}")
     located = module.find(options.raw, "raw")
-    inputs.of(task).check(task, located.splits())
+    check(task, located.splits())
     out = Path(options.out).expanduser()
     files.make_folder(out)
     files.lock(out, "another `prepare` writes to it; wait for its end", flag="out")

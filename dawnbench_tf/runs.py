@@ -1,8 +1,9 @@
 """The folder of a training run, read back: which recipe, which rows, how long it took.
 
-    run.json      the recipe that owns the folder
-    rows.tsv      a row for each evaluation, as they came
-    clock.json    seconds of each part of the clock so far
+    run.json                    the recipe that owns the folder
+    rows.tsv                    a row for each evaluation, as they came
+    clock.json                  seconds of each part of the clock so far
+    checkpoint-7/weights.npz    the weights after 7 epochs, as they are evaluated
 
 A run that missed its threshold is read like any other; its entry is under
 `not_an_entry/TASK/train/`. `training/checkpoints.py` writes these files, and checkpoints beside
@@ -11,17 +12,22 @@ them: each knows its own checksum, so what is damaged is not taken for a result.
 
 import math
 import os
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dawnbench_tf import files
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
 UTILIZATION = "utilization.json"  # what it used of its machine, in the process that ended it
 TRIAL = "trial.json"  # of steps that were timed in the folder before a run began there
-STATE = "state.json"  # of a checkpoint
+STATE, WEIGHTS = "state.json", "weights.npz"  # of a checkpoint
+NOT_RANKED = "not_an_entry"  # folder below a run's for what the rules do not rank
 EPOCHS_BEFORE = "epochs_before"  # key in run.json: epochs of a miss, each time it was prolonged
 REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 
@@ -32,6 +38,7 @@ class Run(NamedTuple):
     recipe: Recipe
     rows: list[dict[str, float]]  # "epoch", "hours" on the clock, then scores by column
     clock: dict[str, float]  # seconds by part; {} if it died before it could be written
+    folder: Path | None = None  # where it lies; None on workers that write nothing
 
     @property
     def first_hit(self) -> dict[str, float] | None:
@@ -43,6 +50,52 @@ class Run(NamedTuple):
     def reached(self) -> bool:
         """Whether a row is at the recipe's goal or past it."""
         return self.first_hit is not None
+
+    @property
+    def used(self) -> dict[str, Any]:
+        """What a finished run used of its machine, as its entry's misc has it; else {}."""
+        path = self.folder and self.folder / UTILIZATION
+        return files.read_json(path) if path and path.exists() else {}
+
+    @property
+    def entry_path(self) -> Path | None:
+        """The JSON of the run's entry, below `not_an_entry/` if it can't be ranked."""
+        for root in [self.folder, self.folder / NOT_RANKED] if self.folder else []:
+            if paths := sorted((root / self.recipe.task_row.folder / "train").glob("*.json")):
+                return paths[-1]
+        return None
+
+    @property
+    def entry(self) -> Any:
+        """The run's entry, a `submission.entry.Entry`; None before the run has ended.
+
+        Its `misc["violations"]` say why it can't be ranked, if it can't.
+        """
+        path = self.entry_path
+        read_entry = import_module("dawnbench_tf.submission.entry").read_entry
+        return None if path is None else read_entry(path)
+
+    def model(self, precision: str = "float32", data_format: str = "NHWC") -> "tf.keras.Model":
+        """Builds the trained network with the weights of the newest checkpoint.
+
+        It is the network that was evaluated: with moving averages in the weights' place, and
+        behind the recipe's test-time views. It takes what `dataset.Data.prepare` makes: images are
+        standardized as the recipe says.
+
+        Args:
+          precision: of the layers, as Keras has it: "float32", "mixed_bfloat16", ...
+          data_format: of images, "NHWC" or "NCHW".
+
+        Returns:
+          A Keras model of whichever Keras `tf.keras` is; not compiled.
+
+        Raises:
+          Refusal: there is no checkpoint, or it is damaged.
+        """
+        if self.folder is None:
+            raise Refusal("this worker wrote no folder; runs.read(FOLDER) reads worker 0's")
+        loading = import_module("dawnbench_tf.inference.loading")
+        return loading.load_model(self.recipe, self.folder, precision, data_format)
 
 
 def read(folder: str | os.PathLike[str]) -> Run:
@@ -62,6 +115,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
         recipe,
         _with_saved(logged, folder, recipe.task_row.metric),
         read_clock(clock) if os.path.lexists(clock) else {},
+        folder,
     )
 
 

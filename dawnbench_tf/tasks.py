@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+GIVEN = "given"  # origin of examples that no data set of a task's was read for
+
 
 @dataclass(frozen=True)
 class Task:
@@ -17,7 +19,7 @@ class Task:
     inputs: str  # "images" to classes, or "questions" on contexts: a room of data/
     classes: int  # 0 for questions
     image_size: int  # height and width of an image as a network sees it, in pixels; 0: questions
-    scoring: str  # function in scores.py
+    scoring: str  # function in the scores.py of its room
     loss: str  # function in training/losses.py
     benchmark: bool  # one of DAWNBench's own; others are ranked apart
     jpegs: bool = False  # images come as JPEGs of any size

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 
 from absl import logging
 
+from dawnbench_tf.refusals import Refusal
+
 
 @contextmanager
 def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
@@ -21,11 +23,18 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
 
     Raises:
       ModuleNotFoundError: tf-keras is not installed.
+      Refusal: this process has used `tf.keras` as Keras 3 before.
     """
     if find_spec("tf_keras") is None:
         raise ModuleNotFoundError("no tf-keras", name="tf_keras")
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow and tensorflow.keras.Model.__module__.startswith("keras."):
+        raise Refusal(
+            'tf.keras is Keras 3 here; set os.environ["TF_USE_LEGACY_KERAS"] = "1" before anything '
+            "uses tf.keras, e.g. in a notebook's first cell, and start the kernel anew"
+        )
     yield
     logging.set_verbosity(verbosity)  # TensorFlow's import has raised it to INFO
 

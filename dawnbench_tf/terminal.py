@@ -1,9 +1,12 @@
-"""What commands say on stderr and stdout: lines, and a status line that the next one replaces.
+"""What commands print on stderr and stdout: lines, and a status line that the next one replaces.
+
+Only commands print: until `show` is called, lines go to the logger "dawnbench_tf", at INFO.
 
 Whoever reads them may go away (a closed terminal, `| head -1`, `2>&-`): what is said is then lost,
 and nothing else is.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -18,6 +21,14 @@ LONGEST = 1000  # characters of a last line
 COLUMNS = 80  # of a terminal that does not know its own
 _speaking = threading.RLock()  # a training says things from two threads
 _live: list[TextIO] = []  # the terminal that shows a status line, if one does
+_shows = False
+_logger = logging.getLogger("dawnbench_tf")
+
+
+def show(shows: bool = True) -> None:
+    """Lets `say` and `status` print from now on, as commands do; or log, as in a library."""
+    global _shows
+    _shows = shows
 
 
 def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
@@ -27,6 +38,9 @@ def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
     reader has gone, the stream leads nowhere from then on: no later print fails, and the exit
     status stays the command's own.
     """
+    if not _shows:
+        _logger.info(text)
+        return
     stream = sys.stderr if stream is None else stream
     with _speaking:
         while _live:
@@ -74,7 +88,7 @@ def status(line: str, logged: bool = True, stream: TextIO | None = None) -> None
       stream: where; stderr by default.
     """
     stream = sys.stderr if stream is None else stream
-    if not is_terminal(stream):
+    if not _shows or not is_terminal(stream):
         if line and logged:
             say(line, stream)
         return

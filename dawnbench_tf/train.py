@@ -7,15 +7,17 @@ Exit status: 0 the threshold was reached, 3 it was not, 1 bad input or environme
 """
 
 import math
+import os
 import shlex
 import signal
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dawnbench_tf import flags, recipes, runs, tensorflow_env, terminal
+from dawnbench_tf import files, flags, recipes, runs, tensorflow_env, terminal
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -23,6 +25,11 @@ from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.runs import Run
 from dawnbench_tf.settings import setting
 from dawnbench_tf.submission import of_run, prices
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from dawnbench_tf.data.dataset import Splits
 
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 
@@ -54,11 +61,12 @@ def main(_: list[str]) -> int:
         replaced = flags.replacements(Recipe)
         recipe = _recipe(options, replaced)
         run = _priced(options.run)
-        folder = run.output_dir
-        if not folder:
-            folder = f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
+        if run.max_steps:
+            return _test_speed(recipe, run)
+        folder = run.output_dir or _new_folder(recipe)
+        if not run.output_dir:
             command.append(f"--output_dir={folder}")
-        return train(recipe, run, Path(folder), replaced)
+        return _report(train(recipe, run, folder, replaced=replaced), run)
     except Refusal as refusal:
         terminal.exit_with(str(refusal), at_once="tensorflow" in sys.modules)
     except KeyboardInterrupt as interrupt:
@@ -95,138 +103,128 @@ def _interrupt(number, frame):
 
 
 def train(
-    recipe: Recipe, run: RunOptions, output: Path, replaced: Collection[str] | None = None
-) -> int:
-    """Trains `recipe` the way `run` says, in folder `output`. Returns the exit status.
+    recipe: Recipe,
+    options: RunOptions = RunOptions(),
+    output: str | os.PathLike[str] | None = None,
+    data: "Splits | None" = None,
+    callbacks: "Sequence[tf.keras.callbacks.Callback]" = (),
+    replaced: Collection[str] | None = None,
+) -> Run:
+    """Trains a recipe until its threshold is reached, and leaves a run's folder with its entry.
 
-    `replaced` names the fields of the recipe that differ from the library's row by the user's wish;
-    None: each may. A run that began with another row goes on with that one, except for these.
+    Prints nothing; what the command would print goes to the logger "dawnbench_tf". A run that was
+    interrupted goes on when this is called again with its folder.
+
+    Args:
+      recipe: what is trained, and how: `recipes.get("digits/resnet8", epochs=5)`.
+      options: where and on what; `options.max_steps` has to be 0.
+      output: folder of the run; default: `options.output_dir`, else a new one, runs/RECIPE-TIME.
+      data: examples in the form of the recipe's task, as `dataset.load` returns them; default:
+        loaded from `options.data_dir`. A run on examples from elsewhere is never an entry.
+      callbacks: Keras callbacks for `fit`, called after the library's own.
+      replaced: names of the recipe's fields that differ from the library's row by the user's wish;
+        None: each may. A run that began with another row goes on with that one, except for these.
+
+    Returns:
+      The run: its rows and clock, `reached`, `first_hit`, `model()`, `entry`.
+
+    Raises:
+      Refusal: the recipe can't be trained so, the data is not there, or the folder is another's.
+      KeyboardInterrupt: the folder holds what was trained before.
     """
+    if options.max_steps:
+        refuse("max_steps", options.max_steps, "is for training.speed_test.measure; here it is 0")
     clock = Clock()  # from here every second belongs to one named part
     terminal.status("importing TensorFlow")
     with clock.part("import"), tensorflow_env.importing():  # recorded, not counted
-        from dawnbench_tf import tta
-        from dawnbench_tf.data import inputs, waits
-        from dawnbench_tf.training import (
-            checkpoints,
-            claims,
-            curve,
-            devices,
-            evaluation,
-            fitting,
-            mllog,
-            progress,
-            pulse,
-            strategies,
-            trial,
-            utilization,
-        )
+        from dawnbench_tf.training import pulse, session
 
-    if run.max_steps:
-        return trial.run(recipe, run)
-    with clock.part("build"):
-        strategy = strategies.build(run)  # before anything else touches a device
-    chief = strategies.is_chief(strategy)
-    with fitting.refusing(recipe, output):  # before one claims the folder, and another is refused
-        fitting.check_agreement(strategy, recipe, run, epochs_done=0)
-    claim = claims.claim(output, recipe, writer=chief, replaced=replaced)
-    recipe = claim.recipe
-    folder = checkpoints.Folder(output, recipe, writer=chief)
-    newest = folder.newest()
-    recorded = folder.recorded(newest)  # seconds of earlier processes
-    clock.carry_on(recorded)
-    task, waited = recipe.task_row, waits.Waits()
-    placement = inputs.Placement(strategy, run.data_format, waited)
-    of_task = inputs.of(task)
-    finished = newest is not None and checkpoints.is_finished(newest, recipe)
-    beats = [checkpoints.beat(folder, clock)] if chief and not finished else []
-    # Whatever ends it: no second is forgotten.
-    with pulse.beating(*beats), fitting.refusing(recipe, output):
-        with claim.given_back_if_refused():
-            strategies.check(strategy, run, recipe)
-            fitting.check_agreement(strategy, recipe, run, newest.epochs if newest else 0)
-            terminal.status("loading the data")
-            with clock.part("load"):
-                splits = inputs.load(recipe, run.data_dir, run.download)
-            if chief:
-                of_task.save(splits, output)  # what inference needs besides recipe and weights
-            terminal.status("building the model")
-            with clock.part("build"):
-                model = fitting.build(recipe, splits, placement, run.steps_per_execution)
-
-        steps = of_task.steps(splits, recipe)
-        evaluate = evaluation.Evaluator(recipe, model, splits, placement)
-        timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
-            recipe.goal,
-            task.metric,
-            evaluate=evaluate,
-            every=recipe.eval_every,
-            clock=clock,
-            log=folder.rows if chief else None,
-            last_step=recipe.steps(steps),
-            step_examples=recipe.batch_size,
-            cost_per_hour=run.credits.cost_per_hour,
-        )
-        saver = checkpoints.Saver(folder, model, timer)  # weights, rows, clock: one rename
-        epochs_done = saver.restore(newest)
-        meter = utilization.Utilization(recipe, run, strategy, timer, waited)
-        callbacks = [timer, saver, meter]  # order matters: row, then save, then measure and show
-        machine, ticks = devices.machine_of(strategy), []
-        if chief:
-            terminal.status("")
-            terminal.say(progress.summary(recipe, model, splits, machine.hardware))
-            terminal.say(progress.begins(folder, newest, recorded))
-            line = progress.Line(timer, recipe.epochs, steps)
-            callbacks, ticks = [*callbacks, line], [line.tick, meter.tick]
-        if chief and run.mllog:
-            callbacks.append(mllog.Mllog(output, recipe, run.credits, machine.hardware, timer))
-        if chief and (run.tensorboard or run.profile_steps):
-            callbacks.append(fitting.tensorboard(output, run.profile_steps))
-
-        if not finished:
-            with pulse.beating(*ticks), clock.part("train"):
-                model.fit(
-                    of_task.train(splits, recipe, placement, epochs_done),
-                    initial_epoch=epochs_done,
-                    epochs=math.ceil(recipe.epochs),
-                    steps_per_epoch=steps,
+    folder = Path(output or options.output_dir or _new_folder(recipe))
+    with session.opened(recipe, options, folder, clock, data, replaced) as opened:
+        if not opened.finished:
+            with pulse.beating(*opened.ticks), clock.part("train"):
+                opened.model.fit(
+                    opened.data.training_batches(opened.epochs_done),
+                    initial_epoch=opened.epochs_done,
+                    epochs=math.ceil(opened.recipe.epochs),
+                    steps_per_epoch=opened.data.steps_per_epoch,
                     verbose=0,
-                    callbacks=callbacks,
+                    callbacks=[*opened.callbacks, *callbacks],
                 )
-            used = meter.facts()  # all workers take part
-        else:
-            used = folder.used()
-        with clock.part("eval"):
-            held_out = evaluation.of_held_out(recipe, model, splits, placement)
-    status = 0 if timer.reached else 3
-    if not chief:
-        terminal.say(f"this worker is done; worker 0 writes the results to {output}", sys.stdout)
-        return status
+        opened.measure()
 
-    # A process that finds the run finished is no part of it: the clock is that of the run.
-    result = Run(recipe, timer.rows, recorded if finished else clock.parts())
+    return _recorded(opened)
+
+
+def _new_folder(recipe):
+    return f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _recorded(session):
+    """The run that ended, its entry and its picture in its folder."""
+    from dawnbench_tf.training import curve, devices
+
+    folder, recipe, used = session.folder, session.recipe, session.used
+    if not folder.writer:
+        terminal.say(
+            f"this worker is done; worker 0 writes the results to {folder.path}", sys.stdout
+        )
+        return Run(recipe, session.timer.rows, session.timer.clock.parts())
+    run = runs.read(folder.path)
     folder.save_used(used)
     facts: dict[str, object] = {
-        "data": of_task.origin(splits).facts(),
+        "data": session.data.origin.facts(),
         "utilization": used,
-        "heldOut": held_out,
+        "heldOut": session.held_out,
     }
-    if before := runs.epochs_before(output):
+    if before := runs.epochs_before(folder.path):
         facts |= {"epochsBefore": before}  # rates of the first ones are those of shorter schedules
-    entry = of_run.training(result, run, machine, used.get("examplesPerSecond"), facts)
-    path, why_not = of_run.write(output, entry)
-    evaluate.save(output)
-    curve.draw(result, entry.hardware, output / "accuracy.png")
-    terminal.say(of_run.summary(result, run.credits.cost_per_hour), sys.stdout)
-    terminal.say(utilization.line(used), sys.stdout)
-    terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
-    terminal.say(_next(result, output, run.data_dir), sys.stdout)
-    return status
+    machine = devices.machine_of(session.data.placement.strategy)
+    entry = of_run.training(run, session.options, machine, used.get("examplesPerSecond"), facts)
+    of_run.write(folder.path, entry)
+    session.evaluate.save(folder.path)
+    curve.draw(run, entry.hardware, folder.path / "accuracy.png")
+    return run
 
 
-def _next(run: Run, output: Path, data_dir: str) -> str:
+def _report(run: Run, options: RunOptions) -> int:
+    """Prints what came of a run; returns the exit status."""
+    from dawnbench_tf.training import utilization
+
+    entry, path = run.entry, run.entry_path
+    if entry and path:
+        why_not = (entry.misc or {}).get("violations", [])
+        for line in (
+            of_run.summary(run, options.credits.cost_per_hour),
+            utilization.line(run.used),
+            of_run.outcome(run.recipe.task_row, path, why_not),
+            _next(run, options.data_dir),
+        ):
+            terminal.say(line, sys.stdout)
+    return 0 if run.reached else 3
+
+
+def _test_speed(recipe, options):
+    """Times some steps, prints how long they took; returns the exit status."""
+    terminal.status("importing TensorFlow")
+    with tensorflow_env.importing():
+        from dawnbench_tf.training import speed_test, utilization
+
+    test = speed_test.measure(recipe, options)
+    if test.chief:
+        terminal.say(str(test), sys.stdout)
+        terminal.say(utilization.line(test.used), sys.stdout)
+    if test.chief and options.output_dir:
+        path = Path(options.output_dir) / runs.TRIAL
+        files.make_folder(path.parent)
+        files.write_json(path, test.facts())
+        terminal.say(f"written: {path}", sys.stdout)
+    return 0
+
+
+def _next(run, data_dir):
     """The picture that a run left, and the command that goes on from it."""
-    data = [f"--data_dir={data_dir}"] if data_dir else []
+    output, data = run.folder, [f"--data_dir={data_dir}"] if data_dir else []
     command = ["python", "-m", "dawnbench_tf.infer", f"--model={output}", *data]
     what = "to time its answers"
     if not run.reached and run.recipe.epochs == int(run.recipe.epochs):

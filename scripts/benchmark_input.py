@@ -28,19 +28,17 @@ def ours(case: str) -> float:
     """Images a second of the batches that training gets."""
     with tensorflow_env.importing():
         import numpy as np
-        import tensorflow as tf
 
         from dawnbench_tf import recipes
-        from dawnbench_tf.data.images import jpeg_index, pipeline
+        from dawnbench_tf.data import dataset
+        from dawnbench_tf.data.images import jpeg_index
         from dawnbench_tf.data.images.splits import Splits
-        from dawnbench_tf.data.inputs import Placement
 
     paths = _paths() * 100
     index = jpeg_index.of_files(Path("/"), [path[1:] for path in paths], np.zeros(len(paths)))
     split = jpeg_index.split(index)
     recipe = recipes.get("imagenet/resnet50_v1_5", batch_size=BATCH)
-    batches = pipeline.train(Splits(split, split), recipe, Placement(tf.distribute.get_strategy()))
-    return _rate(iter(batches))
+    return _rate(iter(dataset.of(recipe, Splits(split, split)).training_batches()))
 
 
 def pytorch(case: str) -> float:

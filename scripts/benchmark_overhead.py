@@ -22,22 +22,19 @@ from dawnbench_tf import tensorflow_env
 def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100", rounds: int = 7):
     """Prints the median ratio of wall times, harness over bare, and its range over rounds."""
     with tensorflow_env.importing():
-        import tensorflow as tf
-
         from dawnbench_tf import recipes, runs, tta
-        from dawnbench_tf.data import inputs
+        from dawnbench_tf.data import dataset
         from dawnbench_tf.options import RunOptions
         from dawnbench_tf.training import checkpoints, fitting, progress, pulse
 
     changes = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
     recipe = recipes.get(name, epochs=1000, synthetic="decoded", **changes)
     epochs, steps = int(epochs), int(steps)
-    splits, placement = inputs.load(recipe), inputs.Placement(tf.distribute.get_strategy())
+    data = dataset.open(recipe)
     at_once = math.gcd(steps, RunOptions().steps_per_execution)
-    model, other = (fitting.build(recipe, splits, placement, at_once) for _ in range(2))
-    batches = inputs.of(recipe.task_row).train(splits, recipe, placement, 0)
-    prepare = inputs.of(recipe.task_row).on_devices(splits, recipe, placement)
-    bare_steps = _bare(other, next(iter(batches)), prepare)
+    model, other = (fitting.build(data, at_once) for _ in range(2))
+    batches = data.training_batches()
+    bare_steps = _bare(other, next(iter(batches)), data.on_devices())
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         timer = tta.TimeToAccuracy(-1, "loss", log=Path(folder) / "rows.tsv")

@@ -84,17 +84,13 @@ def tree(folder: str) -> None:
 
 def epoch(folder: str, images: str) -> None:
     """All batches of an epoch."""
-    import tensorflow as tf
-
-    from dawnbench_tf.data.images import pipeline
+    from dawnbench_tf.data import dataset
     from dawnbench_tf.data.images.splits import Splits
-    from dawnbench_tf.data.inputs import Placement
 
     _write(folder, int(images))
     recipe, split = _read(folder)
-    here = Placement(tf.distribute.get_strategy())
-    steps = pipeline.steps(Splits(split, split), recipe)
-    batches = iter(pipeline.train(Splits(split, split), recipe, here))
+    data = dataset.of(recipe, Splits(split, split))
+    steps, batches = data.steps_per_epoch, iter(data.training_batches())
     _tell(
         f"an epoch over {len(split.labels):,} images",
         lambda: collections.deque(itertools.islice(batches, steps), 1),
@@ -132,18 +128,15 @@ def checksums(folder: str) -> None:
 
 def _rate(split):
     """Images a second of an epoch's batches, the first of them not counted."""
-    import tensorflow as tf
-
     from dawnbench_tf import recipes
-    from dawnbench_tf.data.images import pipeline
+    from dawnbench_tf.data import dataset
     from dawnbench_tf.data.images.splits import Splits
-    from dawnbench_tf.data.inputs import Placement
 
     recipe = recipes.get("imagenet/resnet50_v1_5", batch_size=64)
-    here, splits = Placement(tf.distribute.get_strategy()), Splits(split, split)
-    batches = iter(pipeline.train(splits, recipe, here))
+    data = dataset.of(recipe, Splits(split, split))
+    batches = iter(data.training_batches())
     next(batches)
-    steps, start = pipeline.steps(splits, recipe) - 1, time.perf_counter()
+    steps, start = data.steps_per_epoch - 1, time.perf_counter()
     collections.deque(itertools.islice(batches, steps), 1)
     return steps * recipe.batch_size / (time.perf_counter() - start)
 
@@ -193,7 +186,7 @@ def _resident():
 
 if __name__ == "__main__":
     with tensorflow_env.importing():
-        import dawnbench_tf.data.inputs  # noqa: F401
+        import dawnbench_tf.data.dataset  # noqa: F401
     if sys.argv[2:]:
         parts = {part.__name__: part for part in (shards, tree, epoch, test, checksums)}
         parts[sys.argv[1]](*sys.argv[2:])

@@ -3,15 +3,13 @@
     .venv/bin/pip install -c constraints.txt -e ".[bench]"
     .venv/bin/python scripts/benchmark_training.py [ROUNDS]
 
-Ours is what a user runs: `fit` with every callback, augmentation in the pipeline. PyTorch's is its
+Ours is what `dawnbench train --max_steps` runs: `fit`, augmentation in its steps. PyTorch's is its
 bare step in channels_last on one batch made beforehand, eager or compiled, whichever is faster.
 Each run is a process of its own.
 """
 
 import statistics
-import tempfile
 import time
-from pathlib import Path
 
 import side_by_side
 
@@ -28,28 +26,16 @@ CASES = [f"{name} {form}" for name in NETWORKS for form in ("float32", "mixed_bf
 def ours(case: str) -> float:
     """Examples per second of the recipe's `fit` in the steps after the first ones."""
     with tensorflow_env.importing():
-        import tensorflow as tf
-
-        from dawnbench_tf import recipes, tta
-        from dawnbench_tf.data import inputs
+        from dawnbench_tf import recipes
         from dawnbench_tf.options import RunOptions
-        from dawnbench_tf.training import checkpoints, fitting, progress
+        from dawnbench_tf.training import speed_test
 
     name, precision = case.split()
     row, network, batch, steps, _ = NETWORKS[name]
     changes = {"precision": precision, "model": network, "batch_size": batch}
     recipe = recipes.get(row, synthetic="decoded", **changes)
-    splits, of_task = inputs.load(recipe), inputs.of(recipe.task_row)
-    placement = inputs.Placement(tf.distribute.get_strategy())
-    at_once = min(RunOptions().steps_per_execution, steps)
-    model = fitting.build(recipe, splits, placement, at_once)
-    timer = tta.TimeToAccuracy(-1, "loss", step_examples=recipe.batch_size)
-    with tempfile.TemporaryDirectory() as folder:
-        saver = checkpoints.Saver(checkpoints.Folder(Path(folder), recipe), model, timer)
-        batches = of_task.train(splits, recipe, placement, 0)
-        callbacks = [timer, saver, progress.Line(timer, 3, steps)]
-        model.fit(batches, epochs=3, steps_per_epoch=steps, verbose=0, callbacks=callbacks)
-    return timer.examples_per_second
+    options = RunOptions(max_steps=3 * steps, peak_tflops=1.0)
+    return batch / speed_test.measure(recipe, options).seconds_per_step
 
 
 def theirs(case: str) -> float:

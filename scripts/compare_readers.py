@@ -11,7 +11,6 @@ places, first and last token, that most training answers have. Values are JSON, 
 import json
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -23,8 +22,8 @@ EVERY, TESTED = 10, 1000
 def main(data_dir: str, questions: str, name: str, *changes: str) -> None:
     """Prints a row: recipe, changes, questions, epochs, seconds of training, F1, exact match."""
     with tensorflow_env.importing():
-        from dawnbench_tf import scores
         from dawnbench_tf.data import squad
+        from dawnbench_tf.data.questions import scores
         from dawnbench_tf.data.questions.encoding import TextForm
 
     majority = name == "majority"
@@ -75,25 +74,16 @@ def _majority(encoded):
 
 def _trained(recipe, encoded):
     """Seconds of training, compiling among them, and answers."""
-    import tensorflow as tf
+    from dawnbench_tf import clock
+    from dawnbench_tf.data import dataset
+    from dawnbench_tf.train import train
+    from dawnbench_tf.training import evaluation
 
-    from dawnbench_tf.data import inputs
-    from dawnbench_tf.data.inputs import Placement
-    from dawnbench_tf.training import evaluation, fitting
-
-    placement, kind = Placement(tf.distribute.get_strategy()), inputs.of(recipe.task_row)
-    model = fitting.build(recipe, encoded, placement)
-    start, steps = time.monotonic(), kind.steps(encoded, recipe)
-    model.fit(
-        kind.train(encoded, recipe, placement, 0),
-        steps_per_epoch=steps,
-        epochs=int(recipe.epochs),
-        verbose=2,
-    )
-    seconds = time.monotonic() - start
-    evaluator = evaluation.Evaluator(recipe, model, encoded, placement)
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(recipe, output=folder, data=encoded)
+        evaluator = evaluation.Evaluator(dataset.of(recipe, encoded), run.model())
     evaluator()
-    return seconds, evaluator.outputs
+    return clock.seconds_of(run.clock, ("train", "compile")), evaluator.answers
 
 
 if __name__ == "__main__":

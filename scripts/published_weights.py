@@ -38,18 +38,15 @@ class Options:
 
 def accuracy(model_name: str, weights: Path, data_dir: str) -> float:
     """Percent of the test images that a network with these weights gets right."""
-    import tensorflow as tf
-
     from dawnbench_tf import models, recipes
-    from dawnbench_tf.data import inputs
-    from dawnbench_tf.training import evaluation, fitting
+    from dawnbench_tf.data import dataset
+    from dawnbench_tf.training import evaluation
 
     recipe = recipes.get("cifar10/resnet20_tf", model=model_name, **STANDARDIZED)
-    splits = inputs.load(recipe, data_dir)
-    placement = inputs.Placement(tf.distribute.get_strategy())
-    model = fitting.build(recipe, splits, placement)
+    data = dataset.open(recipe, data_dir)
+    model = data.network()
     models.load_published(model, weights)
-    return evaluation.Evaluator(recipe, model, splits, placement)()["top1Accuracy"]
+    return evaluation.Evaluator(data, model)()["top1Accuracy"]
 
 
 def main(_: list[str]) -> int:

@@ -32,6 +32,8 @@ def figures(root: Path) -> dict[str, str]:
         "upward": f"{len(upward)} {' '.join(f'{a}->{b}' for a, b in sorted(upward))}".strip(),
         "files": str(len(ours)),
         "largest file, lines": str(max(len(p.read_text().splitlines()) for p in ours.values())),
+        "lines": str(sum(len(path.read_text().splitlines()) for path in ours.values())),
+        "arguments recipe, splits, placement": str(sum(map(carried, ours.values()))),
         "public functions": str(len(functions)),
         "of these fully typed": str(typed),
     }
@@ -64,6 +66,13 @@ def public(path: Path) -> list[ast.FunctionDef]:
     ]
 
 
+def carried(path: Path) -> int:
+    """Arguments of a file's functions that carry a run's parts from one to the next."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    arguments = [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
+    return sum(name in ("recipe", "splits", "placement") for name in arguments)
+
+
 def protocol(node: ast.FunctionDef) -> bool:
     """Whether somebody else's protocol names the function: its types are theirs."""
     return node.name in {
@@ -85,7 +94,7 @@ def main() -> None:
     roots = [Path(name).resolve() for name in sys.argv[1:]] or [ROOT]
     columns = [figures(root) for root in roots]
     for name in columns[0]:
-        print(f"{name:24}" + "  ".join(f"{column[name]:>12}" for column in columns))
+        print(f"{name:36}" + "  ".join(f"{column[name]:>12}" for column in columns))
     for name, path in modules(roots[-1]).items():
         for node in public(path):
             if not is_typed(node):

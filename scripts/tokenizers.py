@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf import scores
-from dawnbench_tf.data.questions import encoding, spans, squad_json, wordpieces
+from dawnbench_tf.data.questions import encoding, scores, spans, squad_json, wordpieces
 from dawnbench_tf.data.questions.encoding import TextForm
 from dawnbench_tf.recipe import Recipe
 

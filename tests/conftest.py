@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from dawnbench_tf import models
+from dawnbench_tf import models, terminal
 from tests import warm
 
 BEGIN = time.monotonic()
@@ -49,6 +49,12 @@ def _families(item):
     """Returns the families of the models that a test's parameters name."""
     values = getattr(item, "callspec", None) and item.callspec.params.values() or ()
     return {models.get(value).family for value in values if value in models.names()}
+
+
+@pytest.fixture(autouse=True)
+def _printing():
+    """Functions print in tests what they print for a command."""
+    terminal.show()
 
 
 def pytest_configure():

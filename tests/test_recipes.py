@@ -218,11 +218,9 @@ def test_two_corners_on_one_step_are_a_jump():
     ],
 )
 def test_what_a_network_can_not_have_or_see_is_refused(name, change, line):
-    import tensorflow as tf
 
-    from dawnbench_tf.data import inputs
+    from dawnbench_tf.data import dataset
 
     recipe = recipes.get(name, **change)
-    here = inputs.Placement(tf.distribute.get_strategy())
     with pytest.raises(Refusal, match="^" + re.escape(line)):
-        inputs.of(recipe.task_row).network(None, recipe, here)
+        dataset.of(recipe, None).network()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, top_k_accuracy_score
 
-from dawnbench_tf import scores
+from dawnbench_tf.data.images.scores import SCORES, top_accuracies
+from dawnbench_tf.data.questions.scores import seed_f1, squad
 from dawnbench_tf.data.questions.spans import Answers
 
 
@@ -14,7 +15,7 @@ def test_top1_equals_scikit_learn():
     rng = np.random.default_rng(0)
     outputs, references = rng.normal(size=(1000, 10)), rng.integers(0, 10, 1000)
     wanted = 100 * accuracy_score(references, outputs.argmax(1))
-    assert scores.top_accuracies(outputs, references) == {"top1Accuracy": pytest.approx(wanted)}
+    assert top_accuracies(outputs, references) == {"top1Accuracy": pytest.approx(wanted)}
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -26,7 +27,7 @@ def test_top5_equals_a_stable_sort(ties):
     hits = {
         k: np.mean([c in row[:k] for c, row in zip(references, order, strict=True)]) for k in (1, 5)
     }
-    accuracies = scores.SCORES["top1_and_top5"](outputs, references)
+    accuracies = SCORES["top1_and_top5"](outputs, references)
     assert accuracies == {f"top{k}Accuracy": pytest.approx(100 * hits[k]) for k in (1, 5)}
     if not ties:
         wanted = top_k_accuracy_score(references, outputs, k=5)
@@ -35,13 +36,13 @@ def test_top5_equals_a_stable_sort(ties):
 
 def test_what_is_no_number_or_no_class_counts_as_wrong():
     outputs = np.array([[np.nan, 1.0], [0.0, np.nan], [0.0, 1.0], [0.0, 1.0]])
-    assert scores.top_accuracies(outputs, np.array([1, 0, 1, -1])) == {"top1Accuracy": 25.0}
+    assert top_accuracies(outputs, np.array([1, 0, 1, -1])) == {"top1Accuracy": 25.0}
 
 
 @pytest.mark.parametrize("count", [0, 9, 11])
 def test_a_count_that_is_off_raises(count):
     with pytest.raises(ValueError, match=f"Received: {count} outputs"):
-        scores.top_accuracies(np.zeros((count, 10)), np.zeros(10, int))
+        top_accuracies(np.zeros((count, 10)), np.zeros(10, int))
 
 
 def reading(*answers, words=10):
@@ -75,7 +76,7 @@ def reading(*answers, words=10):
 )
 def test_squad_s_official_rules(answer, right, f1, exact):
     references = reading([(text, 0, 0) for text in right])
-    row = scores.squad(Answers([answer], np.array([[0, 0]])), references)
+    row = squad(Answers([answer], np.array([[0, 0]])), references)
     assert row["f1Score"] == pytest.approx(f1) and row["exactMatch"] == exact
 
 
@@ -83,13 +84,13 @@ def test_the_seed_s_f1_is_of_positions():
     references = reading([("x", 2, 5)], [("x", 0, 0), ("y", 4, 4)], [("x", 7, 9)])
     ends = np.array([[4, 7], [4, 4], [0, 1]])
     # 2 places common of 4 and 4; the second answer exactly; none.
-    assert scores.seed_f1(ends, references.test) == pytest.approx((0.5 + 1 + 0) / 3)
-    assert scores.seed_f1(ends, references.test, most=1) == 0.5
-    assert scores.seed_f1(ends[:1], reading([("x", 2, 5)], words=31).test) == 0
+    assert seed_f1(ends, references.test) == pytest.approx((0.5 + 1 + 0) / 3)
+    assert seed_f1(ends, references.test, most=1) == 0.5
+    assert seed_f1(ends[:1], reading([("x", 2, 5)], words=31).test) == 0
 
 
 def test_every_question_is_answered_once():
     with pytest.raises(
         ValueError, match="each of 1 questions should be answered once. Received: 2"
     ):
-        scores.squad(Answers(["a", "b"], np.zeros((2, 2), int)), reading([("x", 0, 0)]))
+        squad(Answers(["a", "b"], np.zeros((2, 2), int)), reading([("x", 0, 0)]))

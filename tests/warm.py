@@ -115,11 +115,7 @@ def _import():
         from dawnbench_tf.inference import latency, serving  # noqa: F401
         from dawnbench_tf.training import (  # noqa: F401
             curve,
-            devices,
-            evaluation,
-            mllog,
-            strategies,
-            trial,  # noqa: F401
+            speed_test,
         )
     if context.context()._initialized:  # its threads would be missing in a fork
         raise RuntimeError("an import has run TensorFlow operations")

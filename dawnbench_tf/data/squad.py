@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import files, terminal
-from dawnbench_tf.data import archives, npz, tfds
+from dawnbench_tf import files, npz, terminal
+from dawnbench_tf.data import archives, tfds
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import (
     encoding,

@@ -36,7 +36,7 @@ def sweep(
     Raises:
       Refusal: the run is one of questions.
     """
-    if not loaded.inputs.fixed_shape:
+    if not loaded.data.fixed_shape:
         refuse("batch_sizes", batch_sizes[0], "questions are answered one at a time")
     rows = []
     for size in batch_sizes:

@@ -7,11 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import machine, runs
-from dawnbench_tf.data.questions import encoding, inputs, pipeline, vocabulary, windows
+from dawnbench_tf.data.questions import encoding, pipeline, vocabulary, windows
 from dawnbench_tf.data.questions.windows import Merged
+from dawnbench_tf.inference import loading
 from dawnbench_tf.models import recurrence
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import checkpoints, optimizers
 
 AT_ONCE = 16  # windows of a text
 MANY_TOKENS = 2_000  # in a window, from which on memory is estimated before it is taken
@@ -43,9 +43,7 @@ class Reader:
         if recipe.task_row.inputs != "questions":
             raise Refusal(f"{folder}: is a run of {recipe.task}; should be one of squad or qa_mini")
         self._vocabulary = vocabulary.load(folder)
-        self.model = inputs.network(recipe, self._vocabulary)
-        self.model.compile(optimizers.build(recipe, steps_per_epoch=1, model=self.model))
-        checkpoints.load_weights(folder, recipe, self.model)
+        self.model = loading.load_model(recipe, folder, recipe.precision)
         recurrence.fuse(self.model)
         # Eagerly, each LSTM would step through the text in Python.
         self._forward = tf.function(

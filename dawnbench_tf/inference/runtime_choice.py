@@ -43,7 +43,7 @@ def compare(
       threads: of each runtime.
       progress: told what is being done.
     """
-    examples = serving.served.examples[: serving.inputs.trial_size]
+    examples = serving.served.examples[: serving.data.sample_size]
     candidates = []
     for name, of_candidate in _names(precision):
         progress(f"building {name}, {of_candidate}")

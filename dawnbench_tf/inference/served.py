@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf.data.inputs import Example
+from dawnbench_tf.data.dataset import Example
 
 
 class Served(NamedTuple):

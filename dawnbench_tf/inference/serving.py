@@ -1,6 +1,5 @@
 """A run made ready to answer: network from its recipe, its weights, the examples of its task."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,30 +7,31 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import runs
-from dawnbench_tf.data import inputs
-from dawnbench_tf.data.inputs import Example, Inputs, Placement, Splits
+from dawnbench_tf.data import dataset
+from dawnbench_tf.data.dataset import Data, Example
+from dawnbench_tf.inference import loading
 from dawnbench_tf.inference.served import Served
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.scores import SCORES
-from dawnbench_tf.training import checkpoints, optimizers
 
 CALIBRATION = 100  # training examples from which the ranges of integers are taken
 
 
 class Serving(NamedTuple):
-    """A trained run loaded for inference: recipe, model builder, test examples, references."""
+    """A trained run loaded for inference: its data set, and what runtimes take of it."""
 
-    recipe: Recipe
+    data: Data
     served: Served
-    inputs: Inputs
-    splits: Splits
+
+    @property
+    def recipe(self) -> Recipe:
+        """Of the run."""
+        return self.data.recipe
 
     def score(self, outputs: list[np.ndarray], examples: int | None = None) -> dict[str, float]:
         """`{column: score}` of logits for each test example, or for the first `examples`."""
-        splits = self.splits if examples is None else self.inputs.first(self.splits, examples)
-        joined = self.inputs.join(outputs, splits)
-        return SCORES[self.recipe.task_row.scoring](joined, self.inputs.references(splits))
+        data = self.data if examples is None else self.data.first(examples)
+        return data.score(data.join(outputs))
 
 
 def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
@@ -48,25 +48,18 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
     recipe = runs.recipe_of(folder)
     if task and task != recipe.task:
         raise Refusal(f"--task={task}: {folder} holds a run of {recipe.task}")
-    of_task = inputs.of(recipe.task_row)
-    splits = inputs.load(recipe, data_dir)
-    of_task.check_saved(splits, folder)
-    here = Placement(tf.distribute.get_strategy())
-
-    def build(precision):
-        return of_task.network(splits, recipe, here, precision)
-
-    def answering(model):
-        return of_task.answering(model, recipe, here)
-
+    loading.load_model(recipe, folder)  # refuses before the data set is loaded
+    data = dataset.open(recipe, data_dir)
+    data.check_saved(folder)
+    tf.keras.backend.clear_session()
     served = Served(
-        _with_weights(folder, recipe, build, answering),
-        of_task.one_by_one(splits, recipe),
-        of_task.one_by_one(of_task.of_training(splits, CALIBRATION), recipe),
-        of_task.fixed_shape,
+        lambda precision: loading.load_model(recipe, folder, precision),
+        data.examples(),
+        data.of_training(CALIBRATION).examples(),
+        data.fixed_shape,
         fixed_batch=not recipe.sequence_length,  # else a long text's windows are its batch
     )
-    return Serving(recipe, served, of_task, splits)
+    return Serving(data, served)
 
 
 def in_batches(served: Served, batch_size: int, most: int) -> Served:
@@ -87,19 +80,3 @@ def _batches(examples, size, most) -> list[Example]:
         tuple(np.concatenate(arrays) for arrays in zip(*(examples[i] for i in batch), strict=True))
         for batch in batches.tolist()
     ]
-
-
-def _with_weights(folder, recipe, build, answering) -> Callable[[str], tf.keras.Model]:
-    """`build`, with the run's weights, or their averages if it kept them, `answering`."""
-    trained = build("float32")
-    trained.compile(optimizers.build(recipe, steps_per_epoch=1, model=trained))
-    checkpoints.load_weights(folder, recipe, trained)
-    weights = [variable.numpy().copy() for variable in trained.weights]
-
-    def with_weights(precision):
-        model = build(precision)
-        model.set_weights(weights)
-        return answering(model)
-
-    tf.keras.backend.clear_session()
-    return with_weights

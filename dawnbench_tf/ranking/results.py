@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dawnbench_tf.refusals import Refusal, shown
+from dawnbench_tf.runs import NOT_RANKED
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, first_at, of_source
 from dawnbench_tf.submission.field_rules import is_link
 from dawnbench_tf.submission.rules import Grade
-from dawnbench_tf.submission.source import NOT_RANKED, Unreadable, Violation, find, load
+from dawnbench_tf.submission.source import Unreadable, Violation, find, load
 from dawnbench_tf.tasks import RANKED
 
 # Both are made by scripts/published_results.py.

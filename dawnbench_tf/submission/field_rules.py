@@ -7,7 +7,7 @@ import re
 from dawnbench_tf.refusals import shown
 from dawnbench_tf.submission import checksums
 from dawnbench_tf.submission.source import Complaints, Source, is_number, quoted
-from dawnbench_tf.tasks import TASKS
+from dawnbench_tf.tasks import GIVEN, TASKS
 
 VERSIONS = ("v1.0",)
 TEXTS = ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp")
@@ -227,8 +227,11 @@ def file_name(source: Source) -> Complaints:
 
 
 def embedded(source: Source) -> Complaints:
-    """No synthetic data, and no other task's run, in a data set's folder."""
+    """No synthetic data, none from elsewhere, and no other task's run, in a data set's folder."""
     recipe, line = source.misc.get("recipe"), source.line("misc")
+    data = source.misc.get("data")
+    if isinstance(data, dict) and data.get("source") == GIVEN:
+        yield line, "trained on examples that were given in Python; only a task's own may be ranked"
     if not isinstance(recipe, dict):
         return
     if recipe.get("synthetic"):

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from dawnbench_tf.refusals import one_line, shown
-from dawnbench_tf.runs import RECIPE
+from dawnbench_tf.runs import NOT_RANKED, RECIPE
 from dawnbench_tf.tasks import RANKED, Task
 
 PHASES = ("train", "inference")
-NOT_RANKED = "not_an_entry"  # folder of a run: what may not be ranked, misses above all
 LARGEST = 16 * 2**20  # bytes of a file; the largest published one has 20,000
 
 Complaints = Iterator[tuple[int, str]]  # line of a file, what is wrong there: what rules yield

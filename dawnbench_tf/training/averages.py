@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.recipe import Recipe
@@ -132,7 +133,10 @@ def _exchange(pairs, strategy):
             variables[1].assign(weight)
 
 
-def finish(model: tf.keras.Model) -> None:
-    """Gives a compiled model its averages for good, if its optimizer keeps them."""
-    for weight, average in _pairs(model):
-        weight.assign(average)
+def values(model: tf.keras.Model) -> list[np.ndarray]:
+    """Returns the weights of a compiled model as they are evaluated, in the order of `weights`.
+
+    Where its optimizer keeps averages these take the weights' place.
+    """
+    kept = {weight.ref(): average for weight, average in _pairs(model)}
+    return [kept.get(weight.ref(), weight).numpy() for weight in model.weights]

@@ -1,7 +1,7 @@
 """What a run leaves in its folder: saved an epoch at a time, resumed after any death.
 
-    checkpoint-7/    weights, optimizer, streams of random numbers; rows, step and clock after 7
-                     epochs, with a checksum of each file
+    checkpoint-7/    weights, optimizer, streams of random numbers; weights.npz, for inference;
+                     rows, step and clock after 7 epochs, with a checksum of each file
 
 besides the files that `runs.py` reads, of which clock.json is written every second: it adds what
 came after the checkpoint. A checkpoint is written under another name and appears by one rename, so
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from dawnbench_tf import files, runs, terminal
+from dawnbench_tf import files, runs, terminal, weights
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
@@ -119,21 +119,6 @@ def _state(path, metric):
     return state
 
 
-def load_weights(path: Path, recipe: Recipe, model: tf.keras.Model) -> None:
-    """Gives a recipe's compiled model the newest weights in its run's folder, or their averages.
-
-    Raises Refusal if the folder holds no checkpoint, or one of another model.
-    """
-    checkpoints = runs.checkpoints(path)
-    if not checkpoints:
-        raise Refusal(f"{path}: holds no checkpoint; train with --output_dir={path} first")
-    newest = checkpoints[-1][1]
-    _state(newest, recipe.task_row.metric)  # whole, or refused: an older one is another model
-    averages.inner(model).build(model.trainable_variables)
-    _read(tf.train.Checkpoint(model=model, optimizer=model.optimizer), newest)
-    averages.finish(model)
-
-
 def _read(saved, path):
     try:
         saved.read(str(path / "variables")).assert_consumed()
@@ -157,14 +142,14 @@ class Saver(tf.keras.callbacks.Callback):
         super().__init__()
         self.folder, self.timer = folder, timer
         self._saved = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
-        self._optimizer, self._variables = averages.inner(model), model.trainable_variables
+        self._model = model
 
     def restore(self, newest: Checkpoint | None) -> int:
         """Restores weights and rows of a checkpoint; returns the epochs done (0: none)."""
         if newest is None:
             self.timer.restore({"rows": [], "step": 0})
             return 0
-        self._optimizer.build(self._variables)
+        averages.inner(self._model).build(self._model.trainable_variables)
         _read(self._saved, newest.path)
         self.timer.restore(newest.state)
         return newest.epochs
@@ -176,12 +161,24 @@ class Saver(tf.keras.callbacks.Callback):
             except (OSError, tf.errors.OpError) as error:
                 raise files.cannot_write(self.folder.path, error) from None
 
+    def complete(self, restored: Checkpoint) -> None:
+        """Adds the weights for inference to a checkpoint that an earlier version wrote."""
+        path, state = restored.path / runs.WEIGHTS, restored.path / runs.STATE
+        if path.exists() or not self.folder.writer:
+            return
+        with files.renamed_to(path) as temporary:
+            weights.write(temporary, averages.values(self._model))
+        values = files.read_json(state)
+        values["files"] = {**values.get("files", {}), path.name: files.digest(path)}
+        files.write_json(state, values)
+
     def _save(self, epochs):
         """Writes checkpoint-EPOCHS. Every worker takes part: values may be spread over them."""
         home = self.folder.path if self.folder.writer else None
         temporary = Path(tempfile.mkdtemp(prefix=".checkpoint-", dir=home))
         try:
             self._saved.write(str(temporary / "variables"))
+            weights.write(temporary / runs.WEIGHTS, averages.values(self._model))
             if self.folder.writer:
                 self._publish(temporary, self.folder.path / f"checkpoint-{epochs}")
         finally:

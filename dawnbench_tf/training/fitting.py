@@ -10,54 +10,46 @@ from pathlib import Path
 import tensorflow as tf
 
 from dawnbench_tf import files, tensorflow_env
-from dawnbench_tf.data import inputs
-from dawnbench_tf.data.inputs import Placement, Splits
+from dawnbench_tf.data import dataset
+from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.training import averages, losses, optimizers
 
 
-def build(
-    recipe: Recipe, splits: Splits, placement: Placement, steps_per_execution: int = 1
-) -> tf.keras.Model:
-    """Builds and compiles the recipe's network, from the recipe's seed.
+def build(data: Data, steps_per_execution: int = 1) -> tf.keras.Model:
+    """Builds and compiles the network of a recipe for its data, from the recipe's seed.
 
     Args:
-      recipe: what is trained, and how.
-      splits: the recipe's data set.
-      placement: where it is trained.
+      data: the recipe's, on the devices where it is trained.
       steps_per_execution: steps in one call into TensorFlow; at most an epoch's.
     """
     with tensorflow_env.silent():  # XLA tells of the first it compiles, at any level
         tf.function(lambda: tf.constant(0), jit_compile=True)()
+    recipe, steps = data.recipe, data.steps_per_epoch
     tf.keras.utils.set_random_seed(recipe.seed)
-    task = recipe.task_row
-    kind = inputs.of(task)
-    steps = kind.steps(splits, recipe)
-    with placement.strategy.scope():
-        model = kind.network(splits, recipe, placement)
-        kind.adapt(model, splits, recipe, placement)
+    with data.placement.strategy.scope():
+        model = data.network()
+        data.adapt(model)
         losses.add_weight_decay(model, recipe)
         model.compile(
             optimizers.build(recipe, steps, model),
-            losses.LOSSES[task.loss](recipe),
+            losses.LOSSES[recipe.task_row.loss](recipe),
             steps_per_execution=_steps_at_once(recipe, steps, steps_per_execution),
             jit_compile=False,
         )
         # Now, so that moving averages start from the weights before the first step.
         averages.inner(model).build(model.trainable_variables)
-    prepare_in_steps(model, recipe, splits, placement)
+    prepare_in_steps(model, data)
     # Else tf-keras logs the sum of all workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
 
 
-def prepare_in_steps(
-    model: tf.keras.Model, recipe: Recipe, splits: Splits, placement: Placement
-) -> None:
+def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
     """Lets a model's training step make its inputs itself, where the data live on the devices."""
-    prepare = inputs.of(recipe.task_row).on_devices(splits, recipe, placement)
+    prepare = data.on_devices()
     step = model.train_step
     if prepare:
         model.train_step = lambda batch: step(prepare(*batch))
@@ -90,7 +82,7 @@ _OF_LOST_WORKERS = (
 def refusing(recipe: Recipe, folder: Path | None) -> Iterator[None]:
     """Makes a Refusal of what ends `fit` for reasons that a user can mend."""
     try:
-        with inputs.refusing_damage():
+        with dataset.refusing_damage():
             yield
     except (tf.errors.ResourceExhaustedError, MemoryError):
         refuse("batch_size", recipe.batch_size, "does not fit into the device's memory; lower it")

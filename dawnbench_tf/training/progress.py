@@ -9,28 +9,26 @@ import tensorflow as tf
 
 from dawnbench_tf import terminal
 from dawnbench_tf.clock import seconds_of
-from dawnbench_tf.data import inputs
-from dawnbench_tf.data.inputs import Splits
+from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.money import dollars
-from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.training.checkpoints import Checkpoint, Folder
 from dawnbench_tf.tta import TimeToAccuracy
 
 DOING = {"compile": "compiling and first steps", "eval": "evaluating", "checkpoint": "saving"}
 
 
-def summary(recipe: Recipe, model: tf.keras.Model, splits: Splits, hardware: str) -> str:
+def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     """What is about to be trained, on what: two lines."""
-    task, kind = recipe.task_row, inputs.of(recipe.task_row)
+    recipe, task = data.recipe, data.recipe.task_row
     examples = task.train_examples - recipe.held_out
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
     replicas = model.distribute_strategy.num_replicas_in_sync
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
-        f"{kind.steps(splits, recipe):,} steps of {recipe.batch_size}; seed {recipe.seed}\n"
+        f"{data.steps_per_epoch:,} steps of {recipe.batch_size}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
-        f"{kind.origin(splits)}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}"
+        f"{data.origin}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}"
     )
 
 

@@ -38,11 +38,11 @@ class Utilization(tf.keras.callbacks.Callback):
         run: RunOptions,
         strategy: tf.distribute.Strategy,
         timer: TimeToAccuracy,
-        waits: Waits,
+        waits: Waits | None,
     ):
         super().__init__()
         self._recipe, self._run, self._strategy = recipe, run, strategy
-        self._timer, self._waits = timer, waits
+        self._timer, self._waits = timer, waits or Waits()
         of_this_machine = strategy.num_replicas_in_sync // self._workers()
         self._gpus = min(len(tf.config.list_logical_devices("GPU")), of_this_machine)
 

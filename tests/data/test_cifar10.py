@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from dawnbench_tf.data import cifar10, inputs
+from dawnbench_tf.data import cifar10, dataset
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 
@@ -95,7 +95,7 @@ def test_a_folder_of_tensorflow_datasets_is_read(tmp_path, batches):
     } == wanted
     assert splits_read.test.labels.dtype == np.int64 and len(splits_read.test.labels) == 10
     with pytest.raises(Refusal, match="cifar10 train: should hold 50000 examples, found 50"):
-        inputs.load(SMALL, str(tmp_path))
+        dataset.load(SMALL, str(tmp_path))
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def broken(published, tmp_path):
 
 
 def load(path):
-    return inputs.load(SMALL, str(path))
+    return dataset.load(SMALL, str(path))
 
 
 @pytest.mark.parametrize("keep", [0, 3073, 30_729_999])

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from dawnbench_tf.data import npz
+from dawnbench_tf import npz
 
 
 def saved(save=np.savez, **arrays):

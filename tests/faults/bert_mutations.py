@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import models, recipes
-from dawnbench_tf.data.questions import inputs, wordpieces
+from dawnbench_tf.data import dataset
+from dawnbench_tf.data.questions import wordpieces
 from dawnbench_tf.data.questions.encoding import Encoded
 from tests.faults.mutations import Kind, _instead, _outcome
 from tests.models import test_published_berts as published
@@ -33,7 +34,7 @@ def berts(home: Path) -> Kind:
         none = np.zeros(0)
         encoded = Encoded(*[none] * 3, pieces, *[none] * 5, form=None, pretrained=None)
         file = weights if path is weights else index
-        inputs.INPUTS.adapt(model, encoded._replace(pretrained=file), recipe, None)
+        dataset.of(recipe, encoded._replace(pretrained=file)).adapt(model)
         return "" if [w.shape for w in model.get_weights()] == shapes else "other weights"
 
     def trial(chosen):

@@ -111,14 +111,14 @@ def train(folder: Path, epochs: int, operations: Operations) -> int:
     pulse.SECONDS = 1000.0  # no beat but the first and the last: the same operations each time
     write = tf.train.Checkpoint.write
 
-    def tiny(recipe, splits, placement, steps_per_execution):
-        tf.keras.utils.set_random_seed(recipe.seed)
+    def tiny(data, steps_per_execution):
+        tf.keras.utils.set_random_seed(data.recipe.seed)
         layers = [tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)]
         model = tf.keras.Sequential([tf.keras.Input((32, 32, 3)), *layers])
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(tf.keras.optimizers.SGD(0.01, 0.9), loss, steps_per_execution=21)
         model.optimizer.build(model.trainable_variables)
-        fitting.prepare_in_steps(model, recipe, splits, placement)
+        fitting.prepare_in_steps(model, data)
         return model
 
     def written(checkpoint, path):
@@ -135,7 +135,7 @@ def train(folder: Path, epochs: int, operations: Operations) -> int:
     operations.install()
     recipe = recipes.get("digits/resnet8", epochs=epochs, threshold=100.0)
     try:
-        return train.train(recipe, RunOptions(output_dir=str(folder), peak_tflops=1.0), folder)
+        return 0 if train.train(recipe, RunOptions(peak_tflops=1.0), folder).reached else 3
     except Refusal as refusal:
         with contextlib.suppress(SystemExit):
             terminal.exit_with(str(refusal))

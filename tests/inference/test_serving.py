@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes
-from dawnbench_tf.data import inputs
+from dawnbench_tf.data import dataset
 from dawnbench_tf.data.questions import encoding, pipeline
 from dawnbench_tf.inference import serving
 from dawnbench_tf.inference.reader import Reader
@@ -19,8 +19,7 @@ from dawnbench_tf.tta import TimeToAccuracy
 def save(folder, recipe):
     """A run's folder with the checkpoint of its untrained model, which is returned."""
     claims.claim(folder, recipe)
-    splits = inputs.load(recipe)
-    model = fitting.build(recipe, splits, inputs.Placement(tf.distribute.get_strategy()))
+    model = fitting.build(dataset.open(recipe))
     saver = checkpoints.Saver(checkpoints.Folder(folder, recipe), model, TimeToAccuracy(0.98))
     saver.on_epoch_end(0)
     return model
@@ -62,8 +61,9 @@ def bert(**changes):
 def test_a_bert_reads_a_long_text_in_windows_and_its_best_answer_counts(tmp_path):
     recipe = bert(most_answer_tokens=4)
     model = save(tmp_path, recipe)
-    splits = inputs.load(recipe)
-    inputs.of(recipe.task_row).save(splits, tmp_path)
+    data = dataset.open(recipe)
+    data.save(tmp_path)
+    splits = data.splits
     question, corpus = "Who paid 15 dollars?", splits.test_corpus
     text = " ".join(corpus.contexts[:9])
     answer = Reader(tmp_path)(text, question)
@@ -81,10 +81,10 @@ def test_weights_of_another_bert_are_one_line(tmp_path):
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"\x02\0\0\0\0\0\0\0{}")
     recipe = bert()
-    splits = inputs.load(recipe)._replace(pretrained=weights)
+    splits = dataset.load(recipe)._replace(pretrained=weights)
     words = "--pretrained=uncased_L-2_H-128_A-2: .* of bert_tiny_span: it has no embeddings/word"
     with pytest.raises(Refusal, match=words) as error:
-        fitting.build(recipe, splits, inputs.Placement(tf.distribute.get_strategy()))
+        fitting.build(dataset.of(recipe, splits))
     assert "\n" not in str(error.value)
 
 

@@ -7,9 +7,8 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models, recipes
-from dawnbench_tf.data import inputs
+from dawnbench_tf.data import dataset
 from dawnbench_tf.data.images.splits import Splits, in_memory
-from dawnbench_tf.data.inputs import Placement
 from dawnbench_tf.training import evaluation, fitting
 
 
@@ -24,18 +23,18 @@ def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
     ]
     labels = np.where(np.arange(26) % 2, one_by_one, -1)  # right for every other one
     splits = Splits(*[in_memory(images, labels)] * 2)
-    placement = Placement(tf.distribute.get_strategy())
-    evaluate = evaluation.Evaluator(recipes.get("digits/resnet8"), model, splits, placement)
+    data = dataset.of(recipes.get("digits/resnet8"), splits)
+    evaluate = evaluation.Evaluator(data, model)
     assert evaluate() == {"top1Accuracy": 50.0}
     assert evaluate() == {"top1Accuracy": 50.0}
 
 
 def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
     recipe = replace(recipes.get("digits/resnet8"), average=0.5, synthetic="decoded")
-    placement, splits = Placement(tf.distribute.get_strategy()), inputs.load(recipe)
-    model = fitting.build(recipe, splits, placement)
+    data = dataset.open(recipe)
+    model = fitting.build(data)
     seen = []
-    evaluate = evaluation.Evaluator(recipe, model, splits, placement)
+    evaluate = evaluation.Evaluator(data, model)
     forward = evaluate._forward
 
     def spy(inputs):
@@ -44,8 +43,9 @@ def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
 
     evaluate._forward = spy
     before = [w.numpy().copy() for w in model.trainable_variables]
-    batches = inputs.of(recipe.task_row).train(splits, recipe, placement, 0)
-    model.make_train_function()(iter(batches))  # `fit` ends by giving the model its averages
+    model.make_train_function()(
+        iter(data.training_batches())
+    )  # `fit` ends by giving the model its averages
     after = [w.numpy().copy() for w in model.trainable_variables]
     evaluate()
     for old, new, mean, kept in zip(before, after, seen[0], model.trainable_variables, strict=True):

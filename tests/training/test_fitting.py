@@ -7,18 +7,16 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes
-from dawnbench_tf.data import inputs
+from dawnbench_tf.data import dataset
+from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import tested
-from dawnbench_tf.data.inputs import Placement
 from dawnbench_tf.training import fitting
 
 
 def build(model, data_format):
     recipe = replace(recipes.get("digits/resnet8"), model=model, synthetic="decoded")
-    splits = inputs.load(recipe)
-    placement = Placement(tf.distribute.get_strategy(), data_format)
-    model = fitting.build(recipe, splits, placement)
-    return model, tested.without_augmentation(splits.train, recipe, data_format, 1000)
+    data = dataset.open(recipe, placement=Placement(tf.distribute.get_strategy(), data_format))
+    return fitting.build(data), tested.without_augmentation(data, 1000)
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])

@@ -19,8 +19,8 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from dawnbench_tf import models, recipes
-from dawnbench_tf.data import inputs, qa_mini
-from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.data import dataset, qa_mini
+from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.questions.encoding import TextForm
 from dawnbench_tf.models.dropouts import Dropout
 from dawnbench_tf.training import fitting
@@ -43,14 +43,15 @@ for name in sys.argv[1:]:
     splits = qa_mini.generate(18, 6, seed=1, form=TextForm.of(recipe))
     for devices, precision in (("one", "float32"), ("two", "float32"), ("one", "mixed_bfloat16")):
         own = replace(recipe, precision=precision)
-        values, placement = [], Placement(STRATEGIES[devices])
-        model = fitting.build(own, splits, placement)
+        values = []
+        data = dataset.of(own, splits, Placement(STRATEGIES[devices]))
+        model = fitting.build(data)
         for layer in model._flatten_layers():
             if isinstance(layer, Dropout):
                 layer.rate = 0.0
         model.fit(
-            inputs.of(own.task_row).train(splits, own, placement, 0),
-            steps_per_epoch=inputs.of(own.task_row).steps(splits, own),
+            data.training_batches(),
+            steps_per_epoch=data.steps_per_epoch,
             verbose=0,
             callbacks=[Losses()],
         )

@@ -14,14 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import machine
+from dawnbench_tf.data.dataset import Data, own_replicas, without_autotune
 from dawnbench_tf.data.images import augment, jpegs
-from dawnbench_tf.data.images.splits import Splits
-from dawnbench_tf.data.inputs import (
-    Placement,
-    own_replicas,
-    without_autotune,
-)
-from dawnbench_tf.recipe import Recipe
 
 _ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
 
@@ -35,17 +29,15 @@ def steps_per_epoch(examples: int, batch_size: int) -> int:
     return -(-examples // batch_size)
 
 
-def steps(splits: Splits, recipe: Recipe) -> int:
-    """Steps of an epoch of the recipe."""
-    examples = len(splits.train.labels)
+def steps(data: Data) -> int:
+    """Returns the number of steps of an epoch."""
+    recipe, examples = data.recipe, len(data.splits.train.labels)
     if recipe.drop_remainder:
         return examples // recipe.batch_size
     return steps_per_epoch(examples, recipe.batch_size)
 
 
-def train(
-    splits: Splits, recipe: Recipe, placement: Placement, first_epoch: int = 0
-) -> tf.data.Dataset:
+def distributed(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
     """Training batches from `first_epoch` on, shared out over replicas.
 
     An epoch's last batch is filled up with the first examples of its own order, so shapes are
@@ -55,32 +47,58 @@ def train(
       A distributed data set of what `on_devices` makes images and labels of: a few numbers for each
       image, where the split holds all; else labels int64 (b,), uint8 images (b, h, w, c).
     """
-    strategy, split = placement.strategy, splits.train
-    per_replica = recipe.batch_size // strategy.num_replicas_in_sync
-    with tf.device("CPU:0"):
-        labels = tf.constant(split.labels)  # here, so that no graph holds a copy
-    count = steps(splits, recipe)
+    strategy = data.placement.strategy
+    per_replica = data.recipe.batch_size // strategy.num_replicas_in_sync
+    epochs = range(first_epoch, math.ceil(data.recipe.epochs))
 
     def of_worker(context):
-        own = share(strategy, context)
-
-        def plan(epoch):
-            drawn = (_plan_of_jpegs if split.held is None else _plan)(epoch, labels, recipe, count)
-            return tf.data.Dataset.from_tensor_slices(tuple(own(x, count) for x in drawn))
-
-        epochs = tf.data.Dataset.range(first_epoch, math.ceil(recipe.epochs))
-        if split.in_sequence:
-            worker = context.input_pipeline_id, context.num_input_pipelines
-            examples = _in_sequence(epochs, split.in_sequence, plan, recipe, worker)
-        elif split.jpegs:
-            examples = jpegs.decoded(epochs.flat_map(plan), split.jpegs, _cropper(recipe))
-        else:
-            examples = epochs.flat_map(plan)
-        batches = examples.batch(per_replica, drop_remainder=True)
+        worker = context.input_pipeline_id, context.num_input_pipelines
+        batches = _batches(data, epochs, share(strategy, context), per_replica, worker)
         # Enough to bridge a checkpoint.
-        return placement.timed(batches.prefetch(4)).with_options(without_autotune())
+        return data.placement.timed(batches.prefetch(4)).with_options(without_autotune())
 
-    return placement.distributed(of_worker)
+    return data.placement.distributed(of_worker)
+
+
+def epoch(data: Data, number: int) -> tf.data.Dataset:
+    """An epoch's global batches as the network gets them: images and labels.
+
+    Returns:
+      A data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,).
+    """
+    fetch = data.splits.train.of_memory
+    whole = range(number, number + 1)
+    batches = _batches(data, whole, lambda values, _: values, data.recipe.batch_size, (0, 1))
+    prepared = batches.map(_preparation(data, fetch), machine.cpus(), deterministic=True)
+    return prepared.prefetch(2).with_options(without_autotune())
+
+
+def _batches(data, epochs, own, batch_size, worker):
+    """Batches of what `on_devices` prepares, for some epochs.
+
+    Args:
+      data: the data set.
+      epochs: range of them.
+      own: from values (steps * batch, ...) of an epoch, and its steps, to this worker's.
+      batch_size: examples of a batch.
+      worker: number of this worker, and of all.
+    """
+    recipe, split, count = data.recipe, data.splits.train, steps(data)
+    with tf.device("CPU:0"):
+        labels = tf.constant(split.labels)  # here, so that no graph holds a copy
+
+    def plan(epoch):
+        drawn = (_plan_of_jpegs if split.held is None else _plan)(epoch, labels, recipe, count)
+        return tf.data.Dataset.from_tensor_slices(tuple(own(x, count) for x in drawn))
+
+    numbers = tf.data.Dataset.range(epochs.start, epochs.stop)
+    if split.in_sequence:
+        examples = _in_sequence(numbers, split.in_sequence, plan, recipe, worker)
+    elif split.jpegs:
+        examples = jpegs.decoded(numbers.flat_map(plan), split.jpegs, _cropper(recipe))
+    else:
+        examples = numbers.flat_map(plan)
+    return examples.batch(batch_size, drop_remainder=True)
 
 
 def _in_sequence(epochs, read, plan, recipe, worker):
@@ -98,20 +116,25 @@ def _in_sequence(epochs, read, plan, recipe, worker):
     )
 
 
-def on_devices(
-    splits: Splits, recipe: Recipe, placement: Placement
-) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    """What makes images and labels of a batch of `train`, as a part of the training step.
+def on_devices(data: Data) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+    """What makes images and labels of a batch of `distributed`, as a part of the training step.
 
     Where the split holds all images, every device gets them, so that no step waits for the host.
 
     Returns:
       From a batch to images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,).
     """
-    standardize = augment.standardizer(recipe, placement.data_format)
-    if splits.train.held is None:
+    held = data.splits.train.held
+    fetch = None if held is None else _on_each_device(held.numpy(), data.placement.strategy)
+    return _preparation(data, fetch)
+
+
+def _preparation(data, fetch):
+    """From a batch to the network's images and labels; `fetch` takes indices to images."""
+    recipe = data.recipe
+    standardize = augment.standardizer(recipe, data.placement.data_format)
+    if data.splits.train.held is None:
         return lambda labels, images: (standardize(images), labels)
-    fetch = _on_each_device(splits.train.held.numpy(), placement.strategy)
 
     def prepare(indices, labels, offsets, flips, *places):
         images = fetch(indices)

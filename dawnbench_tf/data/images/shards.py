@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import files, machine, terminal
-from dawnbench_tf.data import npz
+from dawnbench_tf import files, machine, npz, terminal
 from dawnbench_tf.data.images import jpeg_index
 from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal, one_line

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.tasks import GIVEN
 
 
 class Split(NamedTuple):
@@ -22,7 +23,6 @@ class Split(NamedTuple):
     # From a seed (2,), a worker and the number of workers to labels and JPEGs in an epoch's order,
     # where these can't be had by index.
     in_sequence: Callable[..., tf.data.Dataset] | None = None
-    ratios: np.ndarray | None = None  # of JPEGs in their order: width to height (examples,)
 
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Some of the images that are in memory, or all: uint8 (examples, height, width, 3)."""
@@ -44,7 +44,7 @@ class Splits(NamedTuple):
 
     train: Split
     test: Split
-    origin: Origin = Origin("given")
+    origin: Origin = Origin(GIVEN)
     held_out: Split | None = None  # training examples that are not trained on
 
     def holding_out(self, count: int) -> "Splits":

@@ -3,50 +3,60 @@
 Axes: b batch, h height, w width, c channels.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf.data.dataset import Data, Example, refusing_damage, without_autotune
 from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.images.pipeline import share, steps_per_epoch
-from dawnbench_tf.data.images.splits import Split, Splits
-from dawnbench_tf.data.inputs import Example, Placement, refusing_damage, without_autotune
+from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.recipe import Recipe
 
 BLOCK = 500  # images that `OneByOne` prepares at a time
 STRIDE, WIDEST = 32, 2.0  # sides of rectangular images: multiples of it, and their highest ratio
 
 
-def batches(
-    splits: Splits, recipe: Recipe, placement: Placement, batch_size: int
-) -> tf.data.Dataset:
-    """Test images in order, uint8 (b, h, w, c), shared out over replicas.
+def batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf.data.Dataset:
+    """Test images, uint8 (b, h, w, c), shared out over replicas.
 
     The last batch is filled up with the first images again; `collect` cuts these off.
+
+    Args:
+      data: whose test it is.
+      batch_size: of all replicas together.
+      ratios: width to height of each image, for batches of rectangular images, sorted by it; None:
+        square ones, in their order.
     """
-    strategy, split = placement.strategy, splits.test
+    strategy, split = data.placement.strategy, data.splits.test
     per_replica = batch_size // strategy.num_replicas_in_sync
-    steps = steps_per_epoch(len(split.labels), batch_size)
-    indices = np.arange(steps * batch_size) % len(split.labels)
-    seen = _seen(split, recipe, indices.reshape(steps, batch_size))
+    count = len(split.labels)
+    steps = steps_per_epoch(count, batch_size)
+    indices = np.resize(np.arange(count) if ratios is None else order(ratios), steps * batch_size)
+    seen = _seen(split, data.recipe, indices.reshape(steps, batch_size), ratios)
 
     def of_worker(context):
         own = share(strategy, context)
         dataset = _as_tested(split, [own(tf.constant(x), steps) for x in seen], per_replica)
         return dataset.prefetch(2).with_options(without_autotune())
 
-    return placement.distributed(of_worker)
+    return data.placement.distributed(of_worker)
 
 
-def _seen(split, recipe, indices):
+def order(ratios: np.ndarray) -> np.ndarray:
+    """Indices of the test images by ratio, so that a batch can have one shape: (examples,)."""
+    return np.argsort(ratios, kind="stable")
+
+
+def _seen(split, recipe, indices, ratios=None):
     """What `_as_tested` takes for images (steps, b): their indices, of JPEGs their sides too."""
     if split.jpegs is None:
         return [indices.ravel()]
     heights = widths = np.full(len(indices), recipe.test_side)
-    if split.ratios is not None:
-        ratios = np.clip(split.ratios[indices].mean(1), 1 / WIDEST, WIDEST)
+    if ratios is not None:
+        ratios = np.clip(ratios[indices].mean(1), 1 / WIDEST, WIDEST)
         heights, widths = (
             np.where(longer > 1, np.round(recipe.test_side * longer / STRIDE) * STRIDE, heights)
             for longer in (1 / ratios, ratios)
@@ -70,18 +80,6 @@ def _as_tested(split, seen, batch_size):
         return dataset
     shape = [batch_size, int(heights[0]), int(widths[0]), 3]
     return dataset.map(lambda images: tf.ensure_shape(images, shape))
-
-
-def prepare(recipe: Recipe, placement: Placement) -> Callable[[tf.Tensor], tf.Tensor]:
-    """From a batch of `batches` to the network's input, float32 (b, h, w, c) or (b, c, h, w)."""
-    return augment.standardizer(recipe, placement.data_format)
-
-
-def collect(
-    outputs: list[np.ndarray], splits: Splits, placement: Placement, batch_size: int
-) -> np.ndarray:
-    """The test's outputs, one for each image, from those of `test`'s batches."""
-    return np.concatenate(outputs)[: len(splits.test.labels)]  # the rest is padding
 
 
 class OneByOne(Sequence[Example]):
@@ -115,20 +113,15 @@ class OneByOne(Sequence[Example]):
         return (self._images[index % BLOCK][None],)
 
 
-def join(outputs: Iterable[np.ndarray], splits: Splits) -> np.ndarray:
-    """The test's outputs from those of each image alone."""
-    return np.concatenate(list(outputs))
-
-
-def without_augmentation(
-    split: Split, recipe: Recipe, data_format: str, examples: int
-) -> np.ndarray:
-    """A split's first images as a network gets them in the test: float32."""
-    return _one_batch(split, recipe, data_format, np.arange(min(examples, len(split.labels))))
+def without_augmentation(data: Data, count: int) -> np.ndarray:
+    """The first training images as a network gets them in the test: float32."""
+    split = data.splits.train
+    indices = np.arange(min(count, len(split.labels)))
+    return _one_batch(split, data.recipe, data.placement.data_format, indices)
 
 
 def _one_batch(split, recipe, data_format, indices):
-    seen = _seen(split._replace(ratios=None), recipe, np.reshape(indices, (1, -1)))
+    seen = _seen(split, recipe, np.reshape(indices, (1, -1)))
     with tf.device("CPU:0"), refusing_damage():
         images = next(iter(_as_tested(split, seen, len(indices))))
         return augment.standardizer(recipe, data_format)(images).numpy()

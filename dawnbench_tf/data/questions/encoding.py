@@ -15,6 +15,7 @@ from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS, WordVectors
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.tasks import GIVEN
 
 ALIGNED, MOVED, CUT, NOWHERE = range(4)  # how an answer's text met the tokens of its context
 
@@ -110,7 +111,7 @@ class Encoded(NamedTuple):
     lower_ids: np.ndarray  # int32 (types,): the same for The and the
     form: TextForm
     pretrained: Path | None = None  # the file of weights that the network starts from
-    origin: Origin = Origin("given")
+    origin: Origin = Origin(GIVEN)
 
 
 def encode(

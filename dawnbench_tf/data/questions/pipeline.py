@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.data.inputs import Example, Placement, own_replicas, without_autotune
+from dawnbench_tf.data.dataset import Data, Example, own_replicas, without_autotune
 from dawnbench_tf.data.questions import spans, windows
 from dawnbench_tf.data.questions.encoding import Encoded, TextForm
 from dawnbench_tf.data.questions.windows import Merged, Windows
@@ -25,8 +25,9 @@ MOST_QUESTIONS_PER_REPLICA = 64  # in a batch of the test
 MOST_CONTEXT_TOKENS = 24_000  # in a batch of the test, if it has more questions than replicas
 
 
-def steps(encoded: Encoded, recipe: Recipe) -> int:
+def steps(data: Data) -> int:
     """Steps of an epoch, in which each question that is trained on is seen at least once."""
+    encoded, recipe = data.splits, data.recipe
     buckets = _buckets(_trained(encoded, recipe), encoded, recipe)
     return sum(-(-len(rows) // recipe.batch_size) for rows in buckets)
 
@@ -63,9 +64,7 @@ def _first_spans(split):
     return split.spans.values[split.spans.bounds[:-1]]
 
 
-def train(
-    encoded: Encoded, recipe: Recipe, placement: Placement, first_epoch: int = 0
-) -> tf.data.Dataset:
+def distributed(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
     """Training batches from `first_epoch` on, shared out over replicas.
 
     Contexts are filled up to their bucket's boundary, questions to the longest of the batch, or of
@@ -75,7 +74,26 @@ def train(
     Returns:
       A distributed data set of the network's inputs and right spans, int32 (batch, 2).
     """
-    strategy, boundaries = placement.strategy, recipe.bucket_boundaries
+    strategy = data.placement.strategy
+    epochs = range(first_epoch, math.ceil(data.recipe.epochs))
+
+    def of_worker(context):
+        dataset = _batches(data, epochs, lambda rows: _share(rows, strategy, context))
+        return data.placement.timed(dataset.prefetch(4)).with_options(without_autotune())
+
+    return data.placement.distributed(of_worker)
+
+
+def epoch(data: Data, number: int) -> tf.data.Dataset:
+    """An epoch's global batches: the network's inputs and right spans, int32 (batch, 2)."""
+    batches = _batches(data, range(number, number + 1), lambda rows: [rows])
+    return batches.prefetch(2).with_options(without_autotune())
+
+
+def _batches(data, epochs, share):
+    """Batches of some epochs; `share` takes a global batch's rows to those of each of its parts."""
+    encoded, recipe, names = data.splits, data.recipe, _read_by(data.recipe)
+    boundaries = recipe.bucket_boundaries
     seen = _trained(encoded, recipe)
     buckets = _buckets(seen, encoded, recipe)
     question_lengths = np.minimum(encoded.train.questions.lengths(), recipe.most_question_tokens)
@@ -83,27 +101,19 @@ def train(
     static: dict[str, int | None] = {"context": None, "question": None}
     if len(boundaries) == 1:  # what a TPU needs
         static = {"context": boundaries[0], "question": int(question_lengths.max())}
-    names = _read_by(recipe)
 
-    def of_worker(context):
-        def batches():
-            for epoch in range(first_epoch, math.ceil(recipe.epochs)):
-                for length, rows in _epoch(buckets, recipe, epoch):
-                    longest = int(question_lengths[seen.questions[rows]].max())
-                    lengths = {"context": length, "question": static["question"] or longest}
-                    for own in _share(rows, strategy, context):
-                        inputs = _inputs(names, encoded, encoded.train, seen.rows(own), lengths)
-                        yield inputs, right[own]
+    def batches():
+        for epoch in epochs:
+            for length, rows in _epoch(buckets, recipe, epoch):
+                longest = int(question_lengths[seen.questions[rows]].max())
+                lengths = {"context": length, "question": static["question"] or longest}
+                for own in share(rows):
+                    inputs = _inputs(names, encoded, encoded.train, seen.rows(own), lengths)
+                    yield inputs, right[own]
 
-        share = recipe.batch_size // strategy.num_replicas_in_sync
-        signature = (
-            _signature(names, share, static),
-            tf.TensorSpec((share, 2), tf.int32),
-        )
-        dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
-        return placement.timed(dataset.prefetch(4)).with_options(without_autotune())
-
-    return placement.distributed(of_worker)
+    size = len(share(np.arange(recipe.batch_size))[0])
+    signature = _signature(names, size, static), tf.TensorSpec((size, 2), tf.int32)
+    return tf.data.Dataset.from_generator(batches, output_signature=signature)
 
 
 def _epoch(buckets, recipe, epoch):
@@ -194,15 +204,13 @@ def _signature(names, batch=None, lengths=None):
     )
 
 
-def test(
-    encoded: Encoded, recipe: Recipe, placement: Placement, batch_size: int
-) -> tf.data.Dataset:
+def test(data: Data, batch_size: int) -> tf.data.Dataset:
     """Every test question, shortest contexts first, nothing cut off; shared out over replicas.
 
     Returns:
       A distributed data set of the network's inputs, in batches of at most `batch_size`.
     """
-    strategy, names = placement.strategy, _read_by(recipe)
+    encoded, strategy, names = data.splits, data.placement.strategy, _read_by(data.recipe)
     seen = windows.of(encoded.test, encoded.form)
 
     def of_worker(context):
@@ -217,7 +225,7 @@ def test(
             .with_options(without_autotune())
         )
 
-    return placement.distributed(of_worker)
+    return data.placement.distributed(of_worker)
 
 
 def _test_batches(
@@ -237,13 +245,12 @@ def _test_batches(
         yield rows, {"context": int(longest[0]), "question": int(longest[1])}
 
 
-def collect(
-    outputs: list[np.ndarray], encoded: Encoded, placement: Placement, batch_size: int
-) -> spans.Answers:
+def collect(data: Data, outputs: list[np.ndarray], batch_size: int) -> spans.Answers:
     """The test's answers in the questions' own order, from logits (batch, 2, context) by batch."""
+    encoded = data.splits
     seen = windows.of(encoded.test, encoded.form)
     merged = Merged(seen, encoded.form.most_answer_tokens)
-    batches = _test_batches(seen, encoded, placement.strategy, batch_size)
+    batches = _test_batches(seen, encoded, data.placement.strategy, batch_size)
     for (rows, _), logits in zip(batches, outputs, strict=True):
         merged.add(rows, logits)
     return spans.answers(encoded, merged.spans)

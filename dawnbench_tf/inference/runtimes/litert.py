@@ -3,7 +3,7 @@
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from dawnbench_tf.data.inputs import Example
+from dawnbench_tf.data.dataset import Example
 from dawnbench_tf.inference import exports
 from dawnbench_tf.inference.served import Runtime, Served
 

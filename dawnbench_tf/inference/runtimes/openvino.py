@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from dawnbench_tf.data.inputs import Example
+from dawnbench_tf.data.dataset import Example
 from dawnbench_tf.inference import exports
 from dawnbench_tf.inference.served import Runtime, Served
 

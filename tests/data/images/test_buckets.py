@@ -8,8 +8,9 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes
+from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import buckets, pipeline, shards
-from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.refusals import Refusal
 
 RECIPE = replace(
@@ -42,7 +43,7 @@ def labels_and_greys(splits, workers=1, index=0, first_epoch=0):
     shared = SimpleNamespace(
         num_replicas_in_sync=workers, distribute_datasets_from_function=lambda make: make(context)
     )
-    dataset = pipeline.train(splits, RECIPE, Placement(shared), first_epoch)
+    dataset = pipeline.distributed(ImageData(RECIPE, splits, Placement(shared)), first_epoch)
     return [
         (label, round(image.mean() / 20))
         for labels, images in dataset

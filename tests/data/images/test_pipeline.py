@@ -11,9 +11,10 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import pipeline, tested
+from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.data.images.splits import Split, Splits, in_memory
-from dawnbench_tf.data.inputs import Placement
 from dawnbench_tf.recipe import Recipe
 
 
@@ -47,9 +48,21 @@ def batches(dataset):
 
 def train(shared=None, first_epoch=0, recipe=RECIPE, splits=SPLITS, data_format="NHWC"):
     placement = Placement(shared or Shared(), data_format)
-    prepare = pipeline.on_devices(splits, recipe, placement) or (lambda *batch: batch)
-    dataset = pipeline.train(splits, recipe, placement, first_epoch)
-    return batches(prepare(*batch) for batch in dataset)
+    data = ImageData(recipe, splits, placement)
+    prepare = data.on_devices()
+    return batches(prepare(*batch) for batch in data.training_batches(first_epoch))
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_batches_for_any_loop_are_those_of_the_devices(data_format):
+    data = ImageData(replace(RECIPE, cutout=2), SPLITS, Placement(Shared(), data_format))
+    whole = train(recipe=data.recipe, data_format=data_format)
+    for epoch in range(3):
+        own = batches(data.train(epoch))
+        assert len(own) == data.steps_per_epoch == 5
+        for (images, labels), (theirs, same) in zip(own, whole[5 * epoch :], strict=False):
+            np.testing.assert_array_equal(images, theirs)
+            np.testing.assert_array_equal(labels, same)
 
 
 def test_each_epoch_shows_every_example_in_full_batches_of_another_order():
@@ -101,7 +114,8 @@ def test_crops_and_flips_are_even():
 def orientations(recipe):
     """Of each epoch's images, by label: whether they are mirrored."""
     images = SPLITS.train.images()
-    plain = tested.without_augmentation(SPLITS.train, recipe, "NHWC", len(images))
+    data = ImageData(recipe, SPLITS, Placement(Shared()))
+    plain = tested.without_augmentation(data, len(images))
     steps = train(recipe=recipe)
     for first in range(0, len(steps), len(steps) // recipe.epochs):
         epoch = steps[first : first + len(steps) // recipe.epochs]
@@ -122,7 +136,7 @@ def test_alternating_flips_turn_every_image_in_every_epoch():
 
 def test_what_fills_no_batch_can_be_left_out():
     recipe = replace(RECIPE, drop_remainder=True)
-    assert pipeline.steps(SPLITS, recipe) == 4
+    assert ImageData(recipe, SPLITS, None).steps_per_epoch == 4
     labels = np.array([labels for _, labels in train(recipe=recipe)]).reshape(3, 48)
     assert all(len(set(epoch)) == 48 for epoch in labels.tolist())
 
@@ -142,7 +156,11 @@ def test_a_square_is_cut_out_of_each_image_anywhere_inside():
 def test_every_test_example_comes_once_and_in_order(batch_size, replicas, pipelines):
     batch_size *= replicas
     workers = [
-        list(tested.batches(SPLITS, RECIPE, Placement(Shared(replicas, pipelines, i)), batch_size))
+        list(
+            ImageData(RECIPE, SPLITS, Placement(Shared(replicas, pipelines, i))).test_batches(
+                batch_size
+            )
+        )
         for i in range(pipelines)
     ]
     local = replicas // pipelines
@@ -151,10 +169,10 @@ def test_every_test_example_comes_once_and_in_order(batch_size, replicas, pipeli
         worker[s * local + r] for s in range(steps) for worker in workers for r in range(local)
     ]
     images_in_order = np.concatenate([part.numpy() for part in whole])
-    collected = tested.collect([images_in_order], SPLITS, Placement(Shared()), batch_size)
+    collected = ImageData(RECIPE, SPLITS, None).collect([images_in_order], batch_size)
     np.testing.assert_array_equal(collected, SPLITS.test.images())
     wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
-    prepared = tested.prepare(RECIPE, Placement(Shared()))(collected)
+    prepared = ImageData(RECIPE, SPLITS, Placement(Shared())).prepare(collected)
     np.testing.assert_allclose(prepared, wanted, atol=1e-6)
 
 
@@ -222,7 +240,7 @@ def test_the_size_of_training_images_changes_at_its_epoch():
     resumed = train(recipe=OF_JPEGS, splits=JPEGS, first_epoch=2)
     assert [images.shape[1] for images, _ in resumed] == [16] * 5
     one = replace(OF_JPEGS, image_sizes=(8,), image_size_epochs=())
-    dataset = pipeline.train(JPEGS, one, Placement(Shared()))
+    dataset = pipeline.distributed(ImageData(one, JPEGS, Placement(Shared())))
     assert dataset.element_spec[1].shape == (12, 8, 8, 3)  # static, as a TPU wants it
 
 
@@ -237,16 +255,16 @@ def test_every_example_is_seen_once_however_it_is_shared(data):
     recipe = replace(OF_JPEGS, batch_size=batch, epochs=1, image_sizes=(), image_size_epochs=())
     seen, answered = [], []
     for index in range(pipelines):
-        placement = Placement(Shared(replicas, pipelines, index))
-        seen.append([b.numpy() for b, _ in pipeline.train(splits, recipe, placement)])
-        batches_of_test = tested.batches(splits, recipe, placement, batch)
+        data = ImageData(recipe, splits, Placement(Shared(replicas, pipelines, index)))
+        seen.append([b.numpy() for b, _ in data.training_batches()])
+        batches_of_test = data.test_batches(batch)
         answered.append([shown(b.numpy() / 255) for b in batches_of_test])
     local, steps = replicas // pipelines, -(-count // batch)
     of_step = [
         np.concatenate([w[s * local + r] for w in answered for r in range(local)])
         for s in range(steps)
     ]
-    outputs = tested.collect(of_step, splits, Placement(Shared()), batch)
+    outputs = ImageData(recipe, splits, None).collect(of_step, batch)
     np.testing.assert_array_equal(outputs, np.arange(count))
     counts = np.bincount(np.concatenate([np.concatenate(labels) for labels in seen]))
     assert len(counts) == count and counts.min() == 1 and counts.sum() == steps * batch
@@ -254,10 +272,10 @@ def test_every_example_is_seen_once_however_it_is_shared(data):
 
 def test_a_step_gets_numbers_and_makes_its_images_itself_compiled_or_not():
     recipe = replace(RECIPE, cutout=3, pad_mode="reflection")
-    placement = Placement(tf.distribute.get_strategy())
-    batch = next(iter(pipeline.train(SPLITS, recipe, placement)))
+    data = ImageData(recipe, SPLITS, Placement(tf.distribute.get_strategy()))
+    batch = next(iter(data.training_batches()))
     assert sum(x.numpy().nbytes for x in batch) < 12 * 40  # of an image of 192 values
-    prepare = pipeline.on_devices(SPLITS, recipe, placement)
+    prepare = data.on_devices()
     compiled = tf.function(prepare, jit_compile=True)(*batch)
     for one, other in zip(prepare(*batch), compiled, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)

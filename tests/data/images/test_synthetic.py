@@ -6,8 +6,9 @@ import tensorflow as tf
 from sklearn.neighbors import NearestCentroid
 
 from dawnbench_tf import recipes
-from dawnbench_tf.data.images import pipeline, synthetic, tested
-from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.data.dataset import Placement
+from dawnbench_tf.data.images import synthetic, tested
+from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.refusals import Refusal
 
 
@@ -44,11 +45,10 @@ def test_a_few_images_stand_for_a_set_that_is_larger_than_memory(form, monkeypat
     monkeypatch.setattr(synthetic, "POOL", 100)
     splits, recipe = generated("imagenette/resnet18", form, **SIZES, batch_size=8)
     assert len(splits.train.labels) == 9469 and len(splits.test.labels) == 3925
-    here = Placement(tf.distribute.get_strategy())
-    prepare = pipeline.on_devices(splits, recipe, here)
-    images, labels = prepare(*next(iter(pipeline.train(splits, recipe, here))))
+    data = ImageData(recipe, splits, Placement(tf.distribute.get_strategy()))
+    images, labels = next(iter(data.train()))
     assert images.shape == (8, 64, 64, 3) and labels.shape == (8,)
-    batch = next(iter(tested.batches(splits, recipe, here, 16)))
+    batch = next(iter(data.test_batches(16)))
     assert batch.shape == (16, 64, 64, 3) and batch.dtype == tf.uint8
     sides = [np.full(16, 64, np.int32)] * (2 if form == "jpeg" else 0)
     again = next(iter(tested._as_tested(splits.test, [np.arange(100, 116), *sides], 16)))

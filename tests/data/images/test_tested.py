@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes
-from dawnbench_tf.data.images import jpegs, tested
-from dawnbench_tf.data.images.inputs import INPUTS
+from dawnbench_tf.data.dataset import Placement
+from dawnbench_tf.data.images import jpegs
+from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.data.images.splits import Split, Splits
-from dawnbench_tf.data.inputs import Placement
 
 SHAPES = [(60, 120), (90, 90), (120, 60), (50, 100), (100, 100), (300, 60), (70, 70)]
 RECIPE = recipes.get(
@@ -28,12 +28,11 @@ def splits():
         ]
     )
     split = Split(np.arange(len(SHAPES)), jpegs=lambda indices: tf.gather(files, indices))
-    return INPUTS.arrange(Splits(split, split), RECIPE)
+    return Splits(split, split)
 
 
 def test_ratios_are_those_of_the_pixels(splits):
     assert jpegs.ratios(splits.train.jpegs, 3).tolist() == [2.0, 1.0, 0.5]
-    assert splits.test.ratios.tolist() == sorted(width / height for height, width in SHAPES)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -45,19 +44,18 @@ def test_each_image_comes_once_with_its_label_in_its_batch_s_shape(splits, worke
             num_replicas_in_sync=workers,
             distribute_datasets_from_function=lambda make, context=context: make(context),
         )
-        dataset = tested.batches(splits, RECIPE, Placement(shared), 2)
+        dataset = ImageData(RECIPE, splits, Placement(shared)).test_batches(2)
         by_worker.append([batch.numpy() for batch in dataset])
     steps = [np.concatenate(parts) for parts in zip(*by_worker, strict=True)]
     shapes = [step.shape[1:3] for step in steps]
     # Means of the pairs' ratios: 0.35, which is cut to 0.5; 1; 1.5; and of the first again 1.1.
     assert shapes == [(128, 64), (64, 64), (64, 96), (64, 64)]
     shown = [np.round(step.mean((1, 2, 3)) / 30) for step in steps]
-    outputs = tested.collect(shown, splits, Placement(None), 2)
-    assert outputs.tolist() == splits.test.labels.tolist()
-    assert sorted(outputs) == list(range(7))
+    outputs = ImageData(RECIPE, splits, None).collect(shown, 2)
+    assert outputs.tolist() == splits.test.labels.tolist() == list(range(7))
 
 
 def test_a_network_for_them_takes_any_size_and_answers_square_ones():
-    here = Placement(tf.distribute.get_strategy())
-    assert INPUTS.network(None, RECIPE, here).input_shape == (None, None, None, 3)
-    assert INPUTS.network(None, RECIPE, here, "float32").input_shape == (None, 64, 64, 3)
+    data = ImageData(RECIPE, None, Placement(tf.distribute.get_strategy()))
+    assert data.network().input_shape == (None, None, None, 3)
+    assert data.network("float32").input_shape == (None, 64, 64, 3)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import recipes, scores
+from dawnbench_tf import recipes
 from dawnbench_tf.data import qa_mini
-from dawnbench_tf.data.inputs import Placement
-from dawnbench_tf.data.questions import pipeline, spans, tokens, windows
+from dawnbench_tf.data.dataset import Placement
+from dawnbench_tf.data.questions import pipeline, scores, spans, tokens, windows
+from dawnbench_tf.data.questions.data import QuestionData
 from dawnbench_tf.refusals import Refusal
 from tests.data.images.test_pipeline import Shared
 
@@ -26,7 +27,7 @@ def train(shared=None, **kwargs):
     shared = shared or Shared()
     return [
         [np.asarray(x) for x in tf.nest.flatten(batch)]
-        for batch in pipeline.train(DATA, RECIPE, Placement(shared), **kwargs)
+        for batch in pipeline.distributed(QuestionData(RECIPE, DATA, Placement(shared)), **kwargs)
     ]
 
 
@@ -36,7 +37,7 @@ def key(words, ends):
 
 def test_an_epoch_shows_every_question_and_pads_to_its_bucket():
     batches = train(first_epoch=1)
-    assert len(batches) == pipeline.steps(DATA, RECIPE)
+    assert len(batches) == pipeline.steps(QuestionData(RECIPE, DATA, None))
     assert {batch[0].shape[1] for batch in batches} == {55, 90}
     shown = Counter()
     for words, letters, questions, _, ends in batches:
@@ -73,7 +74,7 @@ def test_epochs_differ_and_follow_from_the_seed():
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_every_test_answer_finds_its_question(replicas):
     shared = Shared(replicas)
-    inputs = list(pipeline.test(DATA, RECIPE, Placement(shared), 8))
+    inputs = list(pipeline.test(QuestionData(RECIPE, DATA, Placement(shared)), 8))
     batches = [inputs[i : i + replicas] for i in range(0, len(inputs), replicas)]
     order = iter(pipeline._test_batches(windows.of(DATA.test, DATA.form), DATA, shared, 8))
     outputs = []
@@ -85,7 +86,7 @@ def test_every_test_answer_finds_its_question(replicas):
         logits[np.arange(len(rows)), 0, gold[:, 0]] = 1
         logits[np.arange(len(rows)), 1, gold[:, 1]] = 1
         outputs.append(logits)
-    answers = pipeline.collect(outputs, DATA, Placement(shared), 8)
+    answers = pipeline.collect(QuestionData(RECIPE, DATA, Placement(shared)), outputs, 8)
     perfect = {"f1Score": 1.0, "exactMatch": 1.0, "seedF1": 1.0}
     assert scores.squad(answers, DATA) == perfect
     predicted = spans.predictions(answers, DATA)
@@ -146,14 +147,15 @@ def test_what_has_no_place_or_is_too_long_is_not_trained_on():
 
 def test_no_passage_in_any_bucket_is_refused():
     with pytest.raises(Refusal, match="--bucket_boundaries=1: no passage fits; they have"):
-        pipeline.steps(DATA, replace(RECIPE, bucket_boundaries=(1,), most_question_tokens=1))
+        recipe = replace(RECIPE, bucket_boundaries=(1,), most_question_tokens=1)
+        pipeline.steps(QuestionData(recipe, DATA, None))
 
 
 def test_a_context_longer_than_the_last_boundary_is_cut_as_the_seed_s_was():
     short = replace(RECIPE, bucket_boundaries=(20,))
     batches = [
         [np.asarray(x) for x in tf.nest.flatten(batch)]
-        for batch in pipeline.train(DATA, short, Placement(Shared()))
+        for batch in pipeline.distributed(QuestionData(short, DATA, Placement(Shared())))
     ]
     assert all(batch[0].shape[1] == 20 and batch[0].all() for batch in batches)  # no padding
     assert all(batch[-1].max() < 20 for batch in batches)  # each answer is still there

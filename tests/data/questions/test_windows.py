@@ -13,8 +13,9 @@ from official.nlp.tools import tokenization
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import qa_mini
-from dawnbench_tf.data.inputs import Placement
+from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.questions import encoding, pipeline, spans, windows, wordpieces
+from dawnbench_tf.data.questions.data import QuestionData
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.windows import Merged
 from dawnbench_tf.refusals import Refusal
@@ -152,7 +153,7 @@ def test_training_sees_each_window_that_holds_the_answer():
         most_question_tokens=6,
         bucket_boundaries=(22,),
     )
-    batches = list(pipeline.train(data, recipe, Placement(Shared())))
+    batches = list(pipeline.distributed(QuestionData(recipe, data, Placement(Shared()))))
     assert len(batches) == 3  # the second word is in the first window alone
     for (context, question), ends in batches:
         place = ends.numpy()[0]

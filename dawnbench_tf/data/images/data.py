@@ -1,0 +1,211 @@
+"""Images as training and inference use them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.data.dataset import Example, Placement
+from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested, views
+from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - of this room
+from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.models import layers, networks
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.tasks import Task
+
+
+@dataclass(frozen=True)
+class ImageData:
+    """Images and their classes: see `dataset.Data`."""
+
+    recipe: Recipe
+    splits: Splits
+    placement: Placement
+    fixed_shape = True
+    sample_size = 200
+
+    @property
+    def origin(self) -> Origin:
+        return self.splits.origin
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return pipeline.steps(self)
+
+    def train(self, epoch: int = 0) -> tf.data.Dataset:
+        return pipeline.epoch(self, epoch)
+
+    def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
+        return pipeline.distributed(self, first_epoch)
+
+    def on_devices(self) -> Callable[..., tuple]:
+        return pipeline.on_devices(self)
+
+    def test_batches(self, batch_size: int) -> tf.data.Dataset:
+        return tested.batches(self, batch_size, self._ratios)
+
+    def prepare(self, batch: tf.Tensor) -> tf.Tensor:
+        return augment.standardizer(self.recipe, self.placement.data_format)(batch)
+
+    def collect(self, outputs: list[np.ndarray], batch_size: int) -> np.ndarray:
+        logits = np.concatenate(outputs)[: len(self.splits.test.labels)]  # the rest is padding
+        ratios = self._ratios
+        return logits if ratios is None else logits[np.argsort(tested.order(ratios))]
+
+    def examples(self) -> Sequence[Example]:
+        return tested.OneByOne(self.splits, self.recipe)
+
+    def join(self, outputs: Iterable[np.ndarray]) -> np.ndarray:
+        return np.concatenate(list(outputs))
+
+    def score(self, answers: np.ndarray) -> dict[str, float]:
+        return scores.SCORES[self.recipe.task_row.scoring](answers, self.splits.test.labels)
+
+    @cached_property
+    def _ratios(self) -> np.ndarray | None:
+        """Width to height of each test image, where the test has rectangular ones: (examples,)."""
+        read = self.splits.test.jpegs
+        if not self.recipe.rectangular_test or read is None:
+            return None
+        return jpegs.ratios(read, len(self.splits.test.labels))
+
+    def first(self, count: int) -> "ImageData":
+        return replace(self, splits=self.splits._replace(test=self.splits.test.first(count)))
+
+    def of_training(self, count: int) -> "ImageData":
+        return replace(self, splits=self.splits._replace(test=self.splits.train.first(count)))
+
+    def held_out(self) -> "ImageData":
+        held_out = self.splits.held_out
+        if held_out is None:
+            raise ValueError(f"{self.recipe.name} holds no examples out")
+        return replace(self, splits=self.splits._replace(test=held_out))
+
+    def network(self, precision: str = "") -> tf.keras.Model:
+        return network(self.recipe, self.placement, precision)
+
+    def adapt(self, model: tf.keras.Model) -> None:
+        for layer in model.layers:
+            if isinstance(layer, layers.Whitening):
+                layer.adapt(tested.without_augmentation(self, layer.examples))
+
+    def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
+        return views.seen(model, self.recipe.test_views, self.placement.data_format)
+
+    def save(self, folder: Path) -> None:
+        """Recipe and weights say all: nothing is written."""
+
+    def check_saved(self, folder: Path) -> None:
+        """Nothing was written."""
+
+    def save_answers(self, answers: np.ndarray, folder: Path) -> None:
+        """Logits are not kept."""
+
+
+DATA = ImageData
+
+
+def load_options(recipe: Recipe) -> dict[str, Any]:
+    """Returns the arguments of a task's `load` that the recipe sets."""
+    return {"skip_blacklisted": True} if recipe.skip_blacklisted else {}
+
+
+def saved_network(
+    recipe: Recipe, folder: Path, placement: Placement, precision: str
+) -> tf.keras.Model:
+    """Builds the network of a run, untrained, as it answers: nothing of its folder is needed."""
+    return network(recipe, placement, precision)
+
+
+def check(task: Task, splits: Splits) -> None:
+    """Raises Refusal if labels are not as many as the task has, or out of range."""
+    for name, split, examples in (
+        ("train", splits.train, task.train_examples),
+        ("test", splits.test, task.test_examples),
+    ):
+        labels = split.labels
+        if len(labels) != examples:
+            raise Refusal(
+                f"{task.name} {name}: should hold {examples} examples, found {len(labels)}"
+            )
+        if labels.min() < 0 or labels.max() >= task.classes:
+            bad = int(np.argmax((labels < 0) | (labels >= task.classes)))
+            raise Refusal(
+                f"{task.name} {name}: label {labels[bad]} of example {bad} should be in "
+                f"0..{task.classes - 1}; the file is damaged or of another data set"
+            )
+
+
+def network(recipe: Recipe, placement: Placement, precision: str = "") -> tf.keras.Model:
+    """The recipe's network for its task's images: for training, or to answer in a precision."""
+    task, channels_first = recipe.task_row, placement.data_format == "NCHW"
+    sides = [recipe.test_side if precision or _one_size(recipe) else None] * 2
+    args = _of_family(recipe)
+    _check_sides(recipe, args)
+    return models.build(
+        recipe.model,
+        **args,
+        num_classes=task.classes,
+        input_shape=(3, *sides) if channels_first else (*sides, 3),
+        data_format=placement.data_format,
+        dtype=precision or recipe.precision,
+        synchronized=_synchronizes(recipe, placement.strategy),
+    )
+
+
+def _one_size(recipe):
+    return len({*recipe.sizes, recipe.test_side}) == 1 and not recipe.rectangular_test
+
+
+def _check_sides(recipe, args):
+    variant = models.get(recipe.model)
+    least = networks.family_of(variant).smallest_side({**variant.args, **args})
+    for name, side in (("image_sizes", min(recipe.sizes)), ("test_image_size", recipe.test_side)):
+        if side < least and recipe.task_row.jpegs:
+            refuse(name, side, f"{recipe.model} sees images of {least} pixels at least")
+        if side < least:
+            right = f"sees images of {least} pixels at least; {recipe.task} has {side}"
+            refuse("model", recipe.model, right)
+    if recipe.auxiliary_weight and not _one_size(recipe):
+        right = "the head sees images of one size; set --image_sizes to one, or this to 0"
+        refuse("auxiliary_weight", recipe.auxiliary_weight, right)
+
+
+def _of_family(recipe):
+    """Arguments that only some families take."""
+    body = networks.family_of(models.get(recipe.model)).body
+    args = {}
+    for name, argument, families in (
+        ("zero_last_norm", "zero_last_norm", "ResNets for ImageNet"),
+        ("auxiliary_weight", "auxiliary", "AmoebaNets"),
+        ("final_survival", "final_survival", "CIFAR ResNets"),
+    ):
+        value = getattr(recipe, name)
+        if not value:
+            continue
+        if argument not in signature(body).parameters:
+            refuse(name, value, f"{recipe.model} has none; {families} have")
+        args[argument] = value if argument == name else True
+    return args
+
+
+def _synchronizes(recipe, strategy):
+    """Whether BN needs to speak across replicas to see the global batch."""
+    several = strategy.num_replicas_in_sync > 1 and recipe.synchronized_batch_norm
+    args = {**models.get(recipe.model).args, **_of_family(recipe)}
+    if several and args.get("final_survival", 1) < 1:
+        refuse(
+            "synchronized_batch_norm",
+            True,
+            f"{recipe.model} skips blocks, and BN can't speak across replicas inside one that may "
+            "be skipped; add --nosynchronized_batch_norm for statistics of each replica's own",
+        )
+    return several

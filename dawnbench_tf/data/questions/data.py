@@ -1,0 +1,178 @@
+"""Questions on contexts as training and inference use them."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf import files, models
+from dawnbench_tf.data import qa_mini
+from dawnbench_tf.data.dataset import Example, Placement
+from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.data.questions import pipeline, scores, vocabulary
+from dawnbench_tf.data.questions.encoding import Encoded, TextForm
+from dawnbench_tf.data.questions.spans import Answers, predictions
+from dawnbench_tf.data.questions.vocabulary import FIRST, Vocabulary
+from dawnbench_tf.models import networks
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.tasks import Task
+
+_SIGNS = ("cls", "sep")
+
+
+@dataclass(frozen=True)
+class QuestionData:
+    """Questions on contexts and their answers: see `dataset.Data`."""
+
+    recipe: Recipe
+    splits: Encoded
+    placement: Placement
+    fixed_shape = False
+    sample_size = 40
+
+    @property
+    def origin(self) -> Origin:
+        return self.splits.origin
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return pipeline.steps(self)
+
+    def train(self, epoch: int = 0) -> tf.data.Dataset:
+        return pipeline.epoch(self, epoch)
+
+    def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
+        return pipeline.distributed(self, first_epoch)
+
+    def on_devices(self) -> None:
+        """Batches are the network's inputs and targets as they come."""
+
+    def test_batches(self, batch_size: int) -> tf.data.Dataset:
+        return pipeline.test(self, batch_size)
+
+    def prepare(self, batch: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+        return batch
+
+    def collect(self, outputs: list[np.ndarray], batch_size: int) -> Answers:
+        return pipeline.collect(self, outputs, batch_size)
+
+    def examples(self) -> Sequence[Example]:
+        return pipeline.OneByOne(self.splits, self.recipe)
+
+    def join(self, outputs: Iterable[np.ndarray]) -> Answers:
+        return pipeline.join(outputs, self.splits)
+
+    def score(self, answers: Answers) -> dict[str, float]:
+        return scores.squad(answers, self.splits)
+
+    def first(self, count: int) -> "QuestionData":
+        return replace(self, splits=_first(self.splits, count))
+
+    def of_training(self, count: int) -> "QuestionData":
+        """Without the text itself: its answers are not for scores."""
+        return replace(self, splits=_first(self.splits._replace(test=self.splits.train), count))
+
+    def held_out(self) -> "QuestionData":
+        raise ValueError(f"{self.recipe.name} holds no examples out")
+
+    def network(self, precision: str = "") -> tf.keras.Model:
+        return network(self.recipe, self.splits.vocabulary, precision)
+
+    def adapt(self, model: tf.keras.Model) -> None:
+        """Gives the network what is published of it.
+
+        Its word vectors, those that stay and those that others start from; or all weights of a
+        BERT.
+        """
+        encoded = self.splits
+        if encoded.pretrained:
+            try:
+                models.load_published(model, encoded.pretrained)
+            except (OSError, ValueError) as error:
+                why = one_line(error, 300).replace("`file`", str(encoded.pretrained))
+                raise Refusal(f"--pretrained={self.recipe.pretrained}: {why}") from None
+        if encoded.vocabulary.pieces:
+            return
+        words = model.get_layer("words")
+        words.set_fixed(encoded.vectors)
+        words.set_last_trained(encoded.tuned)
+
+    def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
+        return model
+
+    def save(self, folder: Path) -> None:
+        vocabulary.save(self.splits.vocabulary, folder)
+
+    def check_saved(self, folder: Path) -> None:
+        if vocabulary.load(folder) != self.splits.vocabulary:
+            raise Refusal(f"--data_dir: holds other words than {folder} was trained on")
+
+    def save_answers(self, answers: Answers, folder: Path) -> None:
+        """Writes them as SQuAD's official evaluator takes them, to predictions.json."""
+        text = json.dumps(predictions(answers, self.splits)) + "\n"
+        files.write_whole(folder / "predictions.json", text)
+
+
+DATA = QuestionData
+
+
+def _first(encoded, count):
+    test, corpus = encoded.test, encoded.test_corpus
+    test = test._replace(
+        questions=test.questions._replace(bounds=test.questions.bounds[: count + 1]),
+        spans=test.spans._replace(bounds=test.spans.bounds[: count + 1]),
+        context_of_question=test.context_of_question[:count],
+    )
+    corpus = corpus._replace(questions=corpus.questions[:count])
+    return encoded._replace(test=test, test_corpus=corpus)
+
+
+def load_options(recipe: Recipe) -> dict[str, Any]:
+    """Returns the arguments of a task's `load` that the recipe sets."""
+    return {"form": TextForm.of(recipe)}
+
+
+def check(task: Task, encoded: Encoded) -> None:
+    """Raises Refusal if there are not as many questions as the task has."""
+    for name, split, questions in (
+        ("train", encoded.train, task.train_examples),
+        ("test", encoded.test, task.test_examples),
+    ):
+        count = len(split.context_of_question)
+        if count != questions:
+            raise Refusal(f"{task.name} {name}: should hold {questions} questions, found {count}")
+
+
+def synthetic(recipe: Recipe) -> Encoded:
+    """Returns generated questions of `qa_mini`, as many as the task has."""
+    if recipe.synthetic == "jpeg":
+        refuse("synthetic", "jpeg", f"{recipe.task} has questions; decoded would run")
+    task = recipe.task_row
+    counts = task.train_examples, task.test_examples
+    return qa_mini.generate(*counts, recipe.seed, TextForm.of(recipe))
+
+
+def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.Model:
+    """The recipe's network for a vocabulary, untrained; by default in the precision of training."""
+    count, variant = FIRST + len(vocab.trained), models.get(recipe.model)
+    if variant.wordpieces:
+        signs = {f"{name}_id": FIRST + vocab.trained.index(f"[{name.upper()}]") for name in _SIGNS}
+        sizes = {"pieces": count, **signs}
+    else:
+        sizes = {"trained_words": count, "fixed_words": len(vocab.fixed)}
+        sizes["vector_width"] = TextForm.of(recipe).published.width
+    if "context_characters" in networks.family_of(variant).reads:
+        sizes["characters"] = FIRST + len(vocab.characters)
+    return models.build(recipe.model, **sizes, dtype=precision or recipe.precision)
+
+
+def saved_network(
+    recipe: Recipe, folder: Path, placement: Placement, precision: str
+) -> tf.keras.Model:
+    """Builds the network of a run for the vocabulary in its folder, untrained."""
+    return network(recipe, vocabulary.load(folder), precision)

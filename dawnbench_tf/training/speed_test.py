@@ -1,0 +1,121 @@
+"""A few steps of a recipe, timed: how fast this machine would train it, and at what price."""
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf import terminal
+from dawnbench_tf.data.dataset import Splits
+from dawnbench_tf.money import dollars
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.training import devices, fitting, progress, session, strategies, utilization
+from dawnbench_tf.tta import TimeToAccuracy
+
+CALLS = 4  # into TensorFlow, at least, where there are so many steps
+
+
+class _Laps(tf.keras.callbacks.Callback):
+    """Seconds and steps of each call into TensorFlow; each ends with its loss on the host."""
+
+    def __init__(self):
+        super().__init__()
+        self.laps: list[tuple[float, int]] = []
+
+    def on_train_begin(self, logs=None):
+        self._at, self._step = time.monotonic(), 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        now = time.monotonic()
+        self.laps.append((now - self._at, batch + 1 - self._step))
+        self._at, self._step = now, batch + 1
+        terminal.status(f"{batch + 1} steps", logged=False)
+
+
+class SpeedTest(NamedTuple):
+    """How fast some steps were."""
+
+    recipe: Recipe
+    steps_per_epoch: int
+    laps: list[tuple[float, int]]  # seconds and steps of each call into TensorFlow
+    used: dict[str, Any]  # of the machine, as an entry's misc has it
+    cost_per_hour: float | None
+    chief: bool  # whether this worker is the one that reports
+
+    @property
+    def seconds_per_step(self) -> float:
+        """The median; the first call, which compiles, counts only where it is the only one."""
+        return float(np.median([took / n for took, n in self.laps[1:] or self.laps]))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that all steps of the recipe would take, without evaluations."""
+        return self.recipe.steps(self.steps_per_epoch) * self.seconds_per_step
+
+    @property
+    def usd(self) -> float | None:
+        """Dollars for them; None without a price."""
+        return None if self.cost_per_hour is None else self.cost_per_hour * self.seconds / 3600
+
+    def facts(self) -> dict[str, Any]:
+        """All of it, as trial.json has it."""
+        figures = {"secondsPerStep": self.seconds_per_step, "usd": self.usd}
+        return {**self.used, **figures, "recipe": self.recipe.values()}
+
+    def __str__(self):
+        (seconds, count), *later = self.laps
+        each, recipe = self.seconds_per_step, self.recipe
+        at_most = "" if self.usd is None else f", {dollars(self.usd)}"
+        return (
+            f"{sum(n for _, n in self.laps)} steps: {each * 1e3:.4g} ms a step at the median, "
+            f"{recipe.batch_size / each:,.0f} examples/s; the first {count} with compiling "
+            f"{seconds:.1f} s{'' if later else ', which is all there were: ask for more'}\n"
+            f"so an epoch's {self.steps_per_epoch:,} steps take "
+            f"{progress.duration(self.steps_per_epoch * each)}, all {recipe.epochs:g} epochs "
+            f"{progress.duration(self.seconds)}, without evaluations{at_most}"
+        )
+
+
+def measure(recipe: Recipe, options: RunOptions, splits: Splits | None = None) -> SpeedTest:
+    """Trains `options.max_steps` steps of a recipe, and times them. Writes nothing.
+
+    Args:
+      recipe: what is trained.
+      options: where.
+      splits: as `dawnbench_tf.train.train` takes them.
+
+    Raises:
+      Refusal: the recipe can't be trained here, or its data are not there.
+    """
+    strategy = strategies.build(options)
+    strategies.check(strategy, options, recipe)
+    timer, laps = _timer(recipe), _Laps()
+    data = session.prepare(recipe, options, timer.clock, strategy, splits)
+    count = min(options.max_steps, recipe.steps(data.steps_per_epoch))
+    terminal.status("building the model")
+    model = fitting.build(data, max(1, min(options.steps_per_execution, count // CALLS)))
+    terminal.status("")
+    terminal.say(progress.summary(data, model, devices.machine_of(strategy).hardware))
+    meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
+    terminal.status("compiling and first steps")
+    with fitting.refusing(recipe, None):
+        model.fit(
+            data.training_batches(),
+            steps_per_epoch=count,
+            verbose=0,
+            callbacks=[timer, meter, laps],
+        )
+        used = meter.facts()  # all workers take part
+    terminal.status("")
+    price, chief = options.credits.cost_per_hour, strategies.is_chief(strategy)
+    return SpeedTest(recipe, data.steps_per_epoch, laps.laps, used, price, chief)
+
+
+def _timer(recipe):
+    """Measures examples per second for the shares of the peak; scores nothing."""
+    metric = recipe.task_row.metric
+    return TimeToAccuracy(
+        recipe.goal, metric, evaluate=lambda: {metric: 0.0}, step_examples=recipe.batch_size
+    )

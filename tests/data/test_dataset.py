@@ -1,0 +1,74 @@
+"""Both kinds of data set keep the one interface: scores do not depend on how examples came."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import recipes
+from dawnbench_tf.data import dataset
+from dawnbench_tf.refusals import Refusal
+
+
+def answer(*arrays):
+    """Logits that depend on an example alone: an image's pixels, or a question's ids."""
+    if len(arrays) == 1:
+        pixels = np.asarray(arrays[0])
+        return pixels.reshape(len(pixels), -1)[:, :10]
+    ids = np.asarray(arrays[0])
+    scores = np.where(ids > 0, np.sin(ids * 12.9898 + np.arange(ids.shape[1])), -1e30)
+    return np.stack([scores, scores[:, ::-1] * 0 + np.cos(ids) + np.where(ids > 0, 0, -1e30)], 1)
+
+
+@pytest.fixture(scope="module", params=["digits/resnet8", "qa_mini/bidaf"])
+def data(request):
+    return dataset.open(replace(recipes.get(request.param), synthetic="decoded"))
+
+
+@pytest.mark.parametrize("batch_size", [64, 333])
+def test_batches_and_single_examples_give_the_same_answers(data, batch_size):
+    prepared = [data.prepare(batch) for batch in data.test_batches(batch_size)]
+    outputs = [answer(*(b if isinstance(b, tuple) else (b,))) for b in prepared]
+    collected = data.collect(outputs, batch_size)
+    assert len(data.examples()) == data.recipe.task_row.test_examples
+    joined = data.join([answer(*example) for example in data.examples()])
+    assert data.score(collected) == data.score(joined)
+    for one, other in zip(_flat(collected), _flat(joined), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _flat(outputs):
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def test_the_first_examples_are_the_test_s_own_and_scored_alone(data):
+    few = data.first(7)
+    assert len(few.examples()) == 7
+    for one, other in zip(few.examples(), data.examples()[:7], strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert few.score(few.join([answer(*example) for example in few.examples()]))
+
+
+def test_an_epoch_for_any_loop_is_what_fit_gets(data):
+    prepare = data.on_devices() or (lambda *batch: batch)
+    whole = iter(data.training_batches(first_epoch=1))
+    batches = list(data.train(1))
+    assert len(batches) == data.steps_per_epoch
+    for batch in batches:
+        for one, other in zip(
+            tf.nest.flatten(batch), tf.nest.flatten(prepare(*next(whole))), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_what_is_saved_is_what_inference_checks(data, tmp_path):
+    data.save(tmp_path)
+    data.check_saved(tmp_path)
+
+
+def test_an_embedded_data_set_takes_no_folder():
+    recipe = recipes.get("digits/resnet8")
+    with pytest.raises(Refusal, match="--data_dir=here: digits is embedded and takes none"):
+        dataset.load(recipe, "here")

@@ -1,0 +1,103 @@
+"""The library from Python, as docs/library.md shows it, each block in a process of its own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dawnbench_tf import recipes, runs
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.train import train
+from tests import warm
+
+PAGE = (Path(__file__).parents[1] / "docs/library.md").read_text(encoding="utf-8")
+TRAINED, LOADED, TIMED = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
+
+
+def run(code, folder):
+    done = subprocess.run(
+        [*warm.python(), "-c", code], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_the_page_trains_loads_tunes_exports_and_times(tmp_path):
+    said = run(TRAINED, tmp_path)
+    assert said.startswith("True {'epoch': ") and "anonymous_resnet8-v1-pad" in said
+    trained = runs.read(tmp_path / "digits")
+    score, tuned, time = run(LOADED, tmp_path).splitlines()
+    assert eval(score) == {"top1Accuracy": trained.rows[-1]["top1Accuracy"]}
+    assert eval(tuned)[-1] > 0.9 and " ms, ± " in time
+    assert (tmp_path / "five_digits/saved_model.pb").is_file()
+    assert "ms a step at the median" in run(TIMED, tmp_path)
+
+
+def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path, capfd):
+    from dawnbench_tf import terminal
+
+    terminal.show(False)
+    recipe = recipes.get("digits/resnet8", epochs=1, synthetic="decoded")
+    seen = []
+
+    import tensorflow as tf
+
+    class Seen(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs):
+            seen.append(epoch)
+
+    options = RunOptions(peak_tflops=1.0)
+    trained = train(recipe, options, tmp_path / "run", callbacks=[Seen()])
+    assert seen == [0] and capfd.readouterr() == ("", "")
+    assert trained == runs.read(tmp_path / "run") and not trained.reached
+    assert "synthetic data" in " ".join(trained.entry.misc["violations"])
+    assert trained.used["examplesPerSecond"] > 0
+    with pytest.raises(Refusal, match="--max_steps=3: is for training.speed_test"):
+        train(recipe, RunOptions(max_steps=3), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_examples_from_elsewhere_train_and_are_never_an_entry(tmp_path):
+    import numpy as np
+
+    from dawnbench_tf.data.images.splits import Splits, in_memory
+
+    draw = np.random.default_rng(0)
+    images = draw.integers(0, 256, (130, 32, 32, 3), np.uint8)
+    split = in_memory(images, np.arange(130) % 10)
+    recipe = recipes.get("digits/resnet8", epochs=1, threshold=1)
+    run = train(recipe, RunOptions(peak_tflops=1.0), tmp_path, data=Splits(split, split))
+    assert run.reached and "not_an_entry" in str(run.entry_path)
+    assert any("given" in why for why in run.entry.misc["violations"])
+
+
+def test_a_process_that_has_used_keras_3_is_told_what_to_set(tmp_path):
+    code = """
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "0"
+import tensorflow as tf
+tf.keras.Model
+from dawnbench_tf import recipes
+from dawnbench_tf.train import train
+train(recipes.get("digits/resnet8"), output="run")
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and not (tmp_path / "run").exists()
+    last = done.stderr.splitlines()[-1]
+    assert 'set os.environ["TF_USE_LEGACY_KERAS"] = "1" before' in last
+
+
+def test_weights_of_a_run_are_whole_or_refused(tmp_path):
+    recipe = recipes.get("digits/resnet8", epochs=1, synthetic="decoded")
+    run = train(recipe, RunOptions(peak_tflops=1.0), tmp_path / "run")
+    path = tmp_path / "run/checkpoint-1/weights.npz"
+    content = path.read_bytes()
+    path.write_bytes(content[:-10] + bytes(10))
+    with pytest.raises(Refusal, match="weights.npz: damaged"):
+        run.model()
+    path.write_bytes(content)
+    assert run.model().output_shape == (None, 10)
