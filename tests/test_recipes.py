@@ -11,6 +11,7 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.evidence import Published
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 from tests.stated_settings import RATES, STATED
 
@@ -74,6 +75,20 @@ def test_what_is_for_jpegs_is_refused_for_images_of_one_size_and_the_other_way_r
         recipes.get("imagenette/resnet18", color_shift=(0.1,))
     with pytest.raises(Refusal, match="^--image_size_epochs=2,3: should be one fewer than the 2"):
         recipes.get("imagenette/resnet18", image_sizes=(64, 96), image_size_epochs=(2, 3))
+
+
+RECORDED = json.loads((Path(__file__).parent / "fixtures/recipe_values.json").read_text())
+
+
+def test_values_are_flat_and_as_they_were_before_recipes_had_parts():
+    rows = recipes.rows()
+    assert json.loads(json.dumps({name: rows[name].values() for name in rows})) == RECORDED
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recipe_is_read_back_from_its_values(name):
+    recipe = recipes.get(name)
+    assert Recipe.from_values(RECORDED[name]) == recipe == Recipe.from_values(recipe.values())
 
 
 def test_an_unknown_recipe_is_answered_with_the_nearest():
