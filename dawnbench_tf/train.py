@@ -3,6 +3,7 @@
     python -m dawnbench_tf.train     # embedded digits to 98 %, no download
     python -m dawnbench_tf.train --recipe=cifar10/resnet56_tf --data_dir=DIR --strategy=mirrored
 
+Flags replace the recipe's own settings, which `dawnbench recipes NAME` shows.
 Exit status: 0 the threshold was reached, 3 it was not, 1 bad input or environment.
 """
 
@@ -14,6 +15,7 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from dawnbench_tf import flags, recipes, runs, tensorflow_env, terminal
 from dawnbench_tf.clock import Clock
@@ -27,10 +29,17 @@ from dawnbench_tf.submission import of_run, prices
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 
 
+COMMON = (  # flags that --help shows
+    "recipe list_recipes threshold epochs batch_size learning_rate seed precision data_dir "
+    "download strategy num_gpus output_dir author hardware cost_per_hour instance"
+).split()
+
+
 @dataclass(frozen=True)
 class Options:
-    """What to train, and where; each field of Recipe is a flag as well."""
+    """What to train, and where; each setting of a recipe is a flag as well."""
 
+    GROUP: ClassVar[str] = "what to train"
     recipe: str = setting(recipes.DEFAULT, "what to train, TASK/NAME")
     list_recipes: bool = setting(False, "list the recipes and what is known of them, then exit")
     run: RunOptions = RunOptions()
@@ -237,4 +246,4 @@ def _next(run: Run, output: Path, data_dir: str) -> str:
 
 
 if __name__ == "__main__":
-    flags.run(main, Options, replaces=Recipe)
+    flags.run(main, Options, replaces=Recipe, common=COMMON)

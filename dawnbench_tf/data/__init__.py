@@ -4,5 +4,6 @@ Here: a module for each data set, whose `load` reads it. `images/` and `question
 of input, each with one value of the same type (`inputs.py`) that training and inference ask for all
 they need: batches, examples one by one, references, the network.
 
-May import: models, the shared modules. Never: training, inference, submission, ranking.
+May import: models, recipe, the shared modules. Never: training, inference, submission,
+ranking.
 """

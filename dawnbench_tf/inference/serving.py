@@ -64,7 +64,8 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
         of_task.one_by_one(splits, recipe),
         of_task.one_by_one(of_task.of_training(splits, CALIBRATION), recipe),
         of_task.fixed_shape,
-        fixed_batch=not recipe.sequence_length,  # else a long text's windows are its batch
+        # A long text's windows are its batch.
+        fixed_batch=not getattr(recipe.data, "sequence_length", 0),
     )
     return Serving(recipe, served, of_task, splits)
 

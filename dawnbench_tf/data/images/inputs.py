@@ -36,7 +36,7 @@ def _check(task: Task, splits: Splits) -> None:
 def _arrange(splits: Splits, recipe: Recipe) -> Splits:
     """With rectangular tests, images of like shape together, so that a batch can have one."""
     labels, read = splits.test.labels, splits.test.jpegs
-    if not recipe.rectangular_test or read is None:
+    if not recipe.data.rectangular_test or read is None:
         return splits
     ratios = jpegs.ratios(read, len(labels))
     order = np.argsort(ratios, kind="stable")
@@ -80,7 +80,7 @@ def _network(
 
 
 def _one_size(recipe):
-    return len({*recipe.sizes, recipe.test_side}) == 1 and not recipe.rectangular_test
+    return len({*recipe.sizes, recipe.test_side}) == 1 and not recipe.data.rectangular_test
 
 
 def _check_sides(recipe, args):
@@ -92,9 +92,9 @@ def _check_sides(recipe, args):
         if side < least:
             right = f"sees images of {least} pixels at least; {recipe.task} has {side}"
             refuse("model", recipe.model, right)
-    if recipe.auxiliary_weight and not _one_size(recipe):
+    if recipe.network.auxiliary_weight and not _one_size(recipe):
         right = "the head sees images of one size; set --image_sizes to one, or this to 0"
-        refuse("auxiliary_weight", recipe.auxiliary_weight, right)
+        refuse("auxiliary_weight", recipe.network.auxiliary_weight, right)
 
 
 def _of_family(recipe):
@@ -106,7 +106,7 @@ def _of_family(recipe):
         ("auxiliary_weight", "auxiliary", "AmoebaNets"),
         ("final_survival", "final_survival", "CIFAR ResNets"),
     ):
-        value = getattr(recipe, name)
+        value = getattr(recipe.network, name)
         if not value:
             continue
         if argument not in signature(body).parameters:
@@ -117,7 +117,7 @@ def _of_family(recipe):
 
 def _synchronizes(recipe, strategy):
     """Whether BN needs to speak across replicas to see the global batch."""
-    several = strategy.num_replicas_in_sync > 1 and recipe.synchronized_batch_norm
+    several = strategy.num_replicas_in_sync > 1 and recipe.network.synchronized_batch_norm
     args = {**models.get(recipe.model).args, **_of_family(recipe)}
     if several and args.get("final_survival", 1) < 1:
         refuse(
@@ -140,7 +140,7 @@ def _adapt(model: tf.keras.Model, splits: Splits, recipe: Recipe, placement: Pla
 
 
 def _answering(model: tf.keras.Model, recipe: Recipe, placement: Placement) -> tf.keras.Model:
-    return views.seen(model, recipe.test_views, placement.data_format)
+    return views.seen(model, recipe.data.test_views, placement.data_format)
 
 
 INPUTS = Inputs(
