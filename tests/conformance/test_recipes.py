@@ -43,7 +43,7 @@ def test_a_recipe_names_a_task_a_model_a_score_and_a_loss_there_are(name):
     assert recipe.name == name == f"{recipe.task}/{name.partition('/')[2]}"
     assert recipe.model in models.names()
     assert task.scoring in SCORES and task.loss in losses.LOSSES
-    assert recipe.schedule_epochs == () or recipe.schedule_epochs[-1] <= recipe.epochs
+    assert recipe.schedule.epochs == () or recipe.schedule.epochs[-1] <= recipe.epochs
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
@@ -61,15 +61,15 @@ def parts(name):
     if variant.inputs == "images":
         network += sorted(map(repr, smallest(recipe.model).items()))
     update = {
-        "optimizer": recipe.optimizer,
-        "average": recipe.average > 0,
-        "lookahead": recipe.lookahead,
-        "clip_norm": recipe.clip_norm > 0,
-        "weight_decay": recipe.weight_decay > 0,
+        "optimizer": recipe.optimizer.name,
+        "average": recipe.average.decay > 0,
+        "lookahead": recipe.average.lookahead,
+        "clip_norm": recipe.optimizer.clip_norm > 0,
+        "weight_decay": recipe.optimizer.weight_decay > 0,
         "label_smoothing": recipe.label_smoothing > 0,
-        "shift_rate": recipe.shift_rate != 1,
-        "rate_in_velocity": recipe.rate_in_velocity,
-        "schedule": recipe.schedule,
+        "shift_rate": recipe.optimizer.shift_rate != 1,
+        "rate_in_velocity": recipe.optimizer.rate_in_velocity,
+        "schedule": recipe.schedule.form,
         "precision": recipe.precision,
     }
     return {tuple(network), *update.items()}
@@ -138,7 +138,7 @@ def static_batch(model, recipe, task):
         batch = min(recipe.batch_size, 1024 if task.image_size < 64 else 32)  # 32,768: 20 GB
         images = tf.zeros([batch, recipe.sizes[0], recipe.sizes[0], 3])
         return images, tf.zeros([batch], tf.int64)
-    lengths = {"context": recipe.bucket_boundaries[-1], "question": 30}
+    lengths = {"context": recipe.data.bucket_boundaries[-1], "question": 30}
     batch = []
     for name in networks.family_of(models.get(recipe.model)).reads:
         axes, dtype = texts.INPUTS[name]

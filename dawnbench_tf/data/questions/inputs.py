@@ -104,7 +104,7 @@ def _adapt(model: tf.keras.Model, encoded: Encoded, recipe: Recipe, placement: P
             models.load_published(model, encoded.pretrained)
         except (OSError, ValueError) as error:
             why = one_line(error, 300).replace("`file`", str(encoded.pretrained))
-            raise Refusal(f"--pretrained={recipe.pretrained}: {why}") from None
+            raise Refusal(f"--pretrained={recipe.data.pretrained}: {why}") from None
     if encoded.vocabulary.pieces:
         return
     words = model.get_layer("words")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dawnbench_tf.data.images import pipeline, tested
 from dawnbench_tf.data.images.splits import Split, Splits, in_memory
 from dawnbench_tf.data.inputs import Placement
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Images, Jpegs, Recipe
 
 
 def split(seed, count):
@@ -24,7 +24,7 @@ def split(seed, count):
 
 
 SPLITS = Splits(split(0, 50), split(1, 23))
-RECIPE = Recipe(batch_size=12, epochs=3, pad=2, flip=True, seed=5)
+RECIPE = Recipe(batch_size=12, epochs=3, seed=5, data=Images(pad=2, flip=True))
 
 
 class Shared:
@@ -80,12 +80,12 @@ def test_a_restart_in_the_middle_sees_what_the_whole_run_saw():
 
 
 def test_another_seed_is_another_order():
-    other = Recipe(batch_size=12, epochs=3, pad=2, flip=True, seed=6)
+    other = Recipe(batch_size=12, epochs=3, seed=6, data=Images(pad=2, flip=True))
     assert (train()[0][1] != train(recipe=other)[0][1]).any()
 
 
 def test_crops_and_flips_are_even():
-    recipe = Recipe(batch_size=50, epochs=400, pad=1, flip=True)
+    recipe = Recipe(batch_size=50, epochs=400, data=Images(pad=1, flip=True))
     image = np.zeros((50, 8, 8, 3), np.uint8)
     image[:, 4, 2] = 255
     splits = Splits(*[in_memory(image, np.arange(50))] * 2)
@@ -113,7 +113,7 @@ def orientations(recipe):
 
 
 def test_alternating_flips_turn_every_image_in_every_epoch():
-    recipe = Recipe(batch_size=10, epochs=4, flip=True, alternating_flip=True, seed=3)
+    recipe = Recipe(batch_size=10, epochs=4, seed=3, data=Images(flip=True, alternating_flip=True))
     first, *later = orientations(recipe)
     assert set(first) == set(range(50)) and 10 < sum(first.values()) < 40
     for number, epoch in enumerate(later, 1):
@@ -128,7 +128,7 @@ def test_what_fills_no_batch_can_be_left_out():
 
 
 def test_a_square_is_cut_out_of_each_image_anywhere_inside():
-    recipe = Recipe(batch_size=50, epochs=40, cutout=6)
+    recipe = Recipe(batch_size=50, epochs=40, data=Images(cutout=6))
     images = np.concatenate([images for images, _ in train(recipe=recipe)])
     empty = (images == 0).all(3)
     assert set(empty.sum((1, 2)).tolist()) == {36}
@@ -181,13 +181,15 @@ OF_JPEGS = Recipe(
     batch_size=12,
     epochs=3,
     seed=5,
-    flip=True,
-    image_sizes=(8, 16),
-    image_size_epochs=(2,),
-    test_image_size=12,
-    standardize="channel",
-    channel_mean=(0, 0, 0),
-    channel_deviation=(1, 1, 1),
+    data=Jpegs(
+        flip=True,
+        image_sizes=(8, 16),
+        image_size_epochs=(2,),
+        test_image_size=12,
+        standardize="channel",
+        channel_mean=(0, 0, 0),
+        channel_deviation=(1, 1, 1),
+    ),
 )
 
 
@@ -206,7 +208,9 @@ def test_jpegs_come_through_the_same_door():
 
 
 def test_augmentation_is_the_same_for_any_sharing_and_after_a_restart():
-    recipe = replace(OF_JPEGS, rand_augment=(2, 9), color_shift=(0.1, 0.1))
+    recipe = replace(
+        OF_JPEGS, data=replace(OF_JPEGS.data, rand_augment=(2, 9), color_shift=(0.1, 0.1))
+    )
     whole = train(recipe=recipe, splits=JPEGS)
     workers = [train(Shared(2, 2, index), recipe=recipe, splits=JPEGS) for index in range(2)]
     for (images, _), (one, _), (other, _) in zip(whole, *workers, strict=True):
@@ -221,7 +225,7 @@ def test_the_size_of_training_images_changes_at_its_epoch():
     assert sides == [(8, 8)] * 10 + [(16, 16)] * 5
     resumed = train(recipe=OF_JPEGS, splits=JPEGS, first_epoch=2)
     assert [images.shape[1] for images, _ in resumed] == [16] * 5
-    one = replace(OF_JPEGS, image_sizes=(8,), image_size_epochs=())
+    one = replace(OF_JPEGS, data=replace(OF_JPEGS.data, image_sizes=(8,), image_size_epochs=()))
     dataset = pipeline.train(JPEGS, one, Placement(Shared()))
     assert dataset.element_spec[1].shape == (12, 8, 8, 3)  # static, as a TPU wants it
 
@@ -234,7 +238,12 @@ def test_every_example_is_seen_once_however_it_is_shared(data):
     batch = replicas * data.draw(st.integers(1, 5))
     count = data.draw(st.integers(batch, 40))
     splits = Splits(jpegs(count), jpegs(count))
-    recipe = replace(OF_JPEGS, batch_size=batch, epochs=1, image_sizes=(), image_size_epochs=())
+    recipe = replace(
+        OF_JPEGS,
+        batch_size=batch,
+        epochs=1,
+        data=replace(OF_JPEGS.data, image_sizes=(), image_size_epochs=()),
+    )
     seen, answered = [], []
     for index in range(pipelines):
         placement = Placement(Shared(replicas, pipelines, index))
@@ -253,7 +262,7 @@ def test_every_example_is_seen_once_however_it_is_shared(data):
 
 
 def test_a_step_gets_numbers_and_makes_its_images_itself_compiled_or_not():
-    recipe = replace(RECIPE, cutout=3, pad_mode="reflection")
+    recipe = replace(RECIPE, data=replace(RECIPE.data, cutout=3, pad_mode="reflection"))
     placement = Placement(tf.distribute.get_strategy())
     batch = next(iter(pipeline.train(SPLITS, recipe, placement)))
     assert sum(x.numpy().nbytes for x in batch) < 12 * 40  # of an image of 192 values
