@@ -1,12 +1,12 @@
 """DAWNBench for TensorFlow: how long, and for how much, until a model is good enough.
 
 Here: commands, the modules with a main, which may import everything and which nobody imports; and
-what the rooms share, from recipe, task and clock to files and flags. Rooms: `recipes`, `models`,
+what the rooms share, from task and clock to files and flags. Rooms: `recipe`, `recipes`, `models`,
 `data`, `training`, `inference`, `submission`, `ranking`; the `__init__` of each says what lives
 there. Two names are for everybody: `models`, and `tta.TimeToAccuracy`, the one module here that
 needs TensorFlow.
 
-May import: models, data. Never: TensorFlow, training, inference, submission, ranking.
+May import: models, recipe, data. Never: TensorFlow, training, inference, submission, ranking.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Dataclass fields as absl flags, one flag per field: nothing is said twice.
+"""Dataclass fields as absl flags, one flag per field, and the help of all of them.
 
 The only module that knows about flags. No TensorFlow: a wrong flag is answered before it is
 imported.
@@ -6,18 +6,29 @@ imported.
 
 import logging
 import sys
+import textwrap
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any, TypeVar, get_args, get_origin
 
 from absl import app, flags
 
-from dawnbench_tf.settings import setting_fields
+from dawnbench_tf.settings import all_settings, flag_name, setting_fields
 from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere, show
 
 T = TypeVar("T")
+_INDENT = 22  # columns before the text of a flag's help
+GROUPS = (  # headings of --help, in order; a command's own come first
+    "what to train",
+    "where and on what",
+    "optimizer and schedule",
+    "averages",
+    "images",
+    "questions",
+    "output",
+)
 
 
 def run(
@@ -26,6 +37,7 @@ def run(
     *,
     files: bool = False,
     replaces: type[Any] | None = None,
+    common: Collection[str] = (),
 ) -> None:
     """Runs a command: its flags are the fields of `options`; exits with what `main` returns.
 
@@ -35,13 +47,21 @@ def run(
       files: whether the command takes anything that is no flag, such as paths.
       replaces: a dataclass, for each setting of which there is a flag too, without a default:
         `replacements` tells which were given.
+      common: the flags that --help shows; by default those of `options`. --helpfull shows all.
     """
     hold_standard_streams()
     show()
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
-    define(options)
-    for item in setting_fields(replaces) if replaces else ():
-        _define_flag(item, None, f"{item.metadata['help']} (replaces the recipe's)")
+    own = {name: (*row, row[1].default) for name, row in all_settings(options).items()}
+    others = (
+        {name: (*row, None) for name, row in all_settings(replaces).items()} if replaces else {}
+    )
+    for name, (_, item, default) in (own | others).items():
+        _define_flag(name, item, default)
+    app.define_help_flags()  # of which these three become ours
+    for flag in ("help", "helpshort", "helpfull"):
+        names = own | others if flag == "helpfull" else common or own
+        flags.DEFINE_flag(_HelpFlag(flag, partial(_help_text, own | others, names)))
     app.run(partial(_with_packages, main), flags_parser=partial(parse, files=files))
 
 
@@ -56,19 +76,12 @@ def _with_packages(main, argv):
     exit_with(f'{package} is not installed; pip install "dawnbench_tf[harness]" has all it takes')
 
 
-def define(cls: type[Any]) -> None:
-    """Defines a flag for each field of a dataclass of options, and of dataclasses within it."""
-    for item in _nested(cls):
-        define(item.type)
-    for item in setting_fields(cls):
-        _define_flag(item, item.default, item.metadata["help"])
-
-
 def read(cls: type[T]) -> T:
     """The instance of such a dataclass that the flags name. Raises Refusal."""
     values = flags.FLAGS.flag_values_dict()
-    nested = {item.name: read(item.type) for item in _nested(cls)}
-    return cls(**nested, **{item.name: values[item.name] for item in setting_fields(cls)})
+    kinds: dict[str, Any] = {item.name: item.type for item in fields(cls)}  # type: ignore[arg-type]
+    nested = {name: read(kinds[name]) for name in kinds if is_dataclass(kinds[name])}
+    return cls(**nested, **{item.name: values[flag_name(item)] for item in setting_fields(cls)})
 
 
 def is_given(name: str) -> bool:
@@ -77,23 +90,22 @@ def is_given(name: str) -> bool:
 
 
 def replacements(cls: type[Any]) -> dict[str, Any]:
-    """The settings of a dataclass that flags were given for, by name."""
+    """The settings of a dataclass and its parts that flags were given for, by flat name."""
     values = flags.FLAGS.flag_values_dict()
-    chosen = {item.name: values[item.name] for item in setting_fields(cls)}
+    chosen = {name: values[name] for name in all_settings(cls)}
     return {name: value for name, value in chosen.items() if value is not None}
 
 
-def _nested(cls):
-    """The fields of a dataclass that are dataclasses of options themselves."""
-    return [item for item in fields(cls) if is_dataclass(item.type)]
-
-
-def _define_flag(item, default, help):
+def _define_flag(name, item, default):
     kind = item.type
     if isinstance(kind, types.UnionType):
         kind = next(part for part in get_args(kind) if part is not types.NoneType)
-    # The module is the running command's own, so that --help shows the flag.
-    common = {"name": item.name, "default": default, "help": help, "module_name": sys.argv[0]}
+    common = {
+        "name": name,
+        "default": default,
+        "help": item.metadata["help"],
+        "module_name": sys.argv[0],
+    }
     if get_origin(kind) is tuple:
         flags.DEFINE(
             _NumbersParser(get_args(kind)[0]), serializer=flags.CsvListSerializer(","), **common
@@ -110,6 +122,53 @@ def _define_flag(item, default, help):
             str: flags.ArgumentParser,
         }
         flags.DEFINE(parsers[kind](), serializer=flags.ArgumentSerializer(), **common)
+
+
+def _help_text(settings, names):
+    """The command's docstring, and its flags that `names` names, by group, in 80 columns."""
+    groups: dict[str, list[str]] = {}
+    for name, (cls, item, default) in settings.items():
+        group = item.metadata["group"] or getattr(cls, "GROUP", "this command")
+        lines = groups.setdefault(group, [])
+        lines += _help_lines(name, item, default) if name in names else []
+    order = sorted(groups, key=lambda group: GROUPS.index(group) if group in GROUPS else -1)
+    text = (sys.modules["__main__"].__doc__ or "").strip()
+    text += "".join(
+        "\n".join([f"\n\n{group}:", *groups[group]]) for group in order if groups[group]
+    )
+    if left := len(settings) - len(names):
+        others = [group for group in order if not groups[group]]
+        line = f"--helpfull has {left} more{', such as ' * bool(others)}{', '.join(others)}."
+        text += "\n\n" + textwrap.fill(line, 80)
+    return text
+
+
+def _help_lines(name, item, default):
+    """A flag's lines in the help: its name, what it does, its choices, its default."""
+    help, choices = item.metadata["help"], item.metadata["choices"]
+    name = f"  --[no]{name}" if item.type is bool else f"  --{name}"
+    if choices:
+        help += f" [{', '.join(filter(None, choices))}]"
+    if not isinstance(default, bool) and default not in (None, "", ()):
+        help += f" ({default})"
+    lines = textwrap.wrap(help, 80 - _INDENT, break_on_hyphens=False)
+    if len(name) >= _INDENT - 1:
+        lines.insert(0, "")
+    starts = [name, *("" for _ in lines[1:])]
+    return [f"{start:{_INDENT}}{line}".rstrip() for start, line in zip(starts, lines, strict=True)]
+
+
+class _HelpFlag(flags.BooleanFlag):
+    """Prints a help text and ends the command."""
+
+    def __init__(self, name, text):
+        super().__init__(name, False, "show the flags", allow_override=True)
+        self._text = text
+
+    def parse(self, argument):
+        if self._parse(argument):
+            print(self._text())
+            raise SystemExit(0)
 
 
 class _NumbersParser(flags.ArgumentParser):
@@ -135,7 +194,6 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
 
     What is no flag is wrong too, unless the command takes `files`.
     """
-    app.define_help_flags()
     try:
         rest = _parsed(argv)
         if rest[1:] and not files:
@@ -146,7 +204,7 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
 
 
 def _parsed(argv):
-    """What absl parses; asked for help, which it ends with status 1, the command ends with 0."""
+    """What absl parses."""
     try:
         try:
             return flags.FLAGS(argv)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, setting
@@ -14,6 +15,7 @@ LONGEST = 200  # characters of a text in an entry
 class Credits:
     """Who submits an entry, on which hardware, at what price."""
 
+    GROUP: ClassVar[str] = "output"
     author: str = setting(ANONYMOUS, "author of the entry")
     author_email: str = setting("", "author's e-mail address in the entry")
     hardware: str = setting("", "hardware as the entry states it; default: what is found")
@@ -41,10 +43,12 @@ class Credits:
 class RunOptions:
     """Where and on what a recipe runs. None of it moves the accuracy curve; resuming ignores it."""
 
+    GROUP: ClassVar[str] = "where and on what"
     output_dir: str = setting(
         "",
         "folder of the run, or study; an unfinished one goes on. Default: runs/RECIPE-TIME, or "
         "studies/NAME",
+        group="output",
     )
     data_dir: str = setting("", "folder of the data set, or its archive")
     download: bool = setting(False, "let TensorFlow Datasets download the data set into --data_dir")
@@ -90,10 +94,14 @@ class RunOptions:
     deterministic: bool = setting(
         False, "ask TensorFlow for deterministic kernels (slower on GPUs)"
     )
-    mllog: bool = setting(False, "write MLPerf's structured log to OUTPUT_DIR/mllog.txt")
-    tensorboard: bool = setting(False, "write TensorBoard logs to OUTPUT_DIR/tensorboard")
+    mllog: bool = setting(
+        False, "write MLPerf's structured log to OUTPUT_DIR/mllog.txt", group="output"
+    )
+    tensorboard: bool = setting(
+        False, "write TensorBoard logs to OUTPUT_DIR/tensorboard", group="output"
+    )
     profile_steps: tuple[int, ...] = setting(
-        (), "FIRST,LAST step to profile, written with TensorBoard's logs", low=1
+        (), "FIRST,LAST step to profile, written with TensorBoard's logs", low=1, group="output"
     )
     credits: Credits = Credits()
 

@@ -1,15 +1,18 @@
 """Dataclass fields that carry their own help, bounds and choices.
 
-Plain Python: `flags.py` turns such fields into flags, `check` holds any instance to them.
+Plain Python: `flags.py` turns such fields into flags, `check` holds any instance to them. A setting
+has a flat name, which is its flag's: its field's name unless it states another.
 """
 
 import math
 import types
-from dataclasses import field, fields
-from typing import Any, get_args, get_origin
+from collections.abc import Mapping
+from dataclasses import field, fields, is_dataclass, replace
+from typing import Any, TypeVar, get_args, get_origin
 
 from dawnbench_tf.refusals import one_line, refuse
 
+T = TypeVar("T")
 _NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
@@ -21,18 +24,66 @@ def setting(
     high: float | None = None,
     above: float | None = None,
     choices: tuple[str, ...] | None = None,
+    flag: str = "",
+    group: str = "",
 ) -> Any:
     """A dataclass field with its help (units included), bounds and choices.
 
-    Bounds `low` and `high` are inclusive, `above` is not.
+    Bounds `low` and `high` are inclusive, `above` is not. `flag` is its flat name, by default its
+    field's; `group` is the heading of its flag in --help, by default its class's GROUP.
     """
     bounds = {"low": low, "high": high, "above": above}
-    return field(default=default, metadata={"help": help, "choices": choices, **bounds})
+    metadata = {"help": help, "choices": choices, "flag": flag, "group": group, **bounds}
+    return field(default=default, metadata=metadata)
+
+
+def flag_name(item: Any) -> str:
+    """The flat name of a setting."""
+    return item.metadata.get("flag") or item.name
 
 
 def setting_fields(cls: Any) -> list[Any]:
     """The fields of a dataclass, or of an instance, that are settings."""
     return [item for item in fields(cls) if "help" in item.metadata]
+
+
+def all_settings(cls: Any) -> dict[str, tuple[Any, Any]]:
+    """The settings of a dataclass and of its parts: by flat name, the class and the field.
+
+    A field whose class varies lists the classes as `parts` in its metadata.
+    """
+    settings = {flag_name(item): (cls, item) for item in setting_fields(cls)}
+    kinds = [kind for item in fields(cls) for kind in item.metadata.get("parts", (item.type,))]
+    for kind in filter(is_dataclass, kinds):
+        settings |= all_settings(kind)
+    return settings
+
+
+def parts(instance: Any) -> dict[str, Any]:
+    """The dataclasses that an instance is composed of, by field."""
+    values = {item.name: getattr(instance, item.name) for item in fields(instance)}
+    return {name: value for name, value in values.items() if is_dataclass(value)}
+
+
+def flat(instance: Any) -> dict[str, Any]:
+    """The settings of an instance, without those of its parts, by flat name."""
+    return {flag_name(item): getattr(instance, item.name) for item in setting_fields(instance)}
+
+
+def replaced(instance: T, values: Mapping[str, Any], **others: Any) -> T:
+    """An instance with those of `values`, by flat name, that are its settings, and other fields."""
+    own = {item.name: flag_name(item) for item in setting_fields(instance)}
+    changes = {name: values[flag] for name, flag in own.items() if flag in values}
+    return replace(instance, **changes, **others)  # type: ignore[type-var]
+
+
+def flag_text(name: str, value: Any) -> str:
+    """A setting's value as its flag on a command line."""
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no{name}"
+    if isinstance(value, tuple):
+        value = ",".join(map(str, value))
+    return f"--{name}={value}"
 
 
 def check(instance: Any) -> None:
@@ -54,14 +105,14 @@ def _check_type(item, value):
     if get_origin(kind) is tuple:
         kind = get_args(kind)[0]
         if not isinstance(value, tuple):
-            refuse(item.name, repr(value), f"should be a list of {kind.__name__}s")
+            refuse(flag_name(item), repr(value), f"should be a list of {kind.__name__}s")
         values = value
     accepted = (int, float) if kind is float else kind
     for one in values:
         if not isinstance(one, accepted) or (isinstance(one, bool) and kind is not bool):
-            refuse(item.name, one_line(repr(one), 60), f"should be {_NAMES[kind]}")
+            refuse(flag_name(item), one_line(repr(one), 60), f"should be {_NAMES[kind]}")
         if kind is float and not _is_finite(one):
-            refuse(item.name, one_line(repr(one), 60), "should be a finite number")
+            refuse(flag_name(item), one_line(repr(one), 60), "should be a finite number")
 
 
 def _is_finite(number):
@@ -73,13 +124,13 @@ def _check_bounds(item, value):
         item.metadata.get(key) for key in ("low", "high", "above", "choices")
     )
     if choices and value is not None and value not in choices:
-        refuse(item.name, value, f"should be one of {', '.join(choices)}")
+        refuse(flag_name(item), value, f"should be one of {', '.join(choices)}")
     for number in value if isinstance(value, tuple) else (value,):
         if number is None:
             continue
         if low is not None and not number >= low:  # NaN fails both
-            refuse(item.name, number, f"should be at least {low:g}")
+            refuse(flag_name(item), number, f"should be at least {low:g}")
         if above is not None and not number > above:
-            refuse(item.name, number, f"should be over {above:g}")
+            refuse(flag_name(item), number, f"should be over {above:g}")
         if high is not None and not number <= high:
-            refuse(item.name, number, f"should be at most {high:g}")
+            refuse(flag_name(item), number, f"should be at most {high:g}")

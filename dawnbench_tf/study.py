@@ -21,7 +21,7 @@ from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.settings import check, setting, setting_fields
+from dawnbench_tf.settings import check, flat, setting
 from dawnbench_tf.studies import forecast, grid, grid_files, launching, rows, runner, store
 from dawnbench_tf.studies.launching import Launch
 
@@ -156,8 +156,8 @@ def _default_folder(options, name):
 
 def _given(options: RunOptions | Credits) -> grid.Settings:
     """The settings that are not as by default, by name."""
-    values = {item.name: getattr(options, item.name) for item in setting_fields(options)}
-    return {i.name: values[i.name] for i in setting_fields(options) if values[i.name] != i.default}
+    default = flat(type(options)())
+    return {name: value for name, value in flat(options).items() if value != default[name]}
 
 
 def report(options: Options, folders: list[Path]) -> int:

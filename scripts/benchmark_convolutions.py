@@ -51,14 +51,14 @@ def _step(model, batch):
     import numpy as np
     import tensorflow as tf
 
-    from dawnbench_tf.recipe import Recipe
+    from dawnbench_tf.recipe import Optimizer, Recipe
     from dawnbench_tf.training import optimizers
 
     for layer in model.layers:
         if hasattr(layer, "adapt"):
             layer.adapt(np.random.default_rng(0).normal(size=(100, *model.input_shape[1:])))
     model.compile(
-        optimizers.build(Recipe(learning_rate=0.001), 1, model),
+        optimizers.build(Recipe(optimizer=Optimizer(learning_rate=0.001)), 1, model),
         tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         jit_compile=False,
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dawnbench_tf import recipes
-from dawnbench_tf.evidence import Measured, Published
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.evidence import Measured, Published
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "docs/measured"

@@ -1,13 +1,14 @@
 """Flags from fields: what --help shows, what a wrong one is told, and that TensorFlow stays out."""
 
 import sys
-from dataclasses import fields
 
 import pytest
 
-from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf import flags, train
+from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.settings import all_settings
 
 NO_TENSORFLOW = """
 import sys
@@ -20,20 +21,57 @@ runpy.run_module("dawnbench_tf.train", run_name="__main__")
 
 
 @pytest.mark.parametrize(
-    "flag", ["--help", "--list_recipes", "--bach_size=1", "--epochs=0", "--recipe=x", "--model=y"]
+    "flag",
+    [
+        "--help",
+        "--helpfull",
+        "--list_recipes",
+        "--bach_size=1",
+        "--epochs=0",
+        "--recipe=x",
+        "--model=y",
+    ],
 )
 def test_flags_are_answered_without_tensorflow(cold_command, flag):
     done = cold_command(program=("-c", NO_TENSORFLOW.format(flag=flag)))
     assert done.stderr.splitlines()[-1] == "CLEAN" and "Traceback" not in done.stderr
 
 
-def test_help_shows_a_flag_for_every_setting(cold_command):
-    done = cold_command("--help")
-    classes = (Recipe, RunOptions, Credits)
-    names = [item.name for cls in classes for item in fields(cls) if "help" in item.metadata]
-    assert len(names) > 30
-    for name in names:
-        assert f"--{name}:" in done.stdout or f"--[no]{name}:" in done.stdout
+def flags_of(text):
+    """The names of the flags in a help text, by its headings."""
+    groups = {}
+    for line in text.splitlines():
+        if line and not line.startswith(" ") and line.endswith(":"):
+            names = groups.setdefault(line[:-1], [])
+        elif line.startswith("  --"):
+            names.append(line.split()[0].removeprefix("--").removeprefix("[no]"))
+    return groups
+
+
+def test_helpfull_shows_a_flag_for_every_setting_in_its_group(cold_command):
+    groups = flags_of(cold_command("--helpfull").stdout)
+    names = [name for group in groups.values() for name in group]
+    assert sorted(names) == sorted({**all_settings(train.Options), **all_settings(Recipe)})
+    assert tuple(groups) == flags.GROUPS
+    for group, name in (
+        ("what to train", "epochs"),
+        ("where and on what", "strategy"),
+        ("optimizer and schedule", "schedule_epochs"),
+        ("averages", "lookahead"),
+        ("images", "image_sizes"),
+        ("images", "flip"),
+        ("questions", "tokenizer"),
+        ("output", "output_dir"),
+    ):
+        assert name in groups[group]
+
+
+def test_help_is_short_and_says_where_the_rest_is(cold_command):
+    text = cold_command("--help").stdout
+    assert text.count("\n") <= 40 and "--helpfull has" in text
+    lines = text.removeprefix(train.__doc__.strip()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert {name for names in flags_of(text).values() for name in names} == set(train.COMMON)
 
 
 def test_asked_for_help_a_command_ends_well(cold_command):
@@ -73,7 +111,7 @@ def test_a_wrong_flag_is_one_line_and_status_1(cold_command, flag, line):
 
 
 def test_flags_replace_only_what_they_name(monkeypatch):
-    from dawnbench_tf import flags, recipes, train
+    from dawnbench_tf import recipes
 
     argv = ["train.py", "--recipe=cifar10/resnet56_tf", "--epochs=3", "--schedule_epochs=1,2,2.5"]
     monkeypatch.setattr(sys, "argv", argv)
@@ -82,7 +120,8 @@ def test_flags_replace_only_what_they_name(monkeypatch):
     options, changes = flags.read(train.Options), flags.replacements(Recipe)
     assert changes == {"epochs": 3, "schedule_epochs": (1, 2, 2.5)}
     recipe, row = recipes.get(options.recipe, **changes), recipes.get("cifar10/resnet56_tf")
-    changed = {f.name for f in fields(Recipe) if getattr(recipe, f.name) != getattr(row, f.name)}
+    own, theirs = recipe.values(), row.values()
+    changed = {name for name in own if own[name] != theirs[name]}
     assert changed == {"epochs", "schedule_epochs"}
     assert options.run == RunOptions()
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dawnbench_tf import recipes
-from dawnbench_tf.evidence import Published
+from dawnbench_tf.recipe import Jpegs, Recipe
+from dawnbench_tf.recipe.evidence import Published
 from dawnbench_tf.refusals import Refusal
 from tests.stated_settings import RATES, STATED
 
@@ -43,7 +44,7 @@ PUBLISHED = Path(__file__).parent / "fixtures/published"
 )
 def test_what_is_out_of_range_is_refused_by_its_flag(change, line):
     with pytest.raises(Refusal, match="^" + line.replace("(", r"\(")):
-        replace(recipes.get("digits/resnet8"), **change)
+        recipes.get("digits/resnet8", **change)
 
 
 def test_what_is_for_images_is_refused_for_questions():
@@ -74,6 +75,46 @@ def test_what_is_for_jpegs_is_refused_for_images_of_one_size_and_the_other_way_r
         recipes.get("imagenette/resnet18", color_shift=(0.1,))
     with pytest.raises(Refusal, match="^--image_size_epochs=2,3: should be one fewer than the 2"):
         recipes.get("imagenette/resnet18", image_sizes=(64, 96), image_size_epochs=(2, 3))
+
+
+RECORDED = json.loads((Path(__file__).parent / "fixtures/recipe_values.json").read_text())
+
+
+def test_values_are_flat_and_as_they_were_before_recipes_had_parts():
+    rows = recipes.rows()
+    assert json.loads(json.dumps({name: rows[name].values() for name in rows})) == RECORDED
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recipe_is_read_back_from_its_values(name):
+    recipe = recipes.get(name)
+    assert Recipe.from_values(RECORDED[name]) == recipe == Recipe.from_values(recipe.values())
+
+
+def test_each_setting_changes_by_its_flat_name_in_its_own_part():
+    recipe = recipes.get(
+        "cifar10/airbench94", batch_size=500, momentum=0.5, schedule_epochs=(0, 1, 2), pad=3
+    )
+    assert (recipe.batch_size, recipe.optimizer.momentum, recipe.data.pad) == (500, 0.5, 3)
+    assert recipe.schedule.epochs == (0, 1, 2) and recipe.schedule.factors == (0.2, 1, 0.07)
+    with pytest.raises(TypeError, match="batch_sise: no setting of a recipe"):
+        recipes.get("digits/resnet8", batch_sise=1)
+
+
+def test_a_recipe_with_another_task_s_kind_of_examples_is_refused():
+    line = "^--recipe=digits/resnet8: digits has images of one size, not JPEGs"
+    with pytest.raises(Refusal, match=line):
+        replace(recipes.get("digits/resnet8"), data=Jpegs())
+
+
+def test_a_description_has_the_settings_by_part_and_the_evidence():
+    recipe = recipes.get("digits/resnet8")
+    text = recipes.description(recipe)
+    assert "\noptimizer:\n  --rate_in_velocity\n  --weight_decay=0.0005\nschedule:\n" in text
+    assert "average" not in text and "\n    python -m dawnbench_tf.train --seed=N" in text
+    assert "\naverage:\n  --average=0.0\n" in recipes.description(
+        recipes.get("digits/resnet8"), True
+    )
 
 
 def test_an_unknown_recipe_is_answered_with_the_nearest():
@@ -110,7 +151,7 @@ def test_the_list_names_every_recipe_and_its_evidence():
 @pytest.mark.parametrize("name", STATED)
 def test_settings_are_those_of_the_source(name):
     recipe = recipes.get(name)
-    assert {key: getattr(recipe, key) for key in STATED[name]} == STATED[name]
+    assert recipe.values() | STATED[name] == recipe.values()
 
 
 def test_every_recipe_of_a_published_entry_is_held_to_its_source():
@@ -124,9 +165,9 @@ def test_the_rate_falls_when_the_source_s_did(name):
 
     recipe = recipes.get(name)
     factor = optimizers.factor(recipe, steps_per_epoch=391)
-    scale = recipe.batch_size / (recipe.scale_learning_rate_from or recipe.batch_size)
+    scale = recipe.batch_size / (recipe.optimizer.scale_learning_rate_from or recipe.batch_size)
     for epoch, rate in RATES[name].items():
-        scaled = recipe.learning_rate * scale * float(factor(epoch * 391))
+        scaled = recipe.optimizer.learning_rate * scale * float(factor(epoch * 391))
         assert scaled == pytest.approx(rate, abs=1e-6)
 
 
@@ -144,8 +185,8 @@ def test_airbench_s_rates_are_its_source_s(name, rate, decay, warmup, last):
     recipe, steps = recipes.get(name), 48
     kilostep_scale = 1024 * (1 + 1 / (1 - 0.85))
     lr, wd = rate / kilostep_scale, decay * 1024 / kilostep_scale
-    assert recipe.learning_rate == pytest.approx(lr * 1024)
-    assert recipe.weight_decay == pytest.approx(wd / lr / 1024)
+    assert recipe.optimizer.learning_rate == pytest.approx(lr * 1024)
+    assert recipe.optimizer.weight_decay == pytest.approx(wd / lr / 1024)
     factor, total = optimizers.factor(recipe, steps), recipe.steps(steps)
     corner = int(warmup * total)  # a whole step there
     for step in (0, 1, 30, corner - 1, corner, corner + 1, 300, total - 1):

@@ -104,14 +104,14 @@ def test_a_run_begun_before_a_recipe_had_some_field_is_still_its_own(old):
     claims.claim(old, recipe)
     (old / ".lock").unlink()
     # The library's row has changed since: the run goes on as it began.
-    changed = replace(recipes.get("digits/resnet8"), seed=5, weight_decay=0.1)
+    changed = recipes.get("digits/resnet8", seed=5, weight_decay=0.1)
     assert claims.claim(old, changed, replaced=["seed"]).recipe == recipe
     (old / ".lock").unlink()
     with pytest.raises(Refusal, match="with seed=5, not 6; name another folder"):
         claims.claim(old, replace(changed, seed=6), replaced=["seed"])
     (old / ".lock").unlink()
     with pytest.raises(Refusal, match="with average=0.0, not 0.5; name another folder"):
-        claims.claim(old, replace(recipe, average=0.5))
+        claims.claim(old, replace(recipe, average=replace(recipe.average, decay=0.5)))
 
 
 def test_a_run_that_version_0_1_0_began_goes_on(old):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dawnbench_tf import models, recipes
-from dawnbench_tf.evidence import Measured
+from dawnbench_tf.recipe.evidence import Measured
 
 ROOT = Path(__file__).parent.parent
 

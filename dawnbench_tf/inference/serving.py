@@ -57,7 +57,8 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
         data.examples(),
         data.of_training(CALIBRATION).examples(),
         data.fixed_shape,
-        fixed_batch=not recipe.sequence_length,  # else a long text's windows are its batch
+        # A long text's windows are its batch.
+        fixed_batch=not getattr(recipe.data, "sequence_length", 0),
     )
     return Serving(data, served)
 

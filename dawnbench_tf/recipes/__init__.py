@@ -2,52 +2,54 @@
 
 A module for each task; what it calls RECIPES is all its rows.
 
-May import: models (the catalogue), the shared modules. Never: TensorFlow, data, training,
+May import: models (the catalogue), recipe, the shared modules. Never: TensorFlow, data, training,
 inference, submission, ranking.
 """
 
 import math
-from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
 
 from dawnbench_tf import models
-from dawnbench_tf.evidence import Measured, Published, Reported
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Questions, Recipe
+from dawnbench_tf.recipe.evidence import Measured, Published, Reported
 from dawnbench_tf.refusals import refuse
+from dawnbench_tf.settings import flag_text, flat, parts
+from dawnbench_tf.tasks import TASKS
 
 DEFAULT = "digits/resnet8"
 
 
 def rows() -> dict[str, Recipe]:
     """All recipes by name, task by task."""
-    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    modules = [import_module(f"{__name__}.{task}") for task in sorted(TASKS)]
     return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
 def get(name: str, **changes: Any) -> Recipe:
-    """The recipe of that name, with some of its fields changed.
+    """The recipe of that name, with some of its settings changed, by flat name.
 
     Raises:
+      TypeError: there is no setting of such a name.
       Refusal: there is none of that name (the nearest is named), or the changed recipe is none.
     """
     recipes = rows()
     if name not in recipes:
         near = get_close_matches(name, recipes, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]}?" if near else "--list_recipes shows them all"
+        hint = f"did you mean {near[0]}?" if near else "`dawnbench recipes` lists all"
         refuse("recipe", name, f"no such recipe; {hint}")
     return changed(recipes[name], **changes)
 
 
 def changed(recipe: Recipe, **changes: Any) -> Recipe:
-    """A recipe with some of its fields changed.
+    """A recipe with some of its settings changed, by flat name: `learning_rate`, `schedule_epochs`.
 
     Raises:
+      TypeError: there is no setting of such a name.
       Refusal: the changed recipe is none, or its model is not in the catalogue or not for its task.
     """
-    recipe = replace(recipe, **changes)
+    recipe = recipe.with_values(**changes)
     try:
         variant = models.get(recipe.model)
     except ValueError as error:
@@ -55,9 +57,10 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
     if variant.inputs != recipe.task_row.inputs:
         takes = f"takes {variant.inputs}, and {recipe.task} has {recipe.task_row.inputs}"
         refuse("model", recipe.model, f"{takes}; docs/MODELS.md lists all")
-    if variant.wordpieces != (recipe.tokenizer == "wordpiece"):
+    tokenizer = recipe.data.tokenizer if isinstance(recipe.data, Questions) else ""
+    if variant.wordpieces != (tokenizer == "wordpiece"):
         reads = "WordPieces: wordpiece" if variant.wordpieces else "words: any but wordpiece"
-        refuse("tokenizer", recipe.tokenizer, f"{recipe.model} reads {reads} would run")
+        refuse("tokenizer", tokenizer, f"{recipe.model} reads {reads} would run")
     return recipe
 
 
@@ -71,6 +74,31 @@ def table() -> str:
             f"batch {recipe.batch_size}, {recipe.epochs:g} epochs"
         )
         lines += [f"    {_evidence(item)}" for item in recipe.evidence]
+    return "\n".join(lines)
+
+
+def description(recipe: Recipe, everything: bool = False) -> str:
+    """A recipe's settings by part, as flags, where they come from, and its evidence.
+
+    Args:
+      recipe: to describe.
+      everything: also settings that are as by default.
+    """
+    lines = [f"{recipe.name}: {recipe.task_row.metric} {recipe.goal:g}"]
+    for title, part in {"recipe": recipe, **parts(recipe)}.items():
+        default = flat(type(part)())
+        shown = [
+            flag_text(name, value)
+            for name, value in flat(part).items()
+            if value is not None and (everything or value != default[name])
+        ]
+        lines += [f"{title}:", *(f"  {text}" for text in shown)] if shown else []
+    lines.append(f"source: dawnbench_tf/recipes/{recipe.task}.py, whose comments name it")
+    lines += ["evidence:"] * bool(recipe.evidence)
+    for item in recipe.evidence:
+        lines += [f"  {_evidence(item)}"]
+        if not isinstance(item, Reported):
+            lines += [f"    {item.entry if isinstance(item, Published) else item.command}"]
     return "\n".join(lines)
 
 

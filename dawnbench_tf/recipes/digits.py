@@ -1,7 +1,7 @@
 """The embedded task: scikit-learn's real handwritten digits to 98 % top-1, no download."""
 
-from dawnbench_tf.evidence import Measured
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Images, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe.evidence import Measured
 
 RESNET8 = Recipe(
     name="digits/resnet8",
@@ -9,14 +9,9 @@ RESNET8 = Recipe(
     model="resnet8_v1_pad",
     epochs=30,
     batch_size=64,
-    learning_rate=0.1,
-    rate_in_velocity=True,
-    schedule="linear",
-    schedule_epochs=(0, 2, 30),
-    schedule_factors=(0.1, 1, 0),
-    weight_decay=5e-4,
-    pad=2,
-    standardize="image",
+    optimizer=Optimizer(learning_rate=0.1, rate_in_velocity=True, weight_decay=5e-4),
+    schedule=Schedule(form="linear", epochs=(0, 2, 30), factors=(0.1, 1, 0)),
+    data=Images(pad=2, standardize="image"),
     evidence=(
         Measured(
             date="2026-11-21",

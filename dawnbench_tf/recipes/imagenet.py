@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.evidence import Published, Reported
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Average, Jpegs, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe.evidence import Published, Reported
 
 # He et al. 2018 (arXiv 1812.01187), sections 2 to 5: rate 0.1 for each 256 examples, five epochs'
 # warmup, cosine, smoothed labels, no decay of BN and biases, last BN of each branch from 0.
@@ -13,19 +13,19 @@ RESNET50_V1_5 = Recipe(
     model="resnet50_v1_5",
     epochs=90,
     batch_size=256,
-    learning_rate=0.1,
-    scale_learning_rate_from=256,
-    momentum=0.9,
-    schedule="cosine",
-    schedule_epochs=(5,),
-    weight_decay=1e-4,
     label_smoothing=0.1,
-    zero_last_norm=True,
-    flip=True,
-    standardize="channel",
-    channel_mean=(0.485, 0.456, 0.406),  # as torchvision's and timm's weights have it
-    channel_deviation=(0.229, 0.224, 0.225),
     precision="mixed_bfloat16",
+    network=Network(zero_last_norm=True),
+    optimizer=Optimizer(
+        learning_rate=0.1, scale_learning_rate_from=256, momentum=0.9, weight_decay=1e-4
+    ),
+    schedule=Schedule(form="cosine", epochs=(5,)),
+    data=Jpegs(
+        flip=True,
+        standardize="channel",
+        channel_mean=(0.485, 0.456, 0.406),  # as torchvision's and timm's weights have it
+        channel_deviation=(0.229, 0.224, 0.225),
+    ),
     evidence=(
         Reported(
             score=93.28,
@@ -55,11 +55,10 @@ RESNET50_LARS = replace(
     name="imagenet/resnet50_lars",
     epochs=91,
     batch_size=32_768,
-    optimizer="lars",
-    learning_rate=34,
-    scale_learning_rate_from=0,
-    schedule="quadratic",
-    schedule_epochs=(12,),
+    optimizer=replace(
+        RESNET50_V1_5.optimizer, name="lars", learning_rate=34, scale_learning_rate_from=0
+    ),
+    schedule=Schedule(form="quadratic", epochs=(12,)),
     evidence=(),
 )
 
@@ -68,10 +67,12 @@ RESNET50_TPU = replace(
     RESNET50_V1_5,
     name="imagenet/resnet50_tpu",
     batch_size=1024,
-    schedule="linear",
-    schedule_epochs=(0, 5, 30, 30.01, 60, 60.01, 80, 80.01),
-    schedule_factors=(0, 1, 1, 0.1, 0.1, 0.01, 0.01, 0.001),
     label_smoothing=0,
+    schedule=Schedule(
+        form="linear",
+        epochs=(0, 5, 30, 30.01, 60, 60.01, 80, 80.01),
+        factors=(0, 1, 1, 0.1, 0.1, 0.01, 0.01, 0.001),
+    ),
     evidence=(
         Published(
             entry="ImageNet/train/google_resnet50_tpu_tensorflow111.json",
@@ -88,9 +89,8 @@ RESNET50_PROGRESSIVE = replace(
     RESNET50_TPU,
     name="imagenet/resnet50_progressive",
     epochs=50,
-    schedule_epochs=(0, 4, 21, 21.01, 35, 35.01, 43, 43.01),
-    image_sizes=(128, 224, 288),
-    image_size_epochs=(18, 41),
+    schedule=replace(RESNET50_TPU.schedule, epochs=(0, 4, 21, 21.01, 35, 35.01, 43, 43.01)),
+    data=replace(RESNET50_TPU.data, image_sizes=(128, 224, 288), image_size_epochs=(18, 41)),
     evidence=(
         Published(
             entry="ImageNet/train/google_resnet50_tpu_tensorflow111_fastai.json",
@@ -109,12 +109,10 @@ RESNET152_DAWN = replace(
     name="imagenet/resnet152_dawn",
     model="resnet152_v1",
     epochs=113,
-    schedule="steps",
-    schedule_epochs=(30, 60, 90),
-    schedule_factors=(1, 0.1, 0.01, 0.001),
     label_smoothing=0,
-    zero_last_norm=False,
     precision="float32",
+    network=replace(RESNET50_V1_5.network, zero_last_norm=False),
+    schedule=Schedule(form="steps", epochs=(30, 60, 90), factors=(1, 0.1, 0.01, 0.001)),
     evidence=(
         Published(
             entry="ImageNet/train/dawn_resnet152_b_4M60_ec2_tensorflow.json",
@@ -136,27 +134,31 @@ AMOEBANET_D = Recipe(
     model="amoebanet_d",
     epochs=_EPOCHS,
     batch_size=1024,
-    optimizer="rmsprop",
-    learning_rate=0.64,
-    scale_learning_rate_from=256,
-    momentum=0.9,
-    epsilon=1.0,
-    schedule="linear",
-    schedule_epochs=(0, 0.35, *(end + late for end in range(1, _EPOCHS) for late in (0, 0.01))),
-    schedule_factors=(0, 1, *(0.88**fall for end in range(1, _EPOCHS) for fall in (end - 1, end))),
-    weight_decay=4e-5,
     label_smoothing=0.1,
-    average=0.9999,
-    average_ramp=True,
-    auxiliary_weight=0.4,
-    synchronized_batch_norm=False,
-    smallest_crop=0.1,
-    color_shift=(32 / 255, 0.1),
-    flip=True,
-    standardize="channel",
-    channel_mean=(0.5, 0.5, 0.5),
-    channel_deviation=(0.5, 0.5, 0.5),
     precision="mixed_bfloat16",
+    network=Network(auxiliary_weight=0.4, synchronized_batch_norm=False),
+    optimizer=Optimizer(
+        name="rmsprop",
+        learning_rate=0.64,
+        scale_learning_rate_from=256,
+        momentum=0.9,
+        epsilon=1.0,
+        weight_decay=4e-5,
+    ),
+    schedule=Schedule(
+        form="linear",
+        epochs=(0, 0.35, *(end + late for end in range(1, _EPOCHS) for late in (0, 0.01))),
+        factors=(0, 1, *(0.88**fall for end in range(1, _EPOCHS) for fall in (end - 1, end))),
+    ),
+    average=Average(decay=0.9999, ramp=True),
+    data=Jpegs(
+        smallest_crop=0.1,
+        color_shift=(32 / 255, 0.1),
+        flip=True,
+        standardize="channel",
+        channel_mean=(0.5, 0.5, 0.5),
+        channel_deviation=(0.5, 0.5, 0.5),
+    ),
     evidence=(
         Published(
             entry="ImageNet/train/google_amoeba_net_d_tpu_tensorflow18.json",

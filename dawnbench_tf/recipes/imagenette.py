@@ -1,7 +1,7 @@
 """Imagenette: all of ImageNet's path, on a laptop."""
 
-from dawnbench_tf.evidence import Measured
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Jpegs, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe.evidence import Measured
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's, as torchvision's
 
@@ -12,22 +12,20 @@ RESNET18 = Recipe(
     epochs=16,
     batch_size=128,
     drop_remainder=True,
-    learning_rate=0.4,
-    nesterov=True,
-    schedule="linear",
-    schedule_epochs=(0, 3, 16),
-    schedule_factors=(0.1, 1, 0),
-    weight_decay=5e-4,
     label_smoothing=0.1,
-    image_sizes=(64, 96),
-    image_size_epochs=(10,),
-    test_image_size=128,
-    smallest_crop=0.35,
-    flip=True,
-    standardize="channel",
-    channel_mean=_MEAN,
-    channel_deviation=_DEVIATION,
     precision="mixed_bfloat16",
+    optimizer=Optimizer(learning_rate=0.4, nesterov=True, weight_decay=5e-4),
+    schedule=Schedule(form="linear", epochs=(0, 3, 16), factors=(0.1, 1, 0)),
+    data=Jpegs(
+        image_sizes=(64, 96),
+        image_size_epochs=(10,),
+        test_image_size=128,
+        smallest_crop=0.35,
+        flip=True,
+        standardize="channel",
+        channel_mean=_MEAN,
+        channel_deviation=_DEVIATION,
+    ),
     evidence=(
         Measured(
             date="2026-11-22",

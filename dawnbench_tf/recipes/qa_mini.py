@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.evidence import Measured
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Average, Optimizer, Questions, Recipe
+from dawnbench_tf.recipe.evidence import Measured
 
 BIDAF = Recipe(
     name="qa_mini/bidaf",
@@ -11,10 +11,9 @@ BIDAF = Recipe(
     model="bidaf_50",
     epochs=40,
     batch_size=30,
-    optimizer="adam",
-    learning_rate=0.002,
-    average=0.99,
-    bucket_boundaries=(60, 80),
+    optimizer=Optimizer(name="adam", learning_rate=0.002),
+    average=Average(decay=0.99),
+    data=Questions(bucket_boundaries=(60, 80)),
     evidence=(
         Measured(
             date="2026-11-22",
@@ -35,9 +34,8 @@ DRQA = replace(
     model="drqa",
     epochs=10,
     batch_size=32,
-    optimizer="adamax",
-    clip_norm=10,
-    average=0.0,
+    optimizer=replace(BIDAF.optimizer, name="adamax", clip_norm=10),
+    average=replace(BIDAF.average, decay=0.0),
     evidence=(
         Measured(
             date="2026-11-23",
@@ -57,7 +55,7 @@ FASTFUSIONNET = replace(
     DRQA,
     name="qa_mini/fastfusionnet",
     model="fastfusionnet",
-    clip_norm=20,
+    optimizer=replace(DRQA.optimizer, clip_norm=20),
     evidence=(
         Measured(
             date="2026-11-22",

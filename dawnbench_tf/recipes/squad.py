@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.evidence import Published, Reported
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Average, Optimizer, Questions, Recipe, Schedule
+from dawnbench_tf.recipe.evidence import Published, Reported
 
 # basic/cli.py: Adam at 0.001, constant, batches of 60, 20,000 steps (14 epochs of ours, which take
 # every question of at most 30 words whose answer is within the first 400 of its passage). The
@@ -16,11 +16,9 @@ BIDAF_TF = Recipe(
     model="bidaf",
     epochs=14,
     batch_size=60,
-    optimizer="adam",
-    learning_rate=0.001,
-    epsilon=1e-8,
-    average=0.999,
-    bucket_boundaries=(100, 125, 150, 200, 250, 400),
+    optimizer=Optimizer(name="adam", learning_rate=0.001, epsilon=1e-8),
+    average=Average(decay=0.999),
+    data=Questions(bucket_boundaries=(100, 125, 150, 200, 250, 400)),
     evidence=(
         Published(
             entry="SQuAD/train/dawn_bidaf_1k80-ec2_tensorflow.json",
@@ -34,8 +32,7 @@ BIDAF_PAPER = replace(
     BIDAF_TF,
     name="squad/bidaf_paper",
     epochs=12,
-    optimizer="adadelta",
-    learning_rate=0.5,
+    optimizer=replace(BIDAF_TF.optimizer, name="adadelta", learning_rate=0.5),
     evidence=(),
 )
 
@@ -49,21 +46,19 @@ QANET_TPU = Recipe(
     model="qanet_tpu",
     epochs=30,
     batch_size=32,
-    optimizer="adam",
-    learning_rate=0.001,
-    schedule="linear",
-    schedule_epochs=(0, 0.365),
-    schedule_factors=(0, 1),
-    weight_decay=5e-8,
-    decays="all",
-    clip_norm=10,
-    average=0.999,
-    bucket_boundaries=(256,),
-    tokenizer="words",
-    word_vectors="crawl-300d-2M",
-    learned_words=False,
-    most_question_tokens=64,
-    most_answer_tokens=30,
+    optimizer=Optimizer(
+        name="adam", learning_rate=0.001, weight_decay=5e-8, decays="all", clip_norm=10
+    ),
+    schedule=Schedule(form="linear", epochs=(0, 0.365), factors=(0, 1)),
+    average=Average(decay=0.999),
+    data=Questions(
+        bucket_boundaries=(256,),
+        tokenizer="words",
+        word_vectors="crawl-300d-2M",
+        learned_words=False,
+        most_question_tokens=64,
+        most_answer_tokens=30,
+    ),
     evidence=(
         Published(
             entry="SQuAD/train/dawn_qanet_1tpu.json",
@@ -83,17 +78,16 @@ DRQA = Recipe(
     model="drqa",
     epochs=40,
     batch_size=32,
-    optimizer="adamax",
-    learning_rate=0.002,
-    epsilon=1e-8,
-    clip_norm=10,
-    bucket_boundaries=(100, 125, 150, 200, 250, 400, 800),
-    tokenizer="spacy",
-    word_vectors="glove.840B.300d",
-    tuned_words=1000,
-    learned_words=False,
-    most_question_tokens=64,
-    most_answer_tokens=15,
+    optimizer=Optimizer(name="adamax", learning_rate=0.002, epsilon=1e-8, clip_norm=10),
+    data=Questions(
+        bucket_boundaries=(100, 125, 150, 200, 250, 400, 800),
+        tokenizer="spacy",
+        word_vectors="glove.840B.300d",
+        tuned_words=1000,
+        learned_words=False,
+        most_question_tokens=64,
+        most_answer_tokens=15,
+    ),
     evidence=(
         Published("SQuAD/train/dawn_drqa_1t4-gc_pytorch.json", 0.8392, 0.7606, "1 T4 / GCP"),
         Published("SQuAD/train/dawn_drqa_1p4-gc_pytorch.json", 0.9453, 0.762, "1 P4 / GCP"),
@@ -133,8 +127,7 @@ FASTFUSIONNET = replace(
     name="squad/fastfusionnet",
     model="fastfusionnet",
     epochs=100,
-    learning_rate=0.001,
-    clip_norm=20,
+    optimizer=replace(DRQA.optimizer, learning_rate=0.001, clip_norm=20),
     evidence=(
         Published(
             entry="SQuAD/train/dawn_fastfusionnet-1080ti.json",
@@ -154,20 +147,18 @@ BERT_BASE = Recipe(
     model="bert_base_span",
     epochs=2,
     batch_size=12,
-    optimizer="adamw",
-    learning_rate=3e-5,
-    epsilon=1e-6,
-    schedule="linear",
-    schedule_epochs=(0, 0.2, 2),
-    schedule_factors=(0, 1, 0),
-    weight_decay=0.01,
-    clip_norm=1,
-    bucket_boundaries=(96, 128, 160, 192, 256, 381),
-    tokenizer="wordpiece",
-    most_question_tokens=64,
-    most_answer_tokens=30,
-    pretrained="uncased_L-12_H-768_A-12",
-    sequence_length=384,
+    optimizer=Optimizer(
+        name="adamw", learning_rate=3e-5, epsilon=1e-6, weight_decay=0.01, clip_norm=1
+    ),
+    schedule=Schedule(form="linear", epochs=(0, 0.2, 2), factors=(0, 1, 0)),
+    data=Questions(
+        bucket_boundaries=(96, 128, 160, 192, 256, 381),
+        tokenizer="wordpiece",
+        most_question_tokens=64,
+        most_answer_tokens=30,
+        pretrained="uncased_L-12_H-768_A-12",
+        sequence_length=384,
+    ),
     evidence=(Reported(score=0.885, source="arXiv 1810.04805, table 2: BERT-Base, dev set"),),
 )
 BERT_LARGE = replace(  # README: on a TPU
@@ -175,8 +166,7 @@ BERT_LARGE = replace(  # README: on a TPU
     name="squad/bert_large",
     model="bert_large_span",
     batch_size=24,
-    bucket_boundaries=(381,),
-    pretrained="uncased_L-24_H-1024_A-16",
+    data=replace(BERT_BASE.data, bucket_boundaries=(381,), pretrained="uncased_L-24_H-1024_A-16"),
     evidence=(Reported(score=0.909, source="arXiv 1810.04805, table 2: BERT-Large, dev set"),),
 )
 # The smaller ones of Turc et al. 2019: four epochs, one of README's rates and batch sizes. Here
@@ -188,23 +178,23 @@ BERT_MINI = replace(
     model="bert_mini_span",
     epochs=4,
     batch_size=32,
-    learning_rate=3e-4,
-    schedule_epochs=(0, 0.4, 4),
-    pretrained="uncased_L-4_H-256_A-4",
+    optimizer=replace(BERT_BASE.optimizer, learning_rate=3e-4),
+    schedule=replace(BERT_BASE.schedule, epochs=(0, 0.4, 4)),
+    data=replace(BERT_BASE.data, pretrained="uncased_L-4_H-256_A-4"),
     evidence=(),
 )
 BERT_TINY = replace(
     BERT_MINI,
     name="squad/bert_tiny",
     model="bert_tiny_span",
-    pretrained="uncased_L-2_H-128_A-2",
+    data=replace(BERT_MINI.data, pretrained="uncased_L-2_H-128_A-2"),
 )
 MINILM = replace(
     BERT_MINI,
     name="squad/minilm",
     model="minilm_span",
-    learning_rate=1e-4,
-    pretrained="MiniLM-L6-H384-uncased",
+    optimizer=replace(BERT_MINI.optimizer, learning_rate=1e-4),
+    data=replace(BERT_MINI.data, pretrained="MiniLM-L6-H384-uncased"),
 )
 
 RECIPES = (

@@ -5,6 +5,6 @@ user's; `multiples`, their settings; `store`, a study's folder; `launching`, `ru
 `forecast`, how long they take; `outcomes`, what became of each run; `estimates`, statistics;
 `summaries`, settings compared; `findings`, sentences; `figures`, `page` and `reports`.
 
-May import: recipes, models (the catalogue), the shared modules. Never: TensorFlow, data, training,
-inference, submission, ranking.
+May import: recipe, recipes, models (the catalogue), the shared modules. Never: TensorFlow, data,
+training, inference, submission, ranking.
 """

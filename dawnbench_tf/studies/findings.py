@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from dawnbench_tf import recipes
-from dawnbench_tf.evidence import Measured
+from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.studies import estimates, summaries
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Setting, Summary

@@ -3,8 +3,8 @@
 import datetime
 from collections.abc import Mapping, Sequence
 
-from dawnbench_tf.evidence import Measured
 from dawnbench_tf.money import dollars
+from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.studies.grid import Planned
 from dawnbench_tf.studies.outcomes import Outcome
 

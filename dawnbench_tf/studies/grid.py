@@ -12,6 +12,7 @@ from dawnbench_tf import recipes, typed
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.settings import flag_text
 from dawnbench_tf.studies.multiples import (
     OF_CREDITS,
     OF_RECIPE,
@@ -244,7 +245,7 @@ def _planned(labels, name, changes, seed):
     credits = Credits(**{k: v for k, v in changes.items() if k in OF_CREDITS})
     of_run = {k: v for k, v in changes.items() if k in OF_RUN}
     RunOptions(credits=credits, **of_run)  # which checks them
-    flags = (f"--recipe={name}", *(_flag(key, value) for key, value in changes.items()))
+    flags = (f"--recipe={name}", *(flag_text(key, value) for key, value in changes.items()))
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
     setting = "_".join(filter(None, words)) or "baseline"
     if len(setting) > 2 * LONGEST:
@@ -252,11 +253,3 @@ def _planned(labels, name, changes, seed):
         raise Refusal(f"{setting[:40]}...: {right}")
     settings = {"recipe": name, **changes}
     return Planned(f"{setting}/seed-{seed}", labels, seed, recipe, flags, settings)
-
-
-def _flag(name, value):
-    if isinstance(value, bool):
-        return f"--{name}" if value else f"--no{name}"
-    if isinstance(value, tuple):
-        value = ",".join(map(str, value))
-    return f"--{name}={value}"

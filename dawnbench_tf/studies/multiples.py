@@ -9,15 +9,15 @@ from dawnbench_tf import recipes, typed
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
-from dawnbench_tf.settings import setting_fields
+from dawnbench_tf.settings import all_settings, setting_fields
 
 _MULTIPLE = re.compile(r"(\d{1,9}|\d{0,9}\.\d{1,9}) \* (\w+)")
-OF_RECIPE = {item.name for item in setting_fields(Recipe)}
+OF_RECIPE = set(all_settings(Recipe))
 OF_CREDITS = {item.name for item in setting_fields(Credits)}
 OF_RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
 _ALL = OF_RECIPE | OF_CREDITS | OF_RUN
-_SETTINGS = [i for cls in (Recipe, Credits, RunOptions) for i in setting_fields(cls)]
-_TEXTS = {item.name for item in _SETTINGS if item.type is str}
+_SETTINGS = all_settings(Recipe) | all_settings(RunOptions)
+_TEXTS = {name for name, (_, item) in _SETTINGS.items() if item.type is str}
 
 
 def is_multiple(value: object) -> bool:
@@ -42,7 +42,7 @@ def settled(key: str, value: Any, base: Mapping[str, Any]) -> Any:
         refuse(key, value, "times steps and trains no run; leave it out")
     if key not in _ALL:
         near = get_close_matches(key, _ALL, n=1)
-        hint = f"did you mean {near[0]}?" if near else "`dawnbench train --help` lists all"
+        hint = f"did you mean {near[0]}?" if near else "`dawnbench train --helpfull` lists all"
         raise Refusal(
             f"{one_line(key, 60)}={one_line(value)}: no field of a recipe or a run; {hint}"
         )

@@ -1,4 +1,5 @@
 """From a recipe to a trained model: strategies, optimizers, losses, evaluation, checkpoints.
 
-May import: models, recipes, the shared modules, data. Never: inference, submission, ranking.
+May import: models, recipe, recipes, the shared modules, data. Never: inference, submission,
+ranking.
 """

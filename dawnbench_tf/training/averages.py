@@ -29,11 +29,11 @@ class Averaging:
     def share(self, step: tf.Tensor) -> tf.Tensor:
         """How much of the average stays after that step, the first being 1."""
         step = tf.cast(step, tf.float32)
-        every = self.recipe.average_every
-        share = tf.constant(self.recipe.average**every, tf.float32)
-        if self.recipe.average_ramp:  # TensorFlow 1's `num_updates`
+        every = self.recipe.average.every
+        share = tf.constant(self.recipe.average.decay**every, tf.float32)
+        if self.recipe.average.ramp:  # TensorFlow 1's `num_updates`
             share = tf.minimum(share, ((1 + step) / (10 + step)) ** every)
-        if self.recipe.lookahead:
+        if self.recipe.average.lookahead:
             share *= (step / self.steps) ** 3
         return share
 
@@ -61,7 +61,10 @@ class Averages(tf.keras.optimizers.Optimizer):
     def __init__(self, *args, averaging: Averaging, **kwargs):
         recipe = averaging.recipe
         super().__init__(
-            *args, use_ema=bool(recipe.average), ema_momentum=recipe.average or 0.99, **kwargs
+            *args,
+            use_ema=bool(recipe.average.decay),
+            ema_momentum=recipe.average.decay or 0.99,
+            **kwargs,
         )
         self._averaging = averaging
 
@@ -93,13 +96,13 @@ class Averages(tf.keras.optimizers.Optimizer):
             for weight, average in self.pairs():
                 kept = tf.cast(share, average.dtype)
                 average.assign(kept * average + (1 - kept) * weight)
-                if recipe.lookahead:
+                if recipe.average.lookahead:
                     weight.assign(average)
 
-        if recipe.average_every == 1:
+        if recipe.average.every == 1:
             follow()
         else:
-            tf.cond(step % recipe.average_every == 0, follow, lambda: None)
+            tf.cond(step % recipe.average.every == 0, follow, lambda: None)
 
 
 def inner(model: tf.keras.Model) -> Any:

@@ -45,7 +45,7 @@ class SpanCrossEntropy(tf.keras.losses.Loss):
 
 LOSSES = {
     "softmax_cross_entropy": lambda recipe: SoftmaxCrossEntropy(
-        recipe.label_smoothing, recipe.auxiliary_weight
+        recipe.label_smoothing, recipe.network.auxiliary_weight
     ),
     "span_cross_entropy": lambda recipe: SpanCrossEntropy(),
 }
@@ -58,7 +58,7 @@ def is_shift(weight: tf.Variable) -> bool:
 
 def decays(weight: tf.Variable, recipe: Recipe) -> bool:
     """Whether the recipe's weight_decay is for this weight."""
-    return recipe.decays == "all" or weight.shape.rank > 1
+    return recipe.optimizer.decays == "all" or weight.shape.rank > 1
 
 
 def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
@@ -73,11 +73,13 @@ def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
       recipe: a weight_decay of 0 adds nothing.
     """
     shares = [
-        (1 / recipe.shift_rate if is_shift(w) else 1.0, w)
+        (1 / recipe.optimizer.shift_rate if is_shift(w) else 1.0, w)
         for w in model.trainable_variables
         if decays(w, recipe)
     ]
-    if recipe.weight_decay and recipe.optimizer != "adamw":
+    if recipe.optimizer.weight_decay and recipe.optimizer.name != "adamw":
         model.add_loss(
-            lambda: recipe.weight_decay * tf.add_n([s * tf.nn.l2_loss(w) for s, w in shares])
+            lambda: (
+                recipe.optimizer.weight_decay * tf.add_n([s * tf.nn.l2_loss(w) for s, w in shares])
+            )
         )

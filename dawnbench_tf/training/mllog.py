@@ -53,7 +53,7 @@ class Mllog(tf.keras.callbacks.Callback):
             ("global_batch_size", recipe.batch_size),
             ("train_samples", task.train_examples - recipe.held_out),
             ("eval_samples", task.test_examples),
-            ("opt_name", recipe.optimizer),
+            ("opt_name", recipe.optimizer.name),
             ("opt_base_learning_rate", recipe.scaled_learning_rate),
             ("gradient_accumulation_steps", 1),
         ):

@@ -15,21 +15,22 @@ from dawnbench_tf.training.averages import Averages
 def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
     """The recipe's schedule: a function of the step (0 is the first) to what scales the rate.
 
-    >>> row = {"schedule_epochs": (1, 3), "schedule_factors": (0.1, 1, 0.5)}
-    >>> steps = Recipe(schedule="steps", **row)
-    >>> [round(float(factor(steps, 10)(step)), 3) for step in (0, 9, 10, 29, 30, 99)]
+    >>> from dawnbench_tf import recipe
+    >>> steps = recipe.Schedule("steps", epochs=(1, 3), factors=(0.1, 1, 0.5))
+    >>> scale = factor(Recipe(schedule=steps), 10)
+    >>> [round(float(scale(step)), 3) for step in (0, 9, 10, 29, 30, 99)]
     [0.1, 0.1, 1.0, 1.0, 0.5, 0.5]
-    >>> row = {"schedule_epochs": (0, 2, 6), "schedule_factors": (0, 1, 0)}
-    >>> linear = Recipe(schedule="linear", **row)
-    >>> [round(float(factor(linear, 10)(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
+    >>> linear = recipe.Schedule("linear", epochs=(0, 2, 6), factors=(0, 1, 0))
+    >>> scale = factor(Recipe(schedule=linear), 10)
+    >>> [round(float(scale(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
     [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
     last = recipe.steps(steps_per_epoch)
-    edges = [epochs * steps_per_epoch for epochs in recipe.schedule_epochs]
-    if recipe.schedule == "linear":  # corners are whole steps, the end of training its last one
+    edges = [epochs * steps_per_epoch for epochs in recipe.schedule.epochs]
+    if recipe.schedule.form == "linear":  # corners are whole steps, the end is the last step
         edges = [
             last if epochs == recipe.epochs else math.floor(round(edge, 6))
-            for epochs, edge in zip(recipe.schedule_epochs, edges, strict=True)
+            for epochs, edge in zip(recipe.schedule.epochs, edges, strict=True)
         ]
     forms: Mapping[str, Callable[..., Callable[[tf.Tensor], tf.Tensor]]] = {
         "constant": _constant,
@@ -38,7 +39,7 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
         "cosine": partial(_falling, lambda done: 0.5 * (1 + tf.cos(math.pi * done))),
         "quadratic": partial(_falling, lambda done: (1 - done) ** 2),
     }
-    return forms[recipe.schedule](edges, recipe.schedule_factors, last)
+    return forms[recipe.schedule.form](edges, recipe.schedule.factors, last)
 
 
 def _constant(edges, factors, last):
@@ -103,10 +104,10 @@ Rates = Mapping[int, Callable[[tf.Tensor], tf.Tensor]]
 def _rates(recipe, steps_per_epoch, weights) -> Rates:
     """What scales the rates of single weights, by their places."""
     rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {}
-    trained = math.ceil(recipe.whitening_bias_epochs * steps_per_epoch)
+    trained = math.ceil(recipe.optimizer.whitening_bias_epochs * steps_per_epoch)
     for place, weight in enumerate(weights):
-        if recipe.shift_rate != 1 and losses.is_shift(weight):
-            rates[place] = lambda step: recipe.shift_rate
+        if recipe.optimizer.shift_rate != 1 and losses.is_shift(weight):
+            rates[place] = lambda step: recipe.optimizer.shift_rate
         elif trained and weight.name.startswith("whitening/bias"):
             rates[place] = lambda step: step < trained
     return rates
@@ -195,30 +196,30 @@ def build(
     schedule = Schedule(recipe.scaled_learning_rate, factor(recipe, steps_per_epoch))
     both: dict[str, Any] = {
         "averaging": averages.of(recipe, recipe.steps(steps_per_epoch), model),
-        "global_clipnorm": recipe.clip_norm or None,
+        "global_clipnorm": recipe.optimizer.clip_norm or None,
     }
-    if recipe.optimizer in ("sgd", "lars"):
-        lars = recipe.optimizer == "lars"
+    if recipe.optimizer.name in ("sgd", "lars"):
+        lars = recipe.optimizer.name == "lars"
         optimizer = SGD(
             schedule,
-            momentum=recipe.momentum,
-            nesterov=recipe.nesterov,
-            rate_in_velocity=lars or recipe.rate_in_velocity,
+            momentum=recipe.optimizer.momentum,
+            nesterov=recipe.optimizer.nesterov,
+            rate_in_velocity=lars or recipe.optimizer.rate_in_velocity,
             rates=_rates(recipe, steps_per_epoch, model.trainable_variables if model else []),
-            trust=recipe.trust if lars else 0.0,
+            trust=recipe.optimizer.trust if lars else 0.0,
             **both,
         )
     else:
         kinds: dict[str, tuple[Callable[..., Averages], dict[str, float]]] = {
-            "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.momentum}),
+            "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}),
             "adadelta": (Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
             "adam": (Adam, {}),
-            "adamw": (AdamW, {"weight_decay": recipe.weight_decay}),
+            "adamw": (AdamW, {"weight_decay": recipe.optimizer.weight_decay}),
             "adamax": (Adamax, {}),
         }
-        kind, own = kinds[recipe.optimizer]
-        optimizer = kind(schedule, epsilon=recipe.epsilon, **own, **both)
-        if model and recipe.optimizer == "adamw":
+        kind, own = kinds[recipe.optimizer.name]
+        optimizer = kind(schedule, epsilon=recipe.optimizer.epsilon, **own, **both)
+        if model and recipe.optimizer.name == "adamw":
             still = [w for w in model.trainable_variables if not losses.decays(w, recipe)]
             optimizer.exclude_from_weight_decay(var_list=still)
     if recipe.precision == "mixed_float16":

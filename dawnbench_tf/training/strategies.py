@@ -16,7 +16,7 @@ from official.common import distribute_utils
 
 from dawnbench_tf import tensorflow_env, terminal
 from dawnbench_tf.options import RunOptions
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Jpegs, Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 SECONDS_TO_REACH_A_TPU = 5
@@ -45,10 +45,10 @@ def build(run: RunOptions) -> tf.distribute.Strategy:
 def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> None:
     """Holds a recipe to what can be trained on the strategy's devices. Raises Refusal."""
     for name, what in (("bucket_boundaries", "length"), ("image_sizes", "size")):
-        values = getattr(recipe, name)
+        values: tuple[int, ...] = getattr(recipe.data, name, ())
         if run.strategy == "tpu" and len(values) > 1:
             refuse(name, values, f"a TPU takes one {what}; {values[-1]} alone would run")
-    if run.strategy == "tpu" and recipe.rectangular_test:
+    if run.strategy == "tpu" and isinstance(recipe.data, Jpegs) and recipe.data.rectangular_test:
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
     if recipe.batch_size % replicas:

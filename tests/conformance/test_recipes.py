@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from pkgutil import iter_modules
 
 import pytest
 import tensorflow as tf
@@ -26,7 +25,7 @@ SPLITS = {  # small ones will do
 FEW = qa_mini.generate(60, 60, seed=1, form=TextForm.of(recipes.get("squad/bert_tiny")))
 
 
-@pytest.mark.parametrize("module", [module.name for module in iter_modules(recipes.__path__)])
+@pytest.mark.parametrize("module", TASKS)
 def test_every_row_of_a_module_is_one_of_its_recipes(module):
     module = import_module(f"{recipes.__name__}.{module}")
     rows = [row for row in vars(module).values() if isinstance(row, Recipe)]
@@ -41,13 +40,13 @@ def test_a_recipe_names_a_task_a_model_a_score_and_a_loss_there_are(name):
     assert recipe.name == name == f"{recipe.task}/{name.partition('/')[2]}"
     assert recipe.model in models.names()
     assert task.loss in losses.LOSSES
-    assert recipe.schedule_epochs == () or recipe.schedule_epochs[-1] <= recipe.epochs
+    assert recipe.schedule.epochs == () or recipe.schedule.epochs[-1] <= recipe.epochs
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_a_task_s_columns_are_scored_and_every_field_that_it_requires_is_a_recipe_s(task):
     assert task.columns[:2] == ("epoch", "hours") and 0 < task.threshold <= task.highest
-    assert set(task.required) <= set(Recipe.__dataclass_fields__)
+    assert set(task.required) <= set(Recipe().values())
     assert task.inputs == "questions" or task.scoring in SCORES
 
 
@@ -59,15 +58,15 @@ def parts(name):
     if variant.inputs == "images":
         network += sorted(map(repr, smallest(recipe.model).items()))
     update = {
-        "optimizer": recipe.optimizer,
-        "average": recipe.average > 0,
-        "lookahead": recipe.lookahead,
-        "clip_norm": recipe.clip_norm > 0,
-        "weight_decay": recipe.weight_decay > 0,
+        "optimizer": recipe.optimizer.name,
+        "average": recipe.average.decay > 0,
+        "lookahead": recipe.average.lookahead,
+        "clip_norm": recipe.optimizer.clip_norm > 0,
+        "weight_decay": recipe.optimizer.weight_decay > 0,
         "label_smoothing": recipe.label_smoothing > 0,
-        "shift_rate": recipe.shift_rate != 1,
-        "rate_in_velocity": recipe.rate_in_velocity,
-        "schedule": recipe.schedule,
+        "shift_rate": recipe.optimizer.shift_rate != 1,
+        "rate_in_velocity": recipe.optimizer.rate_in_velocity,
+        "schedule": recipe.schedule.form,
         "precision": recipe.precision,
     }
     return {tuple(network), *update.items()}
@@ -136,7 +135,7 @@ def static_batch(model, recipe, task):
         batch = min(recipe.batch_size, 1024 if task.image_size < 64 else 32)  # 32,768: 20 GB
         images = tf.zeros([batch, recipe.sizes[0], recipe.sizes[0], 3])
         return images, tf.zeros([batch], tf.int64)
-    lengths = {"context": recipe.bucket_boundaries[-1], "question": 30}
+    lengths = {"context": recipe.data.bucket_boundaries[-1], "question": 30}
     batch = []
     for name in networks.family_of(models.get(recipe.model)).reads:
         axes, dtype = texts.INPUTS[name]

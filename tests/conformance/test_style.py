@@ -10,7 +10,16 @@ import pytest
 
 from dawnbench_tf import answer, entries, infer, leaderboard, study, train
 from dawnbench_tf.options import Credits, RunOptions
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import (
+    Average,
+    Images,
+    Jpegs,
+    Network,
+    Optimizer,
+    Questions,
+    Recipe,
+    Schedule,
+)
 from dawnbench_tf.tasks import Task
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +45,7 @@ MANY_ARGUMENTS = {
     "berts.body": "the arguments are the family",
     "networks._of_images": "the arguments are those of models.build",
     "blocks.bottleneck": "four of them are what networks differ in, by keyword",
+    "settings.setting": "all but two of them by keyword, each a property of a flag",
     "tta.TimeToAccuracy.__init__": "each has a default, and a use in somebody's fit",
 }
 
@@ -98,9 +108,10 @@ def test_every_module_and_public_function_says_what_it_is():
 
 
 COMMANDS = [module.Options for module in (answer, entries, infer, leaderboard, study, train)]
+PARTS = [Recipe, Network, Optimizer, Schedule, Average, Images, Jpegs, Questions]
 
 
-@pytest.mark.parametrize("cls", [Recipe, RunOptions, Credits, Task, *COMMANDS])
+@pytest.mark.parametrize("cls", [*PARTS, RunOptions, Credits, Task, *COMMANDS])
 def test_every_setting_is_read_somewhere(cls):
     assert not {item.name for item in fields(cls)} - attributes_read()
 

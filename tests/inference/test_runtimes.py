@@ -192,7 +192,9 @@ def one_export():
 def bert(request, one_export):
     """A served BERT with one window a question, or several, and its logits of 3 examples."""
     recipe = recipes.get("squad/bert_tiny")
-    recipe = replace(recipe, sequence_length=request.param or 384, document_stride=9)
+    recipe = replace(
+        recipe, data=replace(recipe.data, sequence_length=request.param or 384, document_stride=9)
+    )
     data = qa_mini.generate(6, 6, seed=1, form=TextForm.of(recipe))
     sizes = {"pieces": 2 + len(data.vocabulary.trained), "cls_id": 3, "sep_id": 4}
     build = built("bert_tiny_span", {**sizes, "layers": 2, "hidden": 8, "heads": 2})

@@ -54,8 +54,8 @@ def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(t
 def bert(**changes):
     """The smallest published BERT on generated text, whose passages take several windows."""
     changes = {"sequence_length": 64, "document_stride": 20, "most_question_tokens": 30, **changes}
-    recipe = replace(recipes.get("squad/bert_tiny"), task="qa_mini", synthetic="decoded", **changes)
-    return replace(recipe, bucket_boundaries=(61,))
+    changes |= {"task": "qa_mini", "synthetic": "decoded", "bucket_boundaries": (61,)}
+    return recipes.get("squad/bert_tiny", **changes)
 
 
 def test_a_bert_reads_a_long_text_in_windows_and_its_best_answer_counts(tmp_path):

@@ -27,7 +27,9 @@ def test_the_paper_s_batch_sizes_and_rates_are_those_of_figure_1():
     sizes = [run.recipe.batch_size for run in planned if run.seed == 0]
     assert sizes == [32, 64, 128, 256, 512, 1024, 2048]
     recipe = planned[0].recipe
-    assert recipe.learning_rate == 0.1 and recipe.scale_learning_rate_from == 128
+    assert (
+        recipe.optimizer.learning_rate == 0.1 and recipe.optimizer.scale_learning_rate_from == 128
+    )
     assert recipe.model == "resnet56_v1_proj" and recipe.epochs == 185
 
 
@@ -35,9 +37,12 @@ def test_the_paper_s_factors_are_those_of_figure_3():
     planned = {run.labels: run for run in grid.plan(rows.STUDIES["paper"]["factors"])}
     assert len(planned) == 8
     whole = planned["SD", "4 GPUs", "batch x4"]
-    assert whole.recipe.batch_size == 512 and whole.recipe.final_survival == 0.5
+    assert whole.recipe.batch_size == 512 and whole.recipe.network.final_survival == 0.5
     assert {"--strategy=mirrored", "--num_gpus=4"} <= set(whole.flags)
-    assert whole.recipe.learning_rate == 0.1 and not whole.recipe.scale_learning_rate_from
+    assert (
+        whole.recipe.optimizer.learning_rate == 0.1
+        and not whole.recipe.optimizer.scale_learning_rate_from
+    )
 
 
 def test_a_grid_is_all_combinations_trial_by_trial():

@@ -18,7 +18,11 @@ def test_a_grid_is_read_as_it_stands(tmp_path):
     assert study.name == "shortcuts" and study.thresholds == (95, 98) and len(planned) == 8
     assert planned[3].labels == ("128", "projected")
     recipe = planned[3].recipe
-    assert (recipe.model, recipe.learning_rate, recipe.epochs) == ("resnet8_v1_proj", 0.05, 20)
+    assert (recipe.model, recipe.optimizer.learning_rate, recipe.epochs) == (
+        "resnet8_v1_proj",
+        0.05,
+        20,
+    )
     assert recipe.goal == 98
 
 

@@ -131,7 +131,7 @@ def test_evidence_is_printed_ready_to_paste(tmp_path, monkeypatch):
         ),
     )
     text = reports.text(reports.load(tmp_path / "a"), "dawnbench study trials")
-    from dawnbench_tf.evidence import Measured
+    from dawnbench_tf.recipe.evidence import Measured
 
     pasted = eval(text[text.index("Measured(") :], {"Measured": Measured})
     assert pasted == Measured(

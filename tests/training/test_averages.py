@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Average, Optimizer, Recipe
 from dawnbench_tf.training import averages, optimizers
 
 STEPS = 10
@@ -29,24 +29,27 @@ def rule(recipe, weight, statistic):
         statistic = moved
         velocity = 0.9 * velocity + gradient
         weight -= 0.5 * velocity
-        if step % recipe.average_every == 0:
-            kept = recipe.average
-            if recipe.average_ramp:  # tf.train.ExponentialMovingAverage's num_updates
+        if step % recipe.average.every == 0:
+            kept = recipe.average.decay
+            if recipe.average.ramp:  # tf.train.ExponentialMovingAverage's num_updates
                 kept = min(kept, (1 + step) / (10 + step))
-            kept **= recipe.average_every
-            if recipe.lookahead:
+            kept **= recipe.average.every
+            if recipe.average.lookahead:
                 kept *= (step / STEPS) ** 3
             average += (weight - average) * (1 - kept)  # torch.lerp
             of_statistic += (statistic - of_statistic) * (1 - kept)
-            if recipe.lookahead:
+            if recipe.average.lookahead:
                 weight, statistic = average, of_statistic
         yield weight, average, of_statistic
 
 
-@pytest.mark.parametrize("how", [{}, {"lookahead": True}, {"average_ramp": True}])
+@pytest.mark.parametrize("how", [{}, {"lookahead": True}, {"ramp": True}])
 @pytest.mark.parametrize("every", [1, 3, 5])
 def test_averages_follow_their_rule(every, how):
-    recipe = Recipe(learning_rate=0.5, momentum=0.9, average=0.5, average_every=every, **how)
+    recipe = Recipe(
+        optimizer=Optimizer(learning_rate=0.5, momentum=0.9),
+        average=Average(decay=0.5, every=every, **how),
+    )
     model = tiny(recipe)
     (weight,), mean = model.trainable_variables, model.non_trainable_variables[0]
     wanted = rule(recipe, float(weight[0, 0]), float(mean[0]))
@@ -72,7 +75,7 @@ def test_averages_follow_their_rule(every, how):
 
 @pytest.mark.parametrize("optimizer", ["adam", "adadelta"])
 def test_they_follow_every_optimizer_s_steps(optimizer):
-    model = tiny(Recipe(optimizer=optimizer, average=0.5))
+    model = tiny(Recipe(optimizer=Optimizer(name=optimizer), average=Average(decay=0.5)))
     (weight,) = model.trainable_variables
     before = weight.numpy()
     model.optimizer.apply_gradients([(tf.ones([1, 1]), weight)])

@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes, runs
 from dawnbench_tf.clock import Clock
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Average, Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, claims, optimizers
 from dawnbench_tf.tta import TimeToAccuracy
 
 RECIPE, METRIC = recipes.get("digits/resnet8"), "top1Accuracy"
-LOOKAHEAD = Recipe(epochs=4, average=0.9, average_every=3, lookahead=True)
+LOOKAHEAD = Recipe(epochs=4, average=Average(decay=0.9, every=3, lookahead=True))
 X, Y = np.random.default_rng(0).normal(size=(32, 4)).astype("f"), np.arange(32) % 2
 
 

@@ -1,7 +1,5 @@
 """Every test example is scored once, whatever the batch; strategies: test_strategies.py."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -30,7 +28,7 @@ def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
 
 
 def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
-    recipe = replace(recipes.get("digits/resnet8"), average=0.5, synthetic="decoded")
+    recipe = recipes.get("digits/resnet8", average=0.5, synthetic="decoded")
     data = dataset.open(recipe)
     model = fitting.build(data)
     seen = []

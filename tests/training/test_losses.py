@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Optimizer, Recipe
 from dawnbench_tf.training import losses
 
 
@@ -17,14 +17,14 @@ def model():
 
 def test_weight_decay_is_over_kernels_alone_and_halved():
     network = model()
-    losses.add_weight_decay(network, Recipe(weight_decay=0.1))
+    losses.add_weight_decay(network, Recipe(optimizer=Optimizer(weight_decay=0.1)))
     kernel = network.layers[0].get_weights()[0]
     assert float(network.losses[0]) == pytest.approx(0.1 * (kernel**2).sum() / 2, rel=1e-5)
 
 
 def test_weight_decay_pulls_by_rate_times_decay():
     network = model()
-    losses.add_weight_decay(network, Recipe(weight_decay=0.1))
+    losses.add_weight_decay(network, Recipe(optimizer=Optimizer(weight_decay=0.1)))
     kernel = network.layers[0].get_weights()[0]
     x = np.zeros((2, 4), "f")
     network.fit(x, network(x, training=True), verbose=0)  # the data pull nowhere
@@ -61,7 +61,7 @@ def test_an_auxiliary_head_s_loss_is_added_by_its_weight():
 def test_all_weights_decay_where_the_recipe_says_so():
     """As PyTorch's `weight_decay`: scales, shifts and biases are pulled too."""
     network = model()
-    losses.add_weight_decay(network, Recipe(weight_decay=0.1, decays="all"))
+    losses.add_weight_decay(network, Recipe(optimizer=Optimizer(weight_decay=0.1, decays="all")))
     weights = [weight.numpy() for weight in network.trainable_variables]
     assert len(weights) == 4
     wanted = sum((weight**2).sum() for weight in weights)
@@ -82,7 +82,7 @@ def test_label_smoothing_is_pytorch_s():
 def test_shifts_decay_by_as_much_less_as_they_learn_faster():
     network = model()
     network.layers[1].beta.assign([1.0, 2.0, 3.0])
-    recipe = Recipe(weight_decay=0.1, decays="all", shift_rate=64)
+    recipe = Recipe(optimizer=Optimizer(weight_decay=0.1, decays="all", shift_rate=64))
     losses.add_weight_decay(network, recipe)
     others = sum((w.numpy() ** 2).sum() for w in network.trainable_variables) - 14
     assert float(network.losses[0]) == pytest.approx(0.1 * (others + 14 / 64) / 2, rel=1e-5)

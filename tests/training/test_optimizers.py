@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dawnbench_tf import recipes
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Optimizer, Recipe, Schedule
 from dawnbench_tf.training import optimizers
 
 
@@ -33,12 +33,14 @@ def test_the_seed_recipes_follow_the_seed_schedule(edge):
 
 
 def test_linear_scaling_multiplies_the_rate_by_the_batch():
-    recipe = Recipe(batch_size=512, learning_rate=0.1, scale_learning_rate_from=128)
+    recipe = Recipe(
+        batch_size=512, optimizer=Optimizer(learning_rate=0.1, scale_learning_rate_from=128)
+    )
     assert float(optimizers.build(recipe, 98).learning_rate) == pytest.approx(0.4)
 
 
 def test_cosine_warms_up_and_ends_at_zero():
-    recipe = Recipe(epochs=10, schedule="cosine", schedule_epochs=(2,))
+    recipe = Recipe(epochs=10, schedule=Schedule(form="cosine", epochs=(2,)))
     factor = optimizers.factor(recipe, 5)
     values = [round(float(factor(step)), 4) for step in (0, 5, 10, 30, 50)]
     assert values == [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -47,7 +49,7 @@ def test_cosine_warms_up_and_ends_at_zero():
 def test_quadratic_is_tensorflows_polynomial_of_the_second_power():
     import tensorflow as tf
 
-    recipe = Recipe(epochs=10, schedule="quadratic", schedule_epochs=(2,))
+    recipe = Recipe(epochs=10, schedule=Schedule(form="quadratic", epochs=(2,)))
     factor = optimizers.factor(recipe, 5)
     decay = tf.keras.optimizers.schedules.PolynomialDecay(1.0, 40, 0.0, power=2.0)
     assert [float(factor(step)) for step in (0, 5)] == [0, 0.5]
@@ -69,11 +71,8 @@ def test_lars_is_that_of_tensorflow_s_references(nesterov):
     pairs = [[tf.Variable(v, name=n, dtype=tf.float32) for n, v in starts.items()] for _ in "ab"]
     recipe = Recipe(
         epochs=4,
-        optimizer="lars",
-        learning_rate=3.0,
-        trust=0.01,
-        nesterov=nesterov,
-        schedule="quadratic",
+        optimizer=Optimizer(name="lars", learning_rate=3.0, trust=0.01, nesterov=nesterov),
+        schedule=Schedule(form="quadratic"),
     )
     ours = optimizers.build(recipe, 3)
     theirs = lars.LARS(
@@ -99,7 +98,7 @@ def test_first_step_is_the_textbook_one(name):
     import tensorflow as tf
 
     weight = tf.Variable([1.0])
-    recipe = Recipe(optimizer=name, learning_rate=0.5, momentum=0.9)
+    recipe = Recipe(optimizer=Optimizer(name=name, learning_rate=0.5, momentum=0.9))
     optimizer = optimizers.build(recipe, 10)
     optimizer.apply_gradients([(tf.constant([0.2]), weight)])
     optimizer.apply_gradients([(tf.constant([0.2]), weight)])
@@ -116,12 +115,10 @@ def test_momentum_where_the_rate_changes(nesterov, rate_in_velocity):
 
     recipe = Recipe(
         epochs=3,
-        learning_rate=0.5,
-        nesterov=nesterov,
-        rate_in_velocity=rate_in_velocity,
-        schedule="steps",
-        schedule_epochs=(1, 2),
-        schedule_factors=(1, 0.1, 0.01),
+        optimizer=Optimizer(
+            learning_rate=0.5, nesterov=nesterov, rate_in_velocity=rate_in_velocity
+        ),
+        schedule=Schedule(form="steps", epochs=(1, 2), factors=(1, 0.1, 0.01)),
     )
     weight, optimizer = tf.Variable([1.0]), optimizers.build(recipe, 2)
     wanted, velocity = 1.0, 0.0
@@ -143,7 +140,10 @@ def test_shifts_and_the_whitening_s_bias_have_rates_of_their_own():
     names = ("conv2d/kernel", "batch_normalization/beta", "whitening/bias", "dense/bias")
     weights = [tf.Variable([0.0], name=name) for name in names]
     recipe = Recipe(
-        epochs=9, learning_rate=1.0, momentum=0.0, shift_rate=64, whitening_bias_epochs=1.5
+        epochs=9,
+        optimizer=Optimizer(
+            learning_rate=1.0, momentum=0.0, shift_rate=64, whitening_bias_epochs=1.5
+        ),
     )
     optimizer = optimizers.build(
         recipe, 2, SimpleNamespace(trainable_variables=weights, non_trainable_variables=[])
@@ -157,7 +157,9 @@ def test_rmsprop_is_tensorflow_1_s():
     """Its kernel, whose squares' mean starts at 1, and whose epsilon is inside the root."""
     import tensorflow as tf
 
-    recipe = Recipe(optimizer="rmsprop", learning_rate=0.3, momentum=0.9, epsilon=0.01)
+    recipe = Recipe(
+        optimizer=Optimizer(name="rmsprop", learning_rate=0.3, momentum=0.9, epsilon=0.01)
+    )
     rng = np.random.default_rng(0)
     start = rng.normal(size=5).astype("f")
     ours, theirs = tf.Variable(start), tf.Variable(start)
@@ -183,7 +185,9 @@ def test_adamax_and_clipping_are_their_papers_formulas():
     """Kingma & Ba 2015, algorithm 2; Pascanu et al. 2013: gradients scaled to one norm over all."""
     import tensorflow as tf
 
-    recipe = Recipe(optimizer="adamax", learning_rate=0.02, clip_norm=1.5, epsilon=1e-8)
+    recipe = Recipe(
+        optimizer=Optimizer(name="adamax", learning_rate=0.02, clip_norm=1.5, epsilon=1e-8)
+    )
     rng = np.random.default_rng(0)
     wanted = [rng.normal(size=shape) for shape in ((3, 2), (4,))]
     weights = [tf.Variable(value.astype("f")) for value in wanted]

@@ -37,9 +37,9 @@ class Losses(tf.keras.callbacks.Callback):
 for name in sys.argv[1:]:
     bert = models.get(name).wordpieces
     recipe = recipes.get("squad/bert_tiny" if bert else "qa_mini/drqa")
-    recipe = replace(recipe, schedule="constant", schedule_epochs=(), schedule_factors=())
+    recipe = recipe.with_values(schedule="constant", schedule_epochs=(), schedule_factors=())
     recipe = replace(recipe, task="squad", model=name, batch_size=4, epochs=1)
-    recipe = replace(recipe, bucket_boundaries=(110,), learning_rate=0.001, clip_norm=1.0)
+    recipe = recipe.with_values(bucket_boundaries=(110,), learning_rate=0.001, clip_norm=1.0)
     splits = qa_mini.generate(18, 6, seed=1, form=TextForm.of(recipe))
     for devices, precision in (("one", "float32"), ("two", "float32"), ("one", "mixed_bfloat16")):
         own = replace(recipe, precision=precision)

@@ -85,12 +85,14 @@ def standardizer(recipe: Recipe, data_format: str) -> Callable[..., tf.Tensor]:
     """
 
     def standardize(images, places=None):
-        if recipe.standardize == "image":
+        if recipe.data.standardize == "image":
             images = standardize_by_image(images)
         else:
-            images = standardize_by_channel(images, recipe.channel_mean, recipe.channel_deviation)
+            images = standardize_by_channel(
+                images, recipe.data.channel_mean, recipe.data.channel_deviation
+            )
         if places is not None:
-            images = cut_out(images, places, recipe.cutout)
+            images = cut_out(images, places, recipe.data.cutout)
         return images if data_format == "NHWC" else tf.transpose(images, [0, 3, 1, 2])
 
     return standardize

@@ -73,7 +73,7 @@ class ImageData:
     def _ratios(self) -> np.ndarray | None:
         """Width to height of each test image, where the test has rectangular ones: (examples,)."""
         read = self.splits.test.jpegs
-        if not self.recipe.rectangular_test or read is None:
+        if not self.recipe.data.rectangular_test or read is None:
             return None
         return jpegs.ratios(read, len(self.splits.test.labels))
 
@@ -98,7 +98,7 @@ class ImageData:
                 layer.adapt(tested.without_augmentation(self, layer.examples))
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
-        return views.seen(model, self.recipe.test_views, self.placement.data_format)
+        return views.seen(model, self.recipe.data.test_views, self.placement.data_format)
 
     def save(self, folder: Path) -> None:
         """Recipe and weights say all: nothing is written."""
@@ -162,7 +162,7 @@ def network(recipe: Recipe, placement: Placement, precision: str = "") -> tf.ker
 
 
 def _one_size(recipe):
-    return len({*recipe.sizes, recipe.test_side}) == 1 and not recipe.rectangular_test
+    return len({*recipe.sizes, recipe.test_side}) == 1 and not recipe.data.rectangular_test
 
 
 def _check_sides(recipe, args):
@@ -174,9 +174,9 @@ def _check_sides(recipe, args):
         if side < least:
             right = f"sees images of {least} pixels at least; {recipe.task} has {side}"
             refuse("model", recipe.model, right)
-    if recipe.auxiliary_weight and not _one_size(recipe):
+    if recipe.network.auxiliary_weight and not _one_size(recipe):
         right = "the head sees images of one size; set --image_sizes to one, or this to 0"
-        refuse("auxiliary_weight", recipe.auxiliary_weight, right)
+        refuse("auxiliary_weight", recipe.network.auxiliary_weight, right)
 
 
 def _of_family(recipe):
@@ -188,7 +188,7 @@ def _of_family(recipe):
         ("auxiliary_weight", "auxiliary", "AmoebaNets"),
         ("final_survival", "final_survival", "CIFAR ResNets"),
     ):
-        value = getattr(recipe, name)
+        value = getattr(recipe.network, name)
         if not value:
             continue
         if argument not in signature(body).parameters:
@@ -199,7 +199,7 @@ def _of_family(recipe):
 
 def _synchronizes(recipe, strategy):
     """Whether BN needs to speak across replicas to see the global batch."""
-    several = strategy.num_replicas_in_sync > 1 and recipe.synchronized_batch_norm
+    several = strategy.num_replicas_in_sync > 1 and recipe.network.synchronized_batch_norm
     args = {**models.get(recipe.model).args, **_of_family(recipe)}
     if several and args.get("final_survival", 1) < 1:
         refuse(

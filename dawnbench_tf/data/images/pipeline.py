@@ -138,7 +138,9 @@ def _preparation(data, fetch):
 
     def prepare(indices, labels, offsets, flips, *places):
         images = fetch(indices)
-        images = augment.crop_and_flip(images, offsets, flips, recipe.pad, recipe.pad_mode)
+        images = augment.crop_and_flip(
+            images, offsets, flips, recipe.data.pad, recipe.data.pad_mode
+        )
         return standardize(images, *places), labels
 
     return prepare
@@ -172,10 +174,10 @@ def _plan(epoch, labels, recipe, steps):
     count = steps * recipe.batch_size
     crop_seed, cutout_seed = (_seed(recipe, epoch, purpose) for purpose in (_CROP, _CUTOUT))
     offsets = tf.random.stateless_uniform(
-        [count, 2], crop_seed, maxval=2 * recipe.pad + 1, dtype=tf.int32
+        [count, 2], crop_seed, maxval=2 * recipe.data.pad + 1, dtype=tf.int32
     )  # (count, 2)
     drawn = order, tf.gather(labels, order), offsets, _flips(epoch, labels, recipe, order)
-    if not recipe.cutout:
+    if not recipe.data.cutout:
         return drawn
     return *drawn, tf.random.stateless_uniform([count, 2], cutout_seed)
 
@@ -187,7 +189,7 @@ def _plan_of_jpegs(epoch, labels, recipe, steps):
     seeds = tf.random.stateless_uniform(
         [count, 2], _seed(recipe, epoch, _CROP), minval=None, maxval=None, dtype=tf.int32
     )
-    past = tf.cast(epoch, tf.float32) >= tf.constant(recipe.image_size_epochs, tf.float32)
+    past = tf.cast(epoch, tf.float32) >= tf.constant(recipe.data.image_size_epochs, tf.float32)
     size = tf.gather(recipe.sizes, tf.reduce_sum(tf.cast(past, tf.int32)))
     flips = _flips(epoch, labels, recipe, order)
     return order, tf.gather(labels, order), seeds, flips, tf.fill([count], size)
@@ -204,27 +206,27 @@ def _order(epoch, labels, recipe, steps):
 def _flips(epoch, labels, recipe, order):
     """Whether each of the examples in `order` is mirrored."""
     seed = _seed(recipe, epoch, _FLIP)
-    if recipe.alternating_flip:  # drawn once for each image; then all turn in each epoch
+    if recipe.data.alternating_flip:  # drawn once for each image; then all turn in each epoch
         first = tf.random.stateless_uniform([labels.shape[0]], _seed(recipe, 0, _FLIP)) < 0.5
         return tf.gather(first, order) ^ (epoch % 2 == 1)
-    return tf.random.stateless_uniform(order.shape, seed) < (0.5 if recipe.flip else 0.0)
+    return tf.random.stateless_uniform(order.shape, seed) < (0.5 if recipe.data.flip else 0.0)
 
 
 def _cropper(recipe):
     """From a JPEG and what is drawn for it to its label and its pixels in training."""
-    if recipe.rand_augment:
+    if recipe.data.rand_augment:
         # Only here: it takes seconds to import.
         from dawnbench_tf.data.images.rand_augment import rand_augment
 
     def crop(jpeg, label, seed, flip, size):
-        image = jpegs.random_crop(jpeg, seed, flip, size, recipe.smallest_crop)
+        image = jpegs.random_crop(jpeg, seed, flip, size, recipe.data.smallest_crop)
         if len(set(recipe.sizes)) == 1:
             image = tf.ensure_shape(image, [recipe.sizes[0], recipe.sizes[0], 3])
-        if recipe.rand_augment:
-            operations, magnitude = recipe.rand_augment
+        if recipe.data.rand_augment:
+            operations, magnitude = recipe.data.rand_augment
             image = rand_augment(image, seed, int(operations), magnitude)
-        if recipe.color_shift:
-            image = jpegs.shift_colors(image, seed, *recipe.color_shift)
+        if recipe.data.color_shift:
+            image = jpegs.shift_colors(image, seed, *recipe.data.color_shift)
         return label, image
 
     return crop

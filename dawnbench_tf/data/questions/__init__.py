@@ -1,5 +1,5 @@
 """Questions on texts: SQuAD's JSON, tokens, vocabulary and word vectors, batches, answers.
 
-May import: models, the shared modules, data. Never: data.images, training, inference,
+May import: models, recipe, the shared modules, data. Never: data.images, training, inference,
 submission, ranking.
 """

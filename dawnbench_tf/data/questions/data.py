@@ -95,7 +95,7 @@ class QuestionData:
                 models.load_published(model, encoded.pretrained)
             except (OSError, ValueError) as error:
                 why = one_line(error, 300).replace("`file`", str(encoded.pretrained))
-                raise Refusal(f"--pretrained={self.recipe.pretrained}: {why}") from None
+                raise Refusal(f"--pretrained={self.recipe.data.pretrained}: {why}") from None
         if encoded.vocabulary.pieces:
             return
         words = model.get_layer("words")

@@ -36,7 +36,7 @@ class TextForm(NamedTuple):
     @classmethod
     def of(cls, recipe: Recipe) -> "TextForm":
         """A recipe's."""
-        return cls(*(getattr(recipe, name) for name in cls._fields))
+        return cls(*(getattr(recipe.data, name) for name in cls._fields))
 
     @property
     def published(self) -> WordVectors:

@@ -35,17 +35,17 @@ def steps(data: Data) -> int:
 def _trained(encoded, recipe) -> Windows:
     """What training sees: longer contexts than the last bucket's are cut, as the seed cut them."""
     seen = windows.of(encoded.train, TextForm.of(recipe))
-    longest = recipe.bucket_boundaries[-1]
+    longest = recipe.data.bucket_boundaries[-1]
     return seen._replace(pasts=np.minimum(seen.pasts, seen.firsts + longest))
 
 
 def _buckets(seen, encoded, recipe):
     """Indices of the windows that are trained on, by length of their context."""
     split, lengths = encoded.train, seen.lengths()
-    fits = (split.questions.lengths() <= recipe.most_question_tokens)[seen.questions]
+    fits = (split.questions.lengths() <= recipe.data.most_question_tokens)[seen.questions]
     right = _first_spans(split)[seen.questions]
     fits &= (right[:, 0] >= seen.firsts) & (right[:, 1] < seen.pasts)
-    edges = (0, *recipe.bucket_boundaries)
+    edges = (0, *recipe.data.bucket_boundaries)
     buckets = [
         np.flatnonzero(fits & (lengths > low) & (lengths <= high))
         for low, high in zip(edges, edges[1:], strict=False)
@@ -53,7 +53,7 @@ def _buckets(seen, encoded, recipe):
     if not sum(map(len, buckets)):
         refuse(
             "bucket_boundaries",
-            recipe.bucket_boundaries,
+            recipe.data.bucket_boundaries,
             f"no passage fits; they have {lengths.min()} to {lengths.max()} words",
         )
     return buckets
@@ -93,10 +93,12 @@ def epoch(data: Data, number: int) -> tf.data.Dataset:
 def _batches(data, epochs, share):
     """Batches of some epochs; `share` takes a global batch's rows to those of each of its parts."""
     encoded, recipe, names = data.splits, data.recipe, _read_by(data.recipe)
-    boundaries = recipe.bucket_boundaries
+    boundaries = recipe.data.bucket_boundaries
     seen = _trained(encoded, recipe)
     buckets = _buckets(seen, encoded, recipe)
-    question_lengths = np.minimum(encoded.train.questions.lengths(), recipe.most_question_tokens)
+    question_lengths = np.minimum(
+        encoded.train.questions.lengths(), recipe.data.most_question_tokens
+    )
     right = _first_spans(encoded.train)[seen.questions] - seen.firsts[:, None]
     static: dict[str, int | None] = {"context": None, "question": None}
     if len(boundaries) == 1:  # what a TPU needs
@@ -120,7 +122,7 @@ def _epoch(buckets, recipe, epoch):
     """An epoch's global batches, in their order: (length to fill up to, indices of windows)."""
     random = np.random.default_rng([recipe.seed, epoch])
     batches = []
-    for length, rows in zip(recipe.bucket_boundaries, buckets, strict=True):
+    for length, rows in zip(recipe.data.bucket_boundaries, buckets, strict=True):
         count = -(-len(rows) // recipe.batch_size)
         if count:
             order = np.resize(random.permutation(rows), count * recipe.batch_size)

@@ -1,6 +1,5 @@
 """Shards behind a URL: an epoch of all of them, the same after a restart, files of each worker."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,8 +12,8 @@ from dawnbench_tf.data.images import buckets, pipeline, shards
 from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.refusals import Refusal
 
-RECIPE = replace(
-    recipes.get("imagenette/resnet18"),
+RECIPE = recipes.get(
+    "imagenette/resnet18",
     batch_size=4,
     epochs=2,
     image_sizes=(16,),

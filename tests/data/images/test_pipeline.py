@@ -15,7 +15,7 @@ from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import pipeline, tested
 from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.data.images.splits import Split, Splits, in_memory
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Images, Jpegs, Recipe
 
 
 def split(seed, count):
@@ -25,7 +25,7 @@ def split(seed, count):
 
 
 SPLITS = Splits(split(0, 50), split(1, 23))
-RECIPE = Recipe(batch_size=12, epochs=3, pad=2, flip=True, seed=5)
+RECIPE = Recipe(batch_size=12, epochs=3, seed=5, data=Images(pad=2, flip=True))
 
 
 class Shared:
@@ -55,7 +55,11 @@ def train(shared=None, first_epoch=0, recipe=RECIPE, splits=SPLITS, data_format=
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_batches_for_any_loop_are_those_of_the_devices(data_format):
-    data = ImageData(replace(RECIPE, cutout=2), SPLITS, Placement(Shared(), data_format))
+    data = ImageData(
+        replace(RECIPE, data=replace(RECIPE.data, cutout=2)),
+        SPLITS,
+        Placement(Shared(), data_format),
+    )
     whole = train(recipe=data.recipe, data_format=data_format)
     for epoch in range(3):
         own = batches(data.train(epoch))
@@ -93,12 +97,12 @@ def test_a_restart_in_the_middle_sees_what_the_whole_run_saw():
 
 
 def test_another_seed_is_another_order():
-    other = Recipe(batch_size=12, epochs=3, pad=2, flip=True, seed=6)
+    other = Recipe(batch_size=12, epochs=3, seed=6, data=Images(pad=2, flip=True))
     assert (train()[0][1] != train(recipe=other)[0][1]).any()
 
 
 def test_crops_and_flips_are_even():
-    recipe = Recipe(batch_size=50, epochs=400, pad=1, flip=True)
+    recipe = Recipe(batch_size=50, epochs=400, data=Images(pad=1, flip=True))
     image = np.zeros((50, 8, 8, 3), np.uint8)
     image[:, 4, 2] = 255
     splits = Splits(*[in_memory(image, np.arange(50))] * 2)
@@ -127,7 +131,7 @@ def orientations(recipe):
 
 
 def test_alternating_flips_turn_every_image_in_every_epoch():
-    recipe = Recipe(batch_size=10, epochs=4, flip=True, alternating_flip=True, seed=3)
+    recipe = Recipe(batch_size=10, epochs=4, seed=3, data=Images(flip=True, alternating_flip=True))
     first, *later = orientations(recipe)
     assert set(first) == set(range(50)) and 10 < sum(first.values()) < 40
     for number, epoch in enumerate(later, 1):
@@ -142,7 +146,7 @@ def test_what_fills_no_batch_can_be_left_out():
 
 
 def test_a_square_is_cut_out_of_each_image_anywhere_inside():
-    recipe = Recipe(batch_size=50, epochs=40, cutout=6)
+    recipe = Recipe(batch_size=50, epochs=40, data=Images(cutout=6))
     images = np.concatenate([images for images, _ in train(recipe=recipe)])
     empty = (images == 0).all(3)
     assert set(empty.sum((1, 2)).tolist()) == {36}
@@ -199,13 +203,15 @@ OF_JPEGS = Recipe(
     batch_size=12,
     epochs=3,
     seed=5,
-    flip=True,
-    image_sizes=(8, 16),
-    image_size_epochs=(2,),
-    test_image_size=12,
-    standardize="channel",
-    channel_mean=(0, 0, 0),
-    channel_deviation=(1, 1, 1),
+    data=Jpegs(
+        flip=True,
+        image_sizes=(8, 16),
+        image_size_epochs=(2,),
+        test_image_size=12,
+        standardize="channel",
+        channel_mean=(0, 0, 0),
+        channel_deviation=(1, 1, 1),
+    ),
 )
 
 
@@ -224,7 +230,9 @@ def test_jpegs_come_through_the_same_door():
 
 
 def test_augmentation_is_the_same_for_any_sharing_and_after_a_restart():
-    recipe = replace(OF_JPEGS, rand_augment=(2, 9), color_shift=(0.1, 0.1))
+    recipe = replace(
+        OF_JPEGS, data=replace(OF_JPEGS.data, rand_augment=(2, 9), color_shift=(0.1, 0.1))
+    )
     whole = train(recipe=recipe, splits=JPEGS)
     workers = [train(Shared(2, 2, index), recipe=recipe, splits=JPEGS) for index in range(2)]
     for (images, _), (one, _), (other, _) in zip(whole, *workers, strict=True):
@@ -239,7 +247,7 @@ def test_the_size_of_training_images_changes_at_its_epoch():
     assert sides == [(8, 8)] * 10 + [(16, 16)] * 5
     resumed = train(recipe=OF_JPEGS, splits=JPEGS, first_epoch=2)
     assert [images.shape[1] for images, _ in resumed] == [16] * 5
-    one = replace(OF_JPEGS, image_sizes=(8,), image_size_epochs=())
+    one = replace(OF_JPEGS, data=replace(OF_JPEGS.data, image_sizes=(8,), image_size_epochs=()))
     dataset = pipeline.distributed(ImageData(one, JPEGS, Placement(Shared())))
     assert dataset.element_spec[1].shape == (12, 8, 8, 3)  # static, as a TPU wants it
 
@@ -252,7 +260,12 @@ def test_every_example_is_seen_once_however_it_is_shared(data):
     batch = replicas * data.draw(st.integers(1, 5))
     count = data.draw(st.integers(batch, 40))
     splits = Splits(jpegs(count), jpegs(count))
-    recipe = replace(OF_JPEGS, batch_size=batch, epochs=1, image_sizes=(), image_size_epochs=())
+    recipe = replace(
+        OF_JPEGS,
+        batch_size=batch,
+        epochs=1,
+        data=replace(OF_JPEGS.data, image_sizes=(), image_size_epochs=()),
+    )
     seen, answered = [], []
     for index in range(pipelines):
         data = ImageData(recipe, splits, Placement(Shared(replicas, pipelines, index)))
@@ -271,7 +284,7 @@ def test_every_example_is_seen_once_however_it_is_shared(data):
 
 
 def test_a_step_gets_numbers_and_makes_its_images_itself_compiled_or_not():
-    recipe = replace(RECIPE, cutout=3, pad_mode="reflection")
+    recipe = replace(RECIPE, data=replace(RECIPE.data, cutout=3, pad_mode="reflection"))
     data = ImageData(recipe, SPLITS, Placement(tf.distribute.get_strategy()))
     batch = next(iter(data.training_batches()))
     assert sum(x.numpy().nbytes for x in batch) < 12 * 40  # of an image of 192 values

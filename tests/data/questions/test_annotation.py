@@ -1,7 +1,6 @@
 """What spaCy tells of texts reaches a reader: with a stand-in that tells what it is told."""
 
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -56,7 +55,7 @@ def test_lemmas_and_tags_come_with_each_token(spacy):
     assert list(words)[:5] == ["Ada", "wrote", "Notes", "ada", "odd"]
     assert split.spans.values.tolist() == [[2, 2]]
     encoded = encoding.assemble(split, split, corpus, list(words), {}, form.choice(0, 0), form)
-    recipe = replace(recipes.get("qa_mini/drqa"), tokenizer="spacy")
+    recipe = recipes.get("qa_mini/drqa", tokenizer="spacy")
     _, matches, tags, question = pipeline.OneByOne(encoded, recipe)[0]
     share = [0.4, 0.2, 0.2, 0.4, 0.2]  # Ada and ada are one
     lemma = [0, 1, 0, 0, 0]  # wrote, of writes; the question's notes has a lemma of its own

@@ -16,7 +16,7 @@ from dawnbench_tf.refusals import Refusal
 from tests.data.images.test_pipeline import Shared
 
 DATA = qa_mini.generate(12 * qa_mini.QUESTIONS, 5 * qa_mini.QUESTIONS, seed=1)
-RECIPE = replace(recipes.get("qa_mini/bidaf"), batch_size=8, epochs=2, bucket_boundaries=(55, 90))
+RECIPE = recipes.get("qa_mini/bidaf", batch_size=8, epochs=2, bucket_boundaries=(55, 90))
 
 
 def buckets(data, recipe):
@@ -147,12 +147,14 @@ def test_what_has_no_place_or_is_too_long_is_not_trained_on():
 
 def test_no_passage_in_any_bucket_is_refused():
     with pytest.raises(Refusal, match="--bucket_boundaries=1: no passage fits; they have"):
-        recipe = replace(RECIPE, bucket_boundaries=(1,), most_question_tokens=1)
+        recipe = replace(
+            RECIPE, data=replace(RECIPE.data, bucket_boundaries=(1,), most_question_tokens=1)
+        )
         pipeline.steps(QuestionData(recipe, DATA, None))
 
 
 def test_a_context_longer_than_the_last_boundary_is_cut_as_the_seed_s_was():
-    short = replace(RECIPE, bucket_boundaries=(20,))
+    short = replace(RECIPE, data=replace(RECIPE.data, bucket_boundaries=(20,)))
     batches = [
         [np.asarray(x) for x in tf.nest.flatten(batch)]
         for batch in pipeline.distributed(QuestionData(short, DATA, Placement(Shared())))

@@ -2,7 +2,6 @@
 
 import re
 from collections import namedtuple
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,7 +86,7 @@ def test_windows_and_their_best_answers_are_those_of_tf_models_official(tmp_path
     seen = windows.of(data.test, of)
     examples, features = theirs(texts, of, tmp_path)
     assert len(features) == len(seen.questions)
-    recipe = replace(recipes.get("squad/bert_tiny"), sequence_length=length, most_question_tokens=6)
+    recipe = recipes.get("squad/bert_tiny", sequence_length=length, most_question_tokens=6)
     rows = pipeline.OneByOne(data, recipe)
     merged, results = Merged(seen, of.most_answer_tokens), []
     for question in range(len(texts.questions)):
@@ -141,8 +140,8 @@ def test_training_sees_each_window_that_holds_the_answer():
     texts = corpus(random, [5, 40, 80], [2, 2, 2])
     of = form(25, 4)
     data = encoded(texts, of)
-    recipe = replace(
-        recipes.get("squad/bert_tiny"),
+    recipe = recipes.get(
+        "squad/bert_tiny",
         batch_size=1,
         epochs=1,
         schedule="constant",
@@ -188,4 +187,4 @@ def test_all_of_a_generated_set_goes_through_as_wordpieces():
 )
 def test_fields_that_go_together_are_named(change, words):
     with pytest.raises(Refusal, match="^" + re.escape(words)):
-        replace(recipes.get("squad/bert_tiny"), **change)
+        recipes.get("squad/bert_tiny", **change)
