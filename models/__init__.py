@@ -4,10 +4,9 @@ Importing this package imports no TensorFlow; building a model does. Whichever K
 project uses (`tf.keras` as Keras 3 or as tf-keras 2) is the one the model is made of, and none of
 its global settings is touched.
 
-Here: `catalog` and `published`, rows; a module for each family of networks, its body; what bodies
-are made of (`blocks`, `factories`, `layers`, `dropouts`, `attention`, ...); `networks`, which adds
-input and head; `serialization`, which loads `.keras` files; `published_weights` and
-`published_berts`, from files that `weight_files` reads, with `pickles` where these are some.
+Here: a module for each family of networks, its `body`, and what bodies are made of, `blocks`,
+`reader_blocks`, `factories`, `checks`; `networks`, which adds input and head; `texts`, the inputs
+of readers. `catalog`: rows. `layers`: what Keras has not. `weights`: published ones.
 
 May import: nothing of dawnbench_tf.
 """
@@ -90,8 +89,9 @@ def load_model(file: "str | os.PathLike") -> "tf.keras.Model":
     """Loads a `.keras` file that `model.save` wrote of a model of `build`, in any process.
 
     The file is loaded with `safe_mode=True`: Keras refuses code that a file holds. Keras's own
-    `tf.keras.models.load_model` loads such files too once `dawnbench_tf.models.serialization` is
-    imported, which registers our layers. The Keras must be the one that wrote the file.
+    `tf.keras.models.load_model` loads such files too; those of readers, and of some networks for
+    images, once `dawnbench_tf.models.layers` is imported, which registers our layers. The Keras
+    must be the one that wrote the file.
 
     Args:
       file: path of the file.
@@ -99,16 +99,20 @@ def load_model(file: "str | os.PathLike") -> "tf.keras.Model":
     Raises:
       ValueError: the file does not exist, is damaged, or has classes that are not registered.
     """
-    return import_module(f"{__name__}.serialization").load_model(file)
+    import tensorflow as tf
+
+    import_module(f"{__name__}.layers")
+    return tf.keras.models.load_model(file, safe_mode=True)
 
 
 def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:
     """Gives a ResNet or a BERT of the catalogue the weights that somebody published for it.
 
     Files: PyTorch's state dicts (.pth, .th, .bin), alone or in a training script's checkpoint;
-    .safetensors; Keras's .h5; a TensorFlow checkpoint, or its .index. Names of layers: those of
-    torchvision, timm and keras.applications, and of CIFAR ResNets in torchvision's manner; of BERTs
-    Hugging Face's and google-research/bert's, with the head of one that was trained on SQuAD. A
+    .safetensors; Keras's .h5; a TensorFlow checkpoint, or its .index. Names of
+    layers: those of torchvision, timm and keras.applications, and of CIFAR ResNets in torchvision's
+    manner; of BERTs Hugging Face's and google-research/bert's, with the head of one trained on
+    SQuAD. A
     bias in front of a BN, where our network has none, is taken off the BN's mean. Nothing that a
     file may hold is run. How images are standardized belongs to the weights: look it up where they
     come from.
@@ -122,4 +126,4 @@ def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:
         was.
       OSError: the file can't be read.
     """
-    import_module(f"{__name__}.published_weights").load(model, file)
+    import_module(f"{__name__}.weights.resnets").load(model, file)

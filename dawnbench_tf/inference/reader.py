@@ -9,7 +9,7 @@ import tensorflow as tf
 from dawnbench_tf import machine, runs
 from dawnbench_tf.data.questions import encoding, inputs, pipeline, vocabulary, windows
 from dawnbench_tf.data.questions.windows import Merged
-from dawnbench_tf.models import recurrence
+from dawnbench_tf.models.layers import recurrent
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, optimizers
 
@@ -46,7 +46,7 @@ class Reader:
         self.model = inputs.network(recipe, self._vocabulary)
         self.model.compile(optimizers.build(recipe, steps_per_epoch=1, model=self.model))
         checkpoints.load_weights(folder, recipe, self.model)
-        recurrence.fuse(self.model)
+        recurrent.fuse(self.model)
         # Eagerly, each LSTM would step through the text in Python.
         self._forward = tf.function(
             lambda inputs: self.model(inputs, training=False), reduce_retracing=True

@@ -16,7 +16,7 @@ from dawnbench_tf.data.questions.encoding import TextForm
 from dawnbench_tf.inference import exports, runtimes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.inference.served import Served
-from dawnbench_tf.models import networks
+from dawnbench_tf.models import factories, networks
 from dawnbench_tf.refusals import Refusal
 from tests.models import reader_checks
 
@@ -26,11 +26,17 @@ LONG = pytest.mark.long
 ALL = [(name, precision) for name, row in RUNTIMES.items() for precision in row.precisions]
 
 
+def trained(name, precision):
+    """A network of the layers that runs have."""
+    variant = models.get(name)
+    return networks.build(variant, {**variant.args, "dtype": precision}, factories.TRAINING)
+
+
 def served(name, seed=0, batch=1, dtype_of=None):
     """An untrained model whose BN statistics are not the trivial ones, and random images."""
     random = np.random.default_rng(seed)
     tf.keras.utils.set_random_seed(seed)
-    reference = models.build(name, dtype="float64")
+    reference = trained(name, "float64")
     weights = []
     for variable in reference.weights:
         value = variable.numpy()
@@ -40,7 +46,7 @@ def served(name, seed=0, batch=1, dtype_of=None):
     reference.set_weights(weights)
 
     def build(precision):
-        model = models.build(name, dtype=precision)
+        model = trained(name, precision)
         model.set_weights(weights)
         return model
 

@@ -9,7 +9,8 @@ from dawnbench_tf import models
 from dawnbench_tf.data.images import jpegs, pipeline, synthetic, tested, views
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.inputs import Inputs, Placement
-from dawnbench_tf.models import layers, networks
+from dawnbench_tf.models import factories, networks
+from dawnbench_tf.models.layers.image import Whitening
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
@@ -66,17 +67,18 @@ def _network(
     """The recipe's network for its task's images: for training, or to answer in a precision."""
     task, channels_first = recipe.task_row, placement.data_format == "NCHW"
     sides = [recipe.test_side if precision or _one_size(recipe) else None] * 2
-    args = _of_family(recipe)
+    args, variant = _of_family(recipe), models.get(recipe.model)
     _check_sides(recipe, args)
-    return models.build(
-        recipe.model,
+    args = {
+        **variant.args,
         **args,
-        num_classes=task.classes,
-        input_shape=(3, *sides) if channels_first else (*sides, 3),
-        data_format=placement.data_format,
-        dtype=precision or recipe.precision,
-        synchronized=_synchronizes(recipe, placement.strategy),
-    )
+        "num_classes": task.classes,
+        "input_shape": (3, *sides) if channels_first else (*sides, 3),
+        "data_format": placement.data_format,
+        "dtype": precision or recipe.precision,
+        "synchronized": _synchronizes(recipe, placement.strategy),
+    }
+    return networks.build(variant, args, factories.TRAINING)
 
 
 def _one_size(recipe):
@@ -132,7 +134,7 @@ def _synchronizes(recipe, strategy):
 def _adapt(model: tf.keras.Model, splits: Splits, recipe: Recipe, placement: Placement) -> None:
     """Lets whitening layers take the training images' statistics."""
     for layer in model.layers:
-        if isinstance(layer, layers.Whitening):
+        if isinstance(layer, Whitening):
             images = tested.without_augmentation(
                 splits.train, recipe, placement.data_format, layer.examples
             )

@@ -1,6 +1,6 @@
 """The catalogue's readers, of questions on contexts: rows of plain data, no TensorFlow here."""
 
-from .variants import rows
+from .variant import rows
 
 _SEO = "Seo et al. 2016, arXiv 1611.01603"
 _YU = "Yu et al. 2018, arXiv 1804.09541"
@@ -14,7 +14,7 @@ _PIECES = {**_QUESTIONS, "wordpieces": True}
 
 ROWS = (
     *rows(
-        "readers",
+        "bidafs",
         _SEO,
         (
             ("bidaf", {}, 2_570_919, None),
@@ -22,8 +22,8 @@ ROWS = (
         ),
         _QUESTIONS,
     ),
-    *rows("deep_qanets", _YU, (("qanet", {}, 2_240_634, None),), _QUESTIONS),
-    *rows("qanets", _YU, (("qanet_tpu", {}, 476_122, None),), _QUESTIONS),
+    *rows("qanets", _YU, (("qanet", {}, 2_240_634, None),), _QUESTIONS),
+    *rows("tpu_qanets", _YU, (("qanet_tpu", {}, 476_122, None),), _QUESTIONS),
     *rows(
         "berts",
         _TURC,
@@ -56,5 +56,5 @@ ROWS = (
         _PIECES,
     ),
     *rows("drqas", _CHEN, (("drqa", {}, 4_116_501, None),), _QUESTIONS),
-    *rows("fusion_readers", _WU, (("fastfusionnet", {}, 5_761_403, None),), _QUESTIONS),
+    *rows("fastfusionnets", _WU, (("fastfusionnet", {}, 5_761_403, None),), _QUESTIONS),
 )

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from tests.models.test_published_weights import write
+from tests.models.weights.test_resnets import write
 
 WIDTH, LAYERS = 12, 2
 SMALL = {"pieces": 40, "cls_id": 2, "sep_id": 3, "positions": 48, "layers": LAYERS}

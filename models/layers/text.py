@@ -17,7 +17,7 @@ def no_mask(self, inputs, previous_mask=None):
 
 
 @_register
-class IsWord(tf.keras.layers.Layer):
+class PaddingMask(tf.keras.layers.Layer):
     """The mask of token ids (batch, tokens): true where the id is not 0, padding."""
 
     def call(self, ids):
@@ -25,7 +25,7 @@ class IsWord(tf.keras.layers.Layer):
 
 
 @_register
-class Vectors(tf.keras.layers.Layer):
+class Embedding(tf.keras.layers.Layer):
     """Vectors by id: ids (...) to vectors (..., width). Some are trained, some stay as they are.
 
     Args:
@@ -111,7 +111,7 @@ class OneHot(tf.keras.layers.Layer):
 
 
 @_register
-class TagVectors(tf.keras.layers.Layer):
+class TagEmbedding(tf.keras.layers.Layer):
     """Ids (batch, tokens, kinds) to trained vectors of each kind, side by side; id 0 is zeros.
 
     Args:
@@ -209,7 +209,7 @@ class Highway(tf.keras.layers.Layer):
 
 
 @_register
-class LargestOfCharacters(tf.keras.layers.Layer):
+class CharacterMaxPool(tf.keras.layers.Layer):
     """[x (batch, tokens, characters, width), character ids] to each token's largest, (.., width).
 
     What is padding, id 0, does not count; a token without characters is zeros.
@@ -228,7 +228,7 @@ class LargestOfCharacters(tf.keras.layers.Layer):
 
 
 @_register
-class Timing(tf.keras.layers.Layer):
+class PositionSignal(tf.keras.layers.Layer):
     """Adds to x (batch, tokens, width) sines, then cosines, of the tokens' places.
 
     (Vaswani et al. 2017, arXiv 1706.03762; wavelengths from 2 pi to 10,000 x 2 pi, as tensor2tensor
@@ -259,7 +259,7 @@ class AppendOne(tf.keras.layers.Layer):
 
 
 @_register
-class OnlyWords(tf.keras.layers.Layer):
+class ApplyMask(tf.keras.layers.Layer):
     """[x (batch, tokens, width), mask] to x, zeros where no token is."""
 
     supports_masking, compute_mask = True, no_mask

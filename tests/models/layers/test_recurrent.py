@@ -5,14 +5,15 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import networks, recurrence, texts
+from dawnbench_tf.models import networks, texts
+from dawnbench_tf.models.layers import recurrent
 
 RNG = np.random.default_rng(0)
 
 
 @pytest.fixture
 def layer():
-    layer = recurrence.bilstm(5, ("glorot_uniform", "orthogonal", "zeros"), None)
+    layer = recurrent.bilstm(5, ("glorot_uniform", "orthogonal", "zeros"), None)
     layer.build((None, None, 3))
     layer.set_weights([RNG.normal(size=w.shape) for w in layer.get_weights()])
     return layer
@@ -20,7 +21,7 @@ def layer():
 
 def fuse(layer):
     inputs = tf.keras.Input((None, 3)), tf.keras.Input((None,), dtype="bool")
-    recurrence.fuse(tf.keras.Model(inputs, layer(inputs[0], mask=inputs[1])))
+    recurrent.fuse(tf.keras.Model(inputs, layer(inputs[0], mask=inputs[1])))
 
 
 def test_a_fused_lstm_is_the_lstm_wherever_a_token_is(layer):
@@ -62,5 +63,5 @@ def test_a_reader_has_as_many_answers_fused(name):
         axes, dtype = texts.INPUTS[read]
         inputs.append(tf.ones((2, 6 if read.startswith("context") else 4, *axes), dtype))
     wanted = model(inputs, training=False)
-    recurrence.fuse(model)
+    recurrent.fuse(model)
     np.testing.assert_allclose(model(inputs, training=False), wanted, atol=1e-5)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import recurrence
+from dawnbench_tf.models.layers import recurrent
 from tests.models import reader_checks
 from tests.models.test_drqas import TAGS, sigmoid, softmax, texts
 
@@ -135,7 +135,7 @@ def test_the_recurrence_s_gradient_is_the_slope():
     decays, inputs = (RNG.random((6, 2, 3)) for _ in range(2))
     with tf.device("CPU"):
         computed, numeric = tf.test.compute_gradient(
-            lambda a, b: tf.reduce_sum(tf.sin(recurrence.linear_recurrence(a, b))), [decays, inputs]
+            lambda a, b: tf.reduce_sum(tf.sin(recurrent.linear_recurrence(a, b))), [decays, inputs]
         )
     for ours, slope in zip(computed, numeric, strict=True):
         np.testing.assert_allclose(ours, slope, atol=1e-6)
@@ -144,7 +144,7 @@ def test_the_recurrence_s_gradient_is_the_slope():
 def test_dropout_takes_whole_channels_of_a_text():
     """The same for all of its tokens, of the projections' input and of the states."""
     tf.keras.utils.set_random_seed(0)
-    layer = recurrence.SRU(8, dropout=0.5)
+    layer = recurrent.SRU(8, dropout=0.5)
     x, mask = tf.ones((1, 20, 5)), tf.ones((1, 20), bool)
     layer([x, mask])
     kernel, bias = np.zeros((5, 4, 16), "f"), np.zeros((2, 2, 8), "f")

@@ -6,13 +6,11 @@ recipe, with whitened input, ghost BN without scale, CELU, and pools before the 
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import tensorflow as tf
 
-from . import activations, factories
-from . import layers as own_layers
 from .factories import Layers
+from .layers.initializers import pytorch_uniform
 from .networks import Arguments, Family
 
 
@@ -33,14 +31,12 @@ def body(
         to take before training: `model.get_layer("whitening").adapt(images)`.
       ghost_group: examples that the ghost BN of that network takes its statistics over.
     """
-    ghost = partial(own_layers.GhostBatchNormalization, group=ghost_group, scale=False)
-    changes: dict[str, Any] = (
-        {"norm": ghost, "act": partial(activations.CELU, 0.3)} if whitened else {}
-    )
-    make = layers(**changes)
-    make = make._replace(conv=partial(make.conv, initializer=factories.pytorch_uniform))
+    make = layers()
+    make = make._replace(conv=partial(make.conv, initializer=pytorch_uniform))
     x = images
     if whitened:
+        ghost = partial(make.ghost_norm, group=ghost_group, scale=False)
+        make = make._replace(norm=ghost, act=partial(make.celu, 0.3))
         x = make.whitening(name="whitening")(x)
     x = make.act()(make.norm()(make.conv(64, 1 if whitened else 3)(x)))
     for filters, has_residual in ((128, True), (256, False), (512, True)):

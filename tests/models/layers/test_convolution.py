@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.models import convolutions
+from dawnbench_tf.models.layers import convolution
 
 RNG = np.random.default_rng(0)
 
@@ -26,7 +26,7 @@ def test_gradients_are_tensorflow_s(height, width):
         return y, *tape.gradient(y, [x, kernel], upstream)
 
     tensorflow = of(lambda x, kernel: tf.nn.conv2d(x, kernel, 1, "SAME"))
-    for ours, theirs in zip(of(convolutions._convolve), tensorflow, strict=True):
+    for ours, theirs in zip(of(convolution._convolve), tensorflow, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
@@ -34,10 +34,10 @@ def test_only_where_products_are_faster():
     """bfloat16, small maps, many channels, all of them convolved at once without a stride."""
 
     def by_products(filters=256, size=3, dtype="bfloat16", side=7, channels=256, **keywords):
-        layer = convolutions.Conv2D(filters, size, padding="same", dtype=dtype, **keywords)
+        layer = convolution.Conv2D(filters, size, padding="same", dtype=dtype, **keywords)
         x = tf.zeros([1, side, side, channels], dtype)
         layer.build(x.shape)
-        return bool(convolutions._by_products(layer, x, layer.kernel))
+        return bool(convolution._by_products(layer, x, layer.kernel))
 
     assert by_products()
     assert not by_products(filters=128)
@@ -54,7 +54,7 @@ def test_a_layer_of_bfloat16_learns_as_one_of_float32():
     x, upstream = drawn(2, 3, 3, 256), drawn(2, 3, 3, 256)
     gradients = []
     for layer in (
-        convolutions.Conv2D(256, 3, padding="same", use_bias=False, dtype="bfloat16"),
+        convolution.Conv2D(256, 3, padding="same", use_bias=False, dtype="bfloat16"),
         tf.keras.layers.Conv2D(256, 3, padding="same", use_bias=False, dtype="float32"),
     ):
         inputs = tf.cast(x, layer.dtype)

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dawnbench_tf.models import weight_files
+from dawnbench_tf.models.weights import files
 
-WEIGHTS = Path(__file__).parents[1] / "fixtures/weights"
+WEIGHTS = Path(__file__).parents[2] / "fixtures/weights"
 FILES = ["zip.pth", "old.pth", "some.safetensors"]
 BASE = np.arange(24, dtype="f").reshape(2, 3, 4)
 WANTED = {
@@ -31,7 +31,7 @@ WANTED = {
 
 
 def read(path):
-    with open(path, "rb") as file, weight_files.tensors_of(file) as tensors:
+    with open(path, "rb") as file, files.tensors_of(file) as tensors:
         values = {name: tensor.read() for name, tensor in tensors.items()}
         assert all(values[name].shape == tensor.shape for name, tensor in tensors.items())
     return values

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from . import published_berts, weight_files
-from .weight_files import Tensor
+from . import berts, files
+from .files import Tensor
 
 _LEAVES = {  # the last part of a tensor's name, in PyTorch and in Keras: what it is to the layer
     "kernel": "kernel",
@@ -66,11 +66,11 @@ _AXES = {4: (2, 3, 1, 0), 2: (1, 0), 1: (0,), 0: ()}
 def load(model: tf.keras.Model, file: str | Path) -> None:
     """What `models.load_published` does."""
     of_bert = any(layer.name == "layer_0_query" for layer in model.layers)
-    values_of = published_berts.values if of_bert else _values
+    values_of = berts.values if of_bert else _values
     index = Path(f"{str(file).removesuffix('.index')}.index")  # of a TensorFlow checkpoint
     with open(index if index.is_file() else file, "rb") as stream:
         try:
-            with weight_files.tensors_of(stream) as tensors:
+            with files.tensors_of(stream) as tensors:
                 values = list(values_of(model, tensors))
         except Exception as error:  # whatever garbage brings about
             why = " ".join(str(error).split())[:300]

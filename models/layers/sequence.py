@@ -5,13 +5,13 @@ Ids are int32, (batch, tokens), 0 being padding at the end of either text.
 
 import tensorflow as tf
 
-from .text_layers import no_mask
+from .text import no_mask
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 
 @_register
-class Sequence(tf.keras.layers.Layer):
+class BertSequence(tf.keras.layers.Layer):
     """A question and a passage as BERT reads them: [CLS] question [SEP] passage [SEP].
 
     Inputs: ids [question, context], int32 (batch, tokens), 0 being padding at their ends. Output:
@@ -49,10 +49,10 @@ class Sequence(tf.keras.layers.Layer):
 
 
 @_register
-class OfContext(tf.keras.layers.Layer):
+class ContextSlice(tf.keras.layers.Layer):
     """[x (batch, places, width), question, context] to the passage's part: (.., context, width).
 
-    Question and context are the ids of which `Sequence` made the places.
+    Question and context are the ids of which `BertSequence` made the places.
     """
 
     supports_masking, compute_mask = True, no_mask

@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from .dropouts import Dropout
-from .text_layers import no_mask
+from .dropout import Dropout
+from .text import no_mask
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import attention, text_layers
+from dawnbench_tf.models.layers import attention, text
 from tests.models import reader_checks
 from tests.models.reader_checks import answers
 
@@ -87,7 +87,7 @@ def test_attention_equals_plain_numpy_with_the_whole_tensor():
 
 
 def test_highway_equals_plain_numpy():
-    layer, x = text_layers.Highway(), RNG.normal(size=(2, 3, 6)).astype("f")
+    layer, x = text.Highway(), RNG.normal(size=(2, 3, 6)).astype("f")
     layer(x)
     (a, b), (c, d) = ([RNG.normal(size=w.shape) for w in pair] for pair in layer_pairs(layer))
     for weight, value in zip([*layer.transform, *layer.gate], (a, b, c, d), strict=True):

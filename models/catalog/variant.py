@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .published import TOP1
+from .published_top1 import TOP1
 
 
 @dataclass(frozen=True)

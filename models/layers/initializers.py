@@ -1,9 +1,12 @@
-"""Our own initializers of weights: registered, as our layers are."""
+"""Initializers: He's and PyTorch's defaults, of Keras's own classes; `PartialIdentity`, of ours."""
+
+from functools import partial
 
 import numpy as np
 import tensorflow as tf
 
-from .factories import pytorch_uniform
+he_normal = partial(tf.keras.initializers.VarianceScaling, 2.0, "fan_out", "untruncated_normal")
+pytorch_uniform = partial(tf.keras.initializers.VarianceScaling, 1 / 3, "fan_in", "uniform")
 
 
 @tf.keras.utils.register_keras_serializable(package="dawnbench_tf")

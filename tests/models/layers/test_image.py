@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import layers
+from dawnbench_tf.models.layers import image
 from tests import warm
 
 RNG = np.random.default_rng(0)
@@ -23,14 +23,14 @@ def branch():
 
 def test_at_inference_the_branch_is_whole_and_unscaled():
     inner = branch()
-    layer = layers.StochasticDepth(inner, 0.3)
+    layer = image.StochasticDepth(inner, 0.3)
     wanted = SHORTCUT + inner(IMAGES, training=False)
     np.testing.assert_array_equal(layer([IMAGES, SHORTCUT], training=False), wanted)
 
 
 def test_a_dropped_branch_does_no_work():
     inner = branch()
-    layer = layers.StochasticDepth(inner, 1e-9)
+    layer = image.StochasticDepth(inner, 1e-9)
     before = inner.get_weights()
     with tf.GradientTape() as tape:
         outputs = tf.function(layer)([tf.constant(IMAGES), tf.constant(SHORTCUT)], training=True)
@@ -42,7 +42,7 @@ def test_a_dropped_branch_does_no_work():
 
 def test_a_kept_branch_is_divided_by_its_survival():
     inner = branch()
-    layer = layers.StochasticDepth(inner, 0.5)
+    layer = image.StochasticDepth(inner, 0.5)
     wanted = SHORTCUT + inner(IMAGES, training=True) / 0.5
     outputs = [layer([IMAGES, SHORTCUT], training=True).numpy() for _ in range(20)]
     kept = [output for output in outputs if (output != SHORTCUT).any()]
@@ -54,7 +54,7 @@ def test_a_kept_branch_is_divided_by_its_survival():
 def test_the_mean_over_draws_is_the_full_unit():
     inputs = tf.keras.Input((3,))
     inner = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))  # linear, no statistics
-    layer = tf.function(layers.StochasticDepth(inner, 0.7))
+    layer = tf.function(image.StochasticDepth(inner, 0.7))
     x, shortcut = tf.constant([[1.0, 2.0, 3.0]]), tf.constant([[0.5, -0.5]])
     draws = np.stack([layer([x, shortcut], training=True).numpy() for _ in range(2000)])
     residual = inner(x).numpy()
@@ -65,7 +65,7 @@ def test_the_mean_over_draws_is_the_full_unit():
 @pytest.mark.parametrize("survival", [0, -0.1, 1.1])
 def test_a_survival_outside_0_to_1_is_refused(survival):
     with pytest.raises(ValueError, match=rf"`survival` should be in \(0, 1\].*survival={survival}"):
-        layers.StochasticDepth(branch(), survival)
+        image.StochasticDepth(branch(), survival)
 
 
 def test_survival_falls_linearly_to_the_last_unit():
@@ -105,13 +105,13 @@ def test_the_same_seed_drops_the_same_blocks(seed):
 
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_channels_are_padded_on_both_sides(axis):
-    outputs = layers.PadChannels(6, axis)(np.moveaxis(IMAGES, -1, axis)).numpy()
+    outputs = image.PadChannels(6, axis)(np.moveaxis(IMAGES, -1, axis)).numpy()
     wanted = np.pad(IMAGES, [(0, 0), (0, 0), (0, 0), (1, 2)])
     np.testing.assert_array_equal(np.moveaxis(outputs, axis, -1), wanted)
 
 
 def ghost(axis, **kwargs):
-    layer = layers.GhostBatchNormalization(group=2, axis=axis, momentum=0.9, epsilon=1e-3, **kwargs)
+    layer = image.GhostBatchNormalization(group=2, axis=axis, momentum=0.9, epsilon=1e-3, **kwargs)
     layer.build((None, 8, 8, 3) if axis == -1 else (None, 3, 8, 8))
     return layer
 
@@ -141,7 +141,7 @@ def test_ghost_statistics_are_of_groups(axis, traced):
 
 def test_one_group_is_plain_batch_normalization():
     plain = tf.keras.layers.BatchNormalization()
-    one = layers.GhostBatchNormalization(group=32)
+    one = image.GhostBatchNormalization(group=32)
     wanted, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
     np.testing.assert_allclose(outputs, wanted, atol=1e-5)
     np.testing.assert_array_equal(one(IMAGES, training=False).shape, IMAGES.shape)
@@ -149,7 +149,7 @@ def test_one_group_is_plain_batch_normalization():
 
 @pytest.mark.parametrize("form", [{}, {"synchronized": True}, {"dtype": "float64"}, {"axis": 1}])
 def test_the_moving_variance_is_unbiased_in_every_form(form):
-    layer = layers.BatchNormalization(momentum=0.9, **form)
+    layer = image.BatchNormalization(momentum=0.9, **form)
     outputs = layer(IMAGES, training=True)
     axes = tuple({0, 1, 2, 3} - {form.get("axis", 3)})
     mean, unbiased = IMAGES.mean(axes), IMAGES.astype("d").var(axes, ddof=1)
@@ -160,7 +160,7 @@ def test_the_moving_variance_is_unbiased_in_every_form(form):
 
 
 def test_a_frozen_one_s_statistics_stay():
-    layer = layers.BatchNormalization(synchronized=True, trainable=False)
+    layer = image.BatchNormalization(synchronized=True, trainable=False)
     layer(IMAGES, training=True)
     np.testing.assert_array_equal(tf.identity(layer.moving_variance), np.ones(3))
 
@@ -170,15 +170,15 @@ def test_two_devices_statistics_are_one_s():
     program = """
 import numpy as np
 import tensorflow as tf
-from dawnbench_tf.models import layers
+from dawnbench_tf.models.layers import image
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 images = np.random.default_rng(0).normal(size=(4, 4, 4, 3)).astype("f")
-one = layers.BatchNormalization()
+one = image.BatchNormalization()
 one(images, training=True)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 with strategy.scope():
-    two = layers.BatchNormalization(synchronized=True)
+    two = image.BatchNormalization(synchronized=True)
     two.build((None, 4, 4, 3))
 halves = strategy.experimental_distribute_values_from_function(
     lambda context: tf.constant(images[2 * context.replica_id_in_sync_group:][:2])
@@ -201,7 +201,7 @@ def test_whitened_patches_have_no_covariance(axis):
     mixing = RNG.normal(size=(3, 3)).astype("f")
     smooth = IMAGES + np.roll(IMAGES, 1, 1) + np.roll(IMAGES, 1, 2)  # neighbours that correlate
     images = np.moveaxis(smooth @ mixing, -1, axis)
-    layer = layers.Whitening(epsilon=0, axis=axis)
+    layer = image.Whitening(epsilon=0, axis=axis)
     layer.build(images.shape)
     layer.adapt(images)
     inside = np.moveaxis(layer(images).numpy(), axis, -1)[:, 1:-1, 1:-1]  # whole patches
@@ -211,13 +211,13 @@ def test_whitened_patches_have_no_covariance(axis):
 
 
 def test_before_adapt_whitening_picks_out_pixels():
-    outputs = layers.Whitening()(IMAGES).numpy()
+    outputs = image.Whitening()(IMAGES).numpy()
     patch = IMAGES[:, 2:5, 3:6].reshape(4, 27)
     np.testing.assert_array_equal(outputs[:, 3, 4], patch)
 
 
 def test_training_before_adapt_is_refused():
-    layer = layers.Whitening()
+    layer = image.Whitening()
     images = np.random.default_rng(0).normal(size=(4, 8, 8, 3)).astype("f")
     model = tf.keras.Sequential([tf.keras.Input((8, 8, 3)), layer, tf.keras.layers.Conv2D(1, 1)])
     model.compile("sgd", "mse")

@@ -6,11 +6,12 @@ Axis names: batch, context (tokens of the passage), question, characters, width.
 
 import tensorflow as tf
 
-from . import blocks, recurrence
-from .attention import BidirectionalAttention, Weighted
-from .dropouts import Dropout
+from . import checks
+from .layers import recurrent
+from .layers.attention import BidirectionalAttention, StartAttention
+from .layers.dropout import Dropout
+from .layers.text import Embedding, Highway, PaddingMask, SpanLogits
 from .networks import Arguments, Family
-from .text_layers import Highway, IsWord, SpanLogits, Vectors
 from .texts import CHARACTERS
 
 
@@ -49,14 +50,14 @@ def body(
     Raises:
       ValueError: a number is out of range.
     """
-    blocks.at_least(2, trained_words=trained_words, characters=characters)
-    blocks.at_least(0, fixed_words=fixed_words)
-    blocks.at_least(1, hidden=hidden, character_filters=character_filters)
-    blocks.below_one(dropout=dropout)
+    checks.at_least(2, trained_words=trained_words, characters=characters)
+    checks.at_least(0, fixed_words=fixed_words)
+    checks.at_least(1, hidden=hidden, character_filters=character_filters)
+    checks.below_one(dropout=dropout)
     keras = tf.keras.layers
     context, context_characters, question, question_characters = inputs
     normal = tf.keras.initializers.RandomNormal(stddev=1.0)
-    words = Vectors(trained_words, fixed_words, vector_width, normal, dtype=dtype, name="words")
+    words = Embedding(trained_words, fixed_words, vector_width, normal, dtype=dtype, name="words")
     spelling = _spelling(characters, character_filters, dropout, dtype)
     join = keras.Concatenate(dtype=dtype)
     highways = [Highway(dtype=dtype), Highway(dtype=dtype)]
@@ -70,7 +71,7 @@ def body(
     def drop(x):
         return Dropout(dropout, dtype=dtype)(x)
 
-    masks = [IsWord(dtype=dtype)(ids) for ids in (context, question)]
+    masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
     phrase = _bilstm(
         hidden, character_filters + vector_width, dtype
     )  # shared; dropout in front of it on the question's side only
@@ -80,7 +81,7 @@ def body(
     m = _bilstm(hidden, 8 * hidden, dtype)(drop(g), mask=masks[0])
     m = _bilstm(hidden, 2 * hidden, dtype)(drop(m), mask=masks[0])
     start = keras.Dense(1, dtype=dtype)(drop(join([m, g])))  # (batch, context, 1)
-    soft = Weighted(dtype=dtype)([start, m, masks[0]])  # where the answer may start: (.., 4 hidden)
+    soft = StartAttention(dtype=dtype)([start, m, masks[0]])  # (batch, context, 4 hidden)
     m = _bilstm(hidden, 14 * hidden, dtype)(drop(join([g, m, soft])), mask=masks[0])
     end = keras.Dense(1, dtype=dtype)(drop(join([m, g])))
     return SpanLogits(dtype="float32", name="logits")([start, end, masks[0]])
@@ -90,7 +91,8 @@ def _spelling(characters, filters, dropout, dtype):
     """A token's vector from its characters: convolution of width 5, ReLU, maximum."""
     keras = tf.keras.layers
     ids = tf.keras.Input((None, CHARACTERS), dtype="int32")
-    x = Dropout(dropout, dtype=dtype)(Vectors(characters, 0, 8, dtype=dtype)(ids))
+    x = Embedding(characters, 0, 8, dtype=dtype, name="vectors")(ids)
+    x = Dropout(dropout, dtype=dtype)(x)
     bias = _uniform(filters, filters)  # TensorFlow 1's default for any variable, biases too
     x = keras.Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, dtype=dtype)(x)
     x = keras.MaxPooling2D((1, CHARACTERS - 4), dtype=dtype)(x)
@@ -106,7 +108,7 @@ def _bilstm(hidden, width, dtype):
     of their input, as Keras's layer takes one input; the seed drew one for each.
     """
     inputs, states = (_uniform(width + hidden, 4 * hidden) for _ in range(2))
-    return recurrence.bilstm(hidden, (inputs, states, "zeros"), dtype)
+    return recurrent.bilstm(hidden, (inputs, states, "zeros"), dtype)
 
 
 def _uniform(fan_in, fan_out):

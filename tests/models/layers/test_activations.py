@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.models import activations
+from dawnbench_tf.models.layers import activations
 
 X = np.concatenate([np.linspace(-6, 6, 241), [0.0, -0.0, 40.0, -40.0]])
 

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from .dropouts import stream
+from .dropout import stream
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 

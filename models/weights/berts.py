@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .weight_files import Tensor
+from .files import Tensor
 
 _EMBEDDED = {  # our layer, and their name of it
     "words": "embeddings/word_embeddings",

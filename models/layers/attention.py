@@ -6,8 +6,8 @@ passage), question, width.
 
 import tensorflow as tf
 
-from .dropouts import Dropout
-from .text_layers import NEVER, no_mask
+from .dropout import Dropout
+from .text import NEVER, no_mask
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
@@ -127,7 +127,7 @@ class AlignedQuestion(tf.keras.layers.Layer):
 
 
 @_register
-class Summary(tf.keras.layers.Layer):
+class AttentionPooling(tf.keras.layers.Layer):
     """[logits (batch, tokens, 1), x (batch, tokens, width), mask] to x's average, (batch, width).
 
     Tokens count by the softmax of their logits.
@@ -143,7 +143,7 @@ class Summary(tf.keras.layers.Layer):
 
 
 @_register
-class Weighted(tf.keras.layers.Layer):
+class StartAttention(tf.keras.layers.Layer):
     """What the answer's likely start says of each token (BiDAF's seed; not in the paper).
 
     Inputs: [start logits (batch, context, 1), m (batch, context, width), mask]. Output: [a; m * a],
@@ -175,7 +175,7 @@ def _joined(x):
 
 
 @_register
-class HeadedAttention(tf.keras.layers.Layer):
+class MultiHeadAttention(tf.keras.layers.Layer):
     """Attention of several heads (Vaswani et al. 2017, section 3.2), without weights of its own.
 
     Inputs: [queries, keys, values, all (batch, tokens, width), mask]. Output: values averaged, in

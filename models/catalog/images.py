@@ -1,34 +1,6 @@
-"""Every model this library vouches for, as rows of plain data: no TensorFlow here.
+"""Rows of networks for images: plain data, no TensorFlow here."""
 
-Names decode by family; two that train differently never share one.
-
-    resnet{depth}_tf         DAWNBench's TensorFlow seeds: pre-activation, leaky ReLU 0.1, BN
-                             without scale, average-pool + zero-pad shortcuts; at depth 164 `_nb`
-                             is the one without bottleneck (6n+2), `_b` the one with (9n+2)
-    resnet{depth}_v1_pad     He et al. 2015, option A: strided identity + zero-pad shortcuts
-    resnet{depth}_v1_proj    option B: 1x1 convolution + BN where the width changes (PyTorch seeds)
-    resnet{depth}_stochastic Huang et al. 2016: survival falls linearly to 0.5 (`08`: to 0.8)
-    preact{depth}            He et al. 2016; 164 and 1001 have bottlenecks, `164_basic` has none
-    wrn_{depth}_{widen}      wide ResNets
-    resnext{depth}_{c}x{d}d  ResNeXts of c groups of d filters
-    densenet_bc_{L}_{k}      DenseNets-BC of depth L and growth rate k
-    bidaf, bidaf_{hidden}    the reader of the SQuAD entries; narrower, no dropout, for qa_mini
-    resnet9, _whitened       David Page's of the 24 epochs, and of the 10 epochs
-    airbench{percent}        Keller Jordan's, named for the accuracy that its training reaches
-    qanet_tpu                the reader of Google's SQuAD entry
-    drqa, fastfusionnet      those of the DrQA and FastFusionNet entries
-    amoebanet_d              Google's entries' (N6F256): 6 normal cells, 256 filters
-    resnet{depth}_cifar      v1.5 of four stages behind a 3x3 stem (with basic blocks: v1)
-    resnet{depth}_v1         four stages, ImageNet: the stride in a bottleneck's first 1x1
-    resnet{depth}_v1_5       ... in its 3x3;  resnet{depth}d: v1.5 with ResNet-D's tweaks
-    resnet{depth}_v2         pre-activation;  _v2_keras: as keras.applications has it
-"""
-
-from collections.abc import Mapping
-from types import MappingProxyType
-
-from . import reader_rows
-from .variants import Variant, rows
+from .variant import rows
 
 _TF_SEEDS = "DAWNBench's TensorFlow seeds (2017)"
 _TORCH_SEEDS = "DAWNBench's PyTorch seeds (2017)"
@@ -59,7 +31,7 @@ _BOTTLENECK = {"block": "bottleneck"}
 _N6F256 = {"cells": 6, "filters": 256}
 _AIRBENCH96 = {"widths": (128, 384, 512), "convolutions": 3, "norm_momentum": 0.9}
 
-_ROWS = (
+ROWS = (
     *rows(
         "cifar_resnets",
         _TF_SEEDS,
@@ -164,7 +136,7 @@ _ROWS = (
         ),
     ),
     *rows(
-        "fast_resnets",
+        "resnet9s",
         _PAGE,
         (
             ("resnet9", {}, 6_573_120, 379_261_952),
@@ -251,8 +223,4 @@ _ROWS = (
         norm_epsilon=1.001e-5,
     ),
     *rows("amoebanets", _REAL, (("amoebanet_d", _N6F256, 46_095_080, 5_715_769_696),), _IMAGENET),
-)
-
-VARIANTS: Mapping[str, Variant] = MappingProxyType(
-    {row.name: row for row in (*_ROWS, *reader_rows.ROWS)}
 )

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from . import blocks
-from .attention import MultiLevelAttention, Summary
-from .dropouts import Dropout
-from .factories import pytorch_uniform
+from . import checks
+from .layers.attention import AttentionPooling, MultiLevelAttention
+from .layers.dropout import Dropout
+from .layers.initializers import pytorch_uniform
+from .layers.recurrent import SRU
+from .layers.text import Embedding, PaddingMask, SpanLogits, TagEmbedding
 from .networks import Arguments, Family
 from .reader_blocks import align, bilinear, dense, uniform
-from .recurrence import SRU
-from .text_layers import IsWord, SpanLogits, TagVectors, Vectors
 from .texts import TAGS
 
 
@@ -53,17 +53,17 @@ def body(
     Raises:
       ValueError: a number is out of range.
     """
-    blocks.at_least(1, hidden=hidden, pos=tags[0], entities=tags[1])
-    blocks.below_one(dropout=dropout)
+    checks.at_least(1, hidden=hidden, pos=tags[0], entities=tags[1])
+    checks.below_one(dropout=dropout)
     context, matches, context_tags, question = inputs
-    words = Vectors(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
-    masks = [IsWord(dtype=dtype)(ids) for ids in (context, question)]
+    words = Embedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
+    masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
     of_words = partial(Dropout, 0.4, shared=(1,), dtype=dtype)
     c_words, q_words = (of_words()(words(ids)) for ids in (context, question))
     make = _Layers(hidden, dropout, dtype)
     aligned = align(make.drop(c_words), make.drop(q_words), masks[1], dtype)
-    tag_vectors = TagVectors(tags, (12, 8), dtype=dtype)(context_tags)
-    c = make.join(matches, c_words, tag_vectors, aligned)
+    tagged = TagEmbedding(tags, (12, 8), dtype=dtype, name="tag_vectors")(context_tags)
+    c = make.join(matches, c_words, tagged, aligned)
     c, q = _understand(c, c_words, q_words, masks, make)  # both (batch, tokens, 2 hidden)
     return SpanLogits(dtype="float32", name="logits")([*_answer(c, q, masks, make), masks[0]])
 
@@ -118,9 +118,9 @@ def _answer(c, q, masks, make):
     """Logits of first and last token, (batch, context, 1): the last's knows where the first is."""
     dtype, width = make.dtype, 2 * make.hidden
     weights = dense("weigh", width, 1, dtype)(make.drop(q))
-    q = Summary(dtype=dtype)([weights, q, masks[1]])  # (batch, 2 hidden)
+    q = AttentionPooling(dtype=dtype)([weights, q, masks[1]])  # (batch, 2 hidden)
     first = bilinear("first", make.drop(c), make.drop(q), dtype)
-    start = Summary(dtype=dtype)([first, c, masks[0]])
+    start = AttentionPooling(dtype=dtype)([first, c, masks[0]])
     names = ("kernel_initializer", "recurrent_initializer", "bias_initializer")
     starts = {name: uniform(width) for name in names}
     update = tf.keras.layers.GRUCell(width, dtype=dtype, name="gru", **starts)

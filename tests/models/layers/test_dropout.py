@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.models.dropouts import Dropout
+from dawnbench_tf.models.layers.dropout import Dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
