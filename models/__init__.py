@@ -109,7 +109,7 @@ def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:
     """Gives a ResNet or a BERT of the catalogue the weights that somebody published for it.
 
     Files: PyTorch's state dicts (.pth, .th, .bin), alone or in a training script's checkpoint;
-    .safetensors; Keras's .h5; a TensorFlow checkpoint, or its .index. Names of
+    .safetensors; Keras's .h5, of Keras 3 too; a TensorFlow checkpoint, or its .index. Names of
     layers: those of torchvision, timm and keras.applications, and of CIFAR ResNets in torchvision's
     manner; of BERTs Hugging Face's and google-research/bert's, with the head of one trained on
     SQuAD. A

@@ -229,11 +229,25 @@ def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
     def keep(path, item):
         if isinstance(item, h5py.Dataset) and item.dtype.kind == "f":
             if not (item.external or item.is_virtual):
-                tensors[path] = Tensor(item.shape, lambda: item[()].astype("<f4"))
+                name = _name_in_keras_3(item) or path
+                tensors[name] = Tensor(item.shape, lambda: item[()].astype("<f4"))
 
     with h5py.File(file, "r") as home:
         home.visititems(keep)  # each object once, and no links
         yield tensors
+
+
+_PARTS_OF_BN = ("gamma", "beta", "moving_mean", "moving_variance")
+
+
+def _name_in_keras_3(item):
+    """A variable's name, layer/part; files of Keras 3 number the variables of a layer."""
+    layer = item.parent.attrs.get("name")
+    if layer is None:
+        return ""
+    is_norm = "/batch_normalization" in item.parent.name  # without a scale it has 3
+    parts = _PARTS_OF_BN[-len(item.parent) :] if is_norm else ("kernel", "bias")
+    return f"{layer}/{parts[int(item.name.rpartition('/')[2])]}"
 
 
 # TensorFlow

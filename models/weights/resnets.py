@@ -87,8 +87,8 @@ def _values(model, tensors) -> Iterator[tuple[Any, np.ndarray]]:
     sources = _layers(tensors)
     if not any(source.kind for source in sources.values()):
         raise ValueError(
-            "it holds no layer by a name that is known here; files of Keras 3's save_weights do "
-            "not: model.load_weights reads these"
+            "it holds no layer by a name that is known here; the first releases of Keras 3 saved "
+            "none: load it into the network that it was saved from, and save that anew"
         )
     pairs: list[tuple[Any, Layer]] = []
     for kind, of_keras in _KINDS.items():
@@ -154,7 +154,10 @@ def _place(layer):
         return 0, 1, False, []
     if name in ("post_bn", "fc", "linear", "predictions", "probs"):
         return _LAST, 0, False, []
-    raise ValueError(f"its {name[:60]} is no layer of a ResNet that is known here")
+    raise ValueError(
+        f"its {name[:60]} is no layer of a ResNet that is known here; model.load_weights reads "
+        "what save_weights wrote of a model of this package"
+    )
 
 
 def _numbers(text):

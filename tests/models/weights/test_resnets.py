@@ -96,7 +96,7 @@ def test_a_bias_before_bn_is_taken_off_its_mean(tmp_path, images):
 WRONG = {
     "no weights at all": (
         lambda weights: {},
-        "it holds no layer by a name that is known here; files of Keras 3",
+        "it holds no layer by a name that is known here; the first releases of Keras 3",
     ),
     "another depth": (
         lambda weights: {k: v for k, v in weights.items() if "layer3" not in k},
