@@ -4,11 +4,12 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from . import checks, factories, texts
+from . import factories, texts
 from .catalog.variant import Variant
 from .factories import Layers
 
@@ -50,6 +51,16 @@ class Family(NamedTuple):
 def family_of(variant: Variant) -> Family:
     """The family that builds a variant."""
     return import_module(f"{__package__}.{variant.family}").FAMILY
+
+
+def arguments(variant: Variant) -> list[str]:
+    """Returns the names of the arguments that `build` takes for a variant."""
+    head = _of_questions if variant.inputs == "questions" else _of_images
+    functions = (head, family_of(variant).body)
+    parameters = [
+        item for function in functions for item in signature(function).parameters.values()
+    ]
+    return [item.name for item in parameters if item.kind is item.KEYWORD_ONLY]
 
 
 def build(
@@ -94,7 +105,11 @@ def _of_images(
     )
     make = layers()
     num_classes = variant.num_classes if num_classes is None else num_classes
-    checks.at_least(1, num_classes=num_classes)
+    if num_classes < 1:
+        raise ValueError(
+            "`num_classes` should be at least 1; for features without a head take "
+            f'model.get_layer("features").output. Received: num_classes={num_classes}'
+        )
     images = _images(input_shape, data_format, variant.image_size, family.smallest_side(args))
     x = family.body(images, layers, **args)
     logits = family.head(x, num_classes, make, args)

@@ -56,6 +56,20 @@ set; a table or section is of the source.
 
 """
 NOTES = """
+## Choosing one
+
+```python
+>>> from dawnbench_tf import models
+>>> models.names("wrn*")  # all without a pattern
+['wrn_16_8', 'wrn_28_10', 'wrn_40_4']
+>>> row = models.get("resnet50_v1_5")  # no TensorFlow is imported until you build
+>>> row.parameters, row.multiply_adds, row.num_classes, row.image_size
+(25557032, 4089184256, 1000, 224)
+>>> row.top1, row.top1_source, row.source
+(76.13, 'torchvision, IMAGENET1K_V1', 'Gross & Wilber 2016, fb.resnet.torch')
+
+```
+
 ## Using them
 
 ```python
@@ -63,7 +77,6 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 
-models.names()
 model = models.build("resnet50_v1_5")  # images in, logits out, float32
 
 # A backbone: features before the head, or the map that a stage ends with.
@@ -75,13 +88,16 @@ logits = tf.keras.layers.Dense(5)(model.get_layer("features").output)
 mine = tf.keras.Model(model.input, logits)
 ```
 
+`help(models.build)` has the arguments of all networks, `models.arguments.Overrides` those of single
+families, with their types; an argument that a variant has not is refused with those it has.
+
 It works in whichever Keras your `tf.keras` is, Keras 3 or tf-keras (`TF_USE_LEGACY_KERAS=1`), and
 touches none of your global settings. Saving keeps weights best: `save_weights`, and `models.build`
 to rebuild. `models.load_model(file)` loads a whole `.keras` file, in safe mode, in any process with
 the Keras that saved it. Networks made of Keras's layers alone, as ResNets for ImageNet are, need
 nothing of this package to be loaded; for the others import `dawnbench_tf.models.layers`, which
-registers our layers, and `tf.keras.models.load_model` finds them. Load only files of
-your own. `resnet9_whitened` has statistics to take before training:
+registers our layers, and `tf.keras.models.load_model` finds them ([file formats](file_formats.md)).
+Load only files of your own. `resnet9_whitened` has statistics to take before training:
 `model.get_layer("whitening").adapt(images)`.
 
 Each model is held to its source: parameters and multiply-adds exactly; outputs to

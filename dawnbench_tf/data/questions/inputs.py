@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -79,7 +80,7 @@ def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.
     count, variant = FIRST + len(vocab.trained), models.get(recipe.model)
     if variant.wordpieces:
         signs = {f"{name}_id": FIRST + vocab.trained.index(f"[{name.upper()}]") for name in _SIGNS}
-        sizes = {"pieces": count, **signs}
+        sizes: dict[str, Any] = {"pieces": count, **signs}
     else:
         sizes = {"trained_words": count, "fixed_words": len(vocab.fixed)}
         sizes["vector_width"] = TextForm.of(recipe).published.width
