@@ -95,7 +95,7 @@ class Run(NamedTuple):
         if self.folder is None:
             raise Refusal("this worker wrote no folder; runs.read(FOLDER) reads worker 0's")
         loading = import_module("dawnbench_tf.inference.loading")
-        return loading.load_model(self.recipe, self.folder, precision, data_format)
+        return loading.load_model(self.recipe, self.folder, precision, data_format, portable=True)
 
 
 def read(folder: str | os.PathLike[str]) -> Run:

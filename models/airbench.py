@@ -9,10 +9,9 @@ from functools import partial
 
 import tensorflow as tf
 
-from . import blocks, factories
+from . import checks
 from .factories import Layers
-from .initializers import PartialIdentity
-from .layers import BatchNormalization
+from .layers.initializers import PartialIdentity
 from .networks import Arguments, Family
 
 
@@ -36,13 +35,13 @@ def body(
     Raises:
       ValueError: `convolutions` is neither.
     """
-    blocks.one_of((2, 3), convolutions=convolutions)
-    make = layers(
-        norm=partial(BatchNormalization, scale=False, momentum=norm_momentum),
-        norm_epsilon=1e-12,
-        act=factories.gelu,
+    checks.one_of((2, 3), convolutions=convolutions)
+    make = layers()
+    make = make._replace(
+        conv=partial(make.conv, initializer=PartialIdentity),
+        norm=partial(make.norm, scale=False, momentum=norm_momentum, epsilon=1e-12),
+        act=make.gelu,
     )
-    make = make._replace(conv=partial(make.conv, initializer=PartialIdentity))
     x = make.act()(make.whitening(name="whitening", **_WHITENING)(images))
     for filters in widths:
         x = make.max_pool(2, 2)(make.conv(filters, 3)(x))

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from . import blocks
+from . import checks
 from .factories import Layers
-from .layers import WithAuxiliary
+from .layers.image import WithAuxiliary
 from .networks import Arguments, Family
 
 
@@ -91,7 +91,7 @@ def _check(cells, filters, dropout):
     for name, value, unit in (("cells", cells, 3), ("filters", filters, 16)):
         if value < unit or value % unit:
             raise ValueError(f"`{name}` should be a multiple of {unit}. Received: {name}={value}")
-    blocks.below_one(dropout=dropout)
+    checks.below_one(dropout=dropout)
 
 
 def _run(cell, x, before, halved, filters, make):

@@ -11,13 +11,13 @@ from functools import partial
 
 import tensorflow as tf
 
-from . import blocks
-from .activations import GELU
-from .attention import HeadedAttention
-from .dropouts import Dropout
+from . import checks
+from .layers.activations import GELU
+from .layers.attention import MultiHeadAttention
+from .layers.dropout import Dropout
+from .layers.sequence import BertSequence, ContextSlice
+from .layers.text import Embedding, LayerNorm, PaddingMask, SpanLogits
 from .networks import Arguments, Family
-from .sequences import OfContext, Sequence
-from .text_layers import IsWord, LayerNorm, SpanLogits, Vectors
 
 SEGMENTS = 2  # 0: [CLS], question and [SEP]; 1: passage and [SEP]
 
@@ -58,24 +58,24 @@ def body(
     Raises:
       ValueError: a number is out of range.
     """
-    blocks.at_least(1, layers=layers, heads=heads)
-    blocks.at_least(4, positions=positions)
-    blocks.below_one(dropout=dropout)
+    checks.at_least(1, layers=layers, heads=heads)
+    checks.at_least(4, positions=positions)
+    checks.below_one(dropout=dropout)
     _check(pieces, cls_id, sep_id, hidden, heads)
     context, question = inputs
-    ids, *others = Sequence(cls_id, sep_id, dtype=dtype)([question, context])
-    mask = IsWord(dtype=dtype)(ids)
+    ids, *others = BertSequence(cls_id, sep_id, dtype=dtype)([question, context])
+    mask = PaddingMask(dtype=dtype)(ids)
     embedded = _vectors([ids, *others], (pieces, SEGMENTS, positions), hidden, dtype)
     x = Dropout(dropout, dtype=dtype)(_norm("embedded", embedded, dtype))
     for layer in range(layers):
         x = _block(f"layer_{layer}", x, mask, heads, dropout, dtype)
-    x = OfContext(dtype=dtype, name="features")([x, question, context])
+    x = ContextSlice(dtype=dtype, name="features")([x, question, context])
     ends = [_dense(name, 1, x, dtype) for name in ("first", "last")]
-    return SpanLogits(dtype="float32", name="logits")([*ends, IsWord(dtype=dtype)(context)])
+    return SpanLogits(dtype="float32", name="logits")([*ends, PaddingMask(dtype=dtype)(context)])
 
 
 def _check(pieces, cls_id, sep_id, hidden, heads):
-    blocks.multiple(hidden=hidden, heads=heads)
+    checks.multiple(hidden=hidden, heads=heads)
     if not (0 < cls_id < pieces and 0 < sep_id < pieces):
         signs = f"cls_id={cls_id}, sep_id={sep_id}"
         raise ValueError(f"`cls_id` and `sep_id` should be ids below {pieces}. Received: {signs}")
@@ -85,7 +85,7 @@ def _vectors(inputs, counts, hidden, dtype):
     """A table's vectors for each of the inputs, (batch, places, hidden)."""
     named = zip(("words", "segments", "places"), inputs, counts, strict=True)
     return [
-        Vectors(count, 0, hidden, _start(), dtype=dtype, name=name)(ids)
+        Embedding(count, 0, hidden, _start(), dtype=dtype, name=name)(ids)
         for name, ids, count in named
     ]
 
@@ -94,7 +94,7 @@ def _block(name, x, mask, heads, dropout, dtype):
     """Attention and two dense layers, each added to what it reads, then normed."""
     hidden, drop = x.shape[-1], partial(Dropout, dropout, dtype=dtype)
     qkv = [_dense(f"{name}_{part}", hidden, x, dtype) for part in ("query", "key", "value")]
-    attended = HeadedAttention(heads, dropout, dtype=dtype)([*qkv, mask])
+    attended = MultiHeadAttention(heads, dropout, dtype=dtype)([*qkv, mask])
     attended = drop()(_dense(f"{name}_attended", hidden, attended, dtype))
     x = _norm(f"{name}_attended", [x, attended], dtype)
     wide = GELU(dtype=dtype)(_dense(f"{name}_wide", 4 * hidden, x, dtype))

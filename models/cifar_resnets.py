@@ -9,9 +9,8 @@ from functools import partial
 
 import tensorflow as tf
 
-from . import activations, blocks, factories
+from . import blocks, checks
 from .factories import Layers
-from .layers import BatchNormalization
 from .networks import Arguments, Family, classifier
 
 PREACTIVATION = (None, "first", "widening")
@@ -56,15 +55,13 @@ def body(
       ValueError: an argument is none of these.
     """
     stages, unit = _plan(depth, block, strided)
-    blocks.one_of(PREACTIVATION, preactivation=preactivation)
-    blocks.one_of(blocks.SHORTCUTS, shortcut=shortcut)
-    blocks.in_unit_interval(final_survival=final_survival)
-    make = layers(
-        padding=padding,
-        norm_epsilon=norm_epsilon,
-        norm=partial(BatchNormalization, scale=norm_scale),
-        act=partial(activations.LeakyReLU, leaky_slope) if leaky_slope else factories.relu,
-    )
+    checks.one_of(PREACTIVATION, preactivation=preactivation)
+    checks.one_of(blocks.SHORTCUTS, shortcut=shortcut)
+    checks.in_unit_interval(final_survival=final_survival)
+    make = layers(padding=padding)
+    make = make._replace(norm=partial(make.norm, scale=norm_scale, epsilon=norm_epsilon))
+    if leaky_slope:
+        make = make._replace(act=partial(make.leaky_relu, leaky_slope))
     net = blocks.Residual(
         unit,
         shortcut,
@@ -77,10 +74,10 @@ def body(
 
 
 def _plan(depth, block, strided):
-    blocks.one_of(blocks.BLOCKS, block=block)
-    blocks.one_of(("1x1", "3x3"), strided=strided)
+    checks.one_of(blocks.BLOCKS, block=block)
+    checks.one_of(("1x1", "3x3"), strided=strided)
     basic = block == "basic"
-    units = blocks.units_per_stage(depth, 6 if basic else 9, 2, f"with {block} blocks")
+    units = checks.units_per_stage(depth, 6 if basic else 9, 2, f"with {block} blocks")
     widths = (16, 32, 64) if basic else (64, 128, 256)
     unit = blocks.basic if basic else partial(blocks.bottleneck, strided=strided)
     return blocks.three_stages(widths, units), unit

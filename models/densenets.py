@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from . import blocks
+from . import checks
 from .factories import Layers
 from .networks import Family
 
@@ -32,8 +32,8 @@ def body(
     Raises:
       ValueError: an argument is none of these.
     """
-    per_block = blocks.units_per_stage(depth, 6, 4, "in DenseNets-BC")
-    blocks.in_unit_interval(compression=compression)
+    per_block = checks.units_per_stage(depth, 6, 4, "in DenseNets-BC")
+    checks.in_unit_interval(compression=compression)
     if growth < 1:
         raise ValueError(f"`growth` should be at least 1. Received: growth={growth}")
     make = layers()

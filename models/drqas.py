@@ -10,12 +10,13 @@ from functools import partial
 
 import tensorflow as tf
 
-from . import blocks, recurrence
-from .attention import Summary
-from .dropouts import Dropout
+from . import checks
+from .layers import recurrent
+from .layers.attention import AttentionPooling
+from .layers.dropout import Dropout
+from .layers.text import AppendOne, Embedding, OneHot, PaddingMask, SpanLogits
 from .networks import Arguments, Family
 from .reader_blocks import align, bilinear, dense, uniform
-from .text_layers import AppendOne, IsWord, OneHot, SpanLogits, Vectors
 from .texts import TAGS
 
 
@@ -56,18 +57,18 @@ def body(
     Raises:
       ValueError: a number is out of range.
     """
-    blocks.at_least(1, hidden=hidden, layers=layers, pos=tags[0], entities=tags[1])
-    blocks.below_one(dropout=dropout)
+    checks.at_least(1, hidden=hidden, layers=layers, pos=tags[0], entities=tags[1])
+    checks.below_one(dropout=dropout)
     context, matches, context_tags, question = inputs
-    words = Vectors(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
+    words = Embedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     drop = partial(Dropout, dropout, dtype=dtype)
-    masks = [IsWord(dtype=dtype)(ids) for ids in (context, question)]
+    masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
     c, q = (drop()(words(ids)) for ids in (context, question))
     extras = [matches, align(c, q, masks[1], dtype), OneHot(tags, dtype=dtype)(context_tags)]
     c = tf.keras.layers.Concatenate(dtype=dtype)([c, *extras])
     c = _stack("context", c, masks[0], [hidden] * layers, drop)  # (.., layers x 2 hidden)
     q = _stack("question", q, masks[1], [hidden] * layers, drop)
-    q = Summary(dtype=dtype)(
+    q = AttentionPooling(dtype=dtype)(
         [dense("weigh", q.shape[-1], 1, dtype)(q), q, masks[1]]
     )  # (batch, width)
     ends = [bilinear(end, c, q, dtype) for end in ("first", "last")]
@@ -79,7 +80,7 @@ def _stack(name, x, mask, widths, drop):
     outputs, dtype = [x], drop.keywords["dtype"]
     for number, hidden in enumerate(widths):
         starts = uniform(hidden), uniform(hidden), uniform(hidden)
-        lstm = recurrence.bilstm(hidden, starts, dtype, f"{name}_{number}")
+        lstm = recurrent.bilstm(hidden, starts, dtype, f"{name}_{number}")
         # PyTorch's LSTM has a second bias: the kernel's row for an input that is always 1.
         outputs.append(lstm(AppendOne(dtype=dtype)(drop()(outputs[-1])), mask=mask))
     return drop()(tf.keras.layers.Concatenate(axis=-1, dtype=dtype)(outputs[1:]))

@@ -5,28 +5,48 @@ Blocks and networks only say `make.conv(filters, 3, strides)`.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from .activations import GELU
-from .convolutions import Conv2D
-from .dropouts import Dropout
-from .layers import BatchNormalization, PadChannels, StochasticDepth, Whitening
+from . import checks
+from .layers import activations, convolution, dropout, image
+from .layers.initializers import he_normal
 
 LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
-relu = partial(tf.keras.layers.Activation, "relu")
-gelu = GELU
-he_normal = partial(tf.keras.initializers.VarianceScaling, 2.0, "fan_out", "untruncated_normal")
-pytorch_uniform = partial(tf.keras.initializers.VarianceScaling, 1 / 3, "fan_in", "uniform")
+
+
+class LayerClasses(NamedTuple):
+    """The classes of layers that Keras has itself; by default they are Keras's own."""
+
+    conv: Callable = tf.keras.layers.Conv2D
+    norm: Callable = tf.keras.layers.BatchNormalization
+    dropout: Callable = tf.keras.layers.Dropout
+    gelu: Callable = partial(tf.keras.layers.Activation, "gelu")
+    leaky_relu: Callable = tf.keras.layers.LeakyReLU  # (slope)
+
+
+KERAS = LayerClasses()
+# Ours, for training: faster on CPUs, variances as in PyTorch, draws that checkpoints keep.
+TRAINING = LayerClasses(
+    convolution.Conv2D,
+    image.BatchNormalization,
+    dropout.Dropout,
+    activations.GELU,
+    activations.LeakyReLU,
+)
 
 
 class Layers(NamedTuple):
-    """Layer factories of one network."""
+    """Layer factories of one network; a family replaces some by `make._replace(norm=...)`."""
 
     conv: Callable  # (filters, size, strides=1, *, groups=1, use_bias=False, initializer, padding)
-    norm: Callable  # ()
-    act: Callable  # (name=None)
+    norm: Callable  # (epsilon=1e-5, momentum=0.9, scale=True, gamma_initializer="ones")
+    ghost_norm: Callable  # as norm; (group=32)
+    act: Callable  # (name=None); ReLU unless the family replaces it
+    celu: Callable  # (alpha, name=None)
+    gelu: Callable  # (name=None)
+    leaky_relu: Callable  # (slope, name=None)
     add: Callable  # ()
     concatenate: Callable  # ()
     max_pool: Callable  # (pool_size, strides); symmetric padding counts as zeros
@@ -48,55 +68,49 @@ def layers(
     data_format: str,
     dtype: str | None,
     synchronized: bool,
+    classes: LayerClasses,
     padding: str = "symmetric",
-    norm_epsilon: float = 1e-5,
-    norm: Callable[..., tf.keras.layers.Layer] = BatchNormalization,
-    act: Callable[..., tf.keras.layers.Layer] = relu,
 ) -> Layers:
-    """Makes the factories: convolutions without bias, initialised as He et al. do.
+    """Makes the factories: convolutions without bias, initialised as He et al. do; ReLU.
 
     Args:
       data_format: "NHWC" or "NCHW".
       dtype: precision of the layers as Keras has it; None: Keras's global policy.
       synchronized: BN statistics over the global batch, not over each replica's own.
+      classes: `KERAS` or `TRAINING`.
       padding: of convolutions and max pools that stride: "symmetric", as in Caffe, Torch and
         PyTorch, or "same", TensorFlow's, which at even sizes pads behind more than before.
-      norm_epsilon, norm: of the normalisation; `norm` takes `epsilon`, `momentum`, `axis`. What a
-        partial has set already stays.
-      act: makes activations.
 
     Raises:
       ValueError: layout or padding is none of these.
     """
-    if data_format not in LAYOUTS:
-        raise ValueError(
-            f"`data_format` should be one of {list(LAYOUTS)}. Received: data_format={data_format!r}"
-        )
-    if padding not in ("symmetric", "same"):
-        raise ValueError(
-            f'`padding` should be "symmetric" or "same". Received: padding={padding!r}'
-        )
+    checks.one_of(LAYOUTS, data_format=data_format)
+    checks.one_of(("symmetric", "same"), padding=padding)
     keras, axis = tf.keras.layers, -1 if data_format == "NHWC" else 1
     layout = {"data_format": LAYOUTS[data_format], "dtype": dtype}
-    keywords = {"axis": axis, "momentum": 0.9, "epsilon": norm_epsilon, "dtype": dtype}
-    norm = partial(norm, **{**keywords, **getattr(norm, "keywords", {})})
+    norm: dict[str, Any] = {"axis": axis, "momentum": 0.9, "epsilon": 1e-5, "dtype": dtype}
+    norm |= {"synchronized": True} if synchronized else {}
     return Layers(
-        conv=partial(_conv, padding=padding, layout=layout),
-        norm=partial(norm, synchronized=True) if synchronized else norm,
-        act=partial(act, dtype=dtype),
+        conv=partial(_conv, classes.conv, padding=padding, layout=layout),
+        norm=partial(classes.norm, **norm),
+        ghost_norm=partial(image.GhostBatchNormalization, **norm),
+        act=partial(keras.Activation, "relu", dtype=dtype),
+        celu=partial(activations.CELU, dtype=dtype),
+        gelu=partial(classes.gelu, dtype=dtype),
+        leaky_relu=partial(classes.leaky_relu, dtype=dtype),
         add=partial(keras.Add, dtype=dtype),
         concatenate=partial(keras.Concatenate, axis=axis, dtype=dtype),
         max_pool=partial(_padded, partial(keras.MaxPooling2D, **layout), padding, layout),
         average_pool=partial(keras.AveragePooling2D, padding="same", **layout),
-        pad_channels=partial(PadChannels, axis=axis, dtype=dtype),
+        pad_channels=partial(image.PadChannels, axis=axis, dtype=dtype),
         shift=partial(_shift, layout),
         global_average=partial(keras.GlobalAveragePooling2D, **layout),
         global_max=partial(keras.GlobalMaxPooling2D, **layout),
         dense=partial(_dense, dtype=dtype),
-        dropout=partial(Dropout, dtype=dtype),
+        dropout=partial(classes.dropout, dtype=dtype),
         to_float32=partial(keras.Rescaling, dtype="float32"),
-        stochastic=partial(StochasticDepth, dtype=dtype),
-        whitening=partial(Whitening, axis=axis, dtype=dtype),
+        stochastic=partial(image.StochasticDepth, dtype=dtype),
+        whitening=partial(image.Whitening, axis=axis, dtype=dtype),
         axis=axis,
     )
 
@@ -104,14 +118,14 @@ def layers(
 # An initializer for each layer: tf-keras's, when shared, gives every layer the same values.
 
 
-def _conv(filters, kernel_size, strides=1, *, padding, layout, initializer=he_normal, **kwargs):
+def _conv(cls, filters, size, strides=1, *, padding, layout, initializer=he_normal, **kwargs):
     layer = partial(
-        Conv2D,
+        cls,
         filters,
         kernel_initializer=initializer(),
         **{"use_bias": False, **kwargs, **layout},
     )
-    return _padded(layer, padding, layout, kernel_size, strides)
+    return _padded(layer, padding, layout, size, strides)
 
 
 def _padded(layer, padding, layout, size, strides):

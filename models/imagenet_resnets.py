@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from . import blocks
+from . import blocks, checks
 from .factories import Layers
 from .networks import Arguments, Family
 
@@ -55,10 +55,11 @@ def body(
       ValueError: an argument is none of these, or a pre-activation network should have
         `zero_last_norm`: its branches end in convolutions.
     """
-    blocks.one_of(DEPTHS, depth=depth)
-    blocks.one_of(VERSIONS, version=version)
-    blocks.one_of(("imagenet", "cifar"), stem=stem)
-    make = layers(norm_epsilon=norm_epsilon)
+    checks.one_of(DEPTHS, depth=depth)
+    checks.one_of(VERSIONS, version=version)
+    checks.one_of(("imagenet", "cifar"), stem=stem)
+    make = layers()
+    make = make._replace(norm=partial(make.norm, epsilon=norm_epsilon))
     block, units = DEPTHS[depth]
     net = VERSIONS[version].residual(block)._replace(zero_last_norm=zero_last_norm)
     if zero_last_norm and net.preactivation:

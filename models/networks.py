@@ -4,13 +4,14 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from . import blocks, factories, texts
+from . import factories, texts
+from .catalog.variant import Variant
 from .factories import Layers
-from .variants import Variant
 
 Arguments = Mapping[str, Any]
 
@@ -52,17 +53,40 @@ def family_of(variant: Variant) -> Family:
     return import_module(f"{__package__}.{variant.family}").FAMILY
 
 
-def build(variant: Variant, args: Arguments) -> tf.keras.Model:
-    """A variant with arguments of `models.build`. Raises ValueError if one is out of range."""
+def arguments(variant: Variant) -> list[str]:
+    """Returns the names of the arguments that `build` takes for a variant."""
+    head = _of_questions if variant.inputs == "questions" else _of_images
+    functions = (head, family_of(variant).body)
+    parameters = [
+        item for function in functions for item in signature(function).parameters.values()
+    ]
+    return [item.name for item in parameters if item.kind is item.KEYWORD_ONLY]
+
+
+def build(
+    variant: Variant, args: Arguments, classes: factories.LayerClasses = factories.KERAS
+) -> tf.keras.Model:
+    """Builds a variant.
+
+    Args:
+      variant: a row of the catalogue.
+      args: arguments of `models.build`, the variant's own among them.
+      classes: for the training harness: the layers of a network for images that Keras has itself.
+        Files of models of `factories.TRAINING` load only where `models.layers` is imported.
+
+    Raises:
+      ValueError: an argument is out of range.
+    """
     family = family_of(variant)
     if variant.inputs == "questions":
         return _of_questions(family, name=variant.name, **args)
-    return _of_images(family, variant, **args)
+    return _of_images(family, variant, classes, **args)
 
 
 def _of_images(
     family,
     variant,
+    classes,
     *,
     num_classes=None,
     input_shape=None,
@@ -73,11 +97,19 @@ def _of_images(
     **args,
 ):
     layers = partial(
-        factories.layers, data_format=data_format, dtype=dtype, synchronized=synchronized
+        factories.layers,
+        data_format=data_format,
+        dtype=dtype,
+        synchronized=synchronized,
+        classes=classes,
     )
     make = layers()
     num_classes = variant.num_classes if num_classes is None else num_classes
-    blocks.at_least(1, num_classes=num_classes)
+    if num_classes < 1:
+        raise ValueError(
+            "`num_classes` should be at least 1; for features without a head take "
+            f'model.get_layer("features").output. Received: num_classes={num_classes}'
+        )
     images = _images(input_shape, data_format, variant.image_size, family.smallest_side(args))
     x = family.body(images, layers, **args)
     logits = family.head(x, num_classes, make, args)

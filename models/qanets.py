@@ -1,25 +1,31 @@
-"""QANet: convolutions and self-attention in place of recurrence.
+"""QANet as its paper has it: words and their spelling, seven blocks in the second encoder.
 
-Yu et al. 2018 (arXiv 1804.09541), in the form of Google's DAWNBench entry (tensorflow/tpu,
-models/experimental/qanet), which has words without characters and one block where the paper has
-seven; the paper's own: deep_qanets. There padding leaks into convolutions and attention; here it
-never changes an answer.
+Yu et al. 2018 (arXiv 1804.09541), sections 2.2 and 4.1.2. Google's DAWNBench entry, smaller and
+without spelling: tpu_qanets. A spelled word is the largest of its characters' vectors, padding
+apart.
 Axis names: batch, context (tokens of the passage), question, width.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import tensorflow as tf
 
-from . import blocks
-from .attention import Coattention, HeadedAttention
-from .dropouts import Dropout
+from . import checks
+from .layers.attention import Coattention
+from .layers.dropout import Dropout
+from .layers.text import (
+    CharacterMaxPool,
+    Embedding,
+    Highway,
+    LayerNorm,
+    PaddingMask,
+    PositionSignal,
+    SpanLogits,
+)
 from .networks import Arguments, Family
-from .text_layers import IsWord, LayerNorm, OnlyWords, SpanLogits, Timing, Vectors
+from .tpu_qanets import Operation, attend, convolve, transform
 
-Operation = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # of (batch, tokens, width) and its mask
-PASSES = 4  # of the second encoder, with the same weights
+PASSES = 3  # of the second encoder, with the same weights
 
 
 def body(
@@ -29,23 +35,35 @@ def body(
     trained_words: int = 2,
     fixed_words: int = 0,
     vector_width: int = 300,
+    characters: int = 2,
+    character_width: int = 200,
     hidden: int = 128,
-    heads: int = 4,
+    heads: int = 8,
+    depth: int = 7,
+    dropout: float = 0.1,
+    layer_dropout: float = 0.1,
 ) -> tf.Tensor:
-    """QANet, token ids to logits of the answer's first and last token.
+    """QANet, token and character ids to logits of the answer's first and last token.
 
     Id 0 is padding, which must come after all tokens; it never changes an answer.
 
     Args:
-      inputs: int32: token ids of the context (batch, context) and of the question (batch,
-        question).
+      inputs: int32: token ids of the context (batch, context), character ids (batch, context, 16),
+        those of the question (batch, question), (batch, question, 16).
       dtype: precision of the layers as Keras has it; None: Keras's global policy.
       trained_words: token ids whose vectors are trained, padding (0) and unknown (1) included.
       fixed_words: token ids after those, whose vectors are set by
         `model.get_layer("words").set_fixed(vectors)` and stay as they are.
       vector_width: of the words' vectors.
+      characters: character ids, padding (0) and unknown (1) included.
+      character_width: of the characters' vectors.
       hidden: width of the encoders.
       heads: of their attention; `hidden` is a multiple of it.
+      depth: blocks of the second encoder.
+      dropout: share that is dropped in training, of words' vectors and between layers, in [0, 1);
+        of characters' vectors it is half.
+      layer_dropout: probability that training skips an encoder's last operation, in [0, 1); for
+        those before it it rises from 0 (Huang et al. 2016).
 
     Returns:
       float32 logits (batch, 2, context), -1e30 in padding.
@@ -53,82 +71,72 @@ def body(
     Raises:
       ValueError: a number is out of range.
     """
-    blocks.multiple(hidden=hidden, heads=heads)
-    drop = partial(Dropout, 0.15, dtype=dtype)
-    words = Vectors(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
-    masks = [IsWord(dtype=dtype)(ids) for ids in inputs]
-    of_words = _encoder(4, hidden, heads, dtype)
-    of_both = _encoder(2, hidden, heads, dtype)
-
-    def embed(ids, mask):
-        return drop()(of_words(drop()(words(ids)), mask))
-
-    texts = [embed(ids, mask) for ids, mask in zip(inputs, masks, strict=True)]
-    return _span(
-        Coattention(dtype=dtype, name="coattention")([*texts, *masks]), masks[0], of_both, dtype
-    )
-
-
-def _span(x, mask, encode, dtype):
-    """Logits of the answer's ends, from passes of an encoder over x, (batch, context, width)."""
-    keras, states = tf.keras.layers, [x]
-    for _ in range(PASSES):
-        states.append(Dropout(0.3, dtype=dtype)(encode(states[-1], mask)))
-    first, *ends = states[-3:]  # (batch, context, hidden)
-    join = keras.Concatenate(dtype=dtype)
-    logits = [keras.Dense(1, dtype=dtype)(join([first, end])) for end in ends]
-    return SpanLogits(dtype="float32", name="logits")([*logits, mask])
-
-
-def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> Operation:
-    """A block of convolutions, self-attention and a dense part, whose weights each call shares."""
+    checks.multiple(hidden=hidden, heads=heads)
+    checks.at_least(1, depth=depth, character_width=character_width)
+    checks.below_one(dropout=dropout)
+    checks.below_one(layer_dropout=layer_dropout)
     keras = tf.keras.layers
-    operations = [convolve(hidden, 7, dtype) for _ in range(convolutions)]
-    operations += [attend(hidden, heads, dtype), transform(hidden, 2 * hidden, dtype)]
-    norms = [LayerNorm(dtype=dtype) for _ in (*operations, "last")]
-    project, timing = keras.Dense(hidden, dtype=dtype), Timing(dtype=dtype)
-    add = keras.Add(dtype=dtype)
+    drop = partial(Dropout, dropout, dtype=dtype)
+    words = Embedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
+    spelled = Embedding(characters, 0, character_width, dtype=dtype, name="characters")
+    join, largest = keras.Concatenate(dtype=dtype), CharacterMaxPool(dtype=dtype)
+    highways = [Highway(dtype=dtype), Highway(dtype=dtype)]
+    sizes = {"hidden": hidden, "heads": heads, "dropout": dropout}
+    sizes["layer_dropout"] = layer_dropout
+    of_words = _encoder((1, 4, 7), dtype, **sizes)
+    of_both = _encoder((depth, 2, 5), dtype, **sizes)
+
+    def embed(ids, character_ids, mask):
+        letters = Dropout(dropout / 2, dtype=dtype)(spelled(character_ids))
+        x = join([drop()(words(ids)), largest([letters, character_ids])])
+        for highway in highways:
+            x = highway(x)
+        return of_words(x, mask)
+
+    masks = [PaddingMask(dtype=dtype)(ids) for ids in inputs[::2]]
+    texts = [embed(inputs[0], inputs[1], masks[0]), embed(inputs[2], inputs[3], masks[1])]
+    states = [Coattention(dtype=dtype, name="coattention")([*texts, *masks])]
+    for _ in range(PASSES):
+        states.append(of_both(drop()(states[-1]), masks[0]))
+    first, *ends = states[1:]  # (batch, context, hidden)
+    logits = [keras.Dense(1, dtype=dtype)(join([first, end])) for end in ends]
+    return SpanLogits(dtype="float32", name="logits")([*logits, masks[0]])
+
+
+def _encoder(shape, dtype, *, hidden, heads, dropout, layer_dropout) -> Operation:
+    """Blocks of convolutions, self-attention and a dense part, whose weights each call shares.
+
+    The shape: how many blocks, convolutions in each, tokens that a convolution sees.
+    """
+    depth, convolutions, size = shape
+    project, timing = tf.keras.layers.Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
+    drop = partial(Dropout, dropout, dtype=dtype)
+    operations = []
+    for _ in range(depth):
+        operations += [convolve(hidden, size, dtype) for _ in range(convolutions)]
+        operations += [attend(hidden, heads, dtype), transform(hidden, hidden, dtype)]
+    norms = [LayerNorm(dtype=dtype) for _ in operations]
+    add, in_block = tf.keras.layers.Add(dtype=dtype), convolutions + 2
 
     def encode(x, mask):
-        x = timing(x if x.shape[-1] == hidden else project(x))
-        for operation, norm in zip(operations, norms, strict=False):
-            x = add([x, Dropout(0.25, dtype=dtype)(operation(norm(x), mask))])
-        return norms[-1](x)
+        x = x if x.shape[-1] == hidden else project(x)
+        for place, (operation, norm) in enumerate(zip(operations, norms, strict=True)):
+            x = timing(x) if place % in_block == 0 else x
+            skipped = layer_dropout * (place + 1) / len(operations)
+            skip = Dropout(skipped, shared=(0, 1, 2), dtype=dtype)
+            x = add([x, skip(drop()(operation(norm(x), mask)))])
+        return x
 
     return encode
 
 
-def convolve(hidden: int, size: int, dtype: str | None) -> Operation:
-    """A convolution over so many tokens, of each channel, then of all of them; ReLU."""
-    layer = tf.keras.layers.SeparableConv1D(
-        hidden, size, padding="same", activation="relu", dtype=dtype
-    )
-    only_words = OnlyWords(dtype=dtype)
-    return lambda x, mask: layer(only_words([x, mask]))
-
-
-def attend(hidden: int, heads: int, dtype: str | None) -> Operation:
-    """Attention of tokens to all of their text."""
-    dense = partial(tf.keras.layers.Dense, hidden, use_bias=False, dtype=dtype)
-    *projections, output = (dense() for _ in range(4))
-    attention = HeadedAttention(heads, dropout=0.1, dtype=dtype)
-    return lambda x, mask: output(attention([*(project(x) for project in projections), mask]))
-
-
-def transform(hidden: int, between: int, dtype: str | None) -> Operation:
-    """Two dense layers, ReLU between them."""
-    wide = tf.keras.layers.Dense(between, "relu", dtype=dtype)
-    back = tf.keras.layers.Dense(hidden, dtype=dtype)
-    return lambda x, mask: back(wide(x))
-
-
 def _describe(args: Arguments) -> tuple[str, str, str]:
-    return f"convolutions, {args.get('heads', 4)} heads", "identity", "ReLU"
+    return f"convolutions, {args.get('heads', 8)} heads", "identity, highway", "ReLU"
 
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"hidden": 8, "heads": 2},
+    smallest=lambda args: {"hidden": 8, "heads": 2, "depth": 2, "character_width": 4},
     describe=_describe,
-    reads=("context_words", "question_words"),
+    reads=("context_words", "context_characters", "question_words", "question_characters"),
 )

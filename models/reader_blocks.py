@@ -5,8 +5,8 @@ Axis names: batch, context (tokens of the passage), question, width.
 
 import tensorflow as tf
 
-from .attention import AlignedQuestion
-from .factories import pytorch_uniform
+from .layers.attention import AlignedQuestion
+from .layers.initializers import pytorch_uniform
 
 
 def uniform(width: int) -> tf.keras.initializers.Initializer:

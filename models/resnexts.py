@@ -8,7 +8,7 @@ from functools import partial
 
 import tensorflow as tf
 
-from . import blocks
+from . import blocks, checks
 from .factories import Layers
 from .networks import Family
 
@@ -33,7 +33,7 @@ def body(
     Raises:
       ValueError: an argument is none of these.
     """
-    units = blocks.units_per_stage(depth, 9, 2, "in ResNeXts")
+    units = checks.units_per_stage(depth, 9, 2, "in ResNeXts")
     if min(cardinality, base_width) < 1:
         raise ValueError(
             "`cardinality` and `base_width` should be at least 1. "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from . import blocks
+from . import blocks, checks
 from .factories import Layers
 from .networks import Family
 
@@ -24,7 +24,7 @@ def body(images: tf.Tensor, layers: Callable[..., Layers], *, depth: int, widen:
     Raises:
       ValueError: an argument is none of these.
     """
-    units = blocks.units_per_stage(depth, 6, 4, "in wide ResNets")
+    units = checks.units_per_stage(depth, 6, 4, "in wide ResNets")
     if widen < 1:
         raise ValueError(f"`widen` should be at least 1. Received: widen={widen}")
     net = blocks.Residual(blocks.basic, "projection", preactivation=True, active_stem=False)

@@ -21,10 +21,12 @@ def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds=
         import tensorflow as tf
 
         from dawnbench_tf import models
+        from dawnbench_tf.models import factories, networks
 
     tf.get_logger().setLevel("ERROR")  # hundreds of functions are traced
     batch, rounds = int(batch), int(rounds)
-    model = models.build(network, dtype=precision)
+    variant = models.get(network)
+    model = networks.build(variant, {**variant.args, "dtype": precision}, factories.TRAINING)
     step = _step(model, batch)
     layers = [layer for layer in model.layers if isinstance(layer, tf.keras.layers.Conv2D)]
     work = [calls for layer in layers for calls in _convolution(layer, batch)]
@@ -93,9 +95,9 @@ def _convolution(layer, batch):
         return tf.raw_ops.Conv2DBackpropFilter(input=x, out_backprop=upstream, **sizes)
 
     def of_kernel_products():
-        from dawnbench_tf.models import convolutions
+        from dawnbench_tf.models.layers import convolution
 
-        return convolutions._of_kernel(x, upstream)
+        return convolution._of_kernel(x, upstream)
 
     forms = {"forward": {"TensorFlow": forward}}
     forms["input's gradient"] = {"TensorFlow": of_input}

@@ -13,7 +13,7 @@ MAIN = '\nif __name__ == "__main__":\n'
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
     """All modules of the project by name; those of models/ as `dawnbench_tf.models...`."""
-    files = sorted(root.glob("dawnbench_tf/**/*.py")) + sorted(root.glob("models/*.py"))
+    files = sorted(root.glob("dawnbench_tf/**/*.py")) + sorted(root.glob("models/**/*.py"))
     files = [path for path in files if "dawnbench_tf/models" not in str(path)]
     return {_name(path.relative_to(root)): path for path in files}
 

@@ -133,7 +133,7 @@ def _families(changed):
     """Names of families if nothing but such changed; of readers too."""
     parents = {name.rpartition(".")[0] for name in changed}
     names = {name.rpartition(".")[2] for name in changed}
-    described = {name for name in names if "FAMILY = " in (ROOT / f"models/{name}.py").read_text()
+    described = {name for name in names if "FAMILY = " in OURS[f"{MODELS}.{name}"].read_text()
                  } if parents == {MODELS} else set()  # fmt: skip
     return sorted(names) if names and names == described else []
 

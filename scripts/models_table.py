@@ -47,7 +47,7 @@ INTRODUCTION = """# The models
 
 *For whoever imports a model, or asks which of several look-alikes one is.*
 
-Made by `scripts/models_table.py` from `models/catalog.py`; edit those. Parameters are the trainable
+Made by `scripts/models_table.py` from `models/catalog/`; edit those. Parameters are the trainable
 ones; of readers, with two words and two characters (100 and 8 for each further one). Multiply-adds
 are those of convolutions and dense layers for one image, 32x32 with 10 classes or, from
 `resnet18_v1` on, 224x224 with 1000. "before": the activation comes before the convolutions
@@ -56,6 +56,20 @@ set; a table or section is of the source.
 
 """
 NOTES = """
+## Choosing one
+
+```python
+>>> from dawnbench_tf import models
+>>> models.names("wrn*")  # all without a pattern
+['wrn_16_8', 'wrn_28_10', 'wrn_40_4']
+>>> row = models.get("resnet50_v1_5")  # no TensorFlow is imported until you build
+>>> row.parameters, row.multiply_adds, row.num_classes, row.image_size
+(25557032, 4089184256, 1000, 224)
+>>> row.top1, row.top1_source, row.source
+(76.13, 'torchvision, IMAGENET1K_V1', 'Gross & Wilber 2016, fb.resnet.torch')
+
+```
+
 ## Using them
 
 ```python
@@ -63,7 +77,6 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 
-models.names()
 model = models.build("resnet50_v1_5")  # images in, logits out, float32
 
 # A backbone: features before the head, or the map that a stage ends with.
@@ -75,12 +88,17 @@ logits = tf.keras.layers.Dense(5)(model.get_layer("features").output)
 mine = tf.keras.Model(model.input, logits)
 ```
 
+`help(models.build)` has the arguments of all networks, `models.arguments.Overrides` those of single
+families, with their types; an argument that a variant has not is refused with those it has.
+
 It works in whichever Keras your `tf.keras` is, Keras 3 or tf-keras (`TF_USE_LEGACY_KERAS=1`), and
 touches none of your global settings. Saving keeps weights best: `save_weights`, and `models.build`
 to rebuild. `models.load_model(file)` loads a whole `.keras` file, in safe mode, in any process with
-the Keras that saved it. Once `dawnbench_tf.models.serialization` is imported, which registers our
-layers, `tf.keras.models.load_model` does too. Load only files of your own. `resnet9_whitened` has
-statistics to take before training: `model.get_layer("whitening").adapt(images)`.
+the Keras that saved it. Networks made of Keras's layers alone, as ResNets for ImageNet are, need
+nothing of this package to be loaded; for the others import `dawnbench_tf.models.layers`, which
+registers our layers, and `tf.keras.models.load_model` finds them ([file formats](file_formats.md)).
+Load only files of your own. `resnet9_whitened` has statistics to take before training:
+`model.get_layer("whitening").adapt(images)`.
 
 Each model is held to its source: parameters and multiply-adds exactly; outputs to
 keras.applications or a plain NumPy network (1e-4), to torchvision's and timm's ResNets (1e-6 of the
@@ -102,6 +120,10 @@ in both Kerases.
 - **The model garden's ResNet-18 and 34** project in the first stage, where no width changes.
 - **v1 and v1.5** are the same network when blocks are basic (18, 34).
 - **BN**: momentum 0.9, epsilon 1e-5 (`_tf` rows: 1e-3), as in PyTorch; Keras's are 0.99 and 1e-3.
+  Under Keras 3 the moving variance averages biased variances; in recipes' networks unbiased ones.
+- **Recipes' networks** have layers of ours where Keras's are slow on CPUs or keep their random
+  draws out of checkpoints: convolution, BN, dropout, GELU and leaky ReLU of `models.layers`. They
+  compute what Keras's do; `networks.build(variant, args, factories.TRAINING)` makes them.
 """
 
 if __name__ == "__main__":

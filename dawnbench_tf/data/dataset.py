@@ -193,10 +193,13 @@ def of(recipe: Recipe, splits: Splits, placement: Placement | None = None) -> Da
 
 
 def saved_network(
-    recipe: Recipe, folder: Path, placement: Placement, precision: str
+    recipe: Recipe, folder: Path, placement: Placement, precision: str, portable: bool
 ) -> tf.keras.Model:
-    """Builds the network of a run, untrained, from its recipe and what `save` wrote."""
-    return _module(recipe).saved_network(recipe, folder, placement, precision)
+    """Builds the network of a run, untrained, from its recipe and what `save` wrote.
+
+    If `portable`, of Keras's own layers where it has them, in place of faster ones of ours.
+    """
+    return _module(recipe).saved_network(recipe, folder, placement, precision, portable)
 
 
 def _module(recipe):

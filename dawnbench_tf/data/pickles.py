@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dawnbench_tf.models import pickles
+from dawnbench_tf.models.weights import pickles
 from dawnbench_tf.refusals import Refusal, one_line
 
 _NAMES = {

@@ -12,12 +12,19 @@ from dawnbench_tf.refusals import Refusal
 
 
 def load_model(
-    recipe: Recipe, folder: Path, precision: str = "float32", data_format: str = "NHWC"
+    recipe: Recipe,
+    folder: Path,
+    precision: str = "float32",
+    data_format: str = "NHWC",
+    portable: bool = False,
 ) -> tf.keras.Model:
-    """Builds the network of a run, with its newest weights; `runs.Run.model` documents it."""
+    """Builds the network of a run, with its newest weights; `runs.Run.model` documents it.
+
+    If not `portable`, with faster layers of ours in place of Keras's.
+    """
     arrays = weights.read(folder)
     placement = Placement(tf.distribute.get_strategy(), data_format)
-    model = dataset.saved_network(recipe, folder, placement, precision)
+    model = dataset.saved_network(recipe, folder, placement, precision, portable)
     ours = [variable for variable in model.weights if variable.dtype.is_floating]
     if [tuple(variable.shape) for variable in ours] != [array.shape for array in arrays]:
         raise Refusal(f"{folder}: its weights are of another model than its {recipe.model}")

@@ -10,7 +10,7 @@ from dawnbench_tf import machine, runs
 from dawnbench_tf.data.questions import encoding, pipeline, vocabulary, windows
 from dawnbench_tf.data.questions.windows import Merged
 from dawnbench_tf.inference import loading
-from dawnbench_tf.models import recurrence
+from dawnbench_tf.models.layers import recurrent
 from dawnbench_tf.refusals import Refusal
 
 AT_ONCE = 16  # windows of a text
@@ -44,7 +44,7 @@ class Reader:
             raise Refusal(f"{folder}: is a run of {recipe.task}; should be one of squad or qa_mini")
         self._vocabulary = vocabulary.load(folder)
         self.model = loading.load_model(recipe, folder, recipe.precision)
-        recurrence.fuse(self.model)
+        recurrent.fuse(self.model)
         # Eagerly, each LSTM would step through the text in Python.
         self._forward = tf.function(
             lambda inputs: self.model(inputs, training=False), reduce_retracing=True

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import networks
+from dawnbench_tf.models import factories, networks
 from tests import warm
 
 KERAS = tf.keras.layers
@@ -44,6 +44,7 @@ KINDS = sorted(KINDS.values(), key=IMAGES.index)
 OF_FAMILY = {models.get(name).family: name for name in KINDS}.values()  # a kind of each
 QUICK = {*OF_FAMILY} - {"amoebanet_d"}  # whose smallest has 700 layers
 LEGACY = KERAS.Layer.__module__.startswith("tf_keras")  # the Keras that the commands train with
+CLASSES = factories.TRAINING if LEGACY else factories.KERAS  # in `small`
 
 
 def params(names, default):
@@ -82,13 +83,13 @@ def kind(built):
     return built
 
 
-def small(name, data_format="NHWC", **overrides):
+def small(name, data_format="NHWC", classes=CLASSES, **overrides):
     """A kind's smallest model, from the same seed in each layout."""
     tf.keras.utils.set_random_seed(0)
     sides = (side(name), side(name))
     shape = (*sides, 3) if data_format == "NHWC" else (3, *sides)
     changes = {"input_shape": shape, "num_classes": 10, "data_format": data_format, **overrides}
-    model = models.build(name, **{**smallest(name), **changes})
+    model = networks.build(models.get(name), {**smallest(name), **changes}, classes)
     for layer in model.layers:
         if layer.name == "whitening":  # refuses to train before
             images = batch(name)
@@ -221,6 +222,14 @@ def test_compiled_by_xla_it_gives_the_same_logits(name):
     model, images = small(name), tf.constant(batch(name))
     compiled = tf.function(model, jit_compile=True)(images, training=False)
     np.testing.assert_allclose(compiled, model(images, training=False), atol=1e-4, rtol=1e-4)
+
+
+def test_keras_s_layers_and_those_of_training_answer_alike(kind):
+    other = factories.KERAS if LEGACY else factories.TRAINING
+    model = small(kind.name, classes=other)
+    model.set_weights(kind.weights)
+    wanted = kind.model(kind.images, training=False)
+    np.testing.assert_allclose(model(kind.images, training=False), wanted, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.skipif(not LEGACY, reason="precision is a policy of both; under tf-keras")

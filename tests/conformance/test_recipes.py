@@ -1,7 +1,6 @@
 """Properties of every recipe."""
 
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 
 import pytest
@@ -86,8 +85,10 @@ def covering(names):
 def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
     """Every component of every recipe, in the smallest network of its kind."""
     recipe = recipes.get(name)
-    small = partial(models.build, **smallest(recipe.model))
-    monkeypatch.setattr(models, "build", lambda name, **args: small(name, **args))
+    build, small = networks.build, smallest(recipe.model)
+    monkeypatch.setattr(
+        networks, "build", lambda variant, args, *classes: build(variant, args | small, *classes)
+    )
     is_lowered_whole(recipe)
 
 

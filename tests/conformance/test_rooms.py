@@ -144,7 +144,7 @@ def test_build_files_name_targets_that_are_there_and_none_in_a_circle():
     deps = {}
     for path in BUILD["texts"]():
         package = str(path.parent.relative_to(ROOT))
-        package = "dawnbench_tf/models" if package == "models" else package
+        package = f"dawnbench_tf/{package}" if package.startswith("models") else package
 
         def target(name, srcs=(), deps=deps, data=(), package=package, folder=path.parent, **rest):
             labels = rest["labels"]

@@ -25,23 +25,22 @@ from dawnbench_tf.tasks import Task
 ROOT = Path(__file__).parents[2]
 FILES = [
     *(path for path in ROOT.glob("dawnbench_tf/**/*.py") if "dawnbench_tf/models" not in str(path)),
-    *ROOT.glob("models/*.py"),
+    *ROOT.glob("models/**/*.py"),
     *ROOT.glob("scripts/*.py"),
 ]
 LONG = {
     "cifar_resnets.body": "half of it is the docstring of its arguments",
-    "readers.body": "half of it is the docstring; the rest is the network from top to bottom",
+    "bidafs.body": "half of it is the docstring; the rest is the network from top to bottom",
     "drqas.body": "two thirds of it are the docstring of its arguments",
-    "deep_qanets.body": "half of it is the docstring of its arguments",
-    "factories.layers": "half of it is the docstring of its arguments",
+    "qanets.body": "half of it is the docstring of its arguments",
     "train.train": "a run is one function, read from top to bottom",
 }
 MANY_ARGUMENTS = {
     "cifar_resnets.body": "the arguments are the family",
-    "readers.body": "the arguments are the family",
+    "bidafs.body": "the arguments are the family",
     "drqas.body": "the arguments are the family",
-    "fusion_readers.body": "the arguments are the family",
-    "deep_qanets.body": "the arguments are the family",
+    "fastfusionnets.body": "the arguments are the family",
+    "qanets.body": "the arguments are the family",
     "berts.body": "the arguments are the family",
     "networks._of_images": "the arguments are those of models.build",
     "blocks.bottleneck": "four of them are what networks differ in, by keyword",

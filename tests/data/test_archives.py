@@ -140,7 +140,7 @@ def test_a_pickle_that_hangs_python_is_refused_at_once():
 
 
 def test_more_instructions_than_a_batch_takes_are_refused(monkeypatch):
-    monkeypatch.setattr("dawnbench_tf.models.pickles.MOST_INSTRUCTIONS", 50)
+    monkeypatch.setattr("dawnbench_tf.models.weights.pickles.MOST_INSTRUCTIONS", 50)
     with pytest.raises(Refusal, match="more than 50 instructions"):
         pickles.unpickle_arrays("batch", pickle.dumps({"labels": list(range(100))}))
 

@@ -9,7 +9,7 @@ from dawnbench_tf.data import dataset
 from dawnbench_tf.data.questions import wordpieces
 from dawnbench_tf.data.questions.encoding import Encoded
 from tests.faults.mutations import Kind, _instead, _outcome
-from tests.models import test_published_berts as published
+from tests.models.weights import test_berts as published
 
 
 def berts(home: Path) -> Kind:

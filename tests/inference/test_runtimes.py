@@ -10,13 +10,13 @@ import tensorflow as tf
 
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data import qa_mini
-from dawnbench_tf.data.images import views
 from dawnbench_tf.data.questions import pipeline
 from dawnbench_tf.data.questions.encoding import TextForm
 from dawnbench_tf.inference import exports, runtimes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.inference.served import Served
-from dawnbench_tf.models import networks
+from dawnbench_tf.models import factories, networks
+from dawnbench_tf.models.layers import views
 from dawnbench_tf.refusals import Refusal
 from tests.models import reader_checks
 
@@ -26,11 +26,17 @@ LONG = pytest.mark.long
 ALL = [(name, precision) for name, row in RUNTIMES.items() for precision in row.precisions]
 
 
+def trained(name, precision):
+    """A network of the layers that runs have."""
+    variant = models.get(name)
+    return networks.build(variant, {**variant.args, "dtype": precision}, factories.TRAINING)
+
+
 def served(name, seed=0, batch=1, dtype_of=None):
     """An untrained model whose BN statistics are not the trivial ones, and random images."""
     random = np.random.default_rng(seed)
     tf.keras.utils.set_random_seed(seed)
-    reference = models.build(name, dtype="float64")
+    reference = trained(name, "float64")
     weights = []
     for variable in reference.weights:
         value = variable.numpy()
@@ -40,7 +46,7 @@ def served(name, seed=0, batch=1, dtype_of=None):
     reference.set_weights(weights)
 
     def build(precision):
-        model = models.build(name, dtype=precision)
+        model = trained(name, precision)
         model.set_weights(weights)
         return model
 
@@ -73,7 +79,7 @@ def test_a_runtime_sees_all_test_views(small, name):
     model, _ = small
 
     def build(precision):
-        return views.seen(model.build(precision), "mirror_and_shifts", "NHWC")
+        return views.with_views(model.build(precision), "mirror_and_shifts", "NHWC")
 
     runtime = runtimes.build(name, model._replace(build=build), "float32", threads=1)
     seen, (example, *_) = build("float32"), model.examples

@@ -4,7 +4,8 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.models import networks, text_layers
+from dawnbench_tf.models import networks
+from dawnbench_tf.models.layers import text
 
 
 def answers(model):
@@ -27,7 +28,7 @@ def padding_changes_nothing(model, inputs):
             padded.append(np.pad(x, [(0, 0), tokens, *[(0, 0)] * (x.ndim - 2)]))
         logits = outputs(padded)
         np.testing.assert_allclose(logits[:, :, :length], wanted, atol=1e-5)
-        assert (logits[:, :, length:] <= text_layers.NEVER).all()
+        assert (logits[:, :, length:] <= text.NEVER).all()
 
 
 def parameters_are(name, counted):

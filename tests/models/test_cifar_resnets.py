@@ -111,7 +111,7 @@ def test_parameters_are_he_et_al_s_table_6(depth, millions):
         ({"depth": 20, "shortcut": "none"}, "`shortcut` should be one of"),
         ({"depth": 20, "preactivation": True}, "`preactivation` should be one of [None, 'first'"),
         ({"depth": 20, "strided": "last"}, "`strided` should be one of ['1x1', '3x3']. Received"),
-        ({"depth": 20, "padding": "valid"}, '`padding` should be "symmetric" or "same". Received'),
+        ({"depth": 20, "padding": "valid"}, "`padding` should be one of ['symmetric', 'same']."),
         ({"depth": 20, "final_survival": 0}, "`final_survival` should be in (0, 1]. Received"),
         ({"depth": 20, "final_survival": 1.1}, "Received: final_survival=1.1"),
         ({"depth": 20, "data_format": "NHCW"}, "`data_format` should be one of"),

@@ -17,13 +17,6 @@ def position(layer):
     return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
 
 
-def place(layer):
-    """Stage, block and place of a layer of keras.applications; shortcuts are 0, so the first."""
-    return (
-        [9] if layer.name.startswith("post") else [int(n) for n in re.findall("[0-9]+", layer.name)]
-    )
-
-
 def of_kind(kind, model, key=position):
     return sorted((layer for layer in model._flatten_layers() if isinstance(layer, kind)), key=key)
 
@@ -38,18 +31,11 @@ def randomize(model):
             weight.assign(tf.identity(weight) + rng.uniform(-0.2, 0.2, weight.shape))
 
 
-def copy(theirs, ours, key):
+def copy(theirs, ours):
     for kind in (KERAS.Conv2D, KERAS.BatchNormalization, KERAS.Dense):
-        pairs = zip(of_kind(kind, theirs, key), of_kind(kind, ours), strict=True)
+        pairs = zip(of_kind(kind, theirs, lambda _: 0), of_kind(kind, ours), strict=True)
         for source, target in pairs:
             target.set_weights(source.get_weights()[: len(target.weights)])
-
-
-def move_biases(theirs, ours):
-    """A convolution's bias is the same as that much less in the mean of the BN behind it."""
-    convs = of_kind(KERAS.Conv2D, theirs, place)
-    for conv, norm in zip(convs, of_kind(KERAS.BatchNormalization, ours), strict=True):
-        norm.moving_mean.assign_sub(conv.get_weights()[1])
 
 
 def same(model, other, side):
@@ -75,13 +61,9 @@ def test_outputs_equal_keras_applications(tmp_path, version, row, depth):
         f"resnet{depth}_{row}", input_shape=(64, 64, 3), num_classes=7, norm_epsilon=1.001e-5
     )
     randomize(theirs)
-    if LEGACY:  # its files are what is published
-        theirs.save_weights(tmp_path / "weights.h5")
-        models.load_published(ours, tmp_path / "weights.h5")
-    else:
-        copy(theirs, ours, place)
-        if row == "v1":
-            move_biases(theirs, ours)
+    file = tmp_path / ("weights.h5" if LEGACY else "model.weights.h5")
+    theirs.save_weights(file)
+    models.load_published(ours, file)
     same(theirs, ours, 64)
 
 
@@ -97,7 +79,7 @@ def test_features_equal_the_model_garden_s(depth):
     ours = models.build(f"resnet{depth}_v1_5", input_shape=(65, 65, 3), norm_epsilon=1e-3)
     randomize(theirs)
     backbone = tf.keras.Model(ours.input, ours.get_layer("stage4").output)
-    copy(theirs, backbone, lambda _: 0)  # they come in this order
+    copy(theirs, backbone)
     same(theirs, backbone, 65)
 
 

@@ -1,8 +1,15 @@
 """Names: the nearest is suggested, arguments replace the variant's."""
 
+import doctest
+import typing
+from inspect import signature
+from pathlib import Path
+
 import pytest
 
 from dawnbench_tf import models
+from dawnbench_tf.models import networks
+from dawnbench_tf.models.arguments import Overrides
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
@@ -37,6 +44,34 @@ def test_arguments_of_keras_applications_are_answered_with_ours(argument, words)
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["resnet8_v1_pad", "bidaf"])
+def test_an_unknown_argument_is_answered_with_those_that_there_are(name):
+    with pytest.raises(ValueError, match=f"`dept` is no argument of build for {name}: those are"):
+        models.build(name, dept=8)
+    with pytest.raises(ValueError, match="`num_classes` is no argument of build for bidaf"):
+        models.build("bidaf", num_classes=2)
+
+
+def test_the_types_of_overrides_are_those_of_the_families():
+    types = {}
+    for name in models.names():
+        body = networks.family_of(models.get(name)).body
+        for item in signature(body).parameters.values():
+            if item.kind is item.KEYWORD_ONLY:
+                assert types.setdefault(item.name, item.annotation) == item.annotation
+    assert types == typing.get_type_hints(Overrides)
+
+
+@pytest.mark.one_keras
+def test_examples_in_documents_are_what_comes_out():
+    page = Path(__file__).parents[2] / "docs/MODELS.md"
+    for results in (
+        doctest.testmod(models, optionflags=doctest.NORMALIZE_WHITESPACE),
+        doctest.testfile(str(page), False, optionflags=doctest.NORMALIZE_WHITESPACE),
+    ):
+        assert results.attempted and not results.failed
+
+
 def test_layouts_have_keras_s_names_too():
     model = models.build("resnet8_v1_pad", data_format="channels_first")
     assert model.input_shape == (None, 3, 32, 32)
@@ -50,7 +85,6 @@ def test_another_head_and_name_are_taken():
 
 @pytest.mark.parametrize("classes", [0, -1])
 def test_a_head_without_classes_is_refused(classes):
-    with pytest.raises(
-        ValueError, match=f"`num_classes` should be at least 1. Received: {classes}"
-    ):
+    words = f"`num_classes` should be at least 1; for features.*num_classes={classes}"
+    with pytest.raises(ValueError, match=words):
         models.build("resnet8_v1_pad", num_classes=classes)

@@ -22,7 +22,7 @@ from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset, qa_mini
 from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.questions.encoding import TextForm
-from dawnbench_tf.models.dropouts import Dropout
+from dawnbench_tf.models.layers.dropout import Dropout
 from dawnbench_tf.training import fitting
 
 STRATEGIES = {

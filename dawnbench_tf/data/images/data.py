@@ -12,11 +12,14 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 from dawnbench_tf.data.dataset import Example, Placement
-from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested, views
+from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - of this room
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.models import layers, networks
+from dawnbench_tf.models import factories, networks
+from dawnbench_tf.models.factories import LayerClasses
+from dawnbench_tf.models.layers import views
+from dawnbench_tf.models.layers.image import Whitening
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
@@ -94,11 +97,11 @@ class ImageData:
 
     def adapt(self, model: tf.keras.Model) -> None:
         for layer in model.layers:
-            if isinstance(layer, layers.Whitening):
+            if isinstance(layer, Whitening):
                 layer.adapt(tested.without_augmentation(self, layer.examples))
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
-        return views.seen(model, self.recipe.data.test_views, self.placement.data_format)
+        return views.with_views(model, self.recipe.data.test_views, self.placement.data_format)
 
     def save(self, folder: Path) -> None:
         """Recipe and weights say all: nothing is written."""
@@ -119,10 +122,11 @@ def load_options(recipe: Recipe) -> dict[str, Any]:
 
 
 def saved_network(
-    recipe: Recipe, folder: Path, placement: Placement, precision: str
+    recipe: Recipe, folder: Path, placement: Placement, precision: str, portable: bool
 ) -> tf.keras.Model:
     """Builds the network of a run, untrained, as it answers: nothing of its folder is needed."""
-    return network(recipe, placement, precision)
+    layers = factories.KERAS if portable else factories.TRAINING
+    return network(recipe, placement, precision, layers)
 
 
 def check(task: Task, splits: Splits) -> None:
@@ -144,21 +148,27 @@ def check(task: Task, splits: Splits) -> None:
             )
 
 
-def network(recipe: Recipe, placement: Placement, precision: str = "") -> tf.keras.Model:
+def network(
+    recipe: Recipe,
+    placement: Placement,
+    precision: str = "",
+    layers: LayerClasses = factories.TRAINING,
+) -> tf.keras.Model:
     """The recipe's network for its task's images: for training, or to answer in a precision."""
     task, channels_first = recipe.task_row, placement.data_format == "NCHW"
     sides = [recipe.test_side if precision or _one_size(recipe) else None] * 2
-    args = _of_family(recipe)
+    args, variant = _of_family(recipe), models.get(recipe.model)
     _check_sides(recipe, args)
-    return models.build(
-        recipe.model,
+    args = {
+        **variant.args,
         **args,
-        num_classes=task.classes,
-        input_shape=(3, *sides) if channels_first else (*sides, 3),
-        data_format=placement.data_format,
-        dtype=precision or recipe.precision,
-        synchronized=_synchronizes(recipe, placement.strategy),
-    )
+        "num_classes": task.classes,
+        "input_shape": (3, *sides) if channels_first else (*sides, 3),
+        "data_format": placement.data_format,
+        "dtype": precision or recipe.precision,
+        "synchronized": _synchronizes(recipe, placement.strategy),
+    }
+    return networks.build(variant, args, layers)
 
 
 def _one_size(recipe):

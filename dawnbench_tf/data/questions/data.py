@@ -162,7 +162,7 @@ def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.
     count, variant = FIRST + len(vocab.trained), models.get(recipe.model)
     if variant.wordpieces:
         signs = {f"{name}_id": FIRST + vocab.trained.index(f"[{name.upper()}]") for name in _SIGNS}
-        sizes = {"pieces": count, **signs}
+        sizes: dict[str, Any] = {"pieces": count, **signs}
     else:
         sizes = {"trained_words": count, "fixed_words": len(vocab.fixed)}
         sizes["vector_width"] = TextForm.of(recipe).published.width
@@ -172,7 +172,7 @@ def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.
 
 
 def saved_network(
-    recipe: Recipe, folder: Path, placement: Placement, precision: str
+    recipe: Recipe, folder: Path, placement: Placement, precision: str, portable: bool
 ) -> tf.keras.Model:
     """Builds the network of a run for the vocabulary in its folder, untrained."""
     return network(recipe, vocabulary.load(folder), precision)

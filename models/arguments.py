@@ -1,0 +1,53 @@
+"""Arguments of `models.build` that belong to a family of networks, with their types."""
+
+from typing import TypedDict
+
+
+class Overrides(TypedDict, total=False):
+    """Arguments of one family or more; `body` in the family's module documents each."""
+
+    # Networks for images.
+    auxiliary: bool
+    base_width: int
+    block: str
+    cardinality: int
+    cells: int
+    compression: float
+    convolutions: int
+    depth: int
+    filters: int
+    final_survival: float
+    ghost_group: int
+    growth: int
+    leaky_slope: float
+    norm_epsilon: float
+    norm_momentum: float
+    norm_scale: bool
+    padding: str
+    preactivation: str | None
+    shortcut: str
+    stem: str
+    stem_filters: int
+    strided: str
+    version: str
+    whitened: bool
+    widen: int
+    widths: tuple[int, int, int]
+    zero_last_norm: bool
+    # Readers.
+    character_filters: int
+    character_width: int
+    characters: int
+    cls_id: int
+    dropout: float  # of AmoebaNets too
+    fixed_words: int
+    heads: int
+    hidden: int
+    layer_dropout: float
+    layers: int
+    pieces: int
+    positions: int
+    sep_id: int
+    tags: tuple[int, int]
+    trained_words: int
+    vector_width: int

@@ -1,0 +1,129 @@
+"""BiDAF, the reader of DAWNBench's SQuAD entries: context and question to the answer's span.
+
+Seo et al. 2016 (arXiv 1611.01603), and the code of DAWNBench's TensorFlow seed where it differs.
+Axis names: batch, context (tokens of the passage), question, characters, width.
+"""
+
+import tensorflow as tf
+
+from . import checks
+from .layers import recurrent
+from .layers.attention import BidirectionalAttention, StartAttention
+from .layers.dropout import Dropout
+from .layers.text import Embedding, Highway, PaddingMask, SpanLogits
+from .networks import Arguments, Family
+from .texts import CHARACTERS
+
+
+def body(
+    inputs: list[tf.Tensor],
+    dtype: str | None,
+    *,
+    trained_words: int = 2,
+    fixed_words: int = 0,
+    vector_width: int = 100,
+    characters: int = 2,
+    hidden: int = 100,
+    character_filters: int = 100,
+    dropout: float = 0.2,
+) -> tf.Tensor:
+    """BiDAF, token and character ids to logits of the answer's first and last token.
+
+    Id 0 is padding, which must come after all tokens; it never changes an answer.
+
+    Args:
+      inputs: int32: token ids of the context (batch, context), character ids (batch, context, 16),
+        those of the question (batch, question), (batch, question, 16).
+      dtype: precision of the layers as Keras has it; None: Keras's global policy.
+      trained_words: token ids whose vectors are trained, padding (0) and unknown (1) included.
+      fixed_words: token ids after those, whose vectors are set by
+        `model.get_layer("words").set_fixed(vectors)` and stay as they are.
+      vector_width: of the words' vectors.
+      characters: character ids, padding (0) and unknown (1) included.
+      hidden: width of each direction of each LSTM.
+      character_filters: width of a token as its characters spell it.
+      dropout: share of inputs dropped in training, in [0, 1).
+
+    Returns:
+      float32 logits (batch, 2, context), -1e30 in padding.
+
+    Raises:
+      ValueError: a number is out of range.
+    """
+    checks.at_least(2, trained_words=trained_words, characters=characters)
+    checks.at_least(0, fixed_words=fixed_words)
+    checks.at_least(1, hidden=hidden, character_filters=character_filters)
+    checks.below_one(dropout=dropout)
+    keras = tf.keras.layers
+    context, context_characters, question, question_characters = inputs
+    normal = tf.keras.initializers.RandomNormal(stddev=1.0)
+    words = Embedding(trained_words, fixed_words, vector_width, normal, dtype=dtype, name="words")
+    spelling = _spelling(characters, character_filters, dropout, dtype)
+    join = keras.Concatenate(dtype=dtype)
+    highways = [Highway(dtype=dtype), Highway(dtype=dtype)]
+
+    def embed(token_ids, character_ids):
+        x = join([spelling(character_ids), words(token_ids)])
+        for highway in highways:
+            x = highway(x)
+        return x
+
+    def drop(x):
+        return Dropout(dropout, dtype=dtype)(x)
+
+    masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
+    phrase = _bilstm(
+        hidden, character_filters + vector_width, dtype
+    )  # shared; dropout in front of it on the question's side only
+    h = phrase(embed(context, context_characters), mask=masks[0])  # (batch, context, 2 hidden)
+    u = phrase(drop(embed(question, question_characters)), mask=masks[1])  # (.., question, ..)
+    g = BidirectionalAttention(dtype=dtype)([h, u, *masks])  # (batch, context, 8 hidden)
+    m = _bilstm(hidden, 8 * hidden, dtype)(drop(g), mask=masks[0])
+    m = _bilstm(hidden, 2 * hidden, dtype)(drop(m), mask=masks[0])
+    start = keras.Dense(1, dtype=dtype)(drop(join([m, g])))  # (batch, context, 1)
+    soft = StartAttention(dtype=dtype)([start, m, masks[0]])  # (batch, context, 4 hidden)
+    m = _bilstm(hidden, 14 * hidden, dtype)(drop(join([g, m, soft])), mask=masks[0])
+    end = keras.Dense(1, dtype=dtype)(drop(join([m, g])))
+    return SpanLogits(dtype="float32", name="logits")([start, end, masks[0]])
+
+
+def _spelling(characters, filters, dropout, dtype):
+    """A token's vector from its characters: convolution of width 5, ReLU, maximum."""
+    keras = tf.keras.layers
+    ids = tf.keras.Input((None, CHARACTERS), dtype="int32")
+    x = Embedding(characters, 0, 8, dtype=dtype, name="vectors")(ids)
+    x = Dropout(dropout, dtype=dtype)(x)
+    bias = _uniform(filters, filters)  # TensorFlow 1's default for any variable, biases too
+    x = keras.Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, dtype=dtype)(x)
+    x = keras.MaxPooling2D((1, CHARACTERS - 4), dtype=dtype)(x)
+    x = keras.Reshape((-1, filters), dtype=dtype)(x)
+    return tf.keras.Model(ids, x, name="spelling")
+
+
+def _bilstm(hidden, width, dtype):
+    """An LSTM both ways over x of some width.
+
+    Its weights start as those of TensorFlow 1's BasicLSTMCell, which holds those of inputs (of some
+    width) and of states in one matrix, with one Glorot range. Both directions see one dropout mask
+    of their input, as Keras's layer takes one input; the seed drew one for each.
+    """
+    inputs, states = (_uniform(width + hidden, 4 * hidden) for _ in range(2))
+    return recurrent.bilstm(hidden, (inputs, states, "zeros"), dtype)
+
+
+def _uniform(fan_in, fan_out):
+    """Glorot's uniform initializer of a matrix of which the weights are a part."""
+    limit = (6 / (fan_in + fan_out)) ** 0.5
+    return tf.keras.initializers.RandomUniform(-limit, limit)
+
+
+def _describe(args: Arguments) -> tuple[str, str, str]:
+    return f"LSTMs both ways, {args.get('hidden', 100)} wide", "highway", "ReLU, tanh"
+
+
+FAMILY = Family(
+    body,
+    smallest=lambda args: {"hidden": 3, "character_filters": 4},
+    describe=_describe,
+    reads=("context_words", "context_characters", "question_words", "question_characters"),
+)

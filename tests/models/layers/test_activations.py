@@ -1,0 +1,88 @@
+"""Each activation against its formula in NumPy's float64, forward and back, in every precision."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf.models.layers import activations
+
+X = np.concatenate([np.linspace(-6, 6, 241), [0.0, -0.0, 40.0, -40.0]])
+
+
+def phi(x):
+    return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in x])
+
+
+# Layer, value, slope.
+FORMULAS = {
+    "gelu": (  # Hendrycks & Gimpel 2016, section 2
+        activations.GELU,
+        lambda x: x * phi(x),
+        lambda x: phi(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi),
+    ),
+    "celu": (  # Barron 2017, equation 2
+        lambda **dtype: activations.CELU(0.3, **dtype),
+        lambda x: np.maximum(x, 0) + np.minimum(0, 0.3 * np.expm1(x / 0.3)),
+        lambda x: np.where(x > 0, 1, np.exp(np.minimum(x, 0) / 0.3)),
+    ),
+    "leaky_relu": (
+        lambda **dtype: activations.LeakyReLU(0.1, **dtype),
+        lambda x: np.where(x > 0, x, 0.1 * x),
+        lambda x: np.where(x > 0, 1, 0.1),
+    ),
+}
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "error"),
+    [("float64", 1e-12), ("float32", 1e-6), ("float16", 2e-3), ("bfloat16", 1e-2)],
+)
+@pytest.mark.parametrize("name", FORMULAS)
+def test_values_and_slopes_are_the_formula_s(name, dtype, error, training):
+    make, value, slope = FORMULAS[name]
+    if not training or name == "leaky_relu":
+        error = max(error, 1e-6)  # TensorFlow's own: their constants are float32
+    x = tf.cast(X, dtype)
+    layer = make(dtype=dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = layer(x, training=training)
+    upstream = tf.cast(np.linspace(-2, 2, len(X)), dtype)
+    dx = tape.gradient(y, x, upstream)
+    assert y.dtype == dx.dtype == dtype
+    exact, scale = (np.asarray(tf.cast(values, "float64")) for values in (x, upstream))
+    np.testing.assert_allclose(tf.cast(y, "float64"), value(exact), rtol=error, atol=error)
+    where = exact != 0  # leaky ReLU has no slope there
+    np.testing.assert_allclose(
+        np.asarray(tf.cast(dx, "float64"))[where],
+        (slope(exact) * scale)[where],
+        rtol=error,
+        atol=error,
+    )
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_training_step_compiles_as_a_whole(name):
+    layer = FORMULAS[name][0](dtype="bfloat16")
+    x = tf.cast(X, "bfloat16")
+
+    @tf.function(jit_compile=True)
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layer(x, training=True)
+        return tape.gradient(y, x)
+
+    eager = FORMULAS[name][2](np.asarray(tf.cast(x, "float64")))
+    np.testing.assert_allclose(tf.cast(slope(x), "float64")[:240], eager[:240], atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "layer", [activations.GELU(), activations.CELU(0.3), activations.LeakyReLU(0.2)]
+)
+def test_a_layer_comes_back_from_its_configuration(layer):
+    again = type(layer).from_config(layer.get_config())
+    np.testing.assert_array_equal(layer(X), again(X))

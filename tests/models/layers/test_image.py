@@ -1,0 +1,228 @@
+"""Our own layers, each against what its paper or a plain NumPy version says."""
+
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.models.layers import image
+from tests import warm
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.normal(size=(4, 8, 8, 3)).astype("f")
+SHORTCUT = RNG.normal(size=(4, 4, 4, 5)).astype("f")
+
+
+def branch():
+    inputs = tf.keras.Input((8, 8, 3))
+    outputs = tf.keras.layers.BatchNormalization()(tf.keras.layers.Conv2D(5, 3, 2, "same")(inputs))
+    return tf.keras.Model(inputs, outputs)
+
+
+def test_at_inference_the_branch_is_whole_and_unscaled():
+    inner = branch()
+    layer = image.StochasticDepth(inner, 0.3)
+    wanted = SHORTCUT + inner(IMAGES, training=False)
+    np.testing.assert_array_equal(layer([IMAGES, SHORTCUT], training=False), wanted)
+
+
+def test_a_dropped_branch_does_no_work():
+    inner = branch()
+    layer = image.StochasticDepth(inner, 1e-9)
+    before = inner.get_weights()
+    with tf.GradientTape() as tape:
+        outputs = tf.function(layer)([tf.constant(IMAGES), tf.constant(SHORTCUT)], training=True)
+    np.testing.assert_array_equal(outputs, SHORTCUT)
+    for old, new in zip(before, inner.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)  # BN saw no batch: its statistics have not moved
+    assert not any(np.any(g) for g in tape.gradient(outputs, inner.trainable_variables))
+
+
+def test_a_kept_branch_is_divided_by_its_survival():
+    inner = branch()
+    layer = image.StochasticDepth(inner, 0.5)
+    wanted = SHORTCUT + inner(IMAGES, training=True) / 0.5
+    outputs = [layer([IMAGES, SHORTCUT], training=True).numpy() for _ in range(20)]
+    kept = [output for output in outputs if (output != SHORTCUT).any()]
+    assert 0 < len(kept) < 20
+    for output in kept:
+        np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_mean_over_draws_is_the_full_unit():
+    inputs = tf.keras.Input((3,))
+    inner = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))  # linear, no statistics
+    layer = tf.function(image.StochasticDepth(inner, 0.7))
+    x, shortcut = tf.constant([[1.0, 2.0, 3.0]]), tf.constant([[0.5, -0.5]])
+    draws = np.stack([layer([x, shortcut], training=True).numpy() for _ in range(2000)])
+    residual = inner(x).numpy()
+    error = np.abs(residual) * np.sqrt(0.3 / 0.7 / 2000)  # standard error of Bernoulli / p's mean
+    assert (np.abs(draws.mean(0) - shortcut - residual) < 4 * error).all()
+
+
+@pytest.mark.parametrize("survival", [0, -0.1, 1.1])
+def test_a_survival_outside_0_to_1_is_refused(survival):
+    with pytest.raises(ValueError, match=rf"`survival` should be in \(0, 1\].*survival={survival}"):
+        image.StochasticDepth(branch(), survival)
+
+
+def test_survival_falls_linearly_to_the_last_unit():
+    model = models.build("resnet56_stochastic")
+    survivals = [layer.survival for layer in model.layers if hasattr(layer, "survival")]
+    np.testing.assert_allclose(survivals, [1 - unit / 27 * 0.5 for unit in range(1, 28)])
+
+
+def test_survival_of_one_is_exactly_the_plain_network():
+    def trained(**args):
+        tf.keras.utils.set_random_seed(0)
+        return models.build("resnet56_stochastic", depth=8, input_shape=(8, 8, 3), **args)
+
+    def plain(weights):
+        args = {"depth": 8, "shortcut": "pool_pad", "input_shape": (8, 8, 3)}
+        model = models.build("resnet20_v1_pad", **args)
+        for ours, theirs in zip(model.trainable_weights, weights, strict=True):
+            ours.assign(theirs)
+        return model
+
+    certain = trained(final_survival=1.0)
+    same = plain(certain.trainable_weights)
+    np.testing.assert_array_equal(certain(IMAGES, training=True), same(IMAGES, training=True))
+    drawn = trained()  # units that may be skipped, all of them kept at inference
+    np.testing.assert_allclose(drawn(IMAGES), plain(drawn.trainable_weights)(IMAGES), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_same_seed_drops_the_same_blocks(seed):
+    def losses():
+        tf.keras.utils.set_random_seed(seed)
+        model = tf.function(models.build("resnet56_stochastic", depth=20, input_shape=(8, 8, 3)))
+        return [float(tf.reduce_sum(model(IMAGES, training=True))) for _ in range(5)]
+
+    assert losses() == losses()
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_channels_are_padded_on_both_sides(axis):
+    outputs = image.PadChannels(6, axis)(np.moveaxis(IMAGES, -1, axis)).numpy()
+    wanted = np.pad(IMAGES, [(0, 0), (0, 0), (0, 0), (1, 2)])
+    np.testing.assert_array_equal(np.moveaxis(outputs, axis, -1), wanted)
+
+
+def ghost(axis, **kwargs):
+    layer = image.GhostBatchNormalization(group=2, axis=axis, momentum=0.9, epsilon=1e-3, **kwargs)
+    layer.build((None, 8, 8, 3) if axis == -1 else (None, 3, 8, 8))
+    return layer
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+@pytest.mark.parametrize("traced", [False, True])  # with the batch's size unknown when it is
+def test_ghost_statistics_are_of_groups(axis, traced):
+    layer = ghost(axis)
+    groups = IMAGES.reshape(2, 2, 8, 8, 3)
+    means, variances = groups.mean((1, 2, 3)), groups.var((1, 2, 3))
+    wanted = (groups - means[:, None, None, None]) / np.sqrt(variances + 1e-3)[:, None, None, None]
+
+    def call(x):
+        return layer(x, training=True)
+
+    if traced:
+        shape = [None, None, None, 3] if axis == -1 else [None, 3, None, None]
+        call = tf.function(call, input_signature=[tf.TensorSpec(shape)])
+    outputs = call(tf.constant(np.moveaxis(IMAGES, -1, axis)))
+    np.testing.assert_allclose(
+        np.moveaxis(outputs, axis, -1), wanted.reshape(IMAGES.shape), atol=1e-5
+    )
+    np.testing.assert_allclose(tf.identity(layer.moving_mean), 0.1 * means.mean(0), atol=1e-6)
+    moved = 0.9 + 0.1 * variances.mean(0) * 128 / 127  # of unbiased variances, as in PyTorch
+    np.testing.assert_allclose(tf.identity(layer.moving_variance), moved, atol=1e-6)
+
+
+def test_one_group_is_plain_batch_normalization():
+    plain = tf.keras.layers.BatchNormalization()
+    one = image.GhostBatchNormalization(group=32)
+    wanted, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
+    np.testing.assert_allclose(outputs, wanted, atol=1e-5)
+    np.testing.assert_array_equal(one(IMAGES, training=False).shape, IMAGES.shape)
+
+
+@pytest.mark.parametrize("form", [{}, {"synchronized": True}, {"dtype": "float64"}, {"axis": 1}])
+def test_the_moving_variance_is_unbiased_in_every_form(form):
+    layer = image.BatchNormalization(momentum=0.9, **form)
+    outputs = layer(IMAGES, training=True)
+    axes = tuple({0, 1, 2, 3} - {form.get("axis", 3)})
+    mean, unbiased = IMAGES.mean(axes), IMAGES.astype("d").var(axes, ddof=1)
+    np.testing.assert_allclose(tf.identity(layer.moving_mean), 0.1 * mean, atol=1e-6)
+    np.testing.assert_allclose(tf.identity(layer.moving_variance), 0.9 + 0.1 * unbiased, rtol=1e-6)
+    wanted = tf.keras.layers.BatchNormalization(momentum=0.9, **form)(IMAGES, training=True)
+    np.testing.assert_array_equal(outputs, wanted)
+
+
+def test_a_frozen_one_s_statistics_stay():
+    layer = image.BatchNormalization(synchronized=True, trainable=False)
+    layer(IMAGES, training=True)
+    np.testing.assert_array_equal(tf.identity(layer.moving_variance), np.ones(3))
+
+
+@pytest.mark.one_keras
+def test_two_devices_statistics_are_one_s():
+    program = """
+import numpy as np
+import tensorflow as tf
+from dawnbench_tf.models.layers import image
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+images = np.random.default_rng(0).normal(size=(4, 4, 4, 3)).astype("f")
+one = image.BatchNormalization()
+one(images, training=True)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+with strategy.scope():
+    two = image.BatchNormalization(synchronized=True)
+    two.build((None, 4, 4, 3))
+halves = strategy.experimental_distribute_values_from_function(
+    lambda context: tf.constant(images[2 * context.replica_id_in_sync_group:][:2])
+)
+tf.function(lambda: strategy.run(lambda x: two(x, training=True), args=(halves,)))()
+np.testing.assert_allclose(two.moving_mean, one.moving_mean, rtol=1e-5)
+np.testing.assert_allclose(two.moving_variance, one.moving_variance, rtol=1e-6)
+"""
+    done = subprocess.run([*warm.python(), "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_batch_that_groups_do_not_divide_is_refused():
+    with pytest.raises(ValueError, match="multiple of `group`.*group=2, and a batch of 3"):
+        ghost(-1)(IMAGES[:3], training=True)
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_whitened_patches_have_no_covariance(axis):
+    mixing = RNG.normal(size=(3, 3)).astype("f")
+    smooth = IMAGES + np.roll(IMAGES, 1, 1) + np.roll(IMAGES, 1, 2)  # neighbours that correlate
+    images = np.moveaxis(smooth @ mixing, -1, axis)
+    layer = image.Whitening(epsilon=0, axis=axis)
+    layer.build(images.shape)
+    layer.adapt(images)
+    inside = np.moveaxis(layer(images).numpy(), axis, -1)[:, 1:-1, 1:-1]  # whole patches
+    patches = inside.reshape(-1, 27)
+    np.testing.assert_allclose(patches.T @ patches / (len(patches) - 1), np.eye(27), atol=1e-3)
+    assert not layer.trainable_weights
+
+
+def test_before_adapt_whitening_picks_out_pixels():
+    outputs = image.Whitening()(IMAGES).numpy()
+    patch = IMAGES[:, 2:5, 3:6].reshape(4, 27)
+    np.testing.assert_array_equal(outputs[:, 3, 4], patch)
+
+
+def test_training_before_adapt_is_refused():
+    layer = image.Whitening()
+    images = np.random.default_rng(0).normal(size=(4, 8, 8, 3)).astype("f")
+    model = tf.keras.Sequential([tf.keras.Input((8, 8, 3)), layer, tf.keras.layers.Conv2D(1, 1)])
+    model.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="call adapt"):
+        model.fit(images, np.zeros((4, 8, 8, 1)), verbose=0)
+    layer.adapt(images)
+    model.compile("sgd", "mse")  # traced anew
+    model.fit(images, np.zeros((4, 8, 8, 1)), verbose=0)

@@ -1,0 +1,67 @@
+"""An LSTM as one operation is the LSTM, forward and back, whatever the padding."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.models import networks, texts
+from dawnbench_tf.models.layers import recurrent
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def layer():
+    layer = recurrent.bilstm(5, ("glorot_uniform", "orthogonal", "zeros"), None)
+    layer.build((None, None, 3))
+    layer.set_weights([RNG.normal(size=w.shape) for w in layer.get_weights()])
+    return layer
+
+
+def fuse(layer):
+    inputs = tf.keras.Input((None, 3)), tf.keras.Input((None,), dtype="bool")
+    recurrent.fuse(tf.keras.Model(inputs, layer(inputs[0], mask=inputs[1])))
+
+
+def test_a_fused_lstm_is_the_lstm_wherever_a_token_is(layer):
+    x = tf.constant(RNG.normal(size=(4, 9, 3)), tf.float32)
+    mask = tf.constant(np.arange(9) < np.array([9, 4, 1, 7])[:, None])
+
+    words = tf.cast(mask, tf.float32)[..., None]
+    wanted = layer(x, mask=mask) * words
+    fuse(layer)
+    np.testing.assert_allclose(layer(x, mask=mask) * words, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_it_is_not_trained(layer):
+    """TensorFlow's gradient of this operation has its gates in another order than the operation."""
+    fuse(layer)
+    with tf.GradientTape() as tape:
+        y = layer(tf.ones((1, 2, 3)), mask=tf.ones((1, 2), bool))
+    with pytest.raises(NotImplementedError, match="fused LSTMs are for inference"):
+        tape.gradient(y, layer.trainable_weights)
+
+
+def test_it_is_one_operation_for_all_tokens(layer):
+    fuse(layer)
+    call = tf.function(lambda x, mask: layer(x, mask=mask))
+    graph = call.get_concrete_function(
+        tf.TensorSpec((1, None, 3), tf.float32), tf.TensorSpec((1, None), tf.bool)
+    ).graph
+    operations = [operation.type for operation in graph.get_operations()]
+    assert operations.count("BlockLSTMV2") == 2 and "While" not in operations
+
+
+@pytest.mark.one_keras
+@pytest.mark.parametrize("name", ["bidaf_50", pytest.param("drqa", marks=pytest.mark.long)])
+def test_a_reader_has_as_many_answers_fused(name):
+    sizes = {"trained_words": 30, "vector_width": 8}
+    model = models.build(name, **sizes)
+    inputs = []
+    for read in networks.family_of(models.get(name)).reads:
+        axes, dtype = texts.INPUTS[read]
+        inputs.append(tf.ones((2, 6 if read.startswith("context") else 4, *axes), dtype))
+    wanted = model(inputs, training=False)
+    recurrent.fuse(model)
+    np.testing.assert_allclose(model(inputs, training=False), wanted, atol=1e-5)

@@ -1,0 +1,192 @@
+"""BiDAF against plain NumPy, its paper's size, and the rule that padding changes nothing."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.models.layers import attention, text
+from tests.models import reader_checks
+from tests.models.reader_checks import answers
+
+RNG = np.random.default_rng(0)
+SMALL = {"trained_words": 20, "fixed_words": 30, "characters": 9, "hidden": 5}
+
+
+def reader(**overrides):
+    tf.keras.utils.set_random_seed(0)
+    model = models.build("bidaf", **{**SMALL, "character_filters": 7, **overrides})
+    model.get_layer("words").set_fixed(np.random.default_rng(1).normal(size=(30, 100)))
+    return model
+
+
+def batch(context=11, question=4, examples=3):
+    def words(length):
+        numbers = RNG.integers(1, 50, (examples, length)).astype(np.int32)
+        return numbers, RNG.integers(0, 9, (examples, length, 16)).astype(np.int32)
+
+    return [*words(context), *words(question)]
+
+
+def test_parameters_are_the_paper_s_2_6_million():
+    """Beside 8 for each character and 100 for each trained word, here two each."""
+    width, hidden = 200, 100
+
+    def bilstm(inputs):
+        return 2 * 4 * ((inputs + hidden) * hidden + hidden)
+
+    convolution, highways = 5 * 8 * 100 + 100, 2 * 2 * (width * width + width)
+    attends, ends = 3 * width + 1, 2 * (5 * width + 1)
+    lstms = bilstm(width) + bilstm(4 * width) + bilstm(width) + bilstm(7 * width)
+    counted = convolution + highways + attends + ends + lstms
+    assert counted == 2_570_703
+    assert models.get("bidaf").parameters == counted + 2 * 8 + 2 * 100
+
+
+@pytest.fixture(scope="module")
+def answered():
+    """A model, inputs, and its logits for them. Tests must leave it as it is."""
+    model, inputs = reader(), batch()
+    return model, inputs, answers(model)(inputs)
+
+
+@pytest.mark.one_keras
+def test_padding_never_changes_an_answer():
+    reader_checks.padding_changes_nothing(reader(), batch())
+
+
+@pytest.mark.one_keras
+@pytest.mark.parametrize("name", ["bidaf_50", pytest.param("bidaf", marks=pytest.mark.long)])
+def test_parameters_are_the_row_s(name):
+    parameters = sum(int(np.prod(w.shape)) for w in models.build(name).trainable_weights)
+    assert parameters == models.get(name).parameters
+
+
+def softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+def test_attention_equals_plain_numpy_with_the_whole_tensor():
+    layer = attention.BidirectionalAttention()
+    h, u = RNG.normal(size=(2, 6, 8)).astype("f"), RNG.normal(size=(2, 4, 8)).astype("f")
+    h_mask, u_mask = np.arange(6) < [[6], [3]], np.arange(4) < [[2], [4]]
+    layer([h, u, h_mask, u_mask])
+    layer.bias.assign(0.7)
+    outputs = layer([h, u, h_mask, u_mask])
+    w = np.concatenate(np.asarray(tf.identity(layer.parts)))
+    for i, (words, questions) in enumerate([(6, 2), (3, 4)]):
+        hh, uu = h[i, :words], u[i, :questions]
+        both = np.broadcast_arrays(hh[:, None], uu[None])
+        s = np.concatenate([*both, both[0] * both[1]], -1) @ w + 0.7  # (words, asked)
+        attended, of_context = softmax(s) @ uu, softmax(s.max(1)) @ hh
+        wanted = np.concatenate([hh, attended, hh * attended, hh * of_context], -1)
+        np.testing.assert_allclose(outputs[i, :words], wanted, atol=1e-5)
+
+
+def test_highway_equals_plain_numpy():
+    layer, x = text.Highway(), RNG.normal(size=(2, 3, 6)).astype("f")
+    layer(x)
+    (a, b), (c, d) = ([RNG.normal(size=w.shape) for w in pair] for pair in layer_pairs(layer))
+    for weight, value in zip([*layer.transform, *layer.gate], (a, b, c, d), strict=True):
+        weight.assign(value)
+    gate = 1 / (1 + np.exp(-(x @ c + d)))
+    wanted = gate * np.maximum(x @ a + b, 0) + (1 - gate) * x
+    np.testing.assert_allclose(layer(x), wanted, atol=1e-5)
+
+
+def layer_pairs(layer):
+    return layer.transform, layer.gate
+
+
+def test_gradients_reach_every_weight_and_fixed_vectors_stay():
+    model, inputs = reader(dropout=0.0), batch(examples=40)
+
+    @tf.function
+    def gradients(inputs):
+        with tf.GradientTape() as tape:
+            logits = model(inputs, training=True)
+            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.ones((40, 2), "int32"), logits)
+        return tape.gradient(loss, model.trainable_weights)
+
+    of_weights = gradients([tf.constant(x) for x in inputs])
+    for weight, gradient in zip(model.trainable_weights, of_weights, strict=True):
+        assert np.any(tf.convert_to_tensor(gradient)), weight.name
+    assert {tuple(w.shape) for w in model.non_trainable_weights if len(w.shape) == 2} == {(30, 100)}
+
+
+@pytest.mark.one_keras
+def test_dropout_is_on_in_training_only(answered):
+    model, inputs, wanted = answered
+    again = reader(dropout=0.5)
+    again.set_weights(model.get_weights())
+    forward = tf.function(again)
+    inputs = [tf.constant(x) for x in inputs]
+    np.testing.assert_allclose(forward(inputs, training=False), wanted, atol=1e-6)
+    assert not np.allclose(*(forward(inputs, training=True) for _ in range(2)))
+
+
+@pytest.mark.one_keras
+def test_it_runs_in_mixed_bfloat16(answered):
+    model, inputs, wanted = answered
+    mixed = reader(dtype="mixed_bfloat16")
+    mixed.set_weights(model.get_weights())
+    outputs = mixed(inputs)
+    assert outputs.dtype == tf.float32
+    np.testing.assert_allclose(softmax(np.asarray(outputs)), softmax(wanted), atol=0.03)
+
+
+def test_it_comes_back_from_files(answered, tmp_path):
+    model, inputs, wanted = answered
+    model.save(tmp_path / "model.keras")
+    again = tf.keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
+    np.testing.assert_array_equal(answers(again)(inputs), wanted)
+    model.save_weights(tmp_path / "model.weights.h5")
+    rebuilt = reader()
+    rebuilt.set_weights([np.zeros_like(w) for w in rebuilt.get_weights()])
+    rebuilt.load_weights(tmp_path / "model.weights.h5")
+    for a, b in zip(rebuilt.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.one_keras
+def test_it_compiles_under_xla(answered):
+    model, inputs, wanted = answered
+    inputs = [tf.constant(x) for x in inputs]
+    compiled = tf.function(model, jit_compile=True)(inputs, training=False)
+    np.testing.assert_allclose(compiled, wanted, atol=1e-4)
+
+
+@pytest.mark.one_keras
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"trained_words": 1}, "`trained_words` should be at least 2. Received: 1"),
+        ({"hidden": 0}, "`hidden` should be at least 1. Received: 0"),
+        ({"dropout": 1}, "`dropout` should be in [0, 1). Received: dropout=1"),
+    ],
+)
+def test_impossible_arguments_are_refused_in_one_line(args, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        models.build("bidaf", **args)
+
+
+def test_weights_start_within_the_ranges_of_the_seed_s():
+    """TensorFlow 1's: one Glorot range for inputs and states of a cell, and for a bias too."""
+    model = models.build("bidaf", characters=50)
+    limits = {}
+    for weight in model.trainable_variables:
+        limits.setdefault(tuple(weight.shape), []).append(float(np.abs(weight.numpy()).max()))
+
+    def glorot(fan_in, fan_out):
+        return (6 / (fan_in + fan_out)) ** 0.5
+
+    for width in (200, 800, 1400):
+        kernels = limits[width, 400]
+        assert all(0.99 < most / glorot(width + 100, 400) <= 1 for most in kernels)
+    assert any(0.99 < most / glorot(300, 400) <= 1 for most in limits[100, 400])
+    (attention,) = limits[3, 200]
+    assert 0.98 < attention / glorot(600, 1) <= 1
+    assert any(0.9 < most / glorot(100, 100) <= 1 for most in limits[100,])

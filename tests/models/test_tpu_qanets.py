@@ -1,0 +1,151 @@
+"""QANet against plain NumPy, sizes by hand, and the rule that padding changes nothing."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.models.layers import text
+from tests.models import reader_checks
+
+KERAS = tf.keras.layers
+RNG = np.random.default_rng(0)
+WIDTH, HEADS = 12, 3
+
+
+def reader(**overrides):
+    tf.keras.utils.set_random_seed(0)
+    sizes = {"trained_words": 5, "fixed_words": 45, "vector_width": 10}
+    model = models.build("qanet_tpu", **{**sizes, "hidden": WIDTH, "heads": HEADS, **overrides})
+    model.get_layer("words").set_fixed(RNG.normal(size=(45, 10)))
+    model.set_weights([w + RNG.normal(0, 0.1, w.shape) for w in model.get_weights()])
+    return model
+
+
+def texts(context=13, question=6, examples=3):
+    return [
+        RNG.integers(1, 50, (examples, length)).astype(np.int32) for length in (context, question)
+    ]
+
+
+def softmax(x, axis=-1):
+    x = np.exp(x - x.max(axis, keepdims=True))
+    return x / x.sum(axis, keepdims=True)
+
+
+class Plain:
+    """The entry's network, from its code, in NumPy, without padding."""
+
+    def __init__(self, model):
+        def of(kind):
+            layers = [layer for layer in model.layers if type(layer) is kind]
+            number = lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0])  # noqa: E731
+            return [layer.get_weights() for layer in sorted(layers, key=number)]
+
+        self.convs, self.norms = of(KERAS.SeparableConv1D), of(text.LayerNorm)
+        denses = of(KERAS.Dense)
+        self.denses = [weights for weights in denses if len(weights) == 2]
+        kernels = [kernel for kernel, *bias in denses if not bias]  # four of each attention
+        self.attentions = [kernels[i : i + 4] for i in range(0, len(kernels), 4)]
+        self.words = np.concatenate(model.get_layer("words").get_weights())
+        self.similarity = model.get_layer("coattention").get_weights()[0]
+
+    def encode(self, x, structure, first_conv, first_norm, attention, denses):
+        wide, back, project = denses
+        if x.shape[-1] != WIDTH:
+            x = x @ self.denses[project][0] + self.denses[project][1]
+        places = np.arange(x.shape[1])[:, None]
+        falls = 1e4 ** (-np.arange(WIDTH // 2) / (WIDTH // 2 - 1))
+        x = x + np.concatenate([np.sin(places * falls), np.cos(places * falls)], 1)
+        for number, part in enumerate(structure):
+            normal = self.normal(x, first_norm + number)
+            if part == "conv":
+                y = self.conv(normal, first_conv + number)
+            elif part == "att":
+                y = self.attend(normal, attention)
+            else:
+                hidden = np.maximum(normal @ self.denses[wide][0] + self.denses[wide][1], 0)
+                y = hidden @ self.denses[back][0] + self.denses[back][1]
+            x = x + y
+        return self.normal(x, first_norm + len(structure))
+
+    def normal(self, x, number):
+        scale, shift = self.norms[number]
+        return (x - x.mean(-1, keepdims=True)) / np.sqrt(
+            x.var(-1, keepdims=True) + 1e-6
+        ) * scale + shift
+
+    def conv(self, x, number):
+        depthwise, pointwise, bias = self.convs[number]  # (size, width, 1), (1, width, width)
+        size = depthwise.shape[0]  # 7 everywhere but in the paper's second encoder
+        padded = np.pad(x, [(0, 0), (size // 2, size // 2), (0, 0)])
+        windows = np.lib.stride_tricks.sliding_window_view(padded, size, 1)  # (b, t, width, size)
+        depth = np.einsum("btck,kc->btc", windows, depthwise[..., 0])
+        return np.maximum(depth @ pointwise[0] + bias, 0)
+
+    def attend(self, x, number):
+        *projections, output = self.attentions[number]
+        size = (*x.shape[:2], HEADS, -1)
+        q, k, v = ((x @ kernel).reshape(size).transpose(0, 2, 1, 3) for kernel in projections)
+        share = softmax(q @ k.transpose(0, 1, 3, 2) / np.sqrt(WIDTH // HEADS))
+        return (share @ v).transpose(0, 2, 1, 3).reshape(x.shape) @ output
+
+    def both(self, x, q):
+        of_x, of_q, of_both = self.similarity
+        s = (x @ of_x)[:, :, None] + (q @ of_q)[:, None] + np.einsum("bxc,bqc->bxq", x * of_both, q)
+        xq, qx = softmax(s) @ q, softmax(s) @ softmax(s.transpose(0, 2, 1)) @ x
+        return np.concatenate([x, xq, x * xq, x * qx], 2)
+
+    def logits(self, context, question):
+        first = ["conv"] * 4 + ["att", "ffn"], 0, 0, 0, (0, 1, 2)
+        x, q = (self.encode(self.words[ids], *first) for ids in (context, question))
+        net, outputs = self.both(x, q), []
+        for _ in range(4):
+            net = self.encode(net, ["conv", "conv", "att", "ffn"], 4, 7, 1, (3, 4, 5))
+            outputs.append(net)
+        ends = []
+        for number, end in ((6, outputs[2]), (7, outputs[3])):
+            kernel, bias = self.denses[number]
+            ends.append((np.concatenate([outputs[1], end], 2) @ kernel + bias)[..., 0])
+        return np.stack(ends, 1)
+
+
+def test_logits_equal_plain_numpy():
+    model, inputs = reader(), texts()
+    wanted = Plain(model).logits(*inputs)
+    assert np.abs(wanted).max() > 0.5
+    np.testing.assert_allclose(model(inputs, training=False), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.one_keras
+def test_padding_never_changes_an_answer():
+    reader_checks.padding_changes_nothing(reader(), texts())
+
+
+@pytest.mark.one_keras
+def test_parameters_counted_by_hand():
+    """Of the entry's sizes, beside 300 for each of two trained words."""
+    conv, norm = 7 * 128 + 128 * 128 + 128, 2 * 128
+    attention_and_dense = 4 * 128 * 128 + (128 * 256 + 256) + (256 * 128 + 128)
+    of_words = 300 * 128 + 128 + 4 * conv + 7 * norm + attention_and_dense
+    of_both = 512 * 128 + 128 + 2 * conv + 5 * norm + attention_and_dense
+    counted = of_words + of_both + 3 * 128 + 2 * 257
+    reader_checks.parameters_are("qanet_tpu", counted + 2 * 300)
+
+
+def test_gradients_reach_every_weight_and_fixed_vectors_stay():
+    model = reader()
+    reader_checks.gradients_reach_every_weight(model, texts())
+    assert "fixed" not in " ".join(weight.name for weight in model.trainable_weights)
+
+
+def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
+    reader_checks.it_compiles_and_comes_back(reader(), texts(), tmp_path)
+
+
+@pytest.mark.one_keras
+def test_heads_have_to_divide_the_width():
+    with pytest.raises(ValueError, match="`hidden` should be a multiple of `heads`. Received: hid"):
+        models.build("qanet_tpu", hidden=10, heads=4)

@@ -1,0 +1,184 @@
+"""Published BERTs in our reader: each library's names, one network; other files in one line."""
+
+import re
+
+import h5py
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from tests.models.weights.test_resnets import write
+
+WIDTH, LAYERS = 12, 2
+SMALL = {"pieces": 40, "cls_id": 2, "sep_id": 3, "positions": 48, "layers": LAYERS}
+SMALL |= {"hidden": WIDTH, "heads": 3}
+BLOCK = (
+    ("attention.self.query", WIDTH, WIDTH),
+    ("attention.self.key", WIDTH, WIDTH),
+    ("attention.self.value", WIDTH, WIDTH),
+    ("attention.output.dense", WIDTH, WIDTH),
+    ("intermediate.dense", WIDTH, 4 * WIDTH),
+    ("output.dense", 4 * WIDTH, WIDTH),
+)
+
+
+def hugging_face(head=True):
+    """A BERT as Hugging Face's state dict has it, with values of its own in every tensor."""
+    rng, weights = np.random.default_rng(0), {}
+    sizes = {"word": 40, "position": 48, "token_type": 2}
+    for name, size in sizes.items():
+        weights[f"bert.embeddings.{name}_embeddings.weight"] = rng.normal(size=(size, WIDTH))
+
+    def norm(name):
+        weights[f"{name}.LayerNorm.weight"] = rng.uniform(0.5, 1.5, WIDTH)
+        weights[f"{name}.LayerNorm.bias"] = rng.normal(size=WIDTH)
+
+    norm("bert.embeddings")
+    for layer in range(LAYERS):
+        block = f"bert.encoder.layer.{layer}"
+        for name, into, out in BLOCK:
+            weights[f"{block}.{name}.weight"] = rng.normal(size=(out, into)) / into**0.5
+            weights[f"{block}.{name}.bias"] = rng.normal(size=out)
+        norm(f"{block}.attention.output")
+        norm(f"{block}.output")
+    weights["bert.pooler.dense.weight"] = rng.normal(size=(WIDTH, WIDTH))
+    weights["bert.pooler.dense.bias"] = rng.normal(size=WIDTH)
+    if head:
+        weights["qa_outputs.weight"] = rng.normal(size=(2, WIDTH))
+        weights["qa_outputs.bias"] = rng.normal(size=2)
+    return {name: value.astype("f") for name, value in weights.items()}
+
+
+def google(weights):
+    """The same as google-research/bert names and lays it out: run_squad.py's variables."""
+    renamed = {}
+    for name, value in weights.items():
+        name = re.sub(r"layer\.(\d+)", r"layer_\1", name)
+        if "LayerNorm" in name:
+            name = name.replace("weight", "gamma").replace("bias", "beta")
+        elif "embeddings" in name:
+            name = name.removesuffix(".weight")
+        elif "qa_outputs" in name:
+            name = f"cls/squad/output_{name.rpartition('.')[2].replace('weight', 'weights')}"
+        elif name.endswith(".weight"):
+            name, value = name.replace(".weight", ".kernel"), value.T
+        renamed[name.replace(".", "/")] = value
+    return renamed
+
+
+def hugging_face_keras(weights):
+    """The same as tf_model.h5 names and lays it out."""
+    renamed = {}
+    for name, value in google(weights).items():
+        name = re.sub(r"layer_(\d+)", r"layer_._\1", name)
+        name = name.replace("word_embeddings", "word_embeddings/weight")
+        name = re.sub(r"(position|token_type)_embeddings", r"\1_embeddings/embeddings", name)
+        if name.startswith("cls/squad"):
+            weights_of_head = name.endswith("weights")
+            name = f"qa_outputs/tf_model/qa_outputs/{'kernel' if weights_of_head else 'bias'}"
+            value = value.T
+        else:
+            name = f"bert/tf_model/{name}"
+        renamed[f"{name}:0"] = value
+    return renamed
+
+
+def checkpoint(path, weights):
+    variables = {name: tf.Variable(value) for name, value in weights.items()}
+    variables["global_step"] = tf.Variable(7, dtype=tf.int64)
+    tf.raw_ops.SaveV2(
+        prefix=str(path),
+        tensor_names=list(variables),
+        shape_and_slices=[""] * len(variables),
+        tensors=[variable.read_value() for variable in variables.values()],
+    )
+
+
+def hdf5(path, weights):
+    with h5py.File(path, "w") as file:
+        for name, value in weights.items():
+            file[name] = value
+
+
+def inputs():
+    rng = np.random.default_rng(1)
+    return [rng.integers(4, 40, (2, length)).astype(np.int32) for length in (9, 5)]
+
+
+def test_each_library_s_file_gives_the_same_network(tmp_path):
+    weights = hugging_face()
+    write(tmp_path / "model.safetensors", weights)
+    write(tmp_path / "bare.safetensors", {k.removeprefix("bert."): v for k, v in weights.items()})
+    checkpoint(tmp_path / "bert_model.ckpt", google(weights))
+    hdf5(tmp_path / "tf_model.h5", hugging_face_keras(weights))
+    answers = []
+    for file in (
+        "model.safetensors",
+        "bare.safetensors",
+        "bert_model.ckpt",
+        "bert_model.ckpt.index",
+        "tf_model.h5",
+    ):
+        model = models.build("bert_tiny_span", **SMALL)
+        models.load_published(model, tmp_path / file)
+        answers.append(model(inputs(), training=False).numpy())
+    for one in answers[1:]:
+        np.testing.assert_array_equal(one, answers[0])
+    kernel = model.get_layer("layer_1_wide").kernel
+    theirs = weights["bert.encoder.layer.1.intermediate.dense.weight"]
+    np.testing.assert_array_equal(kernel, theirs.T)
+    ends = [np.asarray(model.get_layer(name).kernel)[:, 0] for name in ("first", "last")]
+    np.testing.assert_array_equal(ends, weights["qa_outputs.weight"])
+
+
+def test_without_a_head_the_span_s_stays_as_it_was(tmp_path):
+    write(tmp_path / "model.safetensors", hugging_face(head=False))
+    model = models.build("bert_tiny_span", **SMALL)
+    before = [layer.get_weights() for layer in map(model.get_layer, ("first", "last"))]
+    models.load_published(model, tmp_path / "model.safetensors")
+    after = [layer.get_weights() for layer in map(model.get_layer, ("first", "last"))]
+    for one, other in zip(tf.nest.flatten(before), tf.nest.flatten(after), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def without(part):
+    return {name: x for name, x in hugging_face().items() if part not in name}
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (without("layer.1."), "it has no encoder/layer_1/attention/self/query"),
+        (without("self.key.bias"), "it has no encoder/layer_0/attention/self/key, or that lacks"),
+        (without("qa_outputs.bias"), "it has no qa_outputs, or that lacks the bias"),
+        (
+            {**hugging_face(), "bert.encoder.layer.2.output.dense.bias": np.ones(12, "f")},
+            "it has 3 layers, the network 2",
+        ),
+        (
+            {**hugging_face(), "bert.embeddings.word_embeddings.weight": np.ones((41, 12), "f")},
+            "the table of its embeddings/word_embeddings is of shape (41, 12), ours (40, 12)",
+        ),
+    ],
+)
+def test_another_network_is_one_line_and_changes_nothing(tmp_path, weights, words):
+    file = write(tmp_path / "model.safetensors", weights)
+    model = models.build("bert_tiny_span", **SMALL)
+    before = model.get_weights()
+    with pytest.raises(ValueError, match=re.escape(words)) as error:
+        models.load_published(model, file)
+    assert "\n" not in str(error.value) and "bert_tiny_span" in str(error.value)
+    for one, other in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_damaged_checkpoint_is_one_line(tmp_path):
+    checkpoint(tmp_path / "bert_model.ckpt", google(hugging_face()))
+    index = tmp_path / "bert_model.ckpt.index"
+    index.write_bytes(index.read_bytes()[:-20])
+    with pytest.raises(ValueError, match="should hold published weights of bert_tiny_span"):
+        models.load_published(models.build("bert_tiny_span", **SMALL), index)
+    (tmp_path / "bert_model.ckpt.data-00000-of-00001").unlink()
+    with pytest.raises(ValueError, match="should hold published weights of bert_tiny_span"):
+        models.load_published(models.build("bert_tiny_span", **SMALL), index)

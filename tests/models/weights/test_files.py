@@ -1,0 +1,129 @@
+"""Files that PyTorch 2.13 and safetensors wrote; damaged and hostile ones: ValueError, nothing run.
+
+`torch.save({"state_dict": weights, ...})`, the same weights without zip, `safetensors`' save_file.
+"""
+
+import io
+import json
+import os
+import pickle
+import struct
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dawnbench_tf.models.weights import files
+
+WEIGHTS = Path(__file__).parents[2] / "fixtures/weights"
+FILES = ["zip.pth", "old.pth", "some.safetensors"]
+BASE = np.arange(24, dtype="f").reshape(2, 3, 4)
+WANTED = {
+    "module.a.weight": BASE / 8,
+    "half": np.arange(6) / 4,
+    "bfloat": np.arange(6) / 4,
+    "count": np.array(7),
+    "view": BASE.transpose(2, 1, 0)[1:, 1:],  # strides and an offset, where PyTorch keeps these
+    "parameter": np.array([1.5, -2]),
+}
+
+
+def read(path):
+    with open(path, "rb") as file, files.tensors_of(file) as tensors:
+        values = {name: tensor.read() for name, tensor in tensors.items()}
+        assert all(values[name].shape == tensor.shape for name, tensor in tensors.items())
+    return values
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_tensors_come_out_as_they_went_in(name):
+    values = read(WEIGHTS / name)
+    assert set(values) == set(WANTED)
+    for name, value in values.items():
+        assert value.dtype == "f"
+        np.testing.assert_array_equal(value, WANTED[name])
+
+
+class Hostile:
+    """Leaves a folder where the process stands, if it is ever unpickled."""
+
+    def __reduce__(self):
+        return os.mkdir, ("ran",)
+
+
+def zipped(content, method=zipfile.ZIP_STORED, **members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr("x/data.pkl", content)
+        for name, member in members.items():
+            archive.writestr(f"x/{name}", member)
+    return file.getvalue()
+
+
+def with_shape(dimensions, tensors):
+    """A .safetensors whose header gives each of many tensors so many huge dimensions."""
+    facts = {"dtype": "F32", "shape": [2**62] * dimensions, "data_offsets": [0, 0]}
+    header = json.dumps({str(number): facts for number in range(tensors)}).encode()
+    return struct.pack("<Q", len(header)) + header
+
+
+def pickled_shape(dimensions):
+    """A .pth whose tensor has so many huge dimensions, by protocol 2's instructions."""
+    huge = b"\x8a\x08" + struct.pack("<q", 2**62)  # LONG1
+    storage = b"(U\x07storagectorch\nFloatStorage\nU\x010U\x03cpuK\x04tQ"
+    sides = b"(" + huge * dimensions + b"t"
+    tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\x00" + sides + sides
+    return zipped(b"\x80\x02}U\x01w" + tensor + b"tRs.")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (zipped(b"", zipfile.ZIP_DEFLATED, byteorder=bytes(2**20)), "should not be compressed"),
+        (with_shape(4_000, 300), "its tensor 0 has no dimensions that an array can have"),
+        (pickled_shape(40_000), "its tensor .* reaches beyond what is stored"),
+        (zipped(b"\x80\x02\x8b" + struct.pack("<i", 2**20) + b"\1" * 2**20 + b"."), "bits"),
+    ],
+)
+def test_small_files_that_would_take_long_or_much_memory_are_refused(tmp_path, content, words):
+    (tmp_path / "x.pth").write_bytes(content)
+    start = time.monotonic()
+    with pytest.raises(ValueError, match=words):
+        read(tmp_path / "x.pth")
+    assert time.monotonic() - start < 5
+
+
+def test_a_storage_cut_short_is_refused(tmp_path):
+    (tmp_path / "x.pth").write_bytes((WEIGHTS / "old.pth").read_bytes()[:-4])
+    with pytest.raises(ValueError, match="is shorter than it should be"):
+        read(tmp_path / "x.pth")
+
+
+@pytest.mark.parametrize("wrap", [zipped, lambda content: pickle.dumps(0) * 3 + content])
+def test_what_a_file_would_run_is_not_run(tmp_path, monkeypatch, wrap):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.pth").write_bytes(wrap(pickle.dumps({"state_dict": Hostile()})))
+    with pytest.raises(ValueError, match=r"it would run posix\.mkdir"):
+        read(tmp_path / "x.pth")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_files_are_refused_or_read_as_something(tmp_path, name):
+    """No byte of a file makes it hang, take much memory, or bring anything but an exception."""
+    content, rng = (WEIGHTS / name).read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for number in range(300):
+        damaged = bytearray(content)
+        if number % 3:
+            damaged[rng.integers(len(damaged))] ^= 1 << rng.integers(8)
+        else:
+            del damaged[rng.integers(len(damaged)) :]
+        (tmp_path / "x").write_bytes(damaged)
+        try:
+            read(tmp_path / "x")
+        except Exception:  # `load_published` makes one line of any
+            refused += 1
+    assert refused > 100

@@ -1,0 +1,143 @@
+"""Weights of others in our networks; strangers' files: one line, and nothing changed.
+
+Those of keras.applications: test_imagenet_resnets.py.
+"""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+
+
+def resnet8():
+    """A CIFAR ResNet's weights as torchvision would name and lay them out, no two layers' alike."""
+    rng, weights = np.random.default_rng(0), {}
+
+    def add(conv, bn, filters, inputs, size):
+        values = rng.normal(size=(filters, inputs, size, size)) / (inputs * size**2) ** 0.5
+        weights[f"{conv}.weight"] = values.astype("f")
+        for leaf in ("weight", "bias", "running_mean", "running_var"):
+            weights[f"{bn}.{leaf}"] = rng.uniform(0.5, 1.5, filters).astype("f")
+
+    add("conv1", "bn1", 16, 3, 3)
+    for stage, inputs, filters in ((1, 16, 16), (2, 16, 32), (3, 32, 64)):
+        unit = f"layer{stage}.0"
+        add(f"{unit}.conv1", f"{unit}.bn1", filters, inputs, 3)
+        add(f"{unit}.conv2", f"{unit}.bn2", filters, filters, 3)
+        if inputs != filters:
+            add(f"{unit}.downsample.0", f"{unit}.downsample.1", filters, inputs, 1)
+    weights["fc.weight"] = rng.normal(size=(10, 64)).astype("f")
+    weights["fc.bias"] = rng.normal(size=10).astype("f")
+    return weights
+
+
+def logits(weights, images):
+    """The network as torchvision writes it, by names alone."""
+
+    def unit(x, conv, bn, stride=1):
+        kernel = weights[f"{conv}.weight"].transpose(2, 3, 1, 0)
+        pad = [[0, 0], *[[kernel.shape[0] // 2] * 2] * 2, [0, 0]]
+        x = tf.nn.conv2d(tf.pad(x, pad), kernel, stride, "VALID")
+        x = (x - weights[f"{bn}.running_mean"]) / np.sqrt(weights[f"{bn}.running_var"] + 1e-5)
+        x = x * weights[f"{bn}.weight"] + weights[f"{bn}.bias"]
+        return x + weights.get(f"{bn}.left_out", 0)
+
+    x = tf.nn.relu(unit(images, "conv1", "bn1"))
+    for stage, stride in ((1, 1), (2, 2), (3, 2)):
+        name = f"layer{stage}.0"
+        branch = tf.nn.relu(unit(x, f"{name}.conv1", f"{name}.bn1", stride))
+        branch = unit(branch, f"{name}.conv2", f"{name}.bn2")
+        if stride > 1:
+            x = unit(x, f"{name}.downsample.0", f"{name}.downsample.1", stride)
+        x = tf.nn.relu(x + branch)
+    return tf.reduce_mean(x, [1, 2]) @ weights["fc.weight"].T + weights["fc.bias"]
+
+
+def write(path, weights):
+    """A .safetensors file, as its format says; tensors by name, as its own writer has them."""
+    header, start = {}, 0
+    for name, value in sorted(weights.items()):
+        end = start + value.nbytes
+        header[name] = {"dtype": "F32", "shape": value.shape, "data_offsets": [start, end]}
+        start = end
+    text = json.dumps(header).encode()
+    values = b"".join(value.tobytes() for _, value in sorted(weights.items()))
+    path.write_bytes(struct.pack("<Q", len(text)) + text + values)
+    return path
+
+
+@pytest.fixture
+def images():
+    return np.random.default_rng(1).normal(size=(2, 32, 32, 3)).astype("f")
+
+
+def test_a_network_answers_as_the_published_one_does(tmp_path, images):
+    weights = resnet8()
+    model = models.build("resnet8_v1_proj")
+    models.load_published(model, write(tmp_path / "x.safetensors", weights))
+    wanted = logits(weights, images)
+    np.testing.assert_allclose(model(images), wanted, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_a_bias_before_bn_is_taken_off_its_mean(tmp_path, images):
+    weights = resnet8()
+    bias = np.linspace(-1, 1, 32, dtype="f")
+    model = models.build("resnet8_v1_proj")
+    file = write(tmp_path / "x.safetensors", {**weights, "layer2.0.conv1.bias": bias})
+    models.load_published(model, file)
+    weights["layer2.0.bn1.running_mean"] = weights["layer2.0.bn1.running_mean"] - bias
+    np.testing.assert_allclose(model(images), logits(weights, images), atol=1e-4)
+
+
+WRONG = {
+    "no weights at all": (
+        lambda weights: {},
+        "it holds no layer by a name that is known here; the first releases of Keras 3",
+    ),
+    "another depth": (
+        lambda weights: {k: v for k, v in weights.items() if "layer3" not in k},
+        "it has 6 layers of kind convolution, the network 9",
+    ),
+    "a tensor missing": (
+        lambda weights: {k: v for k, v in weights.items() if k != "layer1.0.bn2.bias"},
+        r"its layer1\.0\.bn2 lacks the beta",
+    ),
+    "other classes": (
+        lambda weights: {**weights, "fc.weight": np.zeros((100, 64), "f")},
+        r"fc is of shape \(64, 100\), ours \(64, 10\); build with num_classes=100, load, then",
+    ),
+    "a layer of something else": (
+        lambda weights: {**weights, "attention.weight": np.zeros((8, 8), "f")},
+        "its attention is no layer of a ResNet",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "why"), WRONG.values(), ids=WRONG)
+def test_another_network_is_refused_in_one_line(tmp_path, change, why):
+    model = models.build("resnet8_v1_proj")
+    before = model.get_weights()
+    file = write(tmp_path / "x.safetensors", change(resnet8()))
+    with pytest.raises(ValueError, match=why) as refusal:
+        models.load_published(model, file)
+    assert "\n" not in str(refusal.value) and str(file) in str(refusal.value)
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"text", b"PK\3\4", b"\x80\x02", b"\x89HDF\r\n\x1a\n", b"\xff" * 99]
+)
+def test_garbage_is_refused_in_one_line(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ValueError, match="`file` should hold published weights of resnet8"):
+        models.load_published(models.build("resnet8_v1_proj"), tmp_path / "x")
+
+
+def test_no_file_is_said_so(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        models.load_published(models.build("resnet8_v1_proj"), tmp_path / "missing.pth")
