@@ -67,7 +67,6 @@ setup(
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],
         "test": [
             "hypothesis>=6,<7",
-            "mlperf-logging>=4,<5",
             "mypy>=2,<3",
             NLTK,
             "pytest>=8,<10",

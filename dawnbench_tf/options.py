@@ -94,9 +94,6 @@ class RunOptions:
     deterministic: bool = setting(
         False, "ask TensorFlow for deterministic kernels (slower on GPUs)"
     )
-    mllog: bool = setting(
-        False, "write MLPerf's structured log to OUTPUT_DIR/mllog.txt", group="output"
-    )
     tensorboard: bool = setting(
         False, "write TensorBoard logs to OUTPUT_DIR/tensorboard", group="output"
     )

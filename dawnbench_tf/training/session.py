@@ -1,6 +1,6 @@
 """A training run under way: made ready, claimed and resumed before `fit`, recorded after it."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,6 @@ from dawnbench_tf.training import (
     devices,
     evaluation,
     fitting,
-    mllog,
     progress,
     pulse,
     strategies,
@@ -154,7 +153,8 @@ def _session(options, folder, data, model, clock, newest, finished):
     if folder.writer:
         line = progress.Line(timer, recipe.epochs, data.steps_per_epoch)
         callbacks, ticks = [*callbacks, line], [line.tick, meter.tick]
-        callbacks += _loggers(recipe, options, folder.path, timer, strategy)
+        if options.tensorboard or options.profile_steps:
+            callbacks.append(fitting.tensorboard(folder.path, options.profile_steps))
     return Session(
         recipe,
         options,
@@ -169,14 +169,3 @@ def _session(options, folder, data, model, clock, newest, finished):
         newest,
         finished,
     )
-
-
-def _loggers(recipe, options, output, timer, strategy) -> Sequence[tf.keras.callbacks.Callback]:
-    """The callbacks that write other programs' logs, if they are wanted."""
-    loggers: list[tf.keras.callbacks.Callback] = []
-    if options.mllog:
-        hardware = devices.machine_of(strategy).hardware
-        loggers.append(mllog.Mllog(output, recipe, options.credits, hardware, timer))
-    if options.tensorboard or options.profile_steps:
-        loggers.append(fitting.tensorboard(output, options.profile_steps))
-    return loggers

@@ -1,8 +1,8 @@
 """Layers and initializers that Keras has not, or has slower; importing this registers them all.
 
 `image`, for feature maps; `text`, for single tokens; `attention`, `recurrent`, `sequence`, for
-texts; `views`, of images in the test; `activations`, `convolution` and `dropout`, which train faster on CPUs than Keras's own of
-the same names; `initializers`.
+texts; `views`, of images in the test; `activations`, `convolution` and `dropout`, which train
+faster on CPUs than Keras's own of the same names; `initializers`.
 
 May import: nothing of dawnbench_tf.
 """
