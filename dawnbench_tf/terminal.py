@@ -157,6 +157,7 @@ def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
 
     `at_once`, without the interpreter's clean-up: TensorFlow's waits there for lost workers.
     """
+    show()
     say(f"{sys.argv[0].rsplit('/', 1)[-1]}: {one_line(shown(line), LONGEST)}")
     if at_once:
         say("", sys.stdout, end="")  # flushes it
