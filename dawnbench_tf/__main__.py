@@ -30,10 +30,12 @@ def main() -> None:
 
 def commands() -> dict[str, str]:
     """What each command is for, by name: the first line of its module's docstring."""
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("[a-z]*.py"))}
+    files = {path.stem: path for path in HERE.glob("[a-z]*.py")}
+    files |= {path.parent.name: path for path in HERE.glob("[a-z]*/__main__.py")}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
     return {
         name: text.partition("\n")[0].strip('"')
-        for name, text in texts.items()
+        for name, text in sorted(texts.items())
         if '\nif __name__ == "__main__":\n' in text
     }
 

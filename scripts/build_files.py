@@ -79,8 +79,8 @@ def _build(folder, ours, binaries, deps) -> Iterator[str]:
     for name, path in sorted(here.items(), key=lambda item: _target(item[1])):
         labels = {_label(dep, ours, folder) for dep in deps[name]}
         if name in binaries:
-            labels.add(":by_name")
-        if path.name == "__main__.py":
+            labels.add(":by_name" if folder.name == "dawnbench_tf" else "//dawnbench_tf:by_name")
+        if name == "dawnbench_tf.__main__":
             labels |= {_label(command, ours, folder) for command in binaries - {name}}
         yield f"py_{'binary' if name in binaries else 'library'}("
         yield f'    name = "{_target(path)}",'

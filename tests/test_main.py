@@ -18,7 +18,7 @@ def run(*arguments, program=("-m", "dawnbench_tf")):
 def test_every_command_is_named_with_what_it_is_for():
     ended = run("--help")
     assert ended.returncode == 0 and "TensorFlow" not in ended.stderr
-    for name in ("train", "infer", "answer", "entries", "leaderboard"):
+    for name in ("train", "infer", "answer", "entries", "leaderboard", "recipes"):
         assert name in main.commands() and f"  {name}  " in ended.stdout
     assert run().stdout == ended.stdout
 
@@ -34,6 +34,15 @@ def test_arguments_and_exit_status_are_the_command_s():
     ended = run("leaderboard", "--dataset=SQuAD", "--top=1")
     assert ended.returncode == 0 and "SQuAD, training time" in ended.stdout
     assert "--recipe" in run("train", "--help").stdout
+
+
+def test_recipes_are_listed_and_shown_and_a_typo_gets_the_nearest():
+    assert "digits/resnet8 " in run("recipes").stdout
+    assert "--weight_decay=0.0005" in run("recipes", "digits/resnet8").stdout
+    assert "--momentum=0.9" in run("recipes", "digits/resnet8", "--all").stdout
+    ended = run("recipes", "digits/resnet")
+    line = "recipes: --recipe=digits/resnet: no such recipe; did you mean digits/resnet8?\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", line)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from dawnbench_tf.recipe import (
     Recipe,
     Schedule,
 )
+from dawnbench_tf.recipes import __main__ as recipes_command
 from dawnbench_tf.tasks import Task
 
 ROOT = Path(__file__).parents[2]
@@ -106,7 +107,10 @@ def test_every_module_and_public_function_says_what_it_is():
                 assert ast.get_docstring(node), f"{path}: {node.name}"
 
 
-COMMANDS = [module.Options for module in (answer, entries, infer, leaderboard, study, train)]
+COMMANDS = [
+    module.Options
+    for module in (answer, entries, infer, leaderboard, recipes_command, study, train)
+]
 PARTS = [Recipe, Network, Optimizer, Schedule, Average, Images, Jpegs, Questions]
 
 

@@ -1,0 +1,34 @@
+"""Lists the recipes; or shows one: its settings by part, and its evidence.
+
+    python -m dawnbench_tf.recipes                       # all, a line each
+    python -m dawnbench_tf.recipes cifar10/airbench94    # what differs from the defaults
+
+Exit status: 0; 1 if there is no such recipe.
+"""
+
+from dataclasses import dataclass
+
+from dawnbench_tf import flags, recipes, terminal
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.settings import setting
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a recipe is shown."""
+
+    all: bool = setting(False, "show the settings that are as by default as well")
+
+
+def main(names: list[str]) -> None:
+    terminal.end_quietly()
+    try:
+        options = flags.read(Options)
+        shown = [recipes.description(recipes.get(name), options.all) for name in names]
+        print("\n\n".join(shown) or recipes.table())
+    except Refusal as refusal:
+        terminal.exit_with(str(refusal))
+
+
+if __name__ == "__main__":
+    flags.run(main, Options, files=True)
