@@ -158,7 +158,8 @@ def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
     `at_once`, without the interpreter's clean-up: TensorFlow's waits there for lost workers.
     """
     show()
-    say(f"{sys.argv[0].rsplit('/', 1)[-1]}: {one_line(shown(line), LONGEST)}")
+    command = sys.argv[0].removesuffix("/__main__.py").rpartition("/")[2]
+    say(f"{command}: {one_line(shown(line), LONGEST)}")
     if at_once:
         say("", sys.stdout, end="")  # flushes it
         os._exit(status)
