@@ -6,13 +6,14 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import dawnbench_tf
-from dawnbench_tf.terminal import exit_with
+from dawnbench_tf.terminal import exit_with, show
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
     """Runs the command that the first argument names. Exit status: the command's."""
+    show()
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("--help", "-h", "--helpshort", "help"):
         print(usage())
