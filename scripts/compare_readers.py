@@ -24,7 +24,6 @@ def main(data_dir: str, questions: str, name: str, *changes: str) -> None:
     with tensorflow_env.importing():
         from dawnbench_tf.data import squad
         from dawnbench_tf.data.questions import scores
-        from dawnbench_tf.data.questions.encoding import TextForm
 
     majority = name == "majority"
     recipe = recipes.get("squad/bidaf_tf" if majority else name)
@@ -32,7 +31,7 @@ def main(data_dir: str, questions: str, name: str, *changes: str) -> None:
     recipe = type(recipe).from_values({**recipe.values(), **values})
     with tempfile.TemporaryDirectory() as folder:
         _write_part(Path(data_dir), Path(folder), int(questions))
-        encoded = squad.load(folder, form=TextForm.of(recipe))
+        encoded = squad.load(folder, form=recipe.data)
         seconds, answers = _majority(encoded) if majority else _trained(recipe, encoded)
     row = scores.squad(answers, encoded)
     shown = f"{row['f1Score']:.4f}  {row['exactMatch']:.4f}"

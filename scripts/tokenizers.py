@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf.data.questions import encoding, scores, spans, squad_json, wordpieces
-from dawnbench_tf.data.questions.encoding import TextForm
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe import Questions, Recipe
 
 TOKENIZERS = Recipe.__dataclass_fields__["tokenizer"].metadata["choices"][:-1]  # all of words
 
@@ -26,10 +25,10 @@ def main(path: str, *tokenizers: str) -> None:
     for argument in tokenizers or TOKENIZERS:
         tokenizer, _, file = argument.partition("=")
         words: dict[str, int] = {}
-        form = TextForm(tokenizer)
+        form = Questions()
         pieces = wordpieces.read(Path(file), cased=False) if file else None
         split = encoding.encode(corpus, words, tokenizer, pieces=pieces)
-        vocab = pieces or form.choice(0, 0)
+        vocab = pieces or encoding.choice(form, 0, 0)
         encoded = encoding.assemble(split, split, corpus, list(words), {}, vocab, form)
         whole = np.isin(split.alignments, (encoding.ALIGNED, encoding.MOVED)).sum()
         best = scores.squad(spans.answers(encoded, _right(split)), encoded)

@@ -7,15 +7,17 @@ reader works; it says nothing about how well one reads English.
 
 import json
 import random
+from dataclasses import replace
 
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import encoding, squad_json, tokens, wordpieces
-from dawnbench_tf.data.questions.encoding import Encoded, TextForm
+from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
+from dawnbench_tf.recipe import Questions
 
 CONTEXTS = {"train": 700, "test": 100}
 QUESTIONS = 6  # on each context
-_FORM = TextForm()
+_FORM = Questions()
 MIN_COUNTS = (0, 0)  # every token and character of the training contexts is known
 
 _PEOPLE = """Ada Bruno Carla Dimitri Elena Farid Greta Hugo Ines Jonas Kira Luis Mona Nils Olga
@@ -117,20 +119,20 @@ def _paragraph(rng, name):
     return {"context": context.rstrip(), "qas": qas}
 
 
-def load(form: TextForm = _FORM) -> Encoded:
+def load(form: Questions = _FORM) -> Encoded:
     """The generated data, always the same: 4,200 questions for training, 600 for test."""
     counts = CONTEXTS["train"] * QUESTIONS, CONTEXTS["test"] * QUESTIONS
     encoded = generate(*counts, seed=2017, form=form)
     return encoded._replace(origin=Origin("generated"))
 
 
-def generate(train: int, test: int, seed: int, form: TextForm = _FORM) -> Encoded:
+def generate(train: int, test: int, seed: int, form: Questions = _FORM) -> Encoded:
     """Generated data of so many questions in each split; no word of it has a given vector."""
     words: dict[str, int] = {}
     corpora = [
         _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
     ]
-    vocab: Choice | Vocabulary = form._replace(learned_words=True).choice(*MIN_COUNTS)
+    vocab: Choice | Vocabulary = encoding.choice(replace(form, learned_words=True), *MIN_COUNTS)
     pieces = None
     if form.tokenizer == "wordpiece":
         vocab = pieces = _pieces(corpora)

@@ -24,8 +24,10 @@ from dawnbench_tf.data.questions import (
     word_vectors,
     wordpieces,
 )
-from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged, TextForm
+from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
+from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
+from dawnbench_tf.recipe import Questions
 from dawnbench_tf.refusals import Refusal, refuse
 
 TRAIN, TEST = "train-v1.1.json", "dev-v1.1.json"
@@ -35,11 +37,11 @@ PUBLISHED = {
     TEST: "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
 }
 HOME = "https://rajpurkar.github.io/SQuAD-explorer/"
-_FORM = TextForm()
+_FORM = Questions()
 MIN_COUNTS = (10, 50)  # of tokens without a vector, of characters; as in the seed
 
 
-def load(data_dir: str, download: bool = False, form: TextForm = _FORM) -> Encoded:
+def load(data_dir: str, download: bool = False, form: Questions = _FORM) -> Encoded:
     """SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
 
     Args:
@@ -93,7 +95,9 @@ def _find(data_dir, root, form, in_json):
 
 
 def _refuse_folder(data_dir, form):
-    wanted = f"the folder {form.pretrained} of a BERT" if form.pretrained else form.published
+    wanted = f"the folder {form.pretrained} of a BERT"
+    if not form.pretrained:
+        wanted = str(WORD_VECTORS[form.word_vectors])
     what = "is no folder" if data_dir else "squad needs one"
     right = f"{what}; should hold {TRAIN}, {TEST} and {wanted} (or --synthetic=decoded)"
     refuse("data_dir", data_dir, right)
@@ -125,11 +129,11 @@ class _Tokenized(NamedTuple):
     vectors: dict[str, np.ndarray]  # by normalized token; of WordPieces none
 
 
-def _encoded(train: Corpus, test: Corpus, source: Path, form: TextForm) -> Encoded:
+def _encoded(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encoded:
     """The data set; `source` is the file of word vectors, or of WordPieces."""
     pieces = wordpieces.read(source, form.cased) if form.pretrained else None
     cache = _cache_file(train, test, source, form)
-    tokenized = _from_cache(cache, form.published.width)
+    tokenized = _from_cache(cache, WORD_VECTORS[form.word_vectors].width)
     if tokenized is None:
         tokenized = _tokenized(train, test, source, form, pieces)
         _to_cache(cache, tokenized)
@@ -140,7 +144,7 @@ def _encoded(train: Corpus, test: Corpus, source: Path, form: TextForm) -> Encod
         test,
         tokenized.words,
         tokenized.vectors,
-        pieces or form.choice(*MIN_COUNTS),
+        pieces or encoding.choice(form, *MIN_COUNTS),
         form,
     )
 
@@ -152,7 +156,8 @@ def _tokenized(train, test, path, form, pieces) -> _Tokenized:
         terminal.status("")
         return _Tokenized(splits[0], splits[1], list(words), {})
     terminal.status(f"reading {path.name}", logged=False)
-    spelled = {vocabulary.normalized(word, form.published.cased) for word in words}
+    cased = WORD_VECTORS[form.word_vectors].cased
+    spelled = {vocabulary.normalized(word, cased) for word in words}
     vectors = word_vectors.read(path, form.word_vectors, spelled)
     terminal.status("")
     return _Tokenized(splits[0], splits[1], list(words), vectors)

@@ -61,7 +61,7 @@ class Reader:
         Raises:
           Refusal: a text holds no word, or takes more memory than is free.
         """
-        form = encoding.TextForm.of(self._recipe)
+        form = self._recipe.data
         encoded = encoding.of_question(context, question, self._vocabulary, form)
         split = encoded.test
         for name, texts in (("passage", split.contexts), ("question", split.questions)):

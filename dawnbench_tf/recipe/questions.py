@@ -70,6 +70,11 @@ class Questions:
         128, "WordPieces from the start of a window to that of the next", low=1
     )
 
+    @property
+    def cased(self) -> bool:
+        """Whether the published BERT tells The from the."""
+        return self.pretrained.startswith("cased")
+
     def __post_init__(self):
         check(self)
         if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):

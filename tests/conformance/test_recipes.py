@@ -9,7 +9,6 @@ import tensorflow as tf
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset, qa_mini
 from dawnbench_tf.data.images.scores import SCORES
-from dawnbench_tf.data.questions.encoding import TextForm
 from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.tasks import TASKS
@@ -21,7 +20,7 @@ SPLITS = {  # small ones will do
     "images": dataset.load(replace(recipes.get("digits/resnet8"), synthetic="decoded")),
     "questions": dataset.load(replace(recipes.get("qa_mini/bidaf"), synthetic="decoded")),
 }
-FEW = qa_mini.generate(60, 60, seed=1, form=TextForm.of(recipes.get("squad/bert_tiny")))
+FEW = qa_mini.generate(60, 60, seed=1, form=recipes.get("squad/bert_tiny").data)
 
 
 @pytest.mark.parametrize("module", TASKS)

@@ -10,6 +10,7 @@ import pytest
 
 from dawnbench_tf.data import squad
 from dawnbench_tf.data.questions import annotation, encoding, squad_json, vocabulary
+from dawnbench_tf.recipe import Questions
 from dawnbench_tf.refusals import Refusal
 
 GLOVE = "glove.6B.100d.txt"
@@ -137,7 +138,7 @@ def test_damaged_vectors_are_refused_in_one_line(folder, lines, words):
     assert "\n" not in str(error.value)
 
 
-CASED = encoding.TextForm(word_vectors="glove.840B.300d", tuned_words=1, learned_words=False)
+CASED = Questions(word_vectors="glove.840B.300d", tuned_words=1, learned_words=False)
 
 
 def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
@@ -155,7 +156,7 @@ def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
 
 def test_a_bert_s_pieces_are_its_own_and_its_weights_are_named(folder):
     name = "uncased_L-2_H-128_A-2"
-    form = encoding.TextForm("wordpiece", pretrained=name, sequence_length=384)
+    form = Questions(tokenizer="wordpiece", pretrained=name, sequence_length=384)
     with pytest.raises(Refusal, match=f"holds no folder {name}"):
         squad.load(str(folder), form=form)
     (folder / name).mkdir()
@@ -174,7 +175,7 @@ def test_fasttext_s_first_line_is_no_word(folder):
     path = folder / "crawl-300d-2M.vec"
     glove(path, ["Ada", "2"], 300)
     path.write_text("2 300\n" + path.read_text())
-    form = encoding.TextForm("words", "crawl-300d-2M")
+    form = Questions(tokenizer="words", word_vectors="crawl-300d-2M")
     data = squad.load(str(folder), form=form)
     assert data.vocabulary.fixed == ["Ada"] and data.vectors[0, 2] == pytest.approx(0.2)
 
@@ -198,7 +199,7 @@ def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monke
     annotation._pipeline.cache_clear()
     (folder / squad.TRAIN).unlink()
     (folder / squad.TEST).unlink()
-    form = encoding.TextForm("spacy", "glove.840B.300d")
+    form = Questions(tokenizer="spacy", word_vectors="glove.840B.300d")
     with pytest.raises(Refusal) as refused:
         squad.load(str(folder), form=form)
     line = str(refused.value)

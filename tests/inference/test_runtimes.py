@@ -11,7 +11,6 @@ import tensorflow as tf
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.questions import pipeline
-from dawnbench_tf.data.questions.encoding import TextForm
 from dawnbench_tf.inference import exports, runtimes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.inference.served import Served
@@ -201,7 +200,7 @@ def bert(request, one_export):
     recipe = replace(
         recipe, data=replace(recipe.data, sequence_length=request.param or 384, document_stride=9)
     )
-    data = qa_mini.generate(6, 6, seed=1, form=TextForm.of(recipe))
+    data = qa_mini.generate(6, 6, seed=1, form=recipe.data)
     sizes = {"pieces": 2 + len(data.vocabulary.trained), "cls_id": 3, "sep_id": 4}
     build = built("bert_tiny_span", {**sizes, "layers": 2, "hidden": 8, "heads": 2})
     examples = pipeline.OneByOne(data, recipe)[:3]

@@ -68,7 +68,7 @@ def test_a_bert_reads_a_long_text_in_windows_and_its_best_answer_counts(tmp_path
     text = " ".join(corpus.contexts[:9])
     answer = Reader(tmp_path)(text, question)
     assert text[answer.begin : answer.end] == answer.text and 0 < answer.probability < 1
-    form = encoding.TextForm.of(recipe)
+    form = recipe.data
     alone = encoding.of_question(text, question, splits.vocabulary, form)
     (example,) = pipeline.OneByOne(alone, recipe)
     assert len(example[0]) > 16  # more than are read at once

@@ -21,7 +21,6 @@ tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfigur
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset, qa_mini
 from dawnbench_tf.data.dataset import Placement
-from dawnbench_tf.data.questions.encoding import TextForm
 from dawnbench_tf.models.layers.dropout import Dropout
 from dawnbench_tf.training import fitting
 
@@ -40,7 +39,7 @@ for name in sys.argv[1:]:
     recipe = recipe.with_values(schedule="constant", schedule_epochs=(), schedule_factors=())
     recipe = replace(recipe, task="squad", model=name, batch_size=4, epochs=1)
     recipe = recipe.with_values(bucket_boundaries=(110,), learning_rate=0.001, clip_norm=1.0)
-    splits = qa_mini.generate(18, 6, seed=1, form=TextForm.of(recipe))
+    splits = qa_mini.generate(18, 6, seed=1, form=recipe.data)
     for devices, precision in (("one", "float32"), ("two", "float32"), ("one", "mixed_bfloat16")):
         own = replace(recipe, precision=precision)
         values = []

@@ -14,9 +14,10 @@ from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.dataset import Example, Placement
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import pipeline, scores, vocabulary
-from dawnbench_tf.data.questions.encoding import Encoded, TextForm
+from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.spans import Answers, predictions
 from dawnbench_tf.data.questions.vocabulary import FIRST, Vocabulary
+from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
 from dawnbench_tf.models import networks
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
@@ -134,7 +135,7 @@ def _first(encoded, count):
 
 def load_options(recipe: Recipe) -> dict[str, Any]:
     """Returns the arguments of a task's `load` that the recipe sets."""
-    return {"form": TextForm.of(recipe)}
+    return {"form": recipe.data}
 
 
 def check(task: Task, encoded: Encoded) -> None:
@@ -154,7 +155,7 @@ def synthetic(recipe: Recipe) -> Encoded:
         refuse("synthetic", "jpeg", f"{recipe.task} has questions; decoded would run")
     task = recipe.task_row
     counts = task.train_examples, task.test_examples
-    return qa_mini.generate(*counts, recipe.seed, TextForm.of(recipe))
+    return qa_mini.generate(*counts, recipe.seed, recipe.data)
 
 
 def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.Model:
@@ -165,7 +166,7 @@ def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.
         sizes: dict[str, Any] = {"pieces": count, **signs}
     else:
         sizes = {"trained_words": count, "fixed_words": len(vocab.fixed)}
-        sizes["vector_width"] = TextForm.of(recipe).published.width
+        sizes["vector_width"] = WORD_VECTORS[recipe.data.word_vectors].width
     if "context_characters" in networks.family_of(variant).reads:
         sizes["characters"] = FIRST + len(vocab.characters)
     return models.build(recipe.model, **sizes, dtype=precision or recipe.precision)

@@ -13,45 +13,18 @@ from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import tokens, vocabulary
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
-from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS, WordVectors
-from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
+from dawnbench_tf.recipe import Questions
 from dawnbench_tf.tasks import GIVEN
 
 ALIGNED, MOVED, CUT, NOWHERE = range(4)  # how an answer's text met the tokens of its context
 
 
-class TextForm(NamedTuple):
-    """How texts become ids: a recipe's fields of the same names."""
-
-    tokenizer: str = "glove"
-    word_vectors: str = "glove.6B.100d"
-    tuned_words: int = 0
-    learned_words: bool = True
-    most_question_tokens: int = 30
-    most_answer_tokens: int = 0
-    pretrained: str = ""
-    sequence_length: int = 0
-    document_stride: int = 128
-
-    @classmethod
-    def of(cls, recipe: Recipe) -> "TextForm":
-        """A recipe's."""
-        return cls(*(getattr(recipe.data, name) for name in cls._fields))
-
-    @property
-    def published(self) -> WordVectors:
-        """The word vectors as they are published."""
-        return WORD_VECTORS[self.word_vectors]
-
-    @property
-    def cased(self) -> bool:
-        """Whether the published BERT tells The from the."""
-        return self.pretrained.startswith("cased")
-
-    def choice(self, min_token_count: int, min_character_count: int) -> Choice:
-        """Which words are known, by a data set's own counts."""
-        least = min_token_count if self.learned_words else math.inf
-        return Choice(least, min_character_count, self.tuned_words, self.published.cased)
+def choice(form: Questions, min_token_count: int, min_character_count: int) -> Choice:
+    """Which words are known, by a data set's own counts."""
+    least = min_token_count if form.learned_words else math.inf
+    cased = WORD_VECTORS[form.word_vectors].cased
+    return Choice(least, min_character_count, form.tuned_words, cased)
 
 
 class Ragged(NamedTuple):
@@ -109,7 +82,7 @@ class Encoded(NamedTuple):
     token_ids: np.ndarray  # int32 (types,)
     character_ids: np.ndarray  # int32 (types, 16)
     lower_ids: np.ndarray  # int32 (types,): the same for The and the
-    form: TextForm
+    form: Questions
     pretrained: Path | None = None  # the file of weights that the network starts from
     origin: Origin = Origin(GIVEN)
 
@@ -186,7 +159,7 @@ def _without_annotations(split, words):
 
 
 def of_question(
-    context: str, question: str, vocab: Vocabulary, form: TextForm = TextForm()
+    context: str, question: str, vocab: Vocabulary, form: Questions = Questions()
 ) -> Encoded:
     """One question on one context, with no answer, as a data set whose words are known."""
     corpus = Corpus([context], [Question("", question, 0, ())])
@@ -250,7 +223,7 @@ def assemble(
     words: list[str],
     vectors: Mapping[str, np.ndarray],
     vocab: Choice | Vocabulary,
-    form: TextForm,
+    form: Questions,
 ) -> Encoded:
     """A data set from its encoded splits.
 
@@ -267,7 +240,7 @@ def assemble(
 
     def table(words):
         rows = [vectors[word] for word in words]
-        return np.array(rows, np.float32).reshape(len(rows), form.published.width)
+        return np.array(rows, np.float32).reshape(len(rows), WORD_VECTORS[form.word_vectors].width)
 
     fixed, tuned = table(vocab.fixed), table([word for word in vocab.trained if word in vectors])
     return Encoded(train, test, test_corpus, vocab, fixed, tuned, *_ids(vocab, words), form)

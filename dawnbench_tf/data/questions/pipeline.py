@@ -15,7 +15,7 @@ import tensorflow as tf
 from dawnbench_tf import models
 from dawnbench_tf.data.dataset import Data, Example, own_replicas, without_autotune
 from dawnbench_tf.data.questions import spans, windows
-from dawnbench_tf.data.questions.encoding import Encoded, TextForm
+from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.windows import Merged, Windows
 from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
@@ -34,7 +34,7 @@ def steps(data: Data) -> int:
 
 def _trained(encoded, recipe) -> Windows:
     """What training sees: longer contexts than the last bucket's are cut, as the seed cut them."""
-    seen = windows.of(encoded.train, TextForm.of(recipe))
+    seen = windows.of(encoded.train, recipe.data)
     longest = recipe.data.bucket_boundaries[-1]
     return seen._replace(pasts=np.minimum(seen.pasts, seen.firsts + longest))
 

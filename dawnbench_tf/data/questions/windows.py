@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dawnbench_tf.data.questions import spans
-from dawnbench_tf.data.questions.encoding import EncodedSplit, TextForm
+from dawnbench_tf.data.questions.encoding import EncodedSplit
+from dawnbench_tf.recipe import Questions
 
 SIGNS = 3  # of a sequence: [CLS], and [SEP] twice
 
@@ -34,7 +35,7 @@ class Windows(NamedTuple):
         return self.pasts - self.firsts
 
 
-def of(split: EncodedSplit, form: TextForm) -> Windows:
+def of(split: EncodedSplit, form: Questions) -> Windows:
     """The windows of a split: one for each question, where `sequence_length` sets no limit."""
     lengths = split.contexts.lengths()[split.context_of_question]
     fits = lengths
@@ -48,7 +49,7 @@ def of(split: EncodedSplit, form: TextForm) -> Windows:
     return Windows(questions, firsts, np.minimum(firsts + fits[questions], lengths[questions]))
 
 
-def question_lengths(split: EncodedSplit, form: TextForm) -> np.ndarray:
+def question_lengths(split: EncodedSplit, form: Questions) -> np.ndarray:
     """Tokens of each question, as many as are read of it."""
     lengths = split.questions.lengths()
     return np.minimum(lengths, form.most_question_tokens) if form.sequence_length else lengths

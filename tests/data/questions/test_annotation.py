@@ -11,6 +11,7 @@ from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.questions import annotation, encoding, pipeline
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.models import texts
+from dawnbench_tf.recipe import Questions
 from dawnbench_tf.refusals import Refusal
 
 LEMMAS = {"wrote": "write", "writes": "write", "Notes": "note"}
@@ -48,13 +49,15 @@ def test_ids_of_tags_fill_the_network_s_tables():
 
 
 def test_lemmas_and_tags_come_with_each_token(spacy):
-    form = encoding.TextForm("spacy")
+    form = Questions(tokenizer="spacy")
     corpus = Corpus([CONTEXT], [Question("q", "Who writes notes", 0, (("Notes", 10),))])
     words = {}
     split = encoding.encode(corpus, words, form.tokenizer)
     assert list(words)[:5] == ["Ada", "wrote", "Notes", "ada", "odd"]
     assert split.spans.values.tolist() == [[2, 2]]
-    encoded = encoding.assemble(split, split, corpus, list(words), {}, form.choice(0, 0), form)
+    encoded = encoding.assemble(
+        split, split, corpus, list(words), {}, encoding.choice(form, 0, 0), form
+    )
     recipe = recipes.get("qa_mini/drqa", tokenizer="spacy")
     _, matches, tags, question = pipeline.OneByOne(encoded, recipe)[0]
     share = [0.4, 0.2, 0.2, 0.4, 0.2]  # Ada and ada are one
@@ -69,7 +72,7 @@ def test_lemmas_and_tags_come_with_each_token(spacy):
 
 
 def test_a_whole_data_set_is_cut_by_it(spacy):
-    data = qa_mini.generate(12, 6, seed=1, form=encoding.TextForm("spacy"))
+    data = qa_mini.generate(12, 6, seed=1, form=Questions(tokenizer="spacy"))
     assert data.train.context_tags.values.min() > 0
     assert data.train.context_tags.bounds.tolist() == data.train.contexts.bounds.tolist()
 

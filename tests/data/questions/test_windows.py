@@ -17,6 +17,7 @@ from dawnbench_tf.data.questions import encoding, pipeline, spans, windows, word
 from dawnbench_tf.data.questions.data import QuestionData
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.windows import Merged
+from dawnbench_tf.recipe import Questions
 from dawnbench_tf.refusals import Refusal
 from tests.data.images.test_pipeline import Shared
 
@@ -38,8 +39,8 @@ def corpus(random, lengths, question_lengths):
 
 
 def form(length, stride, question=6, answer=3):
-    return encoding.TextForm(
-        "wordpiece",
+    return Questions(
+        tokenizer="wordpiece",
         most_question_tokens=question,
         most_answer_tokens=answer,
         pretrained="uncased_L-2_H-128_A-2",
@@ -162,7 +163,7 @@ def test_training_sees_each_window_that_holds_the_answer():
 
 
 def test_all_of_a_generated_set_goes_through_as_wordpieces():
-    of = encoding.TextForm.of(recipes.get("squad/bert_tiny"))
+    of = recipes.get("squad/bert_tiny").data
     data = qa_mini.generate(12, 6, seed=1, form=of)
     recipe = recipes.get("squad/bert_tiny")
     contexts, questions = pipeline.OneByOne(data, recipe)[0]
