@@ -4,6 +4,7 @@ The only module that knows about flags. No TensorFlow: a wrong flag is answered 
 imported.
 """
 
+import errno
 import logging
 import sys
 import types
@@ -14,10 +15,12 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from absl import app, flags
 
+from dawnbench_tf.refusals import one_line
 from dawnbench_tf.settings import setting_fields
 from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere
 
 T = TypeVar("T")
+_OF_PATHS = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)  # whatever is asked
 
 
 def run(
@@ -45,13 +48,20 @@ def run(
 
 
 def _with_packages(main, argv):
-    """Runs `main` where all is installed that it imports; the library alone installs less."""
+    """Runs `main`: a package that is not installed, or a path that no file can have, is one line.
+
+    The library alone installs less than the commands import.
+    """
     try:
         return main(argv[1:])
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         if package == "dawnbench_tf":
             raise
+    except OSError as error:
+        if error.errno not in _OF_PATHS or not error.filename:
+            raise
+        exit_with(f"{one_line(error.filename, 100)}: can't be opened ({error.strerror})")
     exit_with(f'{package} is not installed; pip install "dawnbench_tf[harness]" has all it takes')
 
 
