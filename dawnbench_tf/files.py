@@ -14,7 +14,7 @@ from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 CHECKSUM = "sha256"  # key of a JSON file's own
 FIGURES = (".png", ".svg", ".pdf")  # formats of pictures, by suffix
-LARGEST_JSON = 256 * 2**20  # bytes; the vocabulary of a reader has 2 million
+LARGEST_JSON = 16 * 2**20  # bytes; 50,000 rows of a run have as many
 
 
 def write_whole(path: Path, text: str, durable: bool = True) -> None:
@@ -24,8 +24,9 @@ def write_whole(path: Path, text: str, durable: bool = True) -> None:
     makes anew take seconds instead of minutes.
     """
     temporary = path.with_name(f".{path.name}.tmp")
+    discard(temporary)  # of a process that was killed; or a link, which would be written through
     try:
-        with open(temporary, "w", encoding="utf-8", errors="replace") as file:
+        with open(temporary, "x", encoding="utf-8", errors="replace") as file:
             file.write(text)
             if durable:
                 file.flush()
@@ -58,8 +59,12 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
     write_whole(path, text + "\n")
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, largest: int = LARGEST_JSON) -> dict[str, Any]:
     """Reads what `write_json` wrote; a file without a checksum, of earlier versions, too.
+
+    Args:
+      path: of the file.
+      largest: bytes that it may have.
 
     Raises:
       Refusal: it can't be read, or is not what was written.
@@ -67,8 +72,8 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         if not path.is_file():
             raise Refusal(f"{path}: is no file; restore it or name another --output_dir")
-        if path.stat().st_size > LARGEST_JSON:
-            raise ValueError(f"is larger than {LARGEST_JSON >> 20} MiB")
+        if path.stat().st_size > largest:
+            raise ValueError(f"is larger than {largest >> 20} MiB")
         values = json.loads(path.read_bytes().decode("utf-8"))
         if not isinstance(values, dict):
             raise ValueError(f"holds a {type(values).__name__}, should hold an object")
@@ -88,6 +93,11 @@ def _checksum(values):
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
+def is_regular(path: Path) -> bool:
+    """Whether a path is a file itself: no link, which leads elsewhere, and nothing that blocks."""
+    return path.is_file() and not path.is_symlink()
+
+
 def digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal. Raises Refusal if it can't be read."""
     try:
@@ -104,6 +114,7 @@ def renamed_to(path: Path) -> Iterator[Path]:
     Raises Refusal if it can't be written.
     """
     temporary = path.with_name(f".{path.stem}.tmp{path.suffix}")
+    discard(temporary)
     try:
         yield temporary
         os.replace(temporary, path)

@@ -4,6 +4,7 @@ The only module that knows about flags. No TensorFlow: a wrong flag is answered 
 imported.
 """
 
+import errno
 import logging
 import sys
 import textwrap
@@ -15,10 +16,12 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from absl import app, flags
 
+from dawnbench_tf.refusals import one_line
 from dawnbench_tf.settings import all_settings, flag_name, setting_fields
 from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere, show
 
 T = TypeVar("T")
+_OF_PATHS = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)  # whatever is asked
 _INDENT = 22  # columns before the text of a flag's help
 GROUPS = (  # headings of --help, in order; a command's own come first
     "what to train",
@@ -66,13 +69,20 @@ def run(
 
 
 def _with_packages(main, argv):
-    """Runs `main` where all is installed that it imports; the library alone installs less."""
+    """Runs `main`: a package that is not installed, or a path that no file can have, is one line.
+
+    The library alone installs less than the commands import.
+    """
     try:
         return main(argv[1:])
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         if package == "dawnbench_tf":
             raise
+    except OSError as error:
+        if error.errno not in _OF_PATHS or not error.filename:
+            raise
+        exit_with(f"{one_line(error.filename, 100)}: can't be opened ({error.strerror})")
     exit_with(f'{package} is not installed; pip install "dawnbench_tf[harness]" has all it takes')
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from dawnbench_tf import flags, machine, tensorflow_env, terminal
+from dawnbench_tf.inference import runtimes
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
 from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits
@@ -120,29 +121,18 @@ def infer(options: Options) -> Entry:
     with tensorflow_env.importing(logging.ERROR):
         import tensorflow as tf
 
-        from dawnbench_tf.inference import batch_sizes, latency, serving
+        from dawnbench_tf.inference import batch_sizes, serving
         from dawnbench_tf.training import devices
 
     loaded = serving.load(Path(options.model), options.data_dir, options.task)
+    if options.batch_sizes and not loaded.data.fixed_shape:
+        refuse("batch_sizes", options.batch_sizes, "questions are answered one at a time")
     recipe, task = loaded.recipe, loaded.recipe.task_row
-    candidates = _candidates(options, loaded)
     examples = loaded.served.examples
     if options.examples:
         examples = examples[: options.examples]
-
-    for place, (name, precision, runtime) in enumerate(candidates, 1):
-
-        def progress(done, of, name=name):
-            terminal.status(f"{name}: pass {done + 1} of {of}, {len(examples):,} examples")
-
-        latencies = latency.measure(
-            runtime.call, examples, options.passes, options.seconds, progress
-        )
-        score = loaded.score(latencies.outputs, len(examples))[task.metric]
-        if score >= task.threshold or place == len(candidates):
-            break
-        why = f"{task.metric} {score:g} on the whole test, under {task.threshold:g}"
-        terminal.say(f"{name}, {precision}: {why}; the next fastest is timed")
+    candidates = _candidates(options, loaded)
+    name, precision, runtime, latencies, score = _time(options, loaded, candidates, examples)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     timed = Timed(name, precision, options.threads, cpus, runtime.size, latencies, score, peak)
     here = devices.machine_of(tf.distribute.get_strategy(), of_machine)
@@ -151,6 +141,8 @@ def infer(options: Options) -> Entry:
     terminal.say(_report(task, timed, entry.cost), sys.stdout)
 
     output = Path(options.output_dir or options.model)
+    path, why_not = of_run.write(output, entry)
+    terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
     if options.batch_sizes:
         rows = batch_sizes.sweep(
             loaded, name, precision, options.threads, options.batch_sizes, terminal.status
@@ -158,14 +150,38 @@ def infer(options: Options) -> Entry:
         terminal.status("")
         batch_sizes.write(rows, f"{recipe.model}, {name} {precision}", output)
         terminal.say(batch_sizes.table(rows), sys.stdout)
-    path, why_not = of_run.write(output, entry)
-    terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
     return entry
+
+
+def _time(options, loaded, candidates, examples):
+    """The first of the candidates that reaches the threshold, or the last; its latencies, score."""
+    from dawnbench_tf.inference import latency
+
+    task = loaded.recipe.task_row
+    for number, (name, precision, runtime) in enumerate(candidates, 1):
+
+        def progress(done, of, name=name):
+            terminal.status(f"{name}: pass {done + 1} of {of}, {len(examples):,} examples")
+
+        try:
+            latencies = latency.measure(
+                runtime.call, examples, options.passes, options.seconds, progress
+            )
+        except Exception as error:  # of a runtime, for an example
+            if number == len(candidates):
+                refuse("runtime", name, runtimes.failure(error))
+            terminal.say(f"{name}, {precision}: {runtimes.failure(error)}; the next is timed")
+            continue
+        score = loaded.score(latencies.outputs, len(examples))[task.metric]
+        if score >= task.threshold or number == len(candidates):
+            return name, precision, runtime, latencies, score
+        why = f"{task.metric} {score:g} on the whole test, under {task.threshold:g}"
+        terminal.say(f"{name}, {precision}: {why}; the next fastest is timed")
 
 
 def _candidates(options, loaded):
     """What to time, by name, precision and model in it: the first that reaches the threshold."""
-    from dawnbench_tf.inference import runtime_choice, runtimes
+    from dawnbench_tf.inference import runtime_choice
 
     if options.runtime == "auto":
         task = loaded.recipe.task_row

@@ -186,6 +186,8 @@ def main(arguments: list[str]) -> None:
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
     except OSError as error:
+        if error.filename:  # not stdout's
+            raise
         terminal.exit_with(f"stdout can't be written ({error.strerror})", at_once=True)
 
 

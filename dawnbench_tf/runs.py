@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dawnbench_tf import files
+from dawnbench_tf import files, models
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 
@@ -169,12 +169,20 @@ def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
     replaced = values.pop(REPLACED, None)
     try:
         recipe = Recipe.from_values(values)
-        recipe.task_row  # noqa: B018 - a task there is
-    except (TypeError, AttributeError, KeyError, Refusal) as error:
+        _check_model(recipe)
+    except (TypeError, AttributeError, KeyError, ValueError) as error:
         raise Refusal(f"{owner}: is no recipe of this version ({one_line(error)})") from None
     if replaced is not None and not _are_fields(replaced, values):
         raise Refusal(f"{owner}: {REPLACED} should be a list of the recipe's fields")
     return recipe, replaced
+
+
+def _check_model(recipe):
+    """Raises ValueError unless a recipe's model is in the catalogue and for the recipe's task."""
+    variant, tokenizer = models.get(recipe.model), getattr(recipe.data, "tokenizer", "")
+    wanted = recipe.task_row.inputs, tokenizer == "wordpiece"
+    if (variant.inputs, variant.wordpieces) != wanted:
+        raise ValueError(f"{recipe.model} is no model for {recipe.task}")
 
 
 def epochs_before(folder: Path) -> list[float]:

@@ -41,6 +41,8 @@ def read(folder: Path) -> list[np.ndarray]:
             f"an earlier version wrote it; dawnbench train --output_dir={folder} adds its weights"
         )
         raise Refusal(f"{path.parent}: {text}")
+    if not files.is_regular(path):
+        raise Refusal(f"{path}: is no regular file; should be the weights of a run")
     if files.digest(path) != sums[runs.WEIGHTS]:
         raise Refusal(f"{path}: damaged; it is not what was written")
     try:

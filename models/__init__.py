@@ -125,21 +125,20 @@ def build(
 def load_model(file: "str | os.PathLike") -> "tf.keras.Model":
     """Loads a `.keras` file that `model.save` wrote of a model of `build`, in any process.
 
-    The file is loaded with `safe_mode=True`: Keras refuses code that a file holds. Keras's own
-    `tf.keras.models.load_model` loads such files too; those of readers, and of some networks for
-    images, once `dawnbench_tf.models.layers` is imported, which registers our layers. The Keras
-    must be the one that wrote the file.
+    A file may name Keras's layers, ours and those that the program registered; one that names
+    anything else, or a layer that runs code or opens files, is refused before Keras sees it.
+    Keras's own `tf.keras.models.load_model` loads any file of `build` once
+    `dawnbench_tf.models.layers` is imported, which registers our layers. The Keras must be
+    the one that wrote the file.
 
     Args:
       file: path of the file.
 
     Raises:
-      ValueError: the file does not exist, is damaged, or has classes that are not registered.
+      ValueError: the file does not exist, is no `.keras` file, is damaged, or names classes or
+        functions that are not allowed.
     """
-    import tensorflow as tf
-
-    import_module(f"{__name__}.layers")
-    return tf.keras.models.load_model(file, safe_mode=True)
+    return import_module(f"{__name__}.serialization").load_model(file)
 
 
 def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:

@@ -261,6 +261,21 @@ def test_output_for_people_and_for_machines(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("names", "version", "line"),
+    [
+        ([NAME], "v1.0", "1 entry, 0 violations"),
+        ([NAME], "v2", "1 entry, 1 violation"),
+        ([NAME, f"b{NAME}"], "v2", "2 entries, 2 violations"),
+    ],
+)
+def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, version, line):
+    for name in names:
+        put(tmp_path, name=name, version=version)
+    entries.validate([tmp_path], Grade.CHECKED, as_json=False)
+    assert capsys.readouterr().err.splitlines()[-1] == line
+
+
+@pytest.mark.parametrize(
     ("flags", "words"),
     [
         ([], "nothing: should be: validate PATH..., or package RUN_DIR"),
@@ -269,6 +284,10 @@ def test_output_for_people_and_for_machines(tmp_path):
         (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
         (["package", "nowhere"], "--author=anonymous: should name who submits"),
         (["package", ".", "--author=A", "--author_email=a"], "--author_email=a: should be an addr"),
+        (
+            ["package", ".", "--author=A"],
+            "--author_email=: should be an address to reach the author",
+        ),
         (["package", ".", "--author=A", "--author_email=a@b"], ".: holds no entry; what may not"),
         (["package", "no", "--author=A", "--author_email=a@b"], "no: is no folder"),
         (["validate", ".", "--lenint"], "lenint"),

@@ -1,5 +1,7 @@
 """Files appear whole or not at all."""
 
+import os
+
 import pytest
 
 from dawnbench_tf import files
@@ -27,3 +29,25 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(Refusal, match="can't be written"):
         files.make_folder(tmp_path / "file" / "folder")
+
+
+def test_a_link_under_the_temporary_name_is_not_written_through(tmp_path):
+    (tmp_path / "other").write_text("somebody's")
+    (tmp_path / ".file.tmp").symlink_to(tmp_path / "other")
+    (tmp_path / ".plot.tmp.png").symlink_to(tmp_path / "other")
+    os.mkfifo(tmp_path / ".blocks.tmp")  # opening it would wait for a reader
+    files.write_whole(tmp_path / "file", "ours")
+    files.write_whole(tmp_path / "blocks", "ours")
+    with files.renamed_to(tmp_path / "plot.png") as temporary:
+        temporary.write_text("ours")
+    assert (tmp_path / "other").read_text() == "somebody's"
+    assert [item.read_text() for item in tmp_path.glob("[bfp]*")] == ["ours"] * 3
+
+
+def test_json_is_no_larger_than_it_may_be(tmp_path):
+    (tmp_path / "run.json").write_text("[" + "[]," * 10 + "1]")
+    with pytest.raises(Refusal, match="should hold an object"):
+        files.read_json(tmp_path / "run.json")
+    os.truncate(tmp_path / "run.json", 16 * 2**20 + 1)
+    with pytest.raises(Refusal, match="is larger than 16 MiB"):
+        files.read_json(tmp_path / "run.json")

@@ -1,5 +1,6 @@
 """Flags from fields: what --help shows, what a wrong one is told, and that TensorFlow stays out."""
 
+import subprocess
 import sys
 
 import pytest
@@ -9,6 +10,7 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import all_settings
+from tests import warm
 
 NO_TENSORFLOW = """
 import sys
@@ -134,3 +136,19 @@ def test_run_options_made_in_python_are_checked_too():
 def test_a_line_is_no_longer_than_people_read(cold_command):
     done = cold_command(f"--recipe={'x' * 12_000}", f"--author={'y' * 12_000}")
     assert done.returncode == 1 and len(done.stderr) < 1100 and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dawnbench_tf.entries", "validate", "n" * 5000],
+        ["dawnbench_tf.infer", f"--model={'n' * 5000}"],
+        ["dawnbench_tf.study", "report", "n" * 5000],
+        ["dawnbench_tf.leaderboard", "n" * 5000],
+    ],
+)
+def test_a_path_that_no_file_can_have_is_one_line(arguments):
+    command = [*warm.python(), "-m", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1 and "File name too long" in done.stderr
+    assert done.stderr.count("\n") == 1 and len(done.stderr) < 300

@@ -123,3 +123,14 @@ def test_a_run_that_version_0_1_0_began_goes_on(old):
     run, before = runs.read(old), runs.read(OLD)
     assert run.rows[:3] == before.rows and run.reached
     assert run.clock["train"] > before.clock["train"] and os.listdir(old / "digits/train")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("model", "nope"), ("task", "nope"), ("model", "bidaf")]
+)
+def test_a_recipe_of_no_known_model_or_task_is_refused(old, field, value):
+    values = json.loads((old / "run.json").read_text())
+    values.pop("sha256", None)
+    (old / "run.json").write_text(json.dumps({**values, field: value}))
+    with pytest.raises(Refusal, match="run.json: is no recipe of this version"):
+        runs.recipe_of(old)

@@ -69,7 +69,7 @@ def _from_folder(path, names):
 def _from_tar(path, names):
     members = {}
     with open(path, "rb") as raw:
-        content = _Bounded(path, _opened(raw))
+        content = Bounded(path, _opened(raw))
         with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
             for member in archive:
                 name = member.name.rsplit("/", 1)[-1]
@@ -82,7 +82,7 @@ def _from_tar(path, names):
 
 
 def _whole(file):
-    """A file's content, in pieces that `_Bounded` gives."""
+    """A file's content, in pieces that `Bounded` gives."""
     return b"".join(iter(partial(file.read, LARGEST_READ), b""))
 
 
@@ -92,21 +92,27 @@ def _opened(raw: BinaryIO) -> Any:
     return next((form(raw) for magic, form in _FORMS if start.startswith(magic)), raw)
 
 
-class _Bounded:
-    """A file that gives no more than a published archive holds, however it was compressed."""
+class Bounded:
+    """A file that gives no more than a published archive holds, however it was compressed.
 
-    def __init__(self, path: Path, file: Any):
-        self._path, self._file = path, file
+    Args:
+      path: of the file, for messages.
+      file: binary, open.
+      most: bytes of its content.
+    """
+
+    def __init__(self, path: Path, file: Any, most: int = LARGEST_CONTENT):
+        self._path, self._file, self._most = path, file, most
         self.tell = file.tell
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes. Raises Refusal if too many are asked for, at once or in all."""
-        self._check(0 <= size <= LARGEST_READ and self._file.tell() <= LARGEST_CONTENT)
+        self._check(0 <= size <= LARGEST_READ and self._file.tell() <= self._most)
         return self._file.read(size)
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Goes to a place. Raises Refusal if it is past all that may be there."""
-        self._check(whence == 0 and offset <= LARGEST_CONTENT)
+        self._check(whence == 0 and 0 <= offset <= self._most)
         return self._file.seek(offset)
 
     def _check(self, is_within):

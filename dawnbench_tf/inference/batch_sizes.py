@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from dawnbench_tf import files
 from dawnbench_tf.inference import latency, runtimes, serving
 from dawnbench_tf.inference.serving import Serving
-from dawnbench_tf.refusals import refuse
 
 CALLS = 50  # of each batch size, at most
 Row = tuple[int, float, float]  # batch size, milliseconds of a batch, examples a second
@@ -25,7 +24,7 @@ def sweep(
     """Times batches of each size, each in a model made for just that size.
 
     Args:
-      loaded: the run.
+      loaded: the run, of images.
       runtime, precision, threads: how it is run.
       batch_sizes: to time.
       progress: told what is being done.
@@ -34,10 +33,8 @@ def sweep(
       For each size the median milliseconds of a batch, and examples a second.
 
     Raises:
-      Refusal: the run is one of questions.
+      Refusal: the runtime can't run batches of a size.
     """
-    if not loaded.data.fixed_shape:
-        refuse("batch_sizes", batch_sizes[0], "questions are answered one at a time")
     rows = []
     for size in batch_sizes:
         progress(f"{runtime}: batches of {size}")

@@ -10,7 +10,7 @@ from dawnbench_tf.inference import latency, runtimes
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
 from dawnbench_tf.inference.served import Runtime, Served
 from dawnbench_tf.inference.serving import Serving
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
 
 ROUNDS = 3  # over the sample, one runtime after the other in each
@@ -42,6 +42,9 @@ def compare(
       precision: the only one to try; "" tries all.
       threads: of each runtime.
       progress: told what is being done.
+
+    Raises:
+      Refusal: Keras itself can't run the model.
     """
     examples = serving.served.examples[: serving.data.sample_size]
     candidates = []
@@ -57,12 +60,15 @@ def compare(
             of_round = f"round {turn + 1} of {ROUNDS}, runtime {place} of {len(timed)}"
             candidate = candidates[index]
             progress(f"{of_round}: {candidate.name}, {candidate.precision}")
-            latencies = latency.measure(
-                built[index].call, examples, 1, warm_up_seconds=latency.BRIEFLY
-            )
+            try:
+                latencies = _measured(built[index], examples)
+            except Refusal as refusal:
+                candidates[index] = candidate._replace(runtime=None, reason=str(refusal))
+                del built[index], seconds[index]
+                continue
             seconds[index].append(latencies.seconds)
             outputs[index] = latencies.outputs
-    keras = next(index for index, candidate in enumerate(candidates) if candidate.name == "keras")
+    keras = _keras(candidates)
     metric = serving.recipe.task_row.metric
     for index, of_rounds in seconds.items():
         candidates[index] = candidates[index]._replace(
@@ -73,6 +79,21 @@ def compare(
             rounds=len(of_rounds),
         )
     return sorted(candidates, key=lambda candidate: (candidate.runtime is None, candidate.p50))
+
+
+def _measured(runtime, examples):
+    try:
+        return latency.measure(runtime.call, examples, 1, warm_up_seconds=latency.BRIEFLY)
+    except Exception as error:  # of a runtime, for an example: told in the table
+        raise Refusal(runtimes.failure(error)) from None
+
+
+def _keras(candidates):
+    """Index of Keras's own float32. Raises Refusal if it failed: it is what others are held to."""
+    index = [candidate.name for candidate in candidates].index("keras")
+    if candidates[index].runtime is None:
+        refuse("runtime", "keras", candidates[index].reason)
+    return index
 
 
 def _too_slow(seconds):
@@ -122,8 +143,6 @@ def _build(name: str, precision: str, served: Served, threads: int) -> Candidate
         return Candidate(name, precision, runtimes.build(name, served, precision, threads))
     except Refusal as refusal:
         return Candidate(name, precision, reason=str(refusal).partition(": ")[2])
-    except Exception as error:  # of a converter, for a model it can't convert: told in the table
-        return Candidate(name, precision, reason=f"{type(error).__name__}: {one_line(error, 80)}")
 
 
 def agreement(outputs: list[np.ndarray], of_keras: list[np.ndarray]) -> float:

@@ -21,7 +21,7 @@ import tensorflow as tf
 from dawnbench_tf import files, runs, terminal, weights
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, one_line, shown
 from dawnbench_tf.runs import Run
 from dawnbench_tf.training import averages
 from dawnbench_tf.tta import TimeToAccuracy
@@ -107,16 +107,26 @@ def is_finished(checkpoint: Checkpoint, recipe: Recipe) -> bool:
 def _state(path, metric):
     """A checkpoint's state.json, its other files held to the checksums in it. Raises Refusal."""
     state = files.read_json(path / runs.STATE)
-    checksums = state.get("files", {})
-    for name, checksum in checksums.items() if isinstance(checksums, dict) else ():
-        if files.digest(path / name) != checksum:
-            raise Refusal(f"{path / name}: damaged; it is not what was written")
+    _check_files(path, state.get("files", {}))
     rows, step = state.get("rows"), state.get("step")
     fits = set(state) <= {"rows", "step", "clock", "files"} and runs.are_rows(rows, metric)
     fits = fits and isinstance(step, int) and step >= 0
     if not fits or not runs.are_seconds(state.get("clock", {})):
         raise Refusal(f"{path / runs.STATE}: should hold rows, step and clock of a run")
     return state
+
+
+def _check_files(path, checksums):
+    """Holds a checkpoint's files to their checksums: TensorFlow would read whatever is there."""
+    there = {file.name: file for file in path.iterdir()}
+    for file in there.values():
+        if not file.is_file():
+            raise Refusal(f"{file}: is no regular file; should be one of a checkpoint")
+    for name, checksum in checksums.items() if isinstance(checksums, dict) else ():
+        if name not in there:
+            raise Refusal(f"{path}: has no {shown(one_line(name))}; should hold what was written")
+        if files.digest(there[name]) != checksum:
+            raise Refusal(f"{there[name]}: damaged; it is not what was written")
 
 
 def _read(saved, path):

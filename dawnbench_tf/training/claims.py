@@ -70,7 +70,7 @@ def claim(
         files.remove(half)  # of a process that was killed while it wrote
     if os.path.lexists(owner):
         for name in (runs.ROWS, runs.CLOCK):
-            if os.path.lexists(path / name) and not (path / name).is_file():
+            if os.path.lexists(path / name) and not files.is_regular(path / name):
                 raise Refusal(f"{path / name}: should be a file; move it away")
         return Claim(path, _owner(path, recipe, replaced, writer))
     if {item.name for item in path.iterdir()} - {".lock", runs.CLOCK, runs.TRIAL}:

@@ -1,13 +1,16 @@
 """Which runtime is taken: the fastest that keeps the accuracy."""
 
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
-from dawnbench_tf.inference import latency, runtime_choice
+from dawnbench_tf.inference import latency, runtime_choice, runtimes
 from dawnbench_tf.inference.runtime_choice import Candidate
 from dawnbench_tf.inference.served import Runtime
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import TASKS
 
 
@@ -38,25 +41,67 @@ class Clock:
         return Runtime(call, 1)
 
 
+def compared(monkeypatch, **builds):
+    """The candidates of `compare`, of runtimes that are built by these functions."""
+    monkeypatch.setattr(runtime_choice, "_names", lambda _: [(name, "float32") for name in builds])
+    monkeypatch.setattr(runtimes, "import_module", lambda name: builds[name.rpartition(".")[2]])
+    serving = SimpleNamespace(
+        served=SimpleNamespace(examples=[(number,) for number in range(30)], fixed_shape=True),
+        data=SimpleNamespace(sample_size=30),
+        recipe=SimpleNamespace(task_row=TASKS["digits"]),
+        score=lambda outputs, count: {"top1Accuracy": 99.0},
+    )
+    return runtime_choice.compare(serving, "", 1, lambda line: None)
+
+
+def module(build):
+    return SimpleNamespace(build=lambda *_: build())
+
+
 def test_what_is_100_times_slower_is_timed_in_one_round(monkeypatch):
     clock = Clock()
     times = {"keras": 200_000, "litert": 1_000, "onnx": 99_000}
     monkeypatch.setattr(latency.time, "perf_counter_ns", lambda: clock.now)
-    monkeypatch.setattr(runtime_choice, "_names", lambda _: [(name, "float32") for name in times])
-    monkeypatch.setattr(
-        runtime_choice.runtimes, "build", lambda name, *_: clock.runtime(name, times[name])
-    )
-    serving = SimpleNamespace(
-        served=SimpleNamespace(examples=[(0,)] * 30),
-        inputs=SimpleNamespace(trial_size=30),
-        recipe=SimpleNamespace(task_row=TASKS["digits"]),
-        score=lambda outputs, count: {"top1Accuracy": 99.0},
-    )
-    candidates = runtime_choice.compare(serving, "", 1, lambda line: None)
+    builds = {name: module(partial(clock.runtime, name, time)) for name, time in times.items()}
+    candidates = compared(monkeypatch, **builds)
     assert {c.name: c.rounds for c in candidates} == {"litert": 3, "onnx": 3, "keras": 1}
-    assert clock.calls["onnx"] == 3 * clock.calls["keras"]
+    assert clock.calls["onnx"] > 2 * clock.calls["keras"]
     text = runtime_choice.table(candidates, candidates[0], TASKS["digits"])
     assert text.count("timed in 1 of 3 rounds: too slow") == 1
+
+
+def answers(fails_at=None):
+    def call(example):
+        if example == (fails_at,):
+            raise RuntimeError("no such shape")
+        return np.ones((1, 2))
+
+    return Runtime(call, 1)
+
+
+def absent():
+    raise ImportError("libonnx.so.1: cannot open shared object file")
+
+
+def test_runtimes_that_fail_are_told_and_the_others_timed(monkeypatch):
+    candidates = compared(
+        monkeypatch,
+        keras=module(answers),
+        litert=module(lambda: answers(25)),  # not in the first call, nor while it warms up
+        onnx=module(absent),
+        function=module(answers),
+    )
+    reasons = {c.name: c.reason for c in candidates if not c.runtime}
+    assert reasons == {
+        "litert": "can't run the model (RuntimeError: no such shape)",
+        "onnx": "can't run the model (ImportError: libonnx.so.1: cannot open shared object file)",
+    }
+    assert {c.name: c.rounds for c in candidates if c.runtime} == {"keras": 3, "function": 3}
+
+
+def test_without_keras_there_is_nothing_to_compare_with(monkeypatch):
+    with pytest.raises(Refusal, match="--runtime=keras: can't run the model .RuntimeError"):
+        compared(monkeypatch, keras=module(lambda: answers(25)), litert=module(answers))
 
 
 def test_the_table_marks_the_choice_and_says_what_was_not_tried():

@@ -1,5 +1,6 @@
 """A user's grid, as a TOML file."""
 
+import os
 import random
 import re
 
@@ -111,3 +112,11 @@ def test_a_damaged_grid_is_refused_in_a_line_or_planned(tmp_path, seed):
         grid.plan(grid_files.read(path))
     except Refusal as refusal:
         assert "\n" not in str(refusal)
+
+
+def test_what_is_no_file_or_too_large_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "fifo.toml")
+    (tmp_path / "large.toml").write_text("a." * 2**15 + "a = 1")  # tomllib's time is quadratic
+    for name, words in (("fifo", "is no regular file"), ("large", "is larger than 32 KiB")):
+        with pytest.raises(Refusal, match=words):
+            grid_files.read(tmp_path / f"{name}.toml")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import recipes, runs
+from dawnbench_tf import files, recipes, runs
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.recipe import Average, Recipe
 from dawnbench_tf.refusals import Refusal
@@ -171,3 +171,26 @@ def test_files_of_strange_kinds_are_one_line_or_swept_away(tmp_path):
 def test_only_the_last_two_checkpoints_stay(tmp_path):
     fit(saver(tmp_path), 0, 4)
     assert [epochs for epochs, _ in runs.checkpoints(tmp_path)] == [3, 4]
+
+
+def test_a_checkpoint_holds_only_regular_files_of_its_own(tmp_path):
+    fit(saver(tmp_path), 0, 1)
+    folder = tmp_path / "checkpoint-1"
+    state = files.read_json(folder / runs.STATE)
+    files.write_json(folder / runs.STATE, {**state, "files": {"/dev/zero": ""}})
+    with pytest.raises(Refusal, match="checkpoint-1: has no /dev/zero; should hold what"):
+        restore(saver(tmp_path)[1])
+    files.write_json(folder / runs.STATE, {**state, "files": {}})
+    (folder / "variables.index").unlink()
+    os.mkfifo(folder / "variables.index")
+    with pytest.raises(Refusal, match="variables.index: is no regular file"):
+        restore(saver(tmp_path)[1])
+
+
+def test_rows_are_not_written_through_a_link(tmp_path):
+    claims.claim(tmp_path, RECIPE)
+    (tmp_path / ".lock").unlink()
+    (tmp_path / "somebody's").write_text("epoch\n")
+    (tmp_path / runs.ROWS).symlink_to(tmp_path / "somebody's")
+    with pytest.raises(Refusal, match="rows.tsv: should be a file; move it away"):
+        claims.claim(tmp_path, RECIPE)

@@ -39,6 +39,14 @@ def test_linear_scaling_multiplies_the_rate_by_the_batch():
     assert float(optimizers.build(recipe, 98).learning_rate) == pytest.approx(0.4)
 
 
+def test_amoebanet_warms_up_in_a_third_of_the_first_epoch():
+    recipe = recipes.get("imagenet/amoebanet_d")
+    peak = 0.64 * 1024 / 256  # tensorflow/tpu's learning rate, linear in the batch size
+    factor = optimizers.factor(recipe, 1000)
+    rates = [float(factor(step)) * recipe.scaled_learning_rate for step in (0, 175, 350, 999)]
+    assert rates == pytest.approx([0, peak / 2, peak, peak])  # 0.35 epochs; half of it at 0.175
+
+
 def test_cosine_warms_up_and_ends_at_zero():
     recipe = Recipe(epochs=10, schedule=Schedule(form="cosine", epochs=(2,)))
     factor = optimizers.factor(recipe, 5)

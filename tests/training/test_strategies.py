@@ -154,8 +154,9 @@ def test_a_lost_worker_ends_the_others_in_one_line_and_a_restart_goes_on(tmp_pat
     assert error.splitlines()[-1] == line
     chief, other = start_both()
     error = chief.communicate(timeout=200)[1]
-    other.communicate(timeout=60)
+    said = other.communicate(timeout=60)[0].splitlines()
     assert (chief.returncode, other.returncode) == (3, 3) and "epoch 1/3" not in error
+    assert said[-1] == f"this worker is done; worker 0 writes the results to {tmp_path / 'out'}"
     lines = (tmp_path / "out/rows.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["epoch", "1", "2", "3"]
 

@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import files, terminal
+from dawnbench_tf.data import archives
 from dawnbench_tf.data.images.jpeg_index import UNKNOWN, JpegIndex, number
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, one_line, shown
+
+LARGEST_IMAGE = 2**31 - 1  # bytes: lengths are int32
 
 _Place = tuple[str, int, int]  # name, offset, length
 
@@ -23,7 +26,7 @@ def read(path: Path, classes: Sequence[str]) -> JpegIndex:
         members = {name.removesuffix(".tar"): (at, size) for name, at, size in _members(path, file)}
         for name in sorted(set(classes) ^ set(members)):
             what = "is missing" if name in classes else f"is none of the {len(classes)} classes"
-            raise Refusal(f"{path}:{name}.tar: {what}; should be the published archive")
+            raise Refusal(f"{path}:{shown(name)}.tar: {what}; should be the published archive")
         places: list[_Place] = []
         labels = []
         for label, name in enumerate(classes):
@@ -51,6 +54,8 @@ def read_flat(path: Path, labels: Sequence[int]) -> JpegIndex:
 
 def _opened(path):
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("is no regular file")
         return open(path, "rb")
     except OSError as error:
         raise files.cannot_read(path, error) from None
@@ -58,24 +63,32 @@ def _opened(path):
 
 def _members(path, file, offset=0, size=None) -> list[_Place]:
     """Files in the archive, none of them compressed, that lies at an offset of a file."""
-    places = []
+    places: dict[str, _Place] = {}
     end = path.stat().st_size if size is None else offset + size
     try:
         file.seek(offset)
-        with tarfile.open(fileobj=file, mode="r:") as archive:
+        content = archives.Bounded(path, file, end)
+        with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
             for member in archive:
+                name = member.name.rsplit("/", 1)[-1]
+                if member.size < 0 or name in places:  # of a size below 0, it would be read forever
+                    what = "is there twice" if name in places else "has a size below 0"
+                    raise Refusal(f"{path}: {shown(name)} {what}; fetch it again")
                 if member.offset_data + member.size > end:
-                    raise Refusal(f"{path}: truncated at {member.name}; fetch it again")
+                    raise Refusal(f"{path}: truncated at {shown(name)}; fetch it again")
                 if member.isfile():
-                    places.append((member.name.rsplit("/", 1)[-1], member.offset_data, member.size))
+                    places[name] = (name, member.offset_data, member.size)
     except (tarfile.TarError, OSError, EOFError) as error:
         raise Refusal(f"{path}: damaged ({one_line(error, 80)}); fetch it again") from None
-    return places
+    return list(places.values())
 
 
 def _index(path, places, labels):
     count = len(places)
     names, offsets, lengths = zip(*places, strict=True)
+    if max(lengths) > LARGEST_IMAGE:
+        name = shown(names[lengths.index(max(lengths))])
+        raise Refusal(f"{path}: {name} has {max(lengths):,} bytes; should be an image")
     return JpegIndex(
         path.parent,
         np.array([path.name], np.bytes_),

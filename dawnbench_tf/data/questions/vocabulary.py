@@ -12,6 +12,7 @@ from dawnbench_tf.models.texts import CHARACTERS
 from dawnbench_tf.refusals import Refusal
 
 FILE = "vocabulary.json"
+LARGEST = 64 * 2**20  # bytes of it; with fastText's 2 million words it has 35 million
 PADDING, UNKNOWN = 0, 1  # ids of tokens and of characters
 SIGNS = ("[UNK]", "[CLS]", "[SEP]")  # what WordPieces are besides pieces of words
 FIRST = 2  # the first id of a token, or of a character, that is known
@@ -50,7 +51,7 @@ def load(folder: Path) -> Vocabulary:
     path = folder / FILE
     if not path.is_file():
         raise Refusal(f"{path}: can't be read (it is not there); not a reader's run?")
-    values = files.read_json(path)
+    values = files.read_json(path, LARGEST)
     lists = [values.get(name) for name in ("trained", "fixed", "characters")]
     flags = set(values) - {"trained", "fixed", "characters"}
     if not all(map(_are_texts, lists)) or not flags <= {"cased", "pieces"}:

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from dawnbench_tf import tensorflow_env
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import one_line, refuse
 
 if TYPE_CHECKING:
     from dawnbench_tf.inference.served import Runtime, Served
@@ -76,7 +76,15 @@ def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime
     if absent:
         hint = 'pip install "dawnbench_tf[runtimes]" has all'
         refuse("runtime", name, f"{', '.join(absent)} is not installed; {hint}")
-    with tensorflow_env.silent():
-        runtime = import_module(f"{__name__}.{name}").build(served, precision, threads)
-        runtime.call(served.examples[0])  # some compile only now
+    try:
+        with tensorflow_env.silent():
+            runtime = import_module(f"{__name__}.{name}").build(served, precision, threads)
+            runtime.call(served.examples[0])  # some compile only now
+    except Exception as error:  # of an installation, a converter or a compiler: any
+        refuse("runtime", name, failure(error))
     return runtime
+
+
+def failure(error: Exception) -> str:
+    """What a message says of a runtime that raised an error."""
+    return f"can't run the model ({type(error).__name__}: {one_line(error, 80)})"

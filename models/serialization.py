@@ -1,0 +1,97 @@
+"""Loading of whole `.keras` files, which strangers may have written.
+
+Keras imports the modules that a file's config.json names, and loads HDF5 files and SavedModels that
+are called `.keras`, with their code (tf-keras). So a file is held to an allow-list before Keras
+sees it.
+"""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from . import layers  # noqa: F401 - registers them
+
+LARGEST_CONFIG = 64 * 2**20  # bytes of config.json; AmoebaNet-D's has 2 million
+
+_MODELS = {"Functional", "Model", "Sequential"}
+_PACKAGES = {  # of Keras, whose classes may be named, by the name that configs have for them
+    f"keras.{name}": getattr(tf.keras, name)
+    for name in ("constraints", "initializers", "layers", "losses", "metrics", "optimizers")
+} | {
+    "keras.mixed_precision": tf.keras.mixed_precision,
+    "keras.optimizers.schedules": tf.keras.optimizers.schedules,
+    "keras.regularizers": tf.keras.regularizers,
+}
+_CODE = {"FlaxLayer", "JaxLayer", "Lambda", "TFSMLayer", "TorchModuleWrapper"}  # hold code
+_FILES = {"IntegerLookup", "StringLookup", "TextVectorization"}  # open a file that they name
+_VALUES = {"__keras_tensor__", "__numpy__", "__tensor__", "__tuple__"}  # not of a class
+
+
+def load_model(file: str | os.PathLike) -> tf.keras.Model:
+    """Returns the model of a `.keras` file; `models.load_model` documents it."""
+    _check(_config(file), file)
+    try:
+        return tf.keras.models.load_model(file, safe_mode=True)
+    except Exception as error:  # whatever Keras stumbles over in a damaged file
+        raise _refusal(file, f"can't be loaded ({type(error).__name__}: {error})") from error
+
+
+def _config(file):
+    """The content of config.json."""
+    path = Path(file)
+    if path.suffix != ".keras" or not path.is_file() or not zipfile.is_zipfile(path):
+        raise _refusal(file, "should be a `.keras` file, a zip archive")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.getinfo("config.json").file_size > LARGEST_CONFIG:
+                raise ValueError(f"is larger than {LARGEST_CONFIG >> 20} MiB")
+            return json.loads(archive.read("config.json"))
+    except (OSError, KeyError, ValueError, RecursionError, zipfile.BadZipFile) as error:
+        raise _refusal(file, f"has no config.json that can be read ({error})") from None
+
+
+def _check(config: Any, file: str | os.PathLike) -> None:
+    """Raises ValueError if a config names anything that is not on the allow-list."""
+    nodes = [config]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            if "class_name" in node and not _is_allowed(node):
+                names = [str(node.get(key))[:80] for key in ("module", "class_name", "config")]
+                name = f"{names[0]}.{names[2] if names[1] == 'function' else names[1]}"
+                raise _refusal(file, f"names {name}, which may run code or open files")
+            nodes += node.values()
+        elif isinstance(node, list):
+            nodes += node
+
+
+def _is_allowed(node):
+    module, name, registered = map(node.get, ("module", "class_name", "registered_name"))
+    if not isinstance(name, str) or not isinstance(module, str):
+        return module is None and name in _VALUES  # else Keras reads it as an old format's
+    if name == "function":
+        return module == "builtins" and _is_function(node.get("config"))
+    if name in _CODE | _FILES or name.startswith("_"):
+        return False
+    if isinstance(registered, str) and tf.keras.utils.get_registered_object(registered):
+        return True  # of this package, or of the program that loads the file
+    if name in _MODELS:
+        return module.split(".")[0] in ("keras", "tf_keras")
+    if (module, name) == ("keras", "DTypePolicy"):
+        return True
+    return isinstance(getattr(_PACKAGES.get(module), name, None), type)
+
+
+def _is_function(name):
+    """Whether a name is of Keras's own: Keras looks for others in Python's builtins."""
+    packages = (tf.keras.activations, tf.keras.losses, tf.keras.metrics)
+    is_public = isinstance(name, str) and not name.startswith("_")
+    return is_public and any(hasattr(package, name) for package in packages)
+
+
+def _refusal(file, text):
+    return ValueError(f"`file` {text}. Received: file={os.fspath(file)}")

@@ -1,0 +1,79 @@
+"""Tar archives that are damaged or hostile: refused in one line, neither read forever nor whole."""
+
+import io
+import os
+import tarfile
+
+import pytest
+
+from dawnbench_tf.data.images import tars
+from dawnbench_tf.refusals import Refusal
+
+IMAGE = b"\xff\xd8image\xff\xd9"
+
+
+def tar(*members):
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return content.getvalue()
+
+
+def header(name, size, kind=tarfile.REGTYPE):
+    """A member's header that claims a size, below 0 too."""
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    block = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    block[124:136] = (b"\x80" if size >= 0 else b"\xff") + (size % 256**11).to_bytes(11, "big")
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+def classes(*images):
+    return tar(("a.tar", b"".join(images)))
+
+
+CASES = {
+    "goes back": (classes(header("1.JPEG", -512), bytes(1024)), "1.JPEG has a size below 0"),
+    "no size": (header("a.tar", -1) + bytes(1024), "a.tar has a size below 0"),
+    "huge": (classes(header("1.JPEG", 2**60), bytes(1024)), "truncated at 1.JPEG"),
+    "huge name": (header("x", 2**40, tarfile.GNUTYPE_LONGNAME) + bytes(1024), "holds more than"),
+    "huge header": (header("x", 2**40, tarfile.XHDTYPE) + bytes(1024), "holds more than"),
+    "class twice": (tar(*[("a.tar", tar(("1.JPEG", IMAGE)))] * 2), "a.tar is there twice"),
+    "image twice": (classes(tar(*[("1.JPEG", IMAGE)] * 2)), "1.JPEG is there twice"),
+    "control": (tar(("A\x1b[31m\n.tar", b"")), "A�\\[31m�.tar: is none of the 1 classes"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_hostile_archive_is_one_line(name, tmp_path):
+    content, words = CASES[name]
+    (tmp_path / "train.tar").write_bytes(content)
+    with pytest.raises(Refusal, match=words) as refusal:
+        tars.read(tmp_path / "train.tar", ["a"])
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_file_too_large_for_an_image_is_refused(tmp_path):
+    path = tmp_path / "train.tar"
+    path.write_bytes(header("a.tar", 3 * 2**30) + header("1.JPEG", 2**31))
+    os.truncate(path, 3 * 2**30 + 2048)  # sparse
+    with pytest.raises(Refusal, match="1.JPEG has 2,147,483,648 bytes; should be an image"):
+        tars.read(path, ["a"])
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "train.tar")
+    with pytest.raises(Refusal, match="is no regular file"):
+        tars.read(tmp_path / "train.tar", ["a"])
+
+
+def test_links_are_no_images_and_paths_do_not_matter(tmp_path):
+    link = header("0.JPEG", 0, tarfile.SYMTYPE)
+    (tmp_path / "train.tar").write_bytes(classes(link, tar(("../../1.JPEG", IMAGE))))
+    index = tars.read(tmp_path / "train.tar", ["a"])
+    assert index.labels.tolist() == [0] and index.lengths.tolist() == [len(IMAGE)]

@@ -1,0 +1,79 @@
+"""`.keras` files that may run code, and damaged ones, are refused."""
+
+import json
+import os
+import zipfile
+
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+
+
+def _function(module, name):
+    return {"module": module, "class_name": "function", "config": name, "registered_name": name}
+
+
+def _write_file(path):
+    """A node of tf-keras's own that writes a file when a network is built of it."""
+    return {
+        "module": "tf_keras.src.layers.core.tf_op_layer",
+        "class_name": "TFOpLambda",
+        "registered_name": "TFOpLambda",
+        "name": "write",
+        "config": {"name": "write", "trainable": True, "function": "io.write_file"},
+        "inbound_nodes": [["_CONSTANT_VALUE", -1, str(path), {"contents": "written"}]],
+    }
+
+
+def _hostile_nodes(path):
+    lookup = {"vocabulary": str(path), "name": "lookup"}
+    yield _write_file(path)
+    yield from (_function("os", "abort"), _function("builtins", "print"), _function("this", "s"))
+    yield {"class_name": "Lambda", "config": {"function": ["code", None, None]}}  # old format
+    yield {"module": "keras.utils", "class_name": "get_file", "config": {"origin": "file:///x"}}
+    yield {"module": "keras.layers", "class_name": "TFSMLayer", "config": {"filepath": str(path)}}
+    yield {"module": "keras.layers", "class_name": "StringLookup", "config": lookup}
+    registered = {"registered_name": "dawnbench_tf>PadChannels", "config": {}}
+    yield {"class_name": "Lambda", **registered}
+    yield {"module": "os", "class_name": "__typespec__", "spec_name": "system", **registered}
+
+
+def test_a_config_that_may_run_code_is_refused(tmp_path):
+    model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(3)])
+    model.save(tmp_path / "good.keras")
+    assert models.load_model(tmp_path / "good.keras").layers
+    with zipfile.ZipFile(tmp_path / "good.keras") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    for number, node in enumerate(_hostile_nodes(tmp_path / "written")):
+        config = json.loads(parts["config.json"])
+        config["config"]["layers"].append(node)
+        file = tmp_path / f"{number}.keras"
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, content in {**parts, "config.json": json.dumps(config)}.items():
+                archive.writestr(name, content)
+        with pytest.raises(ValueError, match="`file` names .*, which may run code"):
+            models.load_model(file)
+    assert not (tmp_path / "written").exists()
+
+
+@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
+def test_only_a_zip_archive_is_loaded(tmp_path):
+    """tf-keras takes others for HDF5 files and SavedModels, whose Lambda layers it runs."""
+    model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Lambda(abs)])
+    model.save(tmp_path / "model.h5")
+    (tmp_path / "model.h5").rename(tmp_path / "hdf5.keras")
+    tf.saved_model.save(tf.Module(), str(tmp_path / "saved.keras"))
+    os.mkfifo(tmp_path / "fifo.keras")
+    (tmp_path / "zero.keras").symlink_to("/dev/zero")
+    for file in sorted(tmp_path.glob("*.keras")):
+        with pytest.raises(ValueError, match="should be a `.keras` file, a zip archive"):
+            models.load_model(file)
+
+
+@pytest.mark.parametrize("config", ["[1", "{}", '{"a":' * 9999 + "1" + "}" * 9999])
+def test_a_damaged_file_is_a_value_error(config, tmp_path):
+    with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
+        archive.writestr("config.json", config)
+    with pytest.raises(ValueError, match="`file` "):
+        models.load_model(tmp_path / "model.keras")
