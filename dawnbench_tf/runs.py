@@ -231,6 +231,8 @@ def _read_rows(path, metric):
     try:
         if not path.is_file():
             raise ValueError("is no file")
+        if path.stat().st_size > files.LARGEST_JSON:
+            raise ValueError(f"is larger than {files.LARGEST_JSON >> 20} MiB")
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError) as error:
         raise Refusal(f"{path}: can't be read ({one_line(error)})") from None

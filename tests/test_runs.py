@@ -134,3 +134,9 @@ def test_a_recipe_of_no_known_model_or_task_is_refused(old, field, value):
     (old / "run.json").write_text(json.dumps({**values, field: value}))
     with pytest.raises(Refusal, match="run.json: is no recipe of this version"):
         runs.recipe_of(old)
+
+
+def test_rows_larger_than_memory_are_refused(old):
+    os.truncate(old / "rows.tsv", 2**40)  # sparse
+    with pytest.raises(Refusal, match="rows.tsv: can't be read .is larger than 16 MiB"):
+        runs.read(old)

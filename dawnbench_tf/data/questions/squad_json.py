@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from dawnbench_tf.refusals import Refusal, one_line
 
+MOST = 5_000_000  # lists and objects; SQuAD's training file has 500,000, each takes 100 bytes
+
 
 class Question(NamedTuple):
     """A question on a context, and every answer that counts as right."""
@@ -33,6 +35,8 @@ def parse(where: str, content: bytes) -> Corpus:
       where: the file's name, for the error.
       content: its bytes.
     """
+    if content.count(b"[") + content.count(b"{") > MOST:
+        raise Refusal(f"{where}: holds more lists and objects than SQuAD; fetch it again")
     try:
         whole = json.loads(content)
     except (ValueError, RecursionError, MemoryError) as error:

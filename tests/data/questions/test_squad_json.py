@@ -64,3 +64,9 @@ def test_what_is_no_squad_is_refused_in_one_line(content, words):
     with pytest.raises(Refusal, match=re.escape(words)) as error:
         squad_json.parse("f", content)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_of_empty_lists_is_refused_before_it_fills_the_memory():
+    content = b'{"data": [' + b"[]," * 5_000_000 + b"1]}"
+    with pytest.raises(Refusal, match="squad: holds more lists and objects than SQuAD"):
+        squad_json.parse("squad", content)
