@@ -121,13 +121,13 @@ def infer(options: Options) -> Entry:
     with tensorflow_env.importing(logging.ERROR):
         import tensorflow as tf
 
-        from dawnbench_tf.inference import batch_sizes, serving
+        from dawnbench_tf.inference import serving
         from dawnbench_tf.training import devices
 
     loaded = serving.load(Path(options.model), options.data_dir, options.task)
     if options.batch_sizes and not loaded.data.fixed_shape:
         refuse("batch_sizes", options.batch_sizes, "questions are answered one at a time")
-    recipe, task = loaded.recipe, loaded.recipe.task_row
+    task = loaded.recipe.task_row
     examples = loaded.served.examples
     if options.examples:
         examples = examples[: options.examples]
@@ -144,13 +144,26 @@ def infer(options: Options) -> Entry:
     path, why_not = of_run.write(output, entry)
     terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
     if options.batch_sizes:
-        rows = batch_sizes.sweep(
-            loaded, name, precision, options.threads, options.batch_sizes, terminal.status
-        )
-        terminal.status("")
-        batch_sizes.write(rows, f"{recipe.model}, {name} {precision}", output)
-        terminal.say(batch_sizes.table(rows), sys.stdout)
+        _sweep(options, loaded, timed, output)
     return entry
+
+
+def _sweep(options, loaded, timed, output):
+    """Times batches of the sizes that are asked for, in the runtime that was timed."""
+    from dawnbench_tf.inference import batch_sizes
+
+    rows = batch_sizes.sweep(
+        loaded,
+        timed.runtime,
+        timed.precision,
+        timed.threads,
+        options.batch_sizes,
+        terminal.status,
+    )
+    terminal.status("")
+    title = f"{loaded.recipe.model}, {timed.runtime} {timed.precision}"
+    batch_sizes.write(rows, title, output)
+    terminal.say(batch_sizes.table(rows), sys.stdout)
 
 
 def _time(options, loaded, candidates, examples):

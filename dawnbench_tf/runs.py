@@ -14,14 +14,11 @@ import math
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dawnbench_tf import files, models
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
 UTILIZATION = "utilization.json"  # what it used of its machine, in the process that ended it
@@ -75,7 +72,7 @@ class Run(NamedTuple):
         read_entry = import_module("dawnbench_tf.submission.entry").read_entry
         return None if path is None else read_entry(path)
 
-    def model(self, precision: str = "float32", data_format: str = "NHWC") -> "tf.keras.Model":
+    def model(self, precision: str = "float32", data_format: str = "NHWC") -> Any:
         """Builds the trained network with the weights of the newest checkpoint.
 
         It is the network that was evaluated: with moving averages in the weights' place, and
@@ -87,7 +84,7 @@ class Run(NamedTuple):
           data_format: of images, "NHWC" or "NCHW".
 
         Returns:
-          A Keras model of whichever Keras `tf.keras` is; not compiled.
+          A `tf.keras.Model`, of whichever Keras `tf.keras` is; not compiled.
 
         Raises:
           Refusal: there is no checkpoint, or it is damaged.

@@ -99,6 +99,12 @@ def test_a_trial_says_what_the_recipe_would_cost_and_saves_it(command, tmp_path)
     assert command("--epochs=1", "--output_dir=out").returncode == 3  # the folder can be used
 
 
+def test_a_deterministic_run_does_not_say_how_long_it_waited(command, tmp_path):
+    done = command("--deterministic", "--epochs=1", "--output_dir=out", "--peak_tflops=1")
+    assert done.returncode == 3, done.stderr
+    assert "used: " in done.stdout and "waited for input" not in done.stdout
+
+
 def test_synthetic_data_never_makes_an_entry(command, tmp_path):
     done = command("--synthetic=decoded", "--output_dir=out", "--threshold=20")
     assert done.returncode == 0 and "not an entry (" in done.stdout

@@ -69,7 +69,9 @@ def prepare(
     splits: Splits | None = None,
 ) -> Data:
     """Loads the data set of a recipe, or takes `splits`, for the devices of a strategy."""
-    placement = Placement(strategy, options.data_format, Waits())
+    # A pipeline that is deterministic may ask no clock.
+    waits = None if options.deterministic else Waits()
+    placement = Placement(strategy, options.data_format, waits)
     terminal.status("loading the data")
     with clock.part("load"):
         if splits is None:

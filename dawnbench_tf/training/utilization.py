@@ -29,7 +29,7 @@ class Utilization(tf.keras.callbacks.Callback):
       run: where; `peak_tflops` is measured if it is 0.
       strategy: that the model was made under.
       timer: TimeToAccuracy; it must come before this in `callbacks`.
-      waits: of the training batches.
+      waits: of the training batches; None: they are not timed.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Utilization(tf.keras.callbacks.Callback):
     ):
         super().__init__()
         self._recipe, self._run, self._strategy = recipe, run, strategy
-        self._timer, self._waits = timer, waits or Waits()
+        self._timer, self._waits = timer, waits
         of_this_machine = strategy.num_replicas_in_sync // self._workers()
         self._gpus = min(len(tf.config.list_logical_devices("GPU")), of_this_machine)
 
@@ -90,7 +90,7 @@ class Utilization(tf.keras.callbacks.Callback):
             "peakFlopsPerSecond": self._peak,
             "peakFrom": self._peak_from + (EXCEEDED if self._exceeded() else ""),
             **self._shares(),
-            "inputWaitSeconds": self._waits.seconds,
+            "inputWaitSeconds": self._waits and self._waits.seconds,
             "communicationSecondsPerStep": exchange,
             "communicationShare": share,
             **memory(),
@@ -117,7 +117,7 @@ class Utilization(tf.keras.callbacks.Callback):
         share = rate / self._peak if rate and self._peak else None
         return {
             "shareOfPeak": None if self._exceeded() else share,
-            "inputWaitShare": self._waits.seconds / seconds if seconds else None,
+            "inputWaitShare": self._waits.seconds / seconds if self._waits and seconds else None,
         }
 
     def _device_peak(self):

@@ -37,39 +37,50 @@ class ImageData:
 
     @property
     def origin(self) -> Origin:
+        """Where the examples came from."""
         return self.splits.origin
 
     @property
     def steps_per_epoch(self) -> int:
+        """Batches of an epoch."""
         return pipeline.steps(self)
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
+        """Returns an epoch's batches, (inputs, targets), for any training loop."""
         return pipeline.epoch(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
+        """Returns the batches of all epochs from `first_epoch` on, distributed over replicas."""
         return pipeline.distributed(self, first_epoch)
 
     def on_devices(self) -> Callable[..., tuple]:
+        """Returns what makes (inputs, targets) of a batch of `training_batches` within the step."""
         return pipeline.on_devices(self)
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
+        """Returns the test's batches, distributed; the last one's end may be padding."""
         return tested.batches(self, batch_size, self._ratios)
 
     def prepare(self, batch: tf.Tensor) -> tf.Tensor:
+        """Returns the network's inputs of a batch of `test_batches`."""
         return augment.standardizer(self.recipe, self.placement.data_format)(batch)
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> np.ndarray:
+        """Returns the answer to each test example, from the logits of each of `test_batches`."""
         logits = np.concatenate(outputs)[: len(self.splits.test.labels)]  # the rest is padding
         ratios = self._ratios
         return logits if ratios is None else logits[np.argsort(tested.order(ratios))]
 
     def examples(self) -> Sequence[Example]:
+        """Returns the network's inputs for each test example alone, in a batch of 1."""
         return tested.OneByOne(self.splits, self.recipe)
 
     def join(self, outputs: Iterable[np.ndarray]) -> np.ndarray:
+        """Returns the answer to each test example, from the logits of each of `examples`."""
         return np.concatenate(list(outputs))
 
     def score(self, answers: np.ndarray) -> dict[str, float]:
+        """Returns `{column: score}` of what `collect` or `join` gave. All examples count."""
         return scores.SCORES[self.recipe.task_row.scoring](answers, self.splits.test.labels)
 
     @cached_property
@@ -81,26 +92,32 @@ class ImageData:
         return jpegs.ratios(read, len(self.splits.test.labels))
 
     def first(self, count: int) -> "ImageData":
+        """Returns the data set with its first `count` test examples only."""
         return replace(self, splits=self.splits._replace(test=self.splits.test.first(count)))
 
     def of_training(self, count: int) -> "ImageData":
+        """Returns the data set with its first training examples as its test."""
         return replace(self, splits=self.splits._replace(test=self.splits.train.first(count)))
 
     def held_out(self) -> "ImageData":
+        """Returns the data set with the training examples that are held out as its test."""
         held_out = self.splits.held_out
         if held_out is None:
             raise ValueError(f"{self.recipe.name} holds no examples out")
         return replace(self, splits=self.splits._replace(test=held_out))
 
     def network(self, precision: str = "") -> tf.keras.Model:
+        """Builds the recipe's network, untrained: to be trained, or to answer in a precision."""
         return network(self.recipe, self.placement, precision)
 
     def adapt(self, model: tf.keras.Model) -> None:
+        """Sets what an untrained network takes from the data: word vectors, whitening."""
         for layer in model.layers:
             if isinstance(layer, Whitening):
                 layer.adapt(tested.without_augmentation(self, layer.examples))
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
+        """Returns the network as the test sees it, behind the recipe's test-time views."""
         return views.with_views(model, self.recipe.data.test_views, self.placement.data_format)
 
     def save(self, folder: Path) -> None:

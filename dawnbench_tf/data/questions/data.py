@@ -38,40 +38,51 @@ class QuestionData:
 
     @property
     def origin(self) -> Origin:
+        """Where the examples came from."""
         return self.splits.origin
 
     @property
     def steps_per_epoch(self) -> int:
+        """Batches of an epoch."""
         return pipeline.steps(self)
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
+        """Returns an epoch's batches, (inputs, targets), for any training loop."""
         return pipeline.epoch(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
+        """Returns the batches of all epochs from `first_epoch` on, distributed over replicas."""
         return pipeline.distributed(self, first_epoch)
 
     def on_devices(self) -> None:
         """Batches are the network's inputs and targets as they come."""
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
+        """Returns the test's batches, distributed; the last one's end may be padding."""
         return pipeline.test(self, batch_size)
 
     def prepare(self, batch: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+        """Returns the network's inputs of a batch of `test_batches`."""
         return batch
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> Answers:
+        """Returns the answer to each test example, from the logits of each of `test_batches`."""
         return pipeline.collect(self, outputs, batch_size)
 
     def examples(self) -> Sequence[Example]:
+        """Returns the network's inputs for each test example alone, in a batch of 1."""
         return pipeline.OneByOne(self.splits, self.recipe)
 
     def join(self, outputs: Iterable[np.ndarray]) -> Answers:
+        """Returns the answer to each test example, from the logits of each of `examples`."""
         return pipeline.join(outputs, self.splits)
 
     def score(self, answers: Answers) -> dict[str, float]:
+        """Returns `{column: score}` of what `collect` or `join` gave. All examples count."""
         return scores.squad(answers, self.splits)
 
     def first(self, count: int) -> "QuestionData":
+        """Returns the data set with its first `count` test examples only."""
         return replace(self, splits=_first(self.splits, count))
 
     def of_training(self, count: int) -> "QuestionData":
@@ -79,9 +90,11 @@ class QuestionData:
         return replace(self, splits=_first(self.splits._replace(test=self.splits.train), count))
 
     def held_out(self) -> "QuestionData":
+        """Returns the data set with the training examples that are held out as its test."""
         raise ValueError(f"{self.recipe.name} holds no examples out")
 
     def network(self, precision: str = "") -> tf.keras.Model:
+        """Builds the recipe's network, untrained: to be trained, or to answer in a precision."""
         return network(self.recipe, self.splits.vocabulary, precision)
 
     def adapt(self, model: tf.keras.Model) -> None:
@@ -104,12 +117,15 @@ class QuestionData:
         words.set_last_trained(encoded.tuned)
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
+        """Returns the network as the test sees it, behind the recipe's test-time views."""
         return model
 
     def save(self, folder: Path) -> None:
+        """Writes what inference needs besides recipe and weights."""
         vocabulary.save(self.splits.vocabulary, folder)
 
     def check_saved(self, folder: Path) -> None:
+        """Raises Refusal if `save` wrote another data set's."""
         if vocabulary.load(folder) != self.splits.vocabulary:
             raise Refusal(f"--data_dir: holds other words than {folder} was trained on")
 
