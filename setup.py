@@ -7,7 +7,7 @@ from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
 
-TF_KERAS = "tf-keras>=2.20,<2.21"  # a newer one brings a newer TensorFlow
+TENSORFLOW = ">=2.18,<2.22"  # of models, callback and rules; docs/install.md has what was tried
 
 # What commands and recipes need, and models, callback and rules do not.
 HARNESS = [
@@ -21,7 +21,8 @@ HARNESS = [
     "scipy>=1.14,<2",
     "simplejpeg>=1.8,<2",
     "tensorflow-datasets>=4.9.9,<5",
-    TF_KERAS,
+    "tensorflow>=2.20,<2.21",  # tf-models-official and tf-keras of this release want it
+    "tf-keras>=2.20,<2.21",
     "tf-models-official>=2.20,<2.21",
 ]
 NLTK = "nltk>=3.9.1,<4"
@@ -56,14 +57,14 @@ setup(
         "h5py>=3.11,<4",
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
         "numpy>=1.26,<3",
-        "tensorflow>=2.20,<2.21",
+        f"tensorflow{TENSORFLOW}",
     ],
     extras_require={
         "harness": HARNESS,
-        "keras2": [TF_KERAS],
+        "keras2": [f"tf-keras{TENSORFLOW}"],  # 2.N requires TensorFlow 2.N
         "runtimes": RUNTIMES,
         "tokenizers": [NLTK, "spacy>=3.7,<4"],
-        "gpu": ["nvidia-ml-py>=12,<14", "tensorflow[and-cuda]>=2.20,<2.21"],
+        "gpu": ["nvidia-ml-py>=12,<14", f"tensorflow[and-cuda]{TENSORFLOW}"],
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],
         "test": [
             "hypothesis>=6,<7",

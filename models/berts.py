@@ -13,10 +13,10 @@ import tensorflow as tf
 
 from . import checks
 from .layers.activations import GELU
-from .layers.attention import MultiHeadAttention
+from .layers.attention import ScaledDotProductAttention
 from .layers.dropout import Dropout
 from .layers.sequence import BertSequence, ContextSlice
-from .layers.text import Embedding, LayerNorm, PaddingMask, SpanLogits
+from .layers.text import LayerNorm, PaddingMask, SpanLogits, TokenEmbedding
 from .networks import Arguments, Family
 
 SEGMENTS = 2  # 0: [CLS], question and [SEP]; 1: passage and [SEP]
@@ -85,7 +85,7 @@ def _vectors(inputs, counts, hidden, dtype):
     """A table's vectors for each of the inputs, (batch, places, hidden)."""
     named = zip(("words", "segments", "places"), inputs, counts, strict=True)
     return [
-        Embedding(count, 0, hidden, _start(), dtype=dtype, name=name)(ids)
+        TokenEmbedding(count, 0, hidden, _start(), dtype=dtype, name=name)(ids)
         for name, ids, count in named
     ]
 
@@ -94,7 +94,7 @@ def _block(name, x, mask, heads, dropout, dtype):
     """Attention and two dense layers, each added to what it reads, then normed."""
     hidden, drop = x.shape[-1], partial(Dropout, dropout, dtype=dtype)
     qkv = [_dense(f"{name}_{part}", hidden, x, dtype) for part in ("query", "key", "value")]
-    attended = MultiHeadAttention(heads, dropout, dtype=dtype)([*qkv, mask])
+    attended = ScaledDotProductAttention(heads, dropout, dtype=dtype)([*qkv, mask])
     attended = drop()(_dense(f"{name}_attended", hidden, attended, dtype))
     x = _norm(f"{name}_attended", [x, attended], dtype)
     wide = GELU(dtype=dtype)(_dense(f"{name}_wide", 4 * hidden, x, dtype))

@@ -10,7 +10,7 @@ from . import checks
 from .layers import recurrent
 from .layers.attention import BidirectionalAttention, StartAttention
 from .layers.dropout import Dropout
-from .layers.text import Embedding, Highway, PaddingMask, SpanLogits
+from .layers.text import Highway, PaddingMask, SpanLogits, TokenEmbedding
 from .networks import Arguments, Family
 from .texts import CHARACTERS
 
@@ -57,7 +57,9 @@ def body(
     keras = tf.keras.layers
     context, context_characters, question, question_characters = inputs
     normal = tf.keras.initializers.RandomNormal(stddev=1.0)
-    words = Embedding(trained_words, fixed_words, vector_width, normal, dtype=dtype, name="words")
+    words = TokenEmbedding(
+        trained_words, fixed_words, vector_width, normal, dtype=dtype, name="words"
+    )
     spelling = _spelling(characters, character_filters, dropout, dtype)
     join = keras.Concatenate(dtype=dtype)
     highways = [Highway(dtype=dtype), Highway(dtype=dtype)]
@@ -91,7 +93,7 @@ def _spelling(characters, filters, dropout, dtype):
     """A token's vector from its characters: convolution of width 5, ReLU, maximum."""
     keras = tf.keras.layers
     ids = tf.keras.Input((None, CHARACTERS), dtype="int32")
-    x = Embedding(characters, 0, 8, dtype=dtype, name="vectors")(ids)
+    x = TokenEmbedding(characters, 0, 8, dtype=dtype, name="vectors")(ids)
     x = Dropout(dropout, dtype=dtype)(x)
     bias = _uniform(filters, filters)  # TensorFlow 1's default for any variable, biases too
     x = keras.Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, dtype=dtype)(x)

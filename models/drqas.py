@@ -14,7 +14,7 @@ from . import checks
 from .layers import recurrent
 from .layers.attention import AttentionPooling
 from .layers.dropout import Dropout
-from .layers.text import AppendOne, Embedding, OneHot, PaddingMask, SpanLogits
+from .layers.text import AppendOne, OneHot, PaddingMask, SpanLogits, TokenEmbedding
 from .networks import Arguments, Family
 from .reader_blocks import align, bilinear, dense, uniform
 from .texts import TAGS
@@ -60,7 +60,7 @@ def body(
     checks.at_least(1, hidden=hidden, layers=layers, pos=tags[0], entities=tags[1])
     checks.below_one(dropout=dropout)
     context, matches, context_tags, question = inputs
-    words = Embedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
+    words = TokenEmbedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     drop = partial(Dropout, dropout, dtype=dtype)
     masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
     c, q = (drop()(words(ids)) for ids in (context, question))

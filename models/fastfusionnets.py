@@ -15,7 +15,7 @@ from .layers.attention import AttentionPooling, MultiLevelAttention
 from .layers.dropout import Dropout
 from .layers.initializers import pytorch_uniform
 from .layers.recurrent import SRU
-from .layers.text import Embedding, PaddingMask, SpanLogits, TagEmbedding
+from .layers.text import PaddingMask, SpanLogits, TagEmbedding, TokenEmbedding
 from .networks import Arguments, Family
 from .reader_blocks import align, bilinear, dense, uniform
 from .texts import TAGS
@@ -56,7 +56,7 @@ def body(
     checks.at_least(1, hidden=hidden, pos=tags[0], entities=tags[1])
     checks.below_one(dropout=dropout)
     context, matches, context_tags, question = inputs
-    words = Embedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
+    words = TokenEmbedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
     of_words = partial(Dropout, 0.4, shared=(1,), dtype=dtype)
     c_words, q_words = (of_words()(words(ids)) for ids in (context, question))

@@ -15,12 +15,12 @@ from .layers.attention import Coattention
 from .layers.dropout import Dropout
 from .layers.text import (
     CharacterMaxPool,
-    Embedding,
     Highway,
     LayerNorm,
     PaddingMask,
     PositionSignal,
     SpanLogits,
+    TokenEmbedding,
 )
 from .networks import Arguments, Family
 from .tpu_qanets import Operation, attend, convolve, transform
@@ -77,8 +77,8 @@ def body(
     checks.below_one(layer_dropout=layer_dropout)
     keras = tf.keras.layers
     drop = partial(Dropout, dropout, dtype=dtype)
-    words = Embedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
-    spelled = Embedding(characters, 0, character_width, dtype=dtype, name="characters")
+    words = TokenEmbedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
+    spelled = TokenEmbedding(characters, 0, character_width, dtype=dtype, name="characters")
     join, largest = keras.Concatenate(dtype=dtype), CharacterMaxPool(dtype=dtype)
     highways = [Highway(dtype=dtype), Highway(dtype=dtype)]
     sizes = {"hidden": hidden, "heads": heads, "dropout": dropout}

@@ -13,9 +13,16 @@ from functools import partial
 import tensorflow as tf
 
 from . import checks
-from .layers.attention import Coattention, MultiHeadAttention
+from .layers.attention import Coattention, ScaledDotProductAttention
 from .layers.dropout import Dropout
-from .layers.text import ApplyMask, Embedding, LayerNorm, PaddingMask, PositionSignal, SpanLogits
+from .layers.text import (
+    ApplyMask,
+    LayerNorm,
+    PaddingMask,
+    PositionSignal,
+    SpanLogits,
+    TokenEmbedding,
+)
 from .networks import Arguments, Family
 
 Operation = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # of (batch, tokens, width) and its mask
@@ -55,7 +62,7 @@ def body(
     """
     checks.multiple(hidden=hidden, heads=heads)
     drop = partial(Dropout, 0.15, dtype=dtype)
-    words = Embedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
+    words = TokenEmbedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     masks = [PaddingMask(dtype=dtype)(ids) for ids in inputs]
     of_words = _encoder(4, hidden, heads, dtype)
     of_both = _encoder(2, hidden, heads, dtype)
@@ -111,7 +118,7 @@ def attend(hidden: int, heads: int, dtype: str | None) -> Operation:
     """Attention of tokens to all of their text."""
     dense = partial(tf.keras.layers.Dense, hidden, use_bias=False, dtype=dtype)
     *projections, output = (dense() for _ in range(4))
-    attention = MultiHeadAttention(heads, dropout=0.1, dtype=dtype)
+    attention = ScaledDotProductAttention(heads, dropout=0.1, dtype=dtype)
     return lambda x, mask: output(attention([*(project(x) for project in projections), mask]))
 
 

@@ -175,7 +175,7 @@ def _joined(x):
 
 
 @_register
-class MultiHeadAttention(tf.keras.layers.Layer):
+class ScaledDotProductAttention(tf.keras.layers.Layer):
     """Attention of several heads (Vaswani et al. 2017, section 3.2), without weights of its own.
 
     Inputs: [queries, keys, values, all (batch, tokens, width), mask]. Output: values averaged, in

@@ -1,4 +1,4 @@
-"""Our own layers of networks for images; `serialization` imports every module of such."""
+"""Layers for feature maps that Keras has not, and batch normalization in PyTorch's manner."""
 
 import numpy as np
 import tensorflow as tf

@@ -25,7 +25,7 @@ class PaddingMask(tf.keras.layers.Layer):
 
 
 @_register
-class Embedding(tf.keras.layers.Layer):
+class TokenEmbedding(tf.keras.layers.Layer):
     """Vectors by id: ids (...) to vectors (..., width). Some are trained, some stay as they are.
 
     Args:
