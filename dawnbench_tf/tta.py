@@ -156,8 +156,10 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._seen_in_epoch = 0
 
     def on_train_batch_end(self, batch, logs=None):
-        first, self.step = self.step + 1, self.step + batch + 1 - self._seen_in_epoch
-        self._seen_in_epoch = batch + 1
+        # Keras 3 counts on past an epoch's end, to the end of the last call into TensorFlow.
+        seen = min(batch + 1, self.params.get("steps") or batch + 1)
+        first, self.step = self.step + 1, self.step + seen - self._seen_in_epoch
+        self._seen_in_epoch = seen
         if self.clock.switch("train") == "compile":  # logs are on the host: the execution has ended
             self._speed_from = self.step, self._train_seconds()
         self._check_loss(logs, first)
@@ -212,7 +214,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
                 )
             return values
         if self.metric not in (logs or {}):
-            names = ", ".join(logs or {})
+            names = ", ".join(sorted(logs or {}))
             raise ValueError(
                 f"`metric` should be one that fit logs: {names}. Received: metric={self.metric!r}"
             )

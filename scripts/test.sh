@@ -20,7 +20,7 @@ END
 
 tests() { .venv/bin/python -m pytest -q -n 2 --dist worksteal "$@"; }
 
-under_keras_3() { TF_USE_LEGACY_KERAS=0 tests "$@" tests/models tests/conformance/test_catalog.py; }
+under_keras_3() { TF_USE_LEGACY_KERAS=0 tests "$@" tests/models tests/conformance/test_catalog.py tests/test_tta.py; }
 
 lint() {
     .venv/bin/ruff format --check --quiet . || fail "some files are not formatted; run .venv/bin/ruff format"

@@ -249,7 +249,7 @@ def test_a_second_fit_begins_anew_unless_it_was_told_to_go_on():
 
 def test_a_metric_that_fit_does_not_log_is_named():
     with pytest.raises(
-        ValueError, match="fit logs: loss, accuracy. Received: metric='val_accuracy'"
+        ValueError, match="fit logs: accuracy, loss. Received: metric='val_accuracy'"
     ):
         fit(TimeToAccuracy(1))
 
