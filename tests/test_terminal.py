@@ -70,6 +70,7 @@ def test_a_reader_that_has_gone_is_no_error_and_no_later_print_fails():
     program = """
 import os, sys
 from dawnbench_tf import terminal
+terminal.show()
 if sys.argv[1] == "closed":
     os.close(2)
     terminal.hold_standard_streams()
@@ -99,6 +100,7 @@ def test_a_line_of_odd_characters_is_printable_and_short(monkeypatch):
 LIVE = """
 import sys
 from dawnbench_tf import terminal
+terminal.show()
 for step in range(3):
     terminal.status(f"{step} " + TEXT * 100)
 if END:

@@ -20,13 +20,19 @@ def concrete(model: tf.keras.Model, served: Served) -> Any:
         tf.TensorSpec(
             array.shape if served.fixed_shape else (batch, None, *array.shape[2:]),
             array.dtype,
+            name,
         )
-        for array in served.examples[0]
+        for array, name in zip(served.examples[0], input_names(served), strict=True)
     ]
     forward = tf.function(
         lambda *inputs: model(list(inputs), training=False), input_signature=signature
     )
     return forward.get_concrete_function()
+
+
+def input_names(served: Served) -> list[str]:
+    """Names of the model's inputs in every format: a format may list them in another order."""
+    return [f"input_{number}" for number in range(len(served.examples[0]))]
 
 
 def frozen(model: tf.keras.Model, served: Served) -> Any:
@@ -75,7 +81,6 @@ def _erfc(graph, node, name, _):
 
 def _of_integers(content, served):
     """An ONNX model with int8 weights and activations, calibrated on training data."""
-    import onnxruntime
     from onnxruntime import quantization
     from onnxruntime.quantization import shape_inference
 
@@ -89,8 +94,7 @@ def _of_integers(content, served):
             """The next one; None after the last."""
             return next(self.rows, None)
 
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    reader = Reader([item.name for item in session.get_inputs()])
+    reader = Reader([f"{name}:0" for name in input_names(served)])
     with tempfile.TemporaryDirectory() as folder:
         whole, ready, small = (Path(folder, name) for name in ("whole", "ready", "small"))
         whole.write_bytes(content)

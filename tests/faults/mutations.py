@@ -132,7 +132,7 @@ def _run_folder(home: Path) -> Run:
         digest = files.digest(folder / "variables.index")
         state = {"rows": rows[:epoch], "step": 21 * epoch, "clock": {"train": 9.0 * epoch}}
         files.write_json(folder / runs.STATE, {**state, "files": {"variables.index": digest}})
-    return Run(recipe, rows, CLOCK)
+    return Run(recipe, rows, CLOCK, home)
 
 
 def run_folders(home: Path) -> Kind:

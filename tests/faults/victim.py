@@ -108,6 +108,7 @@ def train(folder: Path, epochs: int, operations: Operations) -> int:
     from dawnbench_tf.refusals import Refusal
     from dawnbench_tf.training import fitting, pulse
 
+    terminal.show()
     pulse.SECONDS = 1000.0  # no beat but the first and the last: the same operations each time
     write = tf.train.Checkpoint.write
 
@@ -166,7 +167,7 @@ def serve() -> None:
         import matplotlib.figure  # noqa: F401
         import sklearn.datasets  # noqa: F401
 
-        from dawnbench_tf.training import curve, devices, evaluation, strategies, trial  # noqa: F401
+        from dawnbench_tf.training import curve, session  # noqa: F401
 
     for line in sys.stdin:
         request = json.loads(line)

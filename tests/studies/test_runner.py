@@ -297,8 +297,10 @@ def test_a_run_that_ignores_the_signal_is_killed_at_the_second(tmp_path):
     deaf.chmod(0o755)
     program = f"""
 from pathlib import Path
+from dawnbench_tf import terminal
 from dawnbench_tf.studies import grid, launching, runner, store
 from tests.studies import samples
+terminal.show()
 folder = Path("s")
 study = store.claim(folder, samples.study(trials=1))
 launch = launching.Launch(template="{deaf} {{command}}")
@@ -312,8 +314,7 @@ runner.Runner(folder, grid.plan(study), launch, False).run()
     while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    while b"Ctrl-C again" not in process.stderr.readline():
-        pass
+    assert any(b"Ctrl-C again" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
     assert not os.path.exists(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
