@@ -193,11 +193,12 @@ def test_the_example_of_an_entry_is_valid_and_of_the_run_in_the_middle():
     assert hit is not None and round(hit[0] * 3600, 1) == seconds[(len(seconds) - 1) // 2]
 
 
-def test_the_extra_for_keras_2_has_the_harness_s_tf_keras(monkeypatch):
+def test_the_extra_for_keras_2_has_the_tf_keras_of_each_tensorflow(monkeypatch):
     stated = {}
     monkeypatch.setattr("setuptools.setup", lambda **fields: stated.update(fields))
     runpy.run_path(str(ROOT / "setup.py"))
     (tf_keras,) = stated["extras_require"]["keras2"]
-    assert tf_keras in stated["extras_require"]["harness"] and tf_keras.startswith("tf-keras>=")
+    assert tf_keras.startswith("tf-keras>=")
+    assert "tf-keras>=2.20,<2.21" in stated["extras_require"]["harness"]
     (tensorflow,) = [row for row in stated["install_requires"] if row.startswith("tensorflow>")]
     assert tensorflow.partition(">=")[2] == tf_keras.partition(">=")[2]

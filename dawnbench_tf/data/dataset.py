@@ -175,7 +175,7 @@ def open(
     >>> digits = open(recipes.get("digits/resnet8"))
     >>> images, labels = next(iter(digits.train(epoch=0)))
     >>> images.shape, labels.shape
-    (TensorShape([128, 32, 32, 3]), TensorShape([128]))
+    (TensorShape([64, 32, 32, 3]), TensorShape([64]))
     """
     return of(recipe, load(recipe, data_dir, download), placement)
 
