@@ -170,7 +170,7 @@ def _new_folder(recipe):
 
 def _recorded(session):
     """The run that ended, its entry and its picture in its folder."""
-    from dawnbench_tf.training import curve, devices
+    from dawnbench_tf.training import curve
 
     folder, recipe, used = session.folder, session.recipe, session.used
     if not folder.writer:
@@ -187,8 +187,8 @@ def _recorded(session):
     }
     if before := runs.epochs_before(folder.path):
         facts |= {"epochsBefore": before}  # rates of the first ones are those of shorter schedules
-    machine = devices.machine_of(session.data.placement.strategy)
-    entry = of_run.training(run, session.options, machine, used.get("examplesPerSecond"), facts)
+    speed = used.get("examplesPerSecond")
+    entry = of_run.training(run, session.options, session.machine, speed, facts)
     of_run.write(folder.path, entry)
     session.evaluate.save(folder.path)
     curve.draw(run, entry.hardware, folder.path / "accuracy.png")

@@ -1,5 +1,6 @@
-"""The weights of a run as they are evaluated, beside each of its checkpoints: weights.npz."""
+"""The evaluated weights of a run: the file weights.npz in each of its checkpoints."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,9 @@ from dawnbench_tf.refusals import Refusal, one_line
 
 
 def write(path: Path, weights: Sequence[np.ndarray]) -> None:
-    """Writes a model's weights, in its own order, without the streams of random numbers in it.
-
-    Raises OSError.
-    """
-    floats = [array for array in weights if _is_weight(array)]
-    arrays: dict[str, Any] = {f"{number:05}": array for number, array in enumerate(floats)}
+    """Writes the weights of a model, in the order of its variables. Raises OSError."""
+    arrays: dict[str, Any] = {f"{number:05}": array for number, array in enumerate(weights)}
     np.savez(path, **arrays)
-
-
-def _is_weight(array):
-    """Whether it is no counter or random stream, which are whole numbers."""
-    return array.dtype.kind not in "iu"
 
 
 def read(folder: Path) -> list[np.ndarray]:
@@ -43,10 +35,13 @@ def read(folder: Path) -> list[np.ndarray]:
         raise Refusal(f"{path.parent}: {text}")
     if not files.is_regular(path):
         raise Refusal(f"{path}: is no regular file; should be the weights of a run")
-    if files.digest(path) != sums[runs.WEIGHTS]:
-        raise Refusal(f"{path}: damaged; it is not what was written")
     try:
-        arrays = npz.read(path.read_bytes())
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != sums[runs.WEIGHTS]:
+            raise Refusal(f"{path}: damaged; it is not what was written")
+        arrays = npz.read(content)
+    except Refusal:
+        raise
     except (OSError, ValueError) as error:
         raise Refusal(f"{path}: can't be read ({one_line(error, 80)})") from None
     return [arrays[name] for name in sorted(arrays)]

@@ -35,6 +35,11 @@ def input_names(served: Served) -> list[str]:
     return [f"input_{number}" for number in range(len(served.examples[0]))]
 
 
+def onnx_input_names(served: Served) -> list[str]:
+    """Names of the inputs of `onnx`'s model, in the order of an example's arrays."""
+    return [f"{name}:0" for name in input_names(served)]
+
+
 def frozen(model: tf.keras.Model, served: Served) -> Any:
     """The model's graph (a ConcreteFunction) with its weights as constants, for folding."""
     return convert_variables_to_constants_v2(concrete(model, served), lower_control_flow=False)
@@ -94,7 +99,7 @@ def _of_integers(content, served):
             """The next one; None after the last."""
             return next(self.rows, None)
 
-    reader = Reader([f"{name}:0" for name in input_names(served)])
+    reader = Reader(onnx_input_names(served))
     with tempfile.TemporaryDirectory() as folder:
         whole, ready, small = (Path(folder, name) for name in ("whole", "ready", "small"))
         whole.write_bytes(content)

@@ -1,5 +1,6 @@
-"""The trained network of a run, from its folder alone."""
+"""Builds the trained network of a run from the run's folder."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
@@ -18,16 +19,30 @@ def load_model(
     data_format: str = "NHWC",
     portable: bool = False,
 ) -> tf.keras.Model:
-    """Builds the network of a run, with its newest weights; `runs.Run.model` documents it.
+    """Builds the network of a run with its newest weights; `runs.Run.model` documents it.
 
-    If not `portable`, with faster layers of ours in place of Keras's.
+    If not `portable`, with faster layers of this package in place of Keras's.
+    """
+    return builder(recipe, folder, data_format, portable)(precision)
+
+
+def builder(
+    recipe: Recipe, folder: Path, data_format: str = "NHWC", portable: bool = False
+) -> Callable[[str], tf.keras.Model]:
+    """Reads the newest weights of a run once; returns precision -> its network with them.
+
+    The arguments are those of `load_model`.
     """
     arrays = weights.read(folder)
-    placement = Placement(tf.distribute.get_strategy(), data_format)
-    model = dataset.saved_network(recipe, folder, placement, precision, portable)
-    ours = [variable for variable in model.weights if variable.dtype.is_floating]
-    if [tuple(variable.shape) for variable in ours] != [array.shape for array in arrays]:
-        raise Refusal(f"{folder}: its weights are of another model than its {recipe.model}")
-    for variable, array in zip(ours, arrays, strict=True):
-        variable.assign(array)
-    return dataset.of(recipe, None, placement).with_views(model)
+
+    def build(precision):
+        placement = Placement(tf.distribute.get_strategy(), data_format)
+        model = dataset.saved_network(recipe, folder, placement, precision, portable)
+        variables = [variable for variable in model.weights if variable.dtype.is_floating]
+        if [tuple(variable.shape) for variable in variables] != [a.shape for a in arrays]:
+            raise Refusal(f"{folder}: its weights are of another model than its {recipe.model}")
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
+        return dataset.of(recipe, None, placement).with_views(model)
+
+    return build

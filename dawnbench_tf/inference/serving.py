@@ -25,7 +25,7 @@ class Serving(NamedTuple):
 
     @property
     def recipe(self) -> Recipe:
-        """Of the run."""
+        """The recipe of the run."""
         return self.data.recipe
 
     def score(self, outputs: list[np.ndarray], examples: int | None = None) -> dict[str, float]:
@@ -48,12 +48,13 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
     recipe = runs.recipe_of(folder)
     if task and task != recipe.task:
         raise Refusal(f"--task={task}: {folder} holds a run of {recipe.task}")
-    loading.load_model(recipe, folder)  # refuses before the data set is loaded
+    build = loading.builder(recipe, folder)
+    build("float32")  # refuses the weights of another model before the data set is loaded
     data = dataset.open(recipe, data_dir)
     data.check_saved(folder)
     tf.keras.backend.clear_session()
     served = Served(
-        lambda precision: loading.load_model(recipe, folder, precision),
+        build,
         data.examples(),
         data.of_training(CALIBRATION).examples(),
         data.fixed_shape,

@@ -137,9 +137,11 @@ def _exchange(pairs, strategy):
 
 
 def values(model: tf.keras.Model) -> list[np.ndarray]:
-    """Returns the weights of a compiled model as they are evaluated, in the order of `weights`.
+    """Returns the floating-point weights that evaluation uses, in the order of `model.weights`.
 
-    Where its optimizer keeps averages these take the weights' place.
+    A moving average replaces its weight where the optimizer keeps one. Integer variables, which
+    are counters and random seeds, are left out.
     """
     kept = {weight.ref(): average for weight, average in _pairs(model)}
-    return [kept.get(weight.ref(), weight).numpy() for weight in model.weights]
+    floats = [weight for weight in model.weights if weight.dtype.is_floating]
+    return [kept.get(weight.ref(), weight).numpy() for weight in floats]

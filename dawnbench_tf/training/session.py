@@ -13,6 +13,7 @@ from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data, Placement, Splits
 from dawnbench_tf.data.waits import Waits
+from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.training import (
@@ -26,7 +27,7 @@ from dawnbench_tf.training import (
     strategies,
     utilization,
 )
-from dawnbench_tf.training.checkpoints import Checkpoint, Folder
+from dawnbench_tf.training.checkpoints import Folder
 
 
 @dataclass
@@ -43,15 +44,11 @@ class Session:
     meter: utilization.Utilization
     callbacks: list[tf.keras.callbacks.Callback]  # in this order: row, save, measure, show
     ticks: list[Callable[[], None]]  # to be called every second of `fit`
-    newest: Checkpoint | None  # that the run went on from
+    machine: Machine  # that an entry describes
+    epochs_done: int  # that earlier processes trained
     finished: bool  # before this process: nothing is left to train
     used: dict[str, Any] = field(default_factory=dict)  # of the machine, as an entry has it
     held_out: dict[str, float] = field(default_factory=dict)  # scores of held-out examples
-
-    @property
-    def epochs_done(self) -> int:
-        """Epochs that earlier processes trained."""
-        return self.newest.epochs if self.newest else 0
 
     def measure(self) -> None:
         """Measures what was used, and scores what was held out. All workers take part."""
@@ -125,8 +122,7 @@ def opened(
         session = _session(options, folder, data, model, clock, newest, finished)
         if chief:
             terminal.status("")
-            hardware = devices.machine_of(strategy).hardware
-            terminal.say(progress.summary(data, model, hardware))
+            terminal.say(progress.summary(data, model, session.machine.hardware))
             terminal.say(progress.begins(folder, newest, recorded))
         yield session
 
@@ -168,6 +164,7 @@ def _session(options, folder, data, model, clock, newest, finished):
         meter,
         callbacks,
         ticks,
-        newest,
+        devices.machine_of(strategy),
+        newest.epochs if newest else 0,
         finished,
     )

@@ -40,9 +40,9 @@ class ImageData:
         """Where the examples came from."""
         return self.splits.origin
 
-    @property
+    @cached_property
     def steps_per_epoch(self) -> int:
-        """Batches of an epoch."""
+        """The number of batches in an epoch."""
         return pipeline.steps(self)
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:

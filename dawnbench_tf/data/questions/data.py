@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,9 @@ class QuestionData:
         """Where the examples came from."""
         return self.splits.origin
 
-    @property
+    @cached_property
     def steps_per_epoch(self) -> int:
-        """Batches of an epoch."""
+        """The number of batches in an epoch."""
         return pipeline.steps(self)
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:

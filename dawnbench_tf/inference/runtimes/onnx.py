@@ -15,7 +15,7 @@ def build(served: Served, precision: str, threads: int) -> Runtime:
     options.log_severity_level = 3
     content = exports.onnx(served, precision)
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    names = [f"{name}:0" for name in exports.input_names(served)]
+    names = exports.onnx_input_names(served)
 
     def call(example: Example) -> np.ndarray:
         return session.run(None, dict(zip(names, example, strict=True)))[0]

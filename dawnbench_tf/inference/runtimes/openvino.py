@@ -24,7 +24,7 @@ def build(served: Served, precision: str, threads: int) -> Runtime:
     compiled = core.compile_model(core.read_model(content), "CPU", settings)
     request = compiled.create_infer_request()
     output = compiled.output(0)
-    names = [f"{name}:0" for name in exports.input_names(served)]
+    names = exports.onnx_input_names(served)
 
     def call(example: Example) -> np.ndarray:
         request.infer(dict(zip(names, example, strict=True)), share_inputs=True)
