@@ -18,6 +18,8 @@ from dawnbench_tf.settings import check, setting
 if TYPE_CHECKING:
     from dawnbench_tf.inference.reader import Answer
 
+__all__ = ["ask"]
+
 
 LONGEST = 500_000  # characters of a context: a reader steps through them one token at a time
 

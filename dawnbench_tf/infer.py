@@ -27,6 +27,8 @@ from dawnbench_tf.submission import of_run, prices
 from dawnbench_tf.submission.entry import Entry
 from dawnbench_tf.tasks import TASKS, Task
 
+__all__ = ["infer", "Options"]
+
 
 @dataclass(frozen=True)
 class Options:

@@ -7,6 +7,8 @@ from typing import ClassVar
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, setting
 
+__all__ = ["RunOptions", "Credits"]
+
 ANONYMOUS = "anonymous"
 LONGEST = 200  # characters of a text in an entry
 

@@ -2,6 +2,8 @@
 
 from typing import NoReturn
 
+__all__ = ["Refusal"]
+
 
 class Refusal(ValueError):
     """Input or an environment that a command refuses. The message is the one line to print."""

@@ -20,11 +20,14 @@ from dawnbench_tf import files, models
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 
+__all__ = ["read", "Run"]
+
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
 UTILIZATION = "utilization.json"  # what it used of its machine, in the process that ended it
 TRIAL = "trial.json"  # of steps that were timed in the folder before a run began there
 STATE, WEIGHTS = "state.json", "weights.npz"  # of a checkpoint
 NOT_RANKED = "not_an_entry"  # folder below a run's for what the rules do not rank
+FORMAT, NEWEST_FORMAT = "format", 2  # key in run.json; folders of release 0.1 have none
 EPOCHS_BEFORE = "epochs_before"  # key in run.json: epochs of a miss, each time it was prolonged
 REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 
@@ -162,6 +165,7 @@ def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
     if not owner.is_file():
         raise Refusal(f"{folder}: holds no {RECIPE}; should be the --output_dir of a training run")
     values = files.read_json(owner)
+    _check_format(owner, values.pop(FORMAT, 1))
     values.pop(EPOCHS_BEFORE, None)
     replaced = values.pop(REPLACED, None)
     try:
@@ -172,6 +176,16 @@ def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
     if replaced is not None and not _are_fields(replaced, values):
         raise Refusal(f"{owner}: {REPLACED} should be a list of the recipe's fields")
     return recipe, replaced
+
+
+def _check_format(owner, version):
+    """Raises Refusal unless this release reads run folders of a format's version."""
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        text = f"{FORMAT} should be a whole number from 1 to {NEWEST_FORMAT}"
+        raise Refusal(f"{owner}: {text}; has {one_line(repr(version), 40)}")
+    if version > NEWEST_FORMAT:
+        reads = f"this release reads formats up to {NEWEST_FORMAT}"
+        raise Refusal(f"{owner}: has format {version}; {reads}: install a newer dawnbench_tf")
 
 
 def _check_model(recipe):

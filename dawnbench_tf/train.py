@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 
     from dawnbench_tf.data.dataset import Splits
 
+__all__ = ["train"]
+
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 
 
 COMMON = (  # flags that --help shows
-    "recipe list_recipes threshold epochs batch_size learning_rate seed precision data_dir "
+    "recipe threshold epochs batch_size learning_rate seed precision data_dir "
     "download strategy num_gpus output_dir author hardware cost_per_hour instance"
 ).split()
 
@@ -47,7 +49,6 @@ class Options:
 
     GROUP: ClassVar[str] = "what to train"
     recipe: str = setting(recipes.DEFAULT, "what to train, TASK/NAME")
-    list_recipes: bool = setting(False, "list the recipes and what is known of them, then exit")
     run: RunOptions = RunOptions()
 
 
@@ -58,10 +59,6 @@ def main(_: list[str]) -> int:
     command = ["python", "-m", "dawnbench_tf.train", *sys.argv[1:]]
     try:
         options = flags.read(Options)
-        if options.list_recipes:
-            terminal.end_quietly()
-            print(recipes.table())
-            return 0
         if options.run.credits.instance == "?":
             terminal.end_quietly()
             terminal.say(prices.table(), sys.stdout)

@@ -21,6 +21,8 @@ import tensorflow as tf
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
 
+__all__ = ["TimeToAccuracy"]
+
 # Words of the names of metrics of which more, or less, is better.
 _MAX = {"accuracy", "acc", "auc", "precision", "recall", "f1", "iou", "top"}
 _MIN = {"loss", "error", "crossentropy", "divergence", "perplexity", "mse", "mae", "rmse", "mape"}

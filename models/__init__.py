@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     import tensorflow as tf
 
+__all__ = ["names", "get", "build", "load_model", "load_published", "Variant"]
+
 
 _LAYOUTS = {"channels_last": "NHWC", "channels_first": "NCHW"}  # in Keras's words
 _ELSEWHERE = {  # arguments of keras.applications: what does that here

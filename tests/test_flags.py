@@ -27,7 +27,6 @@ runpy.run_module("dawnbench_tf.train", run_name="__main__")
     [
         "--help",
         "--helpfull",
-        "--list_recipes",
         "--bach_size=1",
         "--epochs=0",
         "--recipe=x",

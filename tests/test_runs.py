@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dawnbench_tf import recipes, runs
+from dawnbench_tf import files, recipes, runs
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import claims
 from tests import warm
@@ -134,6 +135,25 @@ def test_a_recipe_of_no_known_model_or_task_is_refused(old, field, value):
     (old / "run.json").write_text(json.dumps({**values, field: value}))
     with pytest.raises(Refusal, match="run.json: is no recipe of this version"):
         runs.recipe_of(old)
+
+
+@pytest.mark.parametrize(
+    "version, words",
+    [
+        (3, "has format 3; this release reads formats up to 2: install a newer dawnbench_tf"),
+        ("2", "format should be a whole number from 1 to 2; has '2'"),
+        (True, "format should be a whole number from 1 to 2; has True"),
+        (0, "format should be a whole number from 1 to 2; has 0"),
+    ],
+)
+def test_a_folder_of_an_unknown_format_is_refused(tmp_path, version, words):
+    claims.claim(tmp_path, recipes.get("digits/resnet8"), replaced=None)
+    values = json.loads((tmp_path / "run.json").read_text())
+    assert values["format"] == runs.NEWEST_FORMAT
+    values = {name: value for name, value in values.items() if name != "sha256"}
+    files.write_json(tmp_path / "run.json", {**values, "format": version})
+    with pytest.raises(Refusal, match=re.escape(f"run.json: {words}")):
+        runs.read(tmp_path)
 
 
 def test_rows_larger_than_memory_are_refused(old):

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+__all__ = ["measure", "Latencies"]
+
 BLOCKS = 20  # of consecutive calls, whose means give the confidence interval
 WINDOW = 20  # examples that are called between two looks at whether calls are steady
 STEADY = 0.05  # relative change of the median from one window to the next

@@ -18,6 +18,8 @@ from dawnbench_tf.submission.rules import Grade
 from dawnbench_tf.submission.source import Unreadable, Violation, find, load
 from dawnbench_tf.tasks import RANKED
 
+__all__ = ["Result", "published", "read_tree"]
+
 # Both are made by scripts/published_results.py.
 PUBLISHED = Path(__file__).with_name("published.tsv")  # a row for each of 118 entries
 CURVES = Path(__file__).with_name("published_curves.tsv")  # a row for each of their evaluations

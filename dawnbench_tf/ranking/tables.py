@@ -13,6 +13,8 @@ from dawnbench_tf.money import dollars
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.tasks import RANKED
 
+__all__ = ["Table", "rank", "records"]
+
 
 class Figure(NamedTuple):
     """What a table ranks by; less is better."""

@@ -23,6 +23,8 @@ from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, flat, parts, replaced, setting
 from dawnbench_tf.tasks import TASKS, Task
 
+__all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "Jpegs", "Questions"]
+
 _EXAMPLES = {Images: "images of one size", Jpegs: "JPEGs", Questions: "questions"}
 
 

@@ -18,6 +18,8 @@ from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import flag_text, flat, parts
 from dawnbench_tf.tasks import TASKS
 
+__all__ = ["DEFAULT", "rows", "get", "changed", "table", "description"]
+
 DEFAULT = "digits/resnet8"
 
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+__all__ = ["Times", "Comparison", "compare", "median_time", "kaplan_meier", "bootstrap", "wilson"]
+
 LEVEL = 0.95  # of all intervals
 RESAMPLES = 2000
 _CENSORED_RESAMPLES = 400  # where each takes a Kaplan-Meier estimate

@@ -11,6 +11,8 @@ from dawnbench_tf.studies import estimates, findings, grid, store, summaries
 from dawnbench_tf.studies.findings import seconds
 from dawnbench_tf.studies.summaries import Results, Setting
 
+__all__ = ["load"]
+
 
 def load(folder: Path) -> Results:
     """What a study has come to so far. Raises Refusal if the folder holds none, or no run yet."""

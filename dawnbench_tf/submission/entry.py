@@ -29,6 +29,8 @@ from dawnbench_tf.submission.source import (
 )
 from dawnbench_tf.tasks import RANKED, Task
 
+__all__ = ["Entry", "read_entry", "write_entry", "check"]
+
 _KEYS = {  # of texts: attribute, key in the JSON
     "version": "version",
     "author": "author",

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dawnbench_tf import files, runs, terminal
@@ -78,8 +79,7 @@ def claim(
             f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
         )
     files.discard(path / runs.CLOCK)  # of a run that was refused before it had begun
-    names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
-    files.write_json(owner, {**recipe.values(), **names})
+    _write_owner(path, recipe, replaced)
     return Claim(path, recipe, is_new=True, absent=absent)
 
 
@@ -130,8 +130,13 @@ def _trained_longer(path, owner, epochs, writer, owners_replaced):
     recipe = replace(owner, epochs=epochs)
     if writer:
         before = [*runs.epochs_before(path), owner.epochs]
-        names = {} if owners_replaced is None else {"epochs", *owners_replaced}
-        kept = {runs.REPLACED: sorted(names)} if names else {}
-        values = {**recipe.values(), **kept, runs.EPOCHS_BEFORE: before}
-        files.write_json(path / runs.RECIPE, values)
+        names = None if owners_replaced is None else {"epochs", *owners_replaced}
+        _write_owner(path, recipe, names, {runs.EPOCHS_BEFORE: before})
     return recipe
+
+
+def _write_owner(path, recipe, replaced, facts=MappingProxyType({})):
+    """Writes run.json: the recipe, the fields that flags replaced if known, further facts."""
+    names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
+    versioned = {runs.FORMAT: runs.NEWEST_FORMAT, **recipe.values()}
+    files.write_json(path / runs.RECIPE, {**versioned, **names, **facts})

@@ -14,6 +14,8 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.training import devices, fitting, progress, session, strategies, utilization
 from dawnbench_tf.tta import TimeToAccuracy
 
+__all__ = ["measure", "SpeedTest"]
+
 CALLS = 4  # into TensorFlow, at least, where there are so many steps
 
 
