@@ -117,7 +117,7 @@ def carry_out(options: Options, name: str, replaced: grid.Settings) -> int:
     planned = grid.plan(study)
     launch = Launch(options.jobs, options.launch, options.retry)
     running = runner.Runner(folder, planned, launch, study.latency)
-    terminal.say(f"{forecast.line(planned, running.outcomes, options.jobs)}; in {folder}")
+    terminal.say(f"{forecast.describe(planned, running.outcomes, options.jobs)}; in {folder}")
     try:
         running.run()
     except Refusal:
@@ -126,14 +126,14 @@ def carry_out(options: Options, name: str, replaced: grid.Settings) -> int:
     return report(options, [folder])
 
 
-def list_runs(options: Options, folder: Path, planned: list[grid.Planned]) -> int:
+def list_runs(options: Options, folder: Path, planned: list[grid.PlannedRun]) -> int:
     """Prints the runs of a study that are not finished, and what they come to. Returns 0."""
     terminal.end_quietly()
-    ended = store.finished(folder, planned)
+    ended = store.read_outcomes(folder, planned)
     for run in planned:
         if run.name not in ended:
             print(run.name, shlex.join(run.flags))
-    print(forecast.line(planned, ended, options.jobs))
+    print(forecast.describe(planned, ended, options.jobs))
     return 0
 
 
