@@ -18,12 +18,14 @@ from dawnbench_tf.options import ANONYMOUS, Credits
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.settings import check as check_settings
 from dawnbench_tf.settings import setting
-from dawnbench_tf.submission import of_run, rules
-from dawnbench_tf.submission.entry import Entry, check, read_entry, texts, write_entry
+from dawnbench_tf.submission import rules, run_entry
+from dawnbench_tf.submission.entry import Entry, check, format_files, read_entry, write_entry
 from dawnbench_tf.submission.field_rules import is_link
 from dawnbench_tf.submission.rules import Grade
 from dawnbench_tf.submission.source import Unreadable, Violation, find, load
 from dawnbench_tf.tasks import RANKED
+
+__all__ = ["check_tree", "package"]
 
 USAGE = "should be: validate PATH..., or package RUN_DIR"
 
@@ -77,7 +79,7 @@ def check_tree(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Viola
 
 def _check_file(path, grade):
     try:
-        return rules.broken_rules(load(path), grade)
+        return rules.find_violations(load(path), grade)
     except Unreadable as error:
         return [error.violation]
 
@@ -87,7 +89,7 @@ def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
     checked = [check_tree(path, grade) for path in paths]
     violations = [violation for _, of_path in checked for violation in of_path]
     if as_json:
-        rows = [{**v._asdict(), "path": v.place()} for v in violations]
+        rows = [{**v._asdict(), "path": v.display_path()} for v in violations]
         print(json.dumps(rows, indent=1))
     else:
         for violation in violations:
@@ -144,7 +146,9 @@ def _check_names(entries, files, output):
             text = f"would both be {shown(path.name)}; package them apart, with --hardware_tag"
             raise Refusal(f"{shown(paths[path])} and {shown(file)}: {text}")
         paths[path] = file
-        for there, content in zip((path, path.with_suffix(".tsv")), texts(entry), strict=True):
+        for there, content in zip(
+            (path, path.with_suffix(".tsv")), format_files(entry), strict=True
+        ):
             if content is not None and os.path.lexists(there) and not _holds(there, content):
                 text = "another entry of that name is there; move it away, or name --output_dir"
                 raise Refusal(f"{shown(there)}: {text}")
@@ -162,12 +166,12 @@ def _completed(path, changes, cost_per_hour, tag) -> Entry:
     if not entry.task.benchmark:
         raise Refusal(f"{shown(path)}: is of an embedded task; DAWNBench ranks none of these")
     if cost_per_hour is not None:
-        entry = of_run.priced(entry, cost_per_hour)
+        entry = run_entry.with_price(entry, cost_per_hour)
     parts = entry.name.split("_")
     if not tag and len(parts) < 4:
         text = "is not named AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK; give --hardware_tag"
         raise Refusal(f"{shown(path)}: {text}")
-    name = of_run.name(entry.author, entry.model, tag or parts[-2], entry.framework)
+    name = run_entry.entry_name(entry.author, entry.model, tag or parts[-2], entry.framework)
     return replace(entry, name=name, timestamp=datetime.date.today())  # reviewers: the day of it
 
 

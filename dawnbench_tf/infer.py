@@ -23,7 +23,7 @@ from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import check, setting
-from dawnbench_tf.submission import of_run, prices
+from dawnbench_tf.submission import prices, run_entry
 from dawnbench_tf.submission.entry import Entry
 from dawnbench_tf.tasks import TASKS, Task
 
@@ -72,7 +72,7 @@ def main(_: list[str]) -> int:
         options = flags.read(Options)
         if options.credits.instance == "?":
             terminal.end_quietly()
-            terminal.say(prices.table(), sys.stdout)
+            terminal.say(prices.format_table(), sys.stdout)
             return 0
         infer(options)
         return 0
@@ -101,7 +101,7 @@ def _checked(options):
     cpus = machine.cpus()
     if options.threads > cpus:
         refuse("threads", options.threads, f"should be at most the {cpus} CPUs of this machine")
-    credits, line = prices.of_instance(options.credits)
+    credits, line = prices.with_instance_price(options.credits)
     if line:
         terminal.say(line, sys.stdout)
     return replace(options, credits=credits, threads=options.threads or cpus)
@@ -143,8 +143,8 @@ def infer(options: Options) -> Entry:
     terminal.say(_report(task, timed, entry.cost), sys.stdout)
 
     output = Path(options.output_dir or options.model)
-    path, why_not = of_run.write(output, entry)
-    terminal.say(of_run.outcome(task, path, why_not), sys.stdout)
+    path, reasons = run_entry.write(output, entry)
+    terminal.say(run_entry.describe_entry(task, path, reasons), sys.stdout)
     if options.batch_sizes:
         _sweep(options, loaded, timed, output)
     return entry
@@ -226,8 +226,8 @@ def _entry(options, loaded, timed, here):
         "peakGiB": round(timed.peak_gib, 2),
     }
     latency_ms = timed.latencies.mean * 1e3
-    timing = of_run.Timing(timed.runtime, timed.precision, latency_ms, timed.score, facts)
-    return of_run.inference(recipe, options.credits, here, timing)
+    timing = run_entry.Latency(timed.runtime, timed.precision, latency_ms, timed.score, facts)
+    return run_entry.inference_entry(recipe, options.credits, here, timing)
 
 
 def _report(task: Task, timed: Timed, cost: float | None) -> str:

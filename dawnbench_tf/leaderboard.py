@@ -13,9 +13,11 @@ import datetime
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from dawnbench_tf import flags, terminal
 from dawnbench_tf.ranking import results, tables
@@ -24,6 +26,8 @@ from dawnbench_tf.ranking.tables import Table
 from dawnbench_tf.refusals import Refusal, defused, refuse, shown
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import RANKED
+
+__all__ = ["rank", "Ranking", "text"]
 
 COLUMNS = 120  # of a table where no terminal shows it
 SHARES = (34, 40, 30)  # of a line's width: model, hardware, author
@@ -127,18 +131,19 @@ def chosen(
     return wanted if threshold is None else [results.at(result, threshold) for result in wanted]
 
 
-def _dataset(options, collected):
+def _dataset(dataset, threshold, collected):
     """The data set that is shown: with a threshold, that of the runs given if none is named."""
-    dataset = options.dataset
-    if options.threshold is not None:
+    if dataset not in ("", *RANKED):
+        refuse("dataset", dataset, f"should be one of {', '.join(RANKED)}")
+    if threshold is not None:
         of_mine = {result.dataset for result in collected if result.mine}
         if not dataset and len(of_mine) == 1:
             dataset = of_mine.pop()
         if not dataset:
-            refuse("threshold", options.threshold, "needs --dataset, as each has its own metric")
-        if options.threshold > RANKED[dataset].highest:
+            refuse("threshold", threshold, "needs --dataset, as each has its own metric")
+        if threshold > RANKED[dataset].highest:
             metric, highest = RANKED[dataset].metric, RANKED[dataset].highest
-            refuse("threshold", options.threshold, f"{metric} is at most {highest:g}")
+            refuse("threshold", threshold, f"{metric} is at most {highest:g}")
     return dataset
 
 
@@ -151,37 +156,76 @@ def not_ranked(unranked: list[Result]) -> str:
     return "\n".join(["not ranked", *lines])
 
 
+class Ranking(NamedTuple):
+    """Published entries and yours, ranked.
+
+    Attributes:
+      tables: DAWNBench's tables, and those of embedded tasks.
+      unranked: results of yours that the rules keep out of the tables; `reasons` says why.
+      results: all results that were considered.
+    """
+
+    tables: list[Table]
+    unranked: list[Result]
+    results: list[Result]
+
+
+def rank(
+    folders: Sequence[str | os.PathLike[str]] = (),
+    dataset: str = "",
+    until: str = "",
+    threshold: float | None = None,
+) -> Ranking:
+    """Ranks the 118 published entries together with entries of yours.
+
+    >>> best = rank(dataset="CIFAR10").tables[0].rows[0]
+    >>> best.model, round(best.hours * 3600, 1)
+    ('ResNet-9', 9.4)
+
+    Args:
+      folders: folders of runs, or trees of entries.
+      dataset: only this data set's tables: "CIFAR10", "ImageNet", "SQuAD", ...; "": all.
+      until: only entries of this date or before, YYYY-MM-DD; "": all.
+      threshold: rank by the time to this score, in the data set's metric, in place of the
+        benchmark's own. Without `dataset` the data set is that of the folders' entries.
+
+    Raises:
+      Refusal: a folder holds no entry, an argument is out of range, or no entry is left.
+    """
+    collected = collect([Path(folder) for folder in folders])
+    dataset = _dataset(dataset, threshold, collected)
+    wanted = chosen(collected, dataset, _date(until), threshold)
+    ranking = Ranking(tables.rank(wanted), [r for r in wanted if r.reasons and r.mine], wanted)
+    if not ranking.tables and not ranking.unranked:
+        raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
+    return ranking
+
+
 def main(arguments: list[str]) -> None:
     terminal.end_quietly()
     try:
         options = flags.read(Options)
-        until = _date(options.until)
-        collected = collect([Path(name) for name in arguments])
-        dataset = _dataset(options, collected)
-        wanted = chosen(collected, dataset, until, options.threshold)
-        rankings = tables.rank(wanted)
-        unranked = [result for result in wanted if result.reasons and result.mine]
-        if not rankings and not unranked:
-            raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
+        ranking = rank(arguments, options.dataset, options.until, options.threshold)
         if options.html:
             from dawnbench_tf.ranking import pages  # takes half a second, as do plots
 
-            print(pages.write(Path(options.html), rankings, wanted))
+            print(pages.write(Path(options.html), ranking.tables, ranking.results))
         if options.plot:
             from dawnbench_tf.ranking import plots
 
-            plots.draw(wanted, Path(options.plot))
+            plots.draw(ranking.results, Path(options.plot))
             print(options.plot)
         if options.json:
-            print(json.dumps(_plain(rankings, unranked), indent=1))
+            print(json.dumps(_plain(ranking), indent=1))
         elif options.csv:
-            _write_csv(rankings, unranked)
+            _write_csv(ranking)
         elif not options.html and not options.plot:
             columns = COLUMNS
             if terminal.is_terminal(sys.stdout):
                 columns = terminal.columns(sys.stdout)
-            parts = [text(table, options.top, columns) for table in rankings]
-            print("\n\n".join([*parts, not_ranked(unranked)] if unranked else parts))
+            parts = [text(table, options.top, columns) for table in ranking.tables]
+            parts += [not_ranked(ranking.unranked)] if ranking.unranked else []
+            print("\n\n".join(parts))
         sys.stdout.flush()
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
@@ -203,7 +247,7 @@ def _facts(row):
     return {name: getattr(row, name) for name in (*results.columns(), "mine")}
 
 
-def _plain(rankings, unranked):
+def _plain(ranking):
     ranked = [
         {
             "dataset": table.dataset,
@@ -213,16 +257,16 @@ def _plain(rankings, unranked):
                 for rank, row in enumerate(table.rows, 1)
             ],
         }
-        for table in rankings
+        for table in ranking.tables
     ]
-    datasets = dict.fromkeys(row.dataset for row in unranked)
+    datasets = dict.fromkeys(row.dataset for row in ranking.unranked)
     return ranked + [
         {
             "dataset": dataset,
             "table": "not ranked",
             "rows": [
                 {**_facts(row), "reasons": list(row.reasons)}
-                for row in unranked
+                for row in ranking.unranked
                 if row.dataset == dataset
             ],
         }
@@ -230,14 +274,14 @@ def _plain(rankings, unranked):
     ]
 
 
-def _write_csv(rankings, unranked):
+def _write_csv(ranking):
     writer = csv.writer(sys.stdout)
     writer.writerow(["table", "rank", "figure", *results.columns(), "mine", "reasons"])
-    for table in rankings:
+    for table in ranking.tables:
         for rank, row in enumerate(table.rows, 1):
             cells = map(defused, _facts(row).values())
             writer.writerow([table.figure.name, rank, table.figure.of(row), *cells, ""])
-    for row in unranked:
+    for row in ranking.unranked:
         cells = map(defused, _facts(row).values())
         writer.writerow(["not ranked", "", "", *cells, defused("; ".join(row.reasons))])
 

@@ -17,6 +17,8 @@ from dawnbench_tf.settings import check as check_settings
 from dawnbench_tf.settings import setting
 from dawnbench_tf.tasks import TASKS
 
+__all__ = ["prepare", "Options"]
+
 
 @dataclass(frozen=True)
 class Options:
@@ -46,15 +48,33 @@ def main(_: list[str]) -> int:
         options = flags.read(Options)
         terminal.status("importing TensorFlow")
         with tensorflow_env.importing():
-            return prepare(options)
+            unusual = prepare(options)
+        terminal.status("")
+        for warning, count in sorted(unusual.items()):
+            terminal.say(f"of the images written now {count:,}: {warning}")
+        terminal.say(f"{options.out}: ready; train with --data_dir={options.out}")
+        return 0
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
     except KeyboardInterrupt:
         terminal.exit_with("interrupted; the same command goes on", 130, at_once=True)
 
 
-def prepare(options: Options) -> int:
-    """Writes the shards and indices of both splits; says what was unusual. Returns exit status."""
+def prepare(options: Options) -> Counter[str]:
+    """Writes TFRecord shards, with an index, of the training and the validation images.
+
+    Each image is decoded once. Shards that an earlier call wrote are kept. Prints nothing.
+
+    Args:
+      options: the task, the folder of its archives or images, the folder to write to.
+
+    Returns:
+      For each warning of the JPEG decoder, the number of images written now that have it.
+
+    Raises:
+      Refusal: images are missing or damaged, which names them, or the folder can't be written.
+      KeyboardInterrupt: call it again with the same options to go on.
+    """
     from dawnbench_tf.data.images import shard_writer
     from dawnbench_tf.data.images.data import check
 
@@ -72,11 +92,7 @@ def prepare(options: Options) -> int:
         unusual += shard_writer.write(
             index, located.classes, out, split, options.examples_per_shard, split == "train"
         )
-    terminal.status("")
-    for what, count in sorted(unusual.items()):
-        terminal.say(f"of the images written now {count:,}: {what}")
-    terminal.say(f"{out}: ready; train with --data_dir={out}")
-    return 0
+    return unusual
 
 
 if __name__ == "__main__":

@@ -11,11 +11,14 @@ goes on after any end. Exit status: 0; 1 for bad input.
 """
 
 import json
+import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import Credits, RunOptions
@@ -25,7 +28,12 @@ from dawnbench_tf.settings import check, flat, setting
 from dawnbench_tf.studies import forecast, grid, grid_files, launching, rows, runner, store
 from dawnbench_tf.studies.launching import Launch
 
-REPORT = "report"
+if TYPE_CHECKING:
+    from dawnbench_tf.studies.summaries import Results
+
+__all__ = ["run_study", "write_report", "table", "Options"]
+
+REPORT, REPORT_PAGE = "report", "report.html"
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,12 @@ def main(arguments: list[str]) -> int:
             return report(options, [Path(name) for name in arguments[1:]])
         if len(arguments) > 1:
             raise Refusal(f"{arguments[1]}: one study at a time; flags are written --name=value")
-        return carry_out(options, arguments[0], flags.replacements(Recipe))
+        changes = flags.replacements(Recipe)
+        if options.dry_run:
+            return list_runs(options, arguments[0], _planned(arguments[0], options, changes))
+        folder = _folder(arguments[0], options)
+        _carry_out(arguments[0], options, folder, changes)
+        return report(options, [folder])
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
     except KeyboardInterrupt as interrupt:
@@ -90,7 +103,7 @@ def table() -> str:
     return "\n".join([*lines, "", "or FILE.toml, a grid of your own: docs/studies.md"])
 
 
-def named(name: str, scale: str) -> grid.Study:
+def find_study(name: str, scale: str) -> grid.Study:
     """The study of that name, or of that TOML file. Raises Refusal if there is none."""
     if name.endswith(".toml"):
         return grid_files.read(Path(name))
@@ -102,38 +115,75 @@ def named(name: str, scale: str) -> grid.Study:
     return studies[name]
 
 
-def carry_out(options: Options, name: str, replaced: grid.Settings) -> int:
-    """Runs what is not finished yet, then reports it. Returns the exit status."""
-    changes = {**_given(options.run), **_given(options.run.credits), **replaced}
-    folder = Path(changes.pop("output_dir", "") or _default_folder(options, name))
-    study = named(name, options.scale)
-    if options.levels:
-        study = grid.with_levels(study, [_value(text) for text in options.levels.split(",")])
-    study = grid.with_changes(study, options.recipe, options.trials, changes)
-    planned = grid.plan(study)  # all of it is checked before the folder is touched
-    if options.dry_run:
-        return list_runs(options, folder, planned)
-    study = store.claim(folder, study)
+def run_study(
+    name: str,
+    options: Options = Options(),
+    output: str | os.PathLike[str] | None = None,
+    **changes: Any,
+) -> "Results":
+    """Runs every training run of a study that has not ended yet; writes and returns the report.
+
+    Each run is a process of its own, `dawnbench train`. A run that misses its threshold or crashes
+    is a result. Prints nothing; what the command would print goes to the logger "dawnbench_tf".
+
+    Args:
+      name: a study of `table()`, or the path of a TOML file with a grid.
+      options: recipe, trials, levels and jobs; `options.run` for every run, with `data_dir`.
+      output: folder of the study; one that holds the same study goes on. Default:
+        `options.run.output_dir`, else studies/NAME.
+      **changes: settings of the recipe for every run, by flat name: `epochs=5`.
+
+    Returns:
+      The results, also written to report.html in the folder: `settings` with the outcome of each
+      run, and in `by_threshold` statistics of each setting.
+
+    Raises:
+      Refusal: there is no such study, a setting is out of range, or the folder holds another study.
+      KeyboardInterrupt: call it again with the same folder to go on.
+    """
+    folder = Path(output) if output else _folder(name, options)
+    _carry_out(name, options, folder, changes)
+    return write_report([folder])[0][0]
+
+
+def _carry_out(name, options, folder, changes):
+    study = store.claim(folder, _planned(name, options, changes))
     planned = grid.plan(study)
     launch = Launch(options.jobs, options.launch, options.retry)
     running = runner.Runner(folder, planned, launch, study.latency)
-    terminal.say(f"{forecast.line(planned, running.outcomes, options.jobs)}; in {folder}")
+    terminal.say(f"{forecast.describe(planned, running.outcomes, options.jobs)}; in {folder}")
     try:
         running.run()
     except Refusal:
         store.unclaim(folder)
         raise
-    return report(options, [folder])
 
 
-def list_runs(options: Options, folder: Path, planned: list[grid.Planned]) -> int:
-    """Prints the runs of a study that are not finished, and what they come to. Returns 0."""
+def _folder(name, options):
+    return Path(options.run.output_dir or _default_folder(options, name))
+
+
+def _planned(name, options, changes):
+    """The study with the changes that options make; all its runs are checked."""
+    given = {**_given(options.run), **_given(options.run.credits), **changes}
+    given.pop("output_dir", None)
+    study = find_study(name, options.scale)
+    if options.levels:
+        study = grid.with_levels(study, [_value(text) for text in options.levels.split(",")])
+    study = grid.with_changes(study, options.recipe, options.trials, given)
+    grid.plan(study)  # refuses settings before the folder is touched
+    return study
+
+
+def list_runs(options: Options, name: str, study: grid.Study) -> int:
+    """Prints the runs of a study that have not ended, and what they come to. Returns 0."""
     terminal.end_quietly()
-    ended = store.finished(folder, planned)
+    planned, folder = grid.plan(study), _folder(name, options)
+    ended = store.read_outcomes(folder, planned)
     for run in planned:
         if run.name not in ended:
             print(run.name, shlex.join(run.flags))
-    print(forecast.line(planned, ended, options.jobs))
+    print(forecast.describe(planned, ended, options.jobs))
     return 0
 
 
@@ -167,13 +217,9 @@ def report(options: Options, folders: list[Path]) -> int:
     if options.plot:
         files.check_figure(Path(options.plot))
     terminal.end_quietly()
-    from dawnbench_tf.studies import figures, page, reports  # take a second
+    studies, lines, path = write_report(folders)
+    from dawnbench_tf.studies import figures, reports
 
-    studies = [reports.load(folder) for folder in folders]
-    names = [folder.resolve().name for folder in folders]
-    lines = reports.comparison(studies[0], studies[1], (names[0], names[1])) if studies[1:] else []
-    name = f"versus-{names[1]}.html" if lines else "report.html"
-    page.write(folders[0] / name, studies, lines)
     if options.plot:
         files.save_figure(figures.draw(*studies), Path(options.plot))
     if options.json:
@@ -184,8 +230,30 @@ def report(options: Options, folders: list[Path]) -> int:
         command = shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
         parts = [reports.text(results, command if options.evidence else "") for results in studies]
         print("\n\n".join([reports.plain(lines), *parts] if lines else parts))
-        print(f"\n{folders[0] / name}")
+        print(f"\n{path}")
     return 0
+
+
+def write_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Path]":
+    """Writes the HTML report of one study, or of two side by side, to the first one's folder.
+
+    Args:
+      folders: of one or two studies of which runs have ended.
+
+    Returns:
+      The results of each study; sentences that compare two; the path of the page.
+
+    Raises:
+      Refusal: a folder holds no study, or no run has ended yet.
+    """
+    from dawnbench_tf.studies import page, reports  # take a second
+
+    studies = [reports.load(folder) for folder in folders]
+    names = [folder.resolve().name for folder in folders]
+    lines = reports.comparison(studies[0], studies[1], (names[0], names[1])) if studies[1:] else []
+    path = folders[0] / (f"versus-{names[1]}.html" if lines else REPORT_PAGE)
+    page.write(path, studies, lines)
+    return studies, lines, path
 
 
 if __name__ == "__main__":

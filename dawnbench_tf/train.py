@@ -25,7 +25,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.runs import Run
 from dawnbench_tf.settings import setting
-from dawnbench_tf.submission import of_run, prices
+from dawnbench_tf.submission import prices, run_entry
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -61,7 +61,7 @@ def main(_: list[str]) -> int:
         options = flags.read(Options)
         if options.run.credits.instance == "?":
             terminal.end_quietly()
-            terminal.say(prices.table(), sys.stdout)
+            terminal.say(prices.format_table(), sys.stdout)
             return 0
         replaced = flags.replacements(Recipe)
         recipe = _recipe(options, replaced)
@@ -91,7 +91,7 @@ def _recipe(options, replaced):
 
 def _priced(run):
     """The options with the price of `--instance`, which is one machine's."""
-    credits, line = prices.of_instance(run.credits)
+    credits, line = prices.with_instance_price(run.credits)
     if line and run.strategy == "multi_worker_mirrored":
         right = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
         refuse("instance", credits.instance, right)
@@ -185,8 +185,8 @@ def _recorded(session):
     if before := runs.epochs_before(folder.path):
         facts |= {"epochsBefore": before}  # rates of the first ones are those of shorter schedules
     speed = used.get("examplesPerSecond")
-    entry = of_run.training(run, session.options, session.machine, speed, facts)
-    of_run.write(folder.path, entry)
+    entry = run_entry.training_entry(run, session.options, session.machine, speed, facts)
+    run_entry.write(folder.path, entry)
     session.evaluate.save(folder.path)
     curve.draw(run, entry.hardware, folder.path / "accuracy.png")
     return run
@@ -200,9 +200,9 @@ def _report(run: Run, options: RunOptions) -> int:
     if entry and path:
         why_not = (entry.misc or {}).get("violations", [])
         for line in (
-            of_run.summary(run, options.credits.cost_per_hour),
+            run_entry.describe_run(run, options.credits.cost_per_hour),
             utilization.line(run.used),
-            of_run.outcome(run.recipe.task_row, path, why_not),
+            run_entry.describe_entry(run.recipe.task_row, path, why_not),
             _next(run, options.data_dir),
         ):
             terminal.say(line, sys.stdout)

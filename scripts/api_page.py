@@ -32,9 +32,10 @@ HEAD = """# The API
 from dawnbench_tf import models, recipes, runs, tta
 ```
 
-Names on this page keep their meaning until a release says otherwise: [CHANGELOG.md](../CHANGELOG.md)
-announces a change one release before it is made. Every other name is private and may change in any
-release. `scripts/api_page.py` makes this page from the docstrings, which `help()` shows too.
+Names on this page keep their meaning until a release says otherwise:
+[the changelog](../CHANGELOG.md) announces a change one release before it is made. Every other name
+is private and may change in any release. `scripts/api_page.py` makes this page from the docstrings,
+which `help()` shows too.
 
 | module | |
 |---|---|

@@ -110,7 +110,7 @@ TRAINING = [  # rule, line, words; what is changed
 @pytest.mark.parametrize(("rule", "line", "words", "changes"), TRAINING)
 def test_each_rule_names_file_line_and_what_is_right(tmp_path, rule, line, words, changes):
     put(tmp_path, **changes)
-    rows = next(violation.of_rows for violation in RULES if violation.name == rule)
+    rows = next(violation.about_rows for violation in RULES if violation.name == rule)
     hits = complaints(tmp_path)
     assert hits and hits[0][:3] == (rule, ".tsv" if rows else ".json", line) and words in hits[0][3]
 
@@ -127,7 +127,7 @@ OTHERS = [
     ("cost", "at 1.5 ms; is None", {"misc": {"costPerHour": 3.6}}),
     (
         "as measured",
-        "latency or score are not those that were measured",
+        "latency or score differ from those that were measured",
         {"misc": {"measuredSha256": "x"}},
     ),
     (

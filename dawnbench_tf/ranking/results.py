@@ -12,7 +12,7 @@ from typing import Any
 from dawnbench_tf.refusals import Refusal, shown
 from dawnbench_tf.runs import NOT_RANKED
 from dawnbench_tf.submission import rules
-from dawnbench_tf.submission.entry import Entry, first_at, of_source
+from dawnbench_tf.submission.entry import Entry, entry_from_source, first_at
 from dawnbench_tf.submission.field_rules import is_link
 from dawnbench_tf.submission.rules import Grade
 from dawnbench_tf.submission.source import Unreadable, Violation, find, load
@@ -152,9 +152,9 @@ def read_tree(root: Path, misses: bool = False) -> tuple[list[Result], list[str]
 
 def _of_file(path):
     source = load(path)
-    entry = of_source(source)
-    broken = rules.broken_rules(source, Grade.RANKED)
-    flaws = [shown(v.text) for v in broken if v.rule not in rules.OF_THRESHOLD]
+    entry = entry_from_source(source)
+    broken = rules.find_violations(source, Grade.RANKED)
+    flaws = [shown(v.text) for v in broken if v.rule not in rules.THRESHOLD_RULES]
     return replace(of_entry(entry, tuple(flaws[:MOST_FLAWS])), file=str(path))
 
 

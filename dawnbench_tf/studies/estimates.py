@@ -57,10 +57,10 @@ def bootstrap(
     if len(values) < 3:
         return None
     drawn = np.random.default_rng(0).integers(0, len(values), (resamples, len(values)))
-    return _between(statistic(values[drawn], axis=1))
+    return _percentile_interval(statistic(values[drawn], axis=1))
 
 
-def _between(estimates):
+def _percentile_interval(estimates):
     """The interval of resampled estimates; those that are nan are left out. None: all are."""
     estimates = estimates[~np.isnan(estimates)]
     if not len(estimates):
@@ -104,9 +104,9 @@ def _survival(times):
     return survival, np.isin(survival.quantiles, seconds[observed])
 
 
-def middle(times: Times) -> float:
+def point_median(times: Times) -> float:
     """The median of `median_time`, without the work that the interval takes."""
-    return _median_km(times) if times.censored.any() else float(median(times.seconds))
+    return _kaplan_meier_median(times) if times.censored.any() else float(median(times.seconds))
 
 
 def median_time(times: Times) -> tuple[float, Interval | None]:
@@ -115,8 +115,8 @@ def median_time(times: Times) -> tuple[float, Interval | None]:
     inf where fewer than half ever do.
     """
     if len(times.seconds) < 3:
-        return middle(times), None
-    return middle(times), _between(
+        return point_median(times), None
+    return point_median(times), _percentile_interval(
         _resampled_medians(times, np.random.default_rng(0), _resamples(times))
     )
 
@@ -126,15 +126,17 @@ def _resamples(*samples):
     return _CENSORED_RESAMPLES if any(s.censored.any() for s in samples) else RESAMPLES
 
 
-def _resampled_medians(times, draw, resamples):
+def _resampled_medians(times, generator, resamples):
     """Medians (resamples,) of as many runs, drawn with replacement."""
-    drawn = draw.integers(0, len(times.seconds), (resamples, len(times.seconds)))
+    drawn = generator.integers(0, len(times.seconds), (resamples, len(times.seconds)))
     if not times.censored.any():
         return median(times.seconds[drawn])
-    return np.array([_median_km(Times(times.seconds[own], times.censored[own])) for own in drawn])
+    return np.array(
+        [_kaplan_meier_median(Times(times.seconds[own], times.censored[own])) for own in drawn]
+    )
 
 
-def _median_km(times):
+def _kaplan_meier_median(times):
     if not len(times.reached):
         return math.inf
     survival, _ = _survival(times)
@@ -163,7 +165,7 @@ def compare(ours: Times, theirs: Times) -> Comparison:
     if ours.censored.all() or theirs.censored.all():
         return UNKNOWN
     speed_up, interval = ratio(ours, theirs)
-    probability = faster(ours, theirs)
+    probability = probability_faster(ours, theirs)
     several = len(ours.seconds) > 1 and len(theirs.seconds) > 1
     return Comparison(
         speed_up=speed_up if 0 < speed_up < math.inf else None,  # nan fails both
@@ -181,14 +183,14 @@ def _is_less(ours, theirs):
     return ~ours.censored[:, None] & np.isfinite(a) & later
 
 
-def faster(ours: Times, theirs: Times) -> float:
+def probability_faster(ours: Times, theirs: Times) -> float:
     """Probability that a run of ours takes less time than one of theirs.
 
     Ties, and pairs of which a crash leaves open which was faster, count half (Gehan 1965); without
     crashes this is Mann and Whitney's U over the number of pairs (1947).
 
     >>> never, done = np.array([False, False]), np.array([1.0, 2.0])
-    >>> faster(Times(done, never), Times(np.array([2.0, np.inf]), never))
+    >>> probability_faster(Times(done, never), Times(np.array([2.0, np.inf]), never))
     0.875
     """
     less, greater = _is_less(ours, theirs), _is_less(theirs, ours).T
@@ -247,15 +249,17 @@ def ratio(ours: Times, theirs: Times) -> tuple[float, Interval | None]:
     nan where neither is finite; no interval for fewer than three runs of a side.
     """
     with np.errstate(all="ignore"):
-        value = float(np.float64(middle(theirs)) / middle(ours))
+        value = float(np.float64(point_median(theirs)) / point_median(ours))
         if min(len(ours.seconds), len(theirs.seconds)) < 3:
             return value, None
-        draw, count = np.random.default_rng(0), _resamples(ours, theirs)
-        ratios = _resampled_medians(theirs, draw, count) / _resampled_medians(ours, draw, count)
-    return value, _between(ratios)
+        generator, count = np.random.default_rng(0), _resamples(ours, theirs)
+        ratios = _resampled_medians(theirs, generator, count) / _resampled_medians(
+            ours, generator, count
+        )
+    return value, _percentile_interval(ratios)
 
 
-def combined(whole: Times, parts: Sequence[Times], base: Times) -> Interval | None:
+def composition_interval(whole: Times, parts: Sequence[Times], base: Times) -> Interval | None:
     """Interval of the speed-up of all factors together, over the product of each one's.
 
     Args:
@@ -266,8 +270,8 @@ def combined(whole: Times, parts: Sequence[Times], base: Times) -> Interval | No
     samples = (whole, *parts, base)
     if min(len(times.seconds) for times in samples) < 3:
         return None
-    draw, count = np.random.default_rng(0), _resamples(*samples)
-    first, *single, last = (_resampled_medians(times, draw, count) for times in samples)
+    generator, count = np.random.default_rng(0), _resamples(*samples)
+    first, *single, last = (_resampled_medians(times, generator, count) for times in samples)
     with np.errstate(all="ignore"):
         shares = (last / first) / np.prod([last / medians for medians in single], axis=0)
-    return _between(shares)
+    return _percentile_interval(shares)

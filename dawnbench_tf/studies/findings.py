@@ -15,22 +15,24 @@ from dawnbench_tf.studies.summaries import Results, Setting, Summary
 
 def sentences(results: Results) -> list[str]:
     """The findings of a study, the most general first."""
-    lines = [_of_all(results)]
+    lines = [_describe_runs(results)]
     for threshold in results.thresholds:
-        lines += _of_fastest(results, results.by_threshold[threshold])
-        lines += _of_composition(results, threshold)
-    lines += _of_main_effects(results, results.thresholds[-1])
+        lines += _describe_fastest(results, results.by_threshold[threshold])
+        lines += _describe_composition(results, threshold)
+    lines += _describe_main_effects(results, results.thresholds[-1])
     if len(results.settings) == 1:
-        lines += _of_spread(results)
+        lines += _describe_spread(results)
     if results.study.figure == "tradeoff":
-        lines += _of_tradeoff(results)
-    lines += _of_scaling(results) + _of_generalization(results) + _of_latency(results)
+        lines += _describe_tradeoff(results)
+    lines += (
+        _describe_scaling(results) + _describe_generalization(results) + _describe_latency(results)
+    )
     return lines
 
 
-def _of_all(results):
+def _describe_runs(results):
     runs = [outcome for setting in results.settings for outcome in setting.outcomes]
-    ended = Counter(summaries.ended_as(outcome, results.thresholds[-1]) for outcome in runs)
+    ended = Counter(summaries.status_at(outcome, results.thresholds[-1]) for outcome in runs)
     parts = ", ".join(f"{count} {status}" for status, count in ended.most_common())
     jobs = max(outcome.facts.get("jobs", 1) for outcome in runs)
     shared = f" Up to {jobs} ran at a time: on one machine they share it." if jobs > 1 else ""
@@ -42,7 +44,7 @@ def _goal(results, threshold):
     return f"{results.metric} {threshold:g}"
 
 
-def _of_fastest(results, rows: list[Summary]):
+def _describe_fastest(results, rows: list[Summary]):
     goal = _goal(results, rows[0].threshold)
     ranked = sorted(rows, key=lambda row: row.median_seconds)
     best = ranked[0]
@@ -52,15 +54,15 @@ def _of_fastest(results, rows: list[Summary]):
         return []
     significant = best.p_value is not None and best.p_value < 1 - estimates.LEVEL
     head = f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is of"
-    text = f"{head} {best.setting}: {seconds(best.median_seconds)}"
+    text = f"{head} {best.setting}: {format_seconds(best.median_seconds)}"
     if best.speed_up:
-        limits = between(best.speed_up_interval)
+        limits = format_interval(best.speed_up_interval)
         text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
     if best is not rows[0] and not significant:
         text += "; these runs do not tell them apart"
     lines = [f"{text}."]
     if best.faster is not None and best.trials_needed is not None:
-        lines.append(_told_apart(best, rows[0].setting))
+        lines.append(_describe_probability(best, rows[0].setting))
     never = [row.setting for row in rows if not math.isfinite(row.median_seconds)]
     if never:
         names = "; ".join(never)
@@ -68,22 +70,22 @@ def _of_fastest(results, rows: list[Summary]):
     return lines
 
 
-def _told_apart(row, first):
+def _describe_probability(row, first):
     text = f"A run of {row.setting} takes less time than one of {first} with probability "
     text += f"{row.faster:.2f}"
     if row.p_value is not None:
         text += f" (Mann-Whitney, p = {row.p_value:.2g})"
-    return f"{text}; {apart(row.trials_needed)}."
+    return f"{text}; {trials_phrase(row.trials_needed)}."
 
 
-def apart(trials: float) -> str:
+def trials_phrase(trials: float) -> str:
     """How many trials tell two settings apart, in words."""
     if math.isinf(trials):
         return "no number of trials tells the two apart"
     return f"{trials:g} trials of each tell the two apart (power 0.8)"
 
 
-def _of_composition(results, threshold):
+def _describe_composition(results, threshold):
     whole = summaries.composition(results.study, results.settings, threshold)
     if whole is None:
         return []
@@ -97,10 +99,10 @@ def _of_composition(results, threshold):
         return [f"To {goal}: {text}; fewer than three runs do not tell whether they compose."]
     low, high = whole.interval
     verdict = "it may be the product" if low <= 1 <= high else "it is not the product"
-    return [f"To {goal}: {text}, {share:.2f} of it{between(whole.interval)}: {verdict}."]
+    return [f"To {goal}: {text}, {share:.2f} of it{format_interval(whole.interval)}: {verdict}."]
 
 
-def _of_main_effects(results, threshold):
+def _describe_main_effects(results, threshold):
     lines = []
     for effect in summaries.main_effects(results.study, results.settings, threshold):
         finite = [ratio for ratio in effect.speed_ups if ratio]
@@ -114,24 +116,28 @@ def _of_main_effects(results, threshold):
     return lines
 
 
-def between(interval: estimates.Interval | None) -> str:
+def format_interval(interval: estimates.Interval | None) -> str:
     """An interval of 95 % in words; "" if there is none, or an end is infinite."""
     if not interval or not all(map(math.isfinite, interval)):
         return ""
     return f" (95 %: {interval[0]:.2f} to {interval[1]:.2f})"
 
 
-def _of_spread(results):
+def _describe_spread(results):
     setting, row = results.settings[0], results.highest[0]
     low, high = row.share
     share = f"{row.reached} of {row.runs} runs reach {_goal(results, row.threshold)}"
     lines = [f"{share} (95 %: {low:.0%} to {high:.0%} of runs would)."]
     if row.mean_seconds is None:
         return lines
-    lines.append(
-        f"Time to it: median {seconds(row.median_seconds)}{_between(row.median_interval)}, "
-        f"mean {seconds(row.mean_seconds)}{_between(row.mean_interval)}."
+    median, mean = (
+        f"{format_seconds(value)}{_format_time_interval(interval)}"
+        for value, interval in (
+            (row.median_seconds, row.median_interval),
+            (row.mean_seconds, row.mean_interval),
+        )
     )
+    lines.append(f"Time to it: median {median}, mean {mean}.")
     if row.variation is not None:
         needed = estimates.trials_for_mean(row.variation)
         lines.append(
@@ -144,13 +150,13 @@ def _of_spread(results):
     return lines
 
 
-def _between(interval):
+def _format_time_interval(interval):
     if not interval or not all(map(math.isfinite, interval)):
         return ""
-    return f" (95 %: {seconds(interval[0])} to {seconds(interval[1])})"
+    return f" (95 %: {format_seconds(interval[0])} to {format_seconds(interval[1])})"
 
 
-def _of_tradeoff(results):
+def _describe_tradeoff(results):
     rows = results.highest
     finite = [row for row in rows if math.isfinite(row.median_seconds)]
     fast = [row for row in rows if row.examples_per_second]
@@ -166,7 +172,7 @@ def _of_tradeoff(results):
     ]
 
 
-def _of_scaling(results):
+def _describe_scaling(results):
     first, lines = results.highest[0], []
     for row in results.highest[1:]:
         share = summaries.efficiency(row, first)
@@ -182,7 +188,7 @@ def _of_scaling(results):
     return lines
 
 
-def _of_generalization(results):
+def _describe_generalization(results):
     lines = []
     for setting in results.settings:
         pairs = summaries.held_out_pairs(setting)
@@ -196,7 +202,7 @@ def _of_generalization(results):
     return lines
 
 
-def _of_latency(results):
+def _describe_latency(results):
     lines = []
     for setting in results.settings:
         latencies = setting.figures("latency_ms")
@@ -206,11 +212,11 @@ def _of_latency(results):
     return lines
 
 
-def seconds(number: float) -> str:
-    """Seconds as people say them.
+def format_seconds(number: float) -> str:
+    """Formats a duration in seconds, minutes or hours; infinity as "never".
 
-    >>> seconds(6.84), seconds(540), seconds(7_200), seconds(float("inf"))
-    ('6.8 s', '9.0 min', '2.00 h', 'never')
+    >>> format_seconds(6.84), format_seconds(540), format_seconds(7_200)
+    ('6.8 s', '9.0 min', '2.00 h')
     """
     if not math.isfinite(number):
         return "never"
@@ -226,13 +232,13 @@ def evidence(results: Results, command: str) -> list[str]:
     """The `Measured` rows of recipes that a setting is, unchanged, as Python to paste."""
     texts = []
     for setting in results.settings:
-        name, *others = {_unchanged(outcome) for outcome in setting.outcomes}
+        name, *others = {_recipe_name(outcome) for outcome in setting.outcomes}
         if name and not others:
-            texts.append(f"{name}: {_pasted(_measured(setting, name, command))}")
+            texts.append(f"{name}: {_format_source(_measured_row(setting, name, command))}")
     return texts
 
 
-def _unchanged(outcome: Outcome) -> str | None:
+def _recipe_name(outcome: Outcome) -> str | None:
     """The name of the recipe that a run trained as it stands; None if it changed anything."""
     changed = {k: v for k, v in outcome.settings.items() if k not in KEEP_THE_CURVE}
     name = changed.pop("recipe", None)
@@ -243,11 +249,11 @@ def _unchanged(outcome: Outcome) -> str | None:
     return None if changed else name
 
 
-def _measured(setting: Setting, recipe: str, command: str) -> Measured:
+def _measured_row(setting: Setting, recipe: str, command: str) -> Measured:
     """What `docs/measured` and the recipe's row say of these runs."""
     ended = [outcome for outcome in setting.outcomes if outcome.rows]
     times = setting.times(recipes.get(recipe).goal)
-    middle = estimates.middle(times)
+    middle = estimates.point_median(times)
     last = [outcome.rows[-1][outcome.metric] for outcome in ended]
     newest = ended[-1].facts if ended else {}
     hardware = newest.get("hardware", "")
@@ -263,6 +269,6 @@ def _measured(setting: Setting, recipe: str, command: str) -> Measured:
     )
 
 
-def _pasted(row):
+def _format_source(row):
     lines = [f"    {item}={getattr(row, item)!r}," for item in row._fields]
     return "\n".join(["Measured(", *lines, ")"])

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from dawnbench_tf.money import dollars
 from dawnbench_tf.recipe.evidence import Measured
-from dawnbench_tf.studies.grid import Planned
+from dawnbench_tf.studies.grid import PlannedRun
 from dawnbench_tf.studies.outcomes import Outcome
 
 
-def seconds(
-    planned: Sequence[Planned],
+def estimate_seconds(
+    planned: Sequence[PlannedRun],
     outcomes: Mapping[str, Outcome],
     jobs: int = 1,
     begun: Sequence[float] = (),
@@ -37,15 +37,15 @@ def _expected(planned, outcomes):
     """Each run that has not ended, with the seconds that it is expected to take, or None."""
     walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
     mean = sum(walls) / len(walls) if walls else None
-    return [(run, mean or _of_evidence(run)) for run in planned if run.name not in outcomes]
+    return [(run, mean or _evidence_seconds(run)) for run in planned if run.name not in outcomes]
 
 
-def _of_evidence(run):
+def _evidence_seconds(run):
     rows = [row for row in run.recipe.evidence if isinstance(row, Measured) and row.seconds]
     return rows[-1].seconds if rows else None
 
 
-def usd(planned: Sequence[Planned], outcomes: Mapping[str, Outcome]) -> float | None:
+def estimate_usd(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome]) -> float | None:
     """Dollars for the runs that have not ended; None if a price or a time is not known."""
     total = 0.0
     for run, length in _expected(planned, outcomes):
@@ -56,21 +56,23 @@ def usd(planned: Sequence[Planned], outcomes: Mapping[str, Outcome]) -> float | 
     return total
 
 
-def line(planned: Sequence[Planned], outcomes: Mapping[str, Outcome], jobs: int) -> str:
+def describe(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome], jobs: int) -> str:
     """Returns a line with a study's number of runs, the time that is left and its cost."""
     text = f"{len(planned)} runs, {len(outcomes)} finished before"
-    left = seconds(planned, outcomes, jobs)
+    left = estimate_seconds(planned, outcomes, jobs)
     if left is None or len(outcomes) == len(planned):
         return text
-    cost = usd(planned, outcomes)
+    cost = estimate_usd(planned, outcomes)
     price = "" if cost is None else f", {dollars(cost)}"
-    return f"{text}; about {spoken(left)}{price} left{'' if outcomes else ' by its evidence'}"
+    return (
+        f"{text}; about {format_duration(left)}{price} left{'' if outcomes else ' by its evidence'}"
+    )
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A length of time: hours, minutes, seconds.
 
-    >>> spoken(3725.4)
+    >>> format_duration(3725.4)
     '1:02:05'
     """
     return str(datetime.timedelta(seconds=int(seconds)))

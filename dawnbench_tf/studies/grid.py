@@ -14,12 +14,12 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import flag_text
 from dawnbench_tf.studies.multiples import (
-    OF_CREDITS,
-    OF_RECIPE,
-    OF_RUN,
-    base_of,
+    CREDITS_SETTINGS,
+    RECIPE_SETTINGS,
+    RUN_SETTINGS,
     is_multiple,
-    settled,
+    reference_values,
+    resolve,
 )
 
 Settings = Mapping[str, Any]  # fields of Recipe, RunOptions and Credits by name, and "recipe"
@@ -117,7 +117,7 @@ class _FactorValues(NamedTuple):
     levels: list[tuple[str, typed.Settings]]
 
 
-class Planned(NamedTuple):
+class PlannedRun(NamedTuple):
     """One run of a study."""
 
     name: str  # its folder in the study's
@@ -172,7 +172,7 @@ def with_levels(study: Study, values: list[Any]) -> Study:
     return replace(study, factors=(factor,))
 
 
-def plan(study: Study) -> list[Planned]:
+def plan(study: Study) -> list[PlannedRun]:
     """All runs of a study, trial by trial: what is stopped early has all settings as often.
 
     Raises:
@@ -183,10 +183,11 @@ def plan(study: Study) -> list[Planned]:
     if type(first) is not int:
         refuse("seed", repr(first), "should be a whole number, the first trial's")
     settings = [
-        _setting(study, levels) for levels in product(*(factor.levels for factor in study.factors))
+        _resolve_levels(study, levels)
+        for levels in product(*(factor.levels for factor in study.factors))
     ]
     planned = [
-        _planned(labels, name, changes, seed)
+        _plan_run(labels, name, changes, seed)
         for seed in range(first, first + study.trials)
         for labels, name, changes in settings
     ]
@@ -212,7 +213,7 @@ def _check_size(study):
         refuse("trials", study.trials, text)
 
 
-def _setting(study, levels):
+def _resolve_levels(study, levels):
     """Labels, name and settled changes of one combination of levels."""
     changes = dict(study.settings)
     if study.thresholds:
@@ -222,8 +223,8 @@ def _setting(study, levels):
     name = changes.pop("recipe", study.recipe)
     if not isinstance(name, str):
         refuse("recipe", name, "should be text, TASK/NAME")
-    base = base_of(name, study.settings)
-    changes = {key: settled(key, value, base) for key, value in changes.items()}
+    base = reference_values(name, study.settings)
+    changes = {key: resolve(key, value, base) for key, value in changes.items()}
     values = {**changes, "recipe": name}
     labels = tuple(level.label or _label(values[next(iter(level.settings))]) for level in levels)
     for label in labels:
@@ -239,12 +240,12 @@ def _label(value):
     return one_line(",".join(map(str, value)) if isinstance(value, tuple) else value, LONGEST)
 
 
-def _planned(labels, name, changes, seed):
+def _plan_run(labels, name, changes, seed):
     changes = {**changes, "seed": seed}
-    recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in OF_RECIPE})
-    credits = Credits(**{k: v for k, v in changes.items() if k in OF_CREDITS})
-    of_run = {k: v for k, v in changes.items() if k in OF_RUN}
-    RunOptions(credits=credits, **of_run)  # which checks them
+    recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in RECIPE_SETTINGS})
+    credits = Credits(**{k: v for k, v in changes.items() if k in CREDITS_SETTINGS})
+    run_options = {k: v for k, v in changes.items() if k in RUN_SETTINGS}
+    RunOptions(credits=credits, **run_options)  # which checks them
     flags = (f"--recipe={name}", *(flag_text(key, value) for key, value in changes.items()))
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
     setting = "_".join(filter(None, words)) or "baseline"
@@ -252,4 +253,4 @@ def _planned(labels, name, changes, seed):
         right = f"names of levels should come to {2 * LONGEST} characters at most"
         raise Refusal(f"{setting[:40]}...: {right}")
     settings = {"recipe": name, **changes}
-    return Planned(f"{setting}/seed-{seed}", labels, seed, recipe, flags, settings)
+    return PlannedRun(f"{setting}/seed-{seed}", labels, seed, recipe, flags, settings)

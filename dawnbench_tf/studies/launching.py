@@ -17,7 +17,7 @@ from pathlib import Path
 from dawnbench_tf import files
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.studies import outcomes
-from dawnbench_tf.studies.grid import Planned
+from dawnbench_tf.studies.grid import PlannedRun
 
 COMMAND, QUOTED, NAME, SLOT = "{command}", "{quoted}", "{name}", "{slot}"
 
@@ -69,7 +69,9 @@ def filled(template: str, command: Sequence[str], name: str, slot: int) -> list[
     return arguments
 
 
-def arguments(planned: Planned, folder: Path, launch: Launch, slot: int, timed: bool) -> list[str]:
+def arguments(
+    planned: PlannedRun, folder: Path, launch: Launch, slot: int, timed: bool
+) -> list[str]:
     """The arguments of a run's process.
 
     Args:

@@ -12,10 +12,10 @@ from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import all_settings, setting_fields
 
 _MULTIPLE = re.compile(r"(\d{1,9}|\d{0,9}\.\d{1,9}) \* (\w+)")
-OF_RECIPE = set(all_settings(Recipe))
-OF_CREDITS = {item.name for item in setting_fields(Credits)}
-OF_RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
-_ALL = OF_RECIPE | OF_CREDITS | OF_RUN
+RECIPE_SETTINGS = set(all_settings(Recipe))
+CREDITS_SETTINGS = {item.name for item in setting_fields(Credits)}
+RUN_SETTINGS = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
+_ALL = RECIPE_SETTINGS | CREDITS_SETTINGS | RUN_SETTINGS
 _SETTINGS = all_settings(Recipe) | all_settings(RunOptions)
 _TEXTS = {name for name, (_, item) in _SETTINGS.items() if item.type is str}
 
@@ -25,14 +25,14 @@ def is_multiple(value: object) -> bool:
     return isinstance(value, str) and bool(_MULTIPLE.fullmatch(value))
 
 
-def base_of(name: str, common: Mapping[str, Any]) -> dict[str, Any]:
+def reference_values(name: str, common: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values that multiples refer to: the study's recipe and its price per hour."""
     common = {key: value for key, value in common.items() if not is_multiple(value)}
-    recipe = recipes.get(name, **{k: v for k, v in common.items() if k in OF_RECIPE})
+    recipe = recipes.get(name, **{k: v for k, v in common.items() if k in RECIPE_SETTINGS})
     return {**recipe.values(), "cost_per_hour": common.get("cost_per_hour")}
 
 
-def settled(key: str, value: Any, base: Mapping[str, Any]) -> Any:
+def resolve(key: str, value: Any, base: Mapping[str, Any]) -> Any:
     """A setting's value, a multiple worked out; None for one of a price that nobody gave.
 
     Raises:

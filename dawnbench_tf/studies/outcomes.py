@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dawnbench_tf import files, runs, typed
 from dawnbench_tf.refusals import Refusal, one_line, shown
-from dawnbench_tf.studies.grid import Planned
+from dawnbench_tf.studies.grid import PlannedRun
 
 RUN, LOG, OUTCOME = "run", "log.txt", "outcome.json"  # in a run's folder of a study
 
@@ -20,7 +20,7 @@ LOG_TAIL = 20_000  # bytes of a log that are read
 REACHED, MISSED, DIVERGED = "reached", "did not converge", "diverged"
 MEMORY, REFUSED, CRASHED = "out of memory", "refused", "crashed"
 STATUSES = (REACHED, MISSED, DIVERGED, MEMORY, REFUSED, CRASHED)
-_OF_LAST_LINE = (("training diverged", DIVERGED), ("does not fit into the device's memory", MEMORY))
+_LAST_LINES = (("training diverged", DIVERGED), ("does not fit into the device's memory", MEMORY))
 
 
 class Outcome(NamedTuple):
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
         return self.facts.get("costPerHour")
 
 
-def kills_for_memory() -> int:
+def count_oom_kills() -> int:
     """Processes that Linux has killed on this machine because memory ran out."""
     try:
         words = Path("/proc/vmstat").read_text(encoding="ascii").split()
@@ -71,7 +71,7 @@ def kills_for_memory() -> int:
         return 0
 
 
-def failure(code: int, log: str, killed_for_memory: bool = False) -> tuple[str, str]:
+def classify_failure(code: int, log: str, killed_for_memory: bool = False) -> tuple[str, str]:
     """How a run failed, and why.
 
     Args:
@@ -82,7 +82,7 @@ def failure(code: int, log: str, killed_for_memory: bool = False) -> tuple[str, 
     lines = [line.rsplit("\r", 1)[-1] for line in log.splitlines() if line.strip()]
     last = one_line(shown(lines[-1]), 300) if lines else ""
     last = last.removeprefix("train.py: ")
-    for words, status in _OF_LAST_LINE:
+    for words, status in _LAST_LINES:
         if words in last:
             return status, last
     number = -code if code < 0 else code - 128
@@ -95,7 +95,7 @@ def failure(code: int, log: str, killed_for_memory: bool = False) -> tuple[str, 
     return CRASHED, f"exit status {code}{': ' if last else ''}{last}"
 
 
-def tail(path: Path, begin: int = 0) -> str:
+def read_tail(path: Path, begin: int = 0) -> str:
     """The end of a log, from byte `begin` on; "" if it can't be read."""
     try:
         with open(path, "rb") as file:
@@ -105,7 +105,7 @@ def tail(path: Path, begin: int = 0) -> str:
         return ""
 
 
-def finished(planned: Planned, folder: Path, wall_seconds: float) -> Outcome | None:
+def read_finished(planned: PlannedRun, folder: Path, wall_seconds: float) -> Outcome | None:
     """The outcome of a run that reached its goal or trained all its epochs; None: it did neither.
 
     Raises:
@@ -124,7 +124,9 @@ def finished(planned: Planned, folder: Path, wall_seconds: float) -> Outcome | N
     return _outcome(planned, folder, run, (MISSED, reason), wall_seconds)
 
 
-def failed(planned: Planned, folder: Path, status: str, reason: str, wall: float) -> Outcome:
+def read_failed(
+    planned: PlannedRun, folder: Path, status: str, reason: str, wall: float
+) -> Outcome:
     """The outcome of a run that ended before that."""
     try:
         run = _read(planned, folder)
@@ -186,16 +188,16 @@ _FACTS = {  # what is kept of entries, and of which type it is
     "runtime": str,
     "jobs": int,  # of the study, at a time
 }
-_OF_ENTRY = ("hardware", "framework", "timestamp", "costPerHour")
-_OF_MISC = ("examplesPerSecond", "strategy", "heldOut", "utilization", "versions")
+_ENTRY_FACTS = ("hardware", "framework", "timestamp", "costPerHour")
+_MISC_FACTS = ("examplesPerSecond", "strategy", "heldOut", "utilization", "versions")
 
 
 def _facts(run):
     """What the entries of a run say, ranked or not: of training, and of its latency."""
     entry, timed = _newest(run, "train"), _newest(run, "inference")
     misc, of_misc = entry.get("misc") or {}, timed.get("misc") or {}
-    facts = {name: misc.get(name) for name in _OF_MISC}
-    facts |= {name: entry.get(name) for name in _OF_ENTRY}
+    facts = {name: misc.get(name) for name in _MISC_FACTS}
+    facts |= {name: entry.get(name) for name in _ENTRY_FACTS}
     if timed:
         facts["latency_ms"] = timed.get("latency")
         facts["runtime"] = f"{of_misc.get('runtime')} {of_misc.get('precision')}"
@@ -228,7 +230,7 @@ def write(folder: Path, outcome: Outcome) -> None:
     files.write_json(folder / OUTCOME, outcome._asdict())
 
 
-def read(path: Path, planned: Planned) -> Outcome:
+def read(path: Path, planned: PlannedRun) -> Outcome:
     """Reads the outcome's file of a planned run.
 
     Raises:

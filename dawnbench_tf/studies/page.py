@@ -91,11 +91,13 @@ def cell(value: float | None, form: str = ".3g") -> str:
 
 
 def _interval(limits):
-    return " to ".join(map(findings.seconds, limits)) if limits else ""
+    return " to ".join(map(findings.format_seconds, limits)) if limits else ""
 
 
 def _median(row):
-    return findings.seconds(row.median_seconds) if math.isfinite(row.median_seconds) else NEVER
+    return (
+        findings.format_seconds(row.median_seconds) if math.isfinite(row.median_seconds) else NEVER
+    )
 
 
 NEVER = "did not converge"
@@ -107,7 +109,7 @@ COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("95 %", lambda row: _interval(row.median_interval)),
     (
         "mean time",
-        lambda row: "" if row.mean_seconds is None else findings.seconds(row.mean_seconds),
+        lambda row: "" if row.mean_seconds is None else findings.format_seconds(row.mean_seconds),
     ),
     ("variation", lambda row: cell(row.variation, ".1%")),
     ("epochs", lambda row: cell(row.epochs)),

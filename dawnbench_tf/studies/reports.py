@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from dawnbench_tf.refusals import Refusal, defused, one_line, shown
 from dawnbench_tf.studies import estimates, findings, grid, store, summaries
-from dawnbench_tf.studies.findings import seconds
+from dawnbench_tf.studies.findings import format_seconds
 from dawnbench_tf.studies.summaries import Results, Setting
 
 __all__ = ["load"]
@@ -18,11 +18,11 @@ def load(folder: Path) -> Results:
     """What a study has come to so far. Raises Refusal if the folder holds none, or no run yet."""
     study = store.read(folder)
     planned = grid.plan(study)
-    by_name = store.finished(folder, planned)
-    settings = summaries.settings_of(study, planned, by_name)
+    by_name = store.read_outcomes(folder, planned)
+    settings = summaries.group_by_setting(study, planned, by_name)
     if not settings:
         raise Refusal(f"{folder}: no run has ended yet; `dawnbench study` goes on with it")
-    thresholds = summaries.thresholds_of(study, settings)
+    thresholds = summaries.choose_thresholds(study, settings)
     by_threshold = {t: summaries.summarize(settings, t) for t in thresholds}
     return Results(study, len(planned), settings, thresholds, by_threshold)
 
@@ -62,7 +62,7 @@ def _table(results, threshold) -> Iterator[str]:
         usd = f"{row.usd:10.4f}" if row.usd is not None and not never else ""
         yield (
             f"{one_line(row.setting, width):{width}} {row.reached:3} of {row.runs:<3}"
-            f"{'-' if never else seconds(row.median_seconds):>8}  {speed_up:>8}  "
+            f"{'-' if never else format_seconds(row.median_seconds):>8}  {speed_up:>8}  "
             f"{'-' if never else format(row.epochs, '.3g'):>6}{usd}"
         )
 
@@ -153,20 +153,20 @@ def _pairs(ours: list[Setting], theirs: list[Setting]) -> list[tuple[Setting, Se
 
 def _compared(pair, names, metric, threshold) -> str:
     first, second = (setting.times(threshold) for setting in pair)
-    medians = [estimates.middle(times) for times in (first, second)]
+    medians = [estimates.point_median(times) for times in (first, second)]
     setting = f"{pair[0].name}: " if pair[0].name != "baseline" else ""
     said = " and ".join(
-        f"{name} {seconds(middle)} ({len(times.reached)} of {len(times.seconds)} runs)"
+        f"{name} {format_seconds(middle)} ({len(times.reached)} of {len(times.seconds)} runs)"
         for name, middle, times in zip(names, medians, (first, second), strict=True)
     )
     text = f"{setting}to {metric} {threshold:g}, {said}."
     versus = estimates.compare(second, first)
     if versus.speed_up:
         text += f" {names[1]} is {versus.speed_up:.2f} times as fast"
-        text += f"{findings.between(versus.speed_up_interval)}."
+        text += f"{findings.format_interval(versus.speed_up_interval)}."
     if versus.faster is None:
         return f"{text} Runs that all crashed tell nothing of its time."
     text += f" A run of {names[1]} takes less time with probability {versus.faster:.2f}"
     if versus.p_value is None or versus.trials_needed is None:
         return f"{text}, of one run."
-    return f"{text}, p = {versus.p_value:.2g}; {findings.apart(versus.trials_needed)}."
+    return f"{text}, p = {versus.p_value:.2g}; {findings.trials_phrase(versus.trials_needed)}."

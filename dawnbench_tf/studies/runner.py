@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dawnbench_tf import files, terminal
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import forecast, launching, outcomes, store
-from dawnbench_tf.studies.grid import Planned
+from dawnbench_tf.studies.grid import PlannedRun
 from dawnbench_tf.studies.launching import Launch
 from dawnbench_tf.studies.outcomes import Outcome
 
@@ -22,7 +22,7 @@ SECONDS_TO_END = 60  # for runs to save what they have, once interrupted
 
 
 class _Running(NamedTuple):
-    planned: Planned
+    planned: PlannedRun
     process: subprocess.Popen
     since: float
     log: int  # where in the log what it says begins
@@ -39,9 +39,9 @@ class Runner:
       latency: whether `infer` times each model that was trained.
     """
 
-    def __init__(self, folder: Path, planned: list[Planned], launch: Launch, latency: bool):
+    def __init__(self, folder: Path, planned: list[PlannedRun], launch: Launch, latency: bool):
         self.folder, self.planned, self.launch, self.latency = folder, planned, launch, latency
-        self.outcomes = store.finished(folder, planned)
+        self.outcomes = store.read_outcomes(folder, planned)
         self.refused: dict[str, str] = {}  # reasons by name of the run
         if launch.retry:
             for name in [n for n, o in self.outcomes.items() if o.status == outcomes.CRASHED]:
@@ -90,7 +90,7 @@ class Runner:
                 pass  # by such an orphan
             else:
                 words = launching.arguments(planned, folder, self.launch, slot, self.latency)
-                kills, since = outcomes.kills_for_memory(), time.monotonic()
+                kills, since = outcomes.count_oom_kills(), time.monotonic()
                 process, log = launching.start(words, folder, lock)
                 self._running[slot] = _Running(planned, process, since, log, kills)
                 if not terminal.is_terminal():
@@ -114,9 +114,9 @@ class Runner:
             if code in (0, 3):
                 self._ended_too_early(planned, folder, code, waiting)
                 continue
-            killed = not self.launch.template and outcomes.kills_for_memory() > running.kills
-            log = outcomes.tail(folder / outcomes.LOG, running.log)
-            status, reason = outcomes.failure(code, log, killed)
+            killed = not self.launch.template and outcomes.count_oom_kills() > running.kills
+            log = outcomes.read_tail(folder / outcomes.LOG, running.log)
+            status, reason = outcomes.classify_failure(code, log, killed)
             launched = outcomes.has_begun(folder) or not self.launch.template or code < 0
             if not self.outcomes and (status == outcomes.REFUSED or not launched):
                 raise Refusal(f"{planned.name}: {reason}")
@@ -124,11 +124,11 @@ class Runner:
                 self.refused[planned.name] = reason
                 terminal.say(f"{planned.name}: refused: {reason}")
             else:
-                self._keep(planned, outcomes.failed(planned, folder, status, reason, spent))
+                self._keep(planned, outcomes.read_failed(planned, folder, status, reason, spent))
 
     def _finish(self, planned, spent):
         """Keeps the outcome of a run that its folder says has come to its end, if it has."""
-        outcome = outcomes.finished(planned, self.folder / planned.name, spent)
+        outcome = outcomes.read_finished(planned, self.folder / planned.name, spent)
         if outcome:
             self._keep(planned, outcome)
         return outcome is not None
@@ -183,8 +183,8 @@ class Runner:
         """How long the rest takes, at the pace of what is finished."""
         now = time.monotonic()
         begun = [now - run.since for run in self._running.values()]
-        seconds = forecast.seconds(self.planned, self.outcomes, self.launch.jobs, begun)
-        return f"{forecast.spoken(seconds)} left" if seconds and self.outcomes else ""
+        seconds = forecast.estimate_seconds(self.planned, self.outcomes, self.launch.jobs, begun)
+        return f"{forecast.format_duration(seconds)} left" if seconds and self.outcomes else ""
 
     def _end_all(self):
         """Lets each run save where it is; a second interrupt ends them at once."""

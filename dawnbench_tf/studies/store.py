@@ -14,7 +14,7 @@ from pathlib import Path
 from dawnbench_tf import files
 from dawnbench_tf.refusals import Refusal, one_line, shown
 from dawnbench_tf.studies import outcomes
-from dawnbench_tf.studies.grid import Planned, Study
+from dawnbench_tf.studies.grid import PlannedRun, Study
 from dawnbench_tf.studies.outcomes import Outcome
 
 STUDY = "study.json"
@@ -73,7 +73,7 @@ def read(folder: Path) -> Study:
         ) from None
 
 
-def finished(folder: Path, planned: Sequence[Planned]) -> dict[str, Outcome]:
+def read_outcomes(folder: Path, planned: Sequence[PlannedRun]) -> dict[str, Outcome]:
     """The outcomes of a study so far, by name of the run, in the order of its plan.
 
     What was refused, in a study of an earlier version, has none.

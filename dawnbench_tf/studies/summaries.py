@@ -10,7 +10,7 @@ import numpy as np
 
 from dawnbench_tf.studies import estimates, outcomes
 from dawnbench_tf.studies.estimates import UNKNOWN, Interval, Times, compare
-from dawnbench_tf.studies.grid import Planned, Study
+from dawnbench_tf.studies.grid import PlannedRun, Study
 from dawnbench_tf.studies.outcomes import Outcome
 
 
@@ -117,8 +117,8 @@ class Results(NamedTuple):
         return self.settings[0].outcomes[0].metric
 
 
-def settings_of(
-    study: Study, planned: Sequence[Planned], by_name: Mapping[str, Outcome]
+def group_by_setting(
+    study: Study, planned: Sequence[PlannedRun], by_name: Mapping[str, Outcome]
 ) -> list[Setting]:
     """The outcomes by setting, in the order of the plan; settings without one are left out.
 
@@ -135,7 +135,7 @@ def settings_of(
     return [Setting(labels, of_setting, factors) for labels, of_setting in by_labels.items()]
 
 
-def thresholds_of(study: Study, settings: Sequence[Setting]) -> tuple[float, ...]:
+def choose_thresholds(study: Study, settings: Sequence[Setting]) -> tuple[float, ...]:
     """What times are given to: the study's own, else the lowest goal of its runs."""
     goals = [outcome.goal for setting in settings for outcome in setting.outcomes]
     return study.thresholds or ((min(goals),) if goals else ())
@@ -160,7 +160,7 @@ def _summary(setting, threshold, first):
         runs=runs,
         reached=len(reached),
         share=estimates.wilson(len(reached), runs),
-        ended=dict(Counter(ended_as(outcome, threshold) for outcome in setting.outcomes)),
+        ended=dict(Counter(status_at(outcome, threshold) for outcome in setting.outcomes)),
         median_seconds=median_seconds,
         median_interval=interval,
         mean_seconds=float(np.mean(reached)) if len(reached) else None,
@@ -170,17 +170,17 @@ def _summary(setting, threshold, first):
         best_mean=float(np.mean(best)) if best else None,
         best_sd=float(np.std(best, ddof=1)) if best[1:] else None,
         usd=price * median_seconds / 3600 if price else None,
-        examples_per_second=_middle(setting.figures("examplesPerSecond")),
-        share_of_peak=_middle(setting.figures("utilization", "shareOfPeak")),
-        input_wait=_middle(setting.figures("utilization", "inputWaitShare")),
-        communication=_middle(setting.figures("utilization", "communicationShare")),
-        process_gib=_middle(setting.figures("utilization", "processGiB")),
-        joules=_middle(setting.figures("utilization", "energyJoules")),
+        examples_per_second=_median_or_none(setting.figures("examplesPerSecond")),
+        share_of_peak=_median_or_none(setting.figures("utilization", "shareOfPeak")),
+        input_wait=_median_or_none(setting.figures("utilization", "inputWaitShare")),
+        communication=_median_or_none(setting.figures("utilization", "communicationShare")),
+        process_gib=_median_or_none(setting.figures("utilization", "processGiB")),
+        joules=_median_or_none(setting.figures("utilization", "energyJoules")),
         **(UNKNOWN if setting is first else compare(times, first.times(threshold)))._asdict(),
     )
 
 
-def _middle(values):
+def _median_or_none(values):
     return float(np.median(values)) if len(values) else None
 
 
@@ -210,12 +210,14 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
         return None
 
     times = {labels: by_labels[labels].times(threshold) for labels in (off, on, *alone)}
-    middle = {labels: estimates.middle(of_labels) for labels, of_labels in times.items()}
+    middle = {labels: estimates.point_median(of_labels) for labels, of_labels in times.items()}
     base = middle[off]
     if not math.isfinite(base):
         return None
     single = {by_labels[labels].name: base / middle[labels] for labels in alone}
-    interval = estimates.combined(times[on], [times[labels] for labels in alone], times[off])
+    interval = estimates.composition_interval(
+        times[on], [times[labels] for labels in alone], times[off]
+    )
     product = math.prod(single.values())
     return Composition(threshold, single, product, base / middle[on], interval)
 
@@ -233,7 +235,7 @@ def main_effects(study: Study, settings: Sequence[Setting], threshold: float) ->
 
     Pairs of which the first level's runs have no median are left out: there is nothing to divide.
     """
-    middle = {s.labels: estimates.middle(s.times(threshold)) for s in settings}
+    middle = {s.labels: estimates.point_median(s.times(threshold)) for s in settings}
     first: dict[int, str] = {}
     pairs: dict[tuple[int, str], list[float]] = {}
     for labels, seconds in middle.items():
@@ -253,11 +255,11 @@ def misses(settings: Sequence[Setting], threshold: float) -> list[tuple[str, Out
         (setting.name, outcome)
         for setting in settings
         for outcome in setting.outcomes
-        if ended_as(outcome, threshold) != outcomes.REACHED
+        if status_at(outcome, threshold) != outcomes.REACHED
     ]
 
 
-def ended_as(outcome: Outcome, threshold: float) -> str:
+def status_at(outcome: Outcome, threshold: float) -> str:
     """How a run ended, as far as a threshold goes: it may have been trained for more."""
     reached = outcome.row_at(threshold) and outcome.status == outcomes.MISSED
     return outcomes.REACHED if reached else outcome.status

@@ -1,4 +1,4 @@
-"""A checksum of what was measured, which our entries carry in misc: damage shows, edits too."""
+"""SHA-256 of an entry's measurements, kept in its misc: reveals later damage or edits."""
 
 import hashlib
 import json
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 KEY = "measuredSha256"
 
 
-def of_training(rows: Sequence[Sequence[float]]) -> str:
-    """The checksum of a training's rows, values in the order of the data set's columns."""
+def training_checksum(rows: Sequence[Sequence[float]]) -> str:
+    """Returns the checksum of training rows; values in the order of the data set's columns."""
     return _digest([[float(value) for value in row] for row in rows])
 
 
-def of_inference(latency: float, score: float) -> str:
-    """The checksum of a latency in ms and a score."""
+def inference_checksum(latency: float, score: float) -> str:
+    """Returns the checksum of a latency in milliseconds and a score."""
     return _digest([float(latency), float(score)])
 
 

@@ -1,9 +1,9 @@
-"""Entries: the JSON and TSV that DAWNBench ranks. Reads what anybody wrote, writes the form.
+"""Reads and writes DAWNBench entries: JSON and TSV files.
 
-`DATASET/train/NAME.json` with its rows in NAME.tsv, and `DATASET/inference/NAME.json`. NAME is
-AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK. Published files have a byte-order mark, Windows line ends,
-blank lines, columns in another order, one-digit months, null prices, misc as text: all is read,
-none of it is written. Plain Python.
+Files: `DATASET/train/NAME.json` with its rows in NAME.tsv, and `DATASET/inference/NAME.json`; NAME
+is AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK. The reader accepts what published files contain: byte-order
+marks, Windows line ends, blank lines, reordered columns, one-digit months, null prices, misc as
+text. The writer produces the documented form only. Plain Python.
 """
 
 import datetime
@@ -31,7 +31,7 @@ from dawnbench_tf.tasks import RANKED, Task
 
 __all__ = ["Entry", "read_entry", "write_entry", "check"]
 
-_KEYS = {  # of texts: attribute, key in the JSON
+_KEYS = {  # text fields: attribute -> key in the JSON
     "version": "version",
     "author": "author",
     "author_email": "authorEmail",
@@ -44,12 +44,15 @@ _KEYS = {  # of texts: attribute, key in the JSON
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry. What the other phase has, and figures that are not stated, are None."""
+    """One entry. Fields of the other phase and figures that are not stated are None.
+
+    Texts are stripped of surrounding spaces; "" if not stated.
+    """
 
     dataset: str  # folder of its task: CIFAR10
     phase: str  # train or inference
     name: str  # of its files, without suffix
-    author: str  # as are all texts: "" if not stated, spaces around them cut off
+    author: str
     author_email: str
     framework: str
     model: str
@@ -63,7 +66,7 @@ class Entry:
     cost: float | None = None  # inference: USD for one example
     score: float | None = None  # inference: in the unit of its task's metric
     misc: dict[str, Any] | None = None
-    other: dict[str, Any] | None = None  # keys that the form does not know, as they are
+    other: dict[str, Any] | None = None  # keys that the form does not define, unchanged
 
     @property
     def task(self) -> Task:
@@ -71,18 +74,18 @@ class Entry:
         return RANKED[self.dataset]
 
     def curve(self) -> list[tuple[float, float]]:
-        """Hours and score of each row."""
+        """Returns (hours, score) of each row."""
         hours, score = map(self.task.columns.index, ("hours", self.task.metric))
         return [(row[hours], row[score]) for row in self.rows]
 
 
 def first_at(curve: Iterable[tuple[float, float]], threshold: float) -> tuple[float, float] | None:
-    """Hours and score of the first point at the threshold, or past it: the one that counts."""
+    """Returns (hours, score) of the first point that reaches the threshold; None if none does."""
     return next((point for point in curve if point[1] >= threshold), None)
 
 
 class Invalid(ValueError):
-    """An entry that may not be written; `violations` says why."""
+    """Raised for an entry that breaks rules and may not be written; `violations` lists them."""
 
     def __init__(self, violations: list[Violation]):
         self.violations = violations
@@ -90,16 +93,19 @@ class Invalid(ValueError):
 
 
 def read_entry(path: Path) -> Entry:
-    """Reads an entry as anybody wrote it, its JSON and the TSV beside it.
+    """Reads an entry: a JSON file and the TSV beside it.
+
+    Args:
+      path: DATASET/train/NAME.json or DATASET/inference/NAME.json.
 
     Raises:
-      Unreadable: it is no entry that could be ranked.
+      Unreadable: the files are not an entry that could be ranked.
     """
-    return of_source(load(path))
+    return entry_from_source(load(path))
 
 
-def of_source(source: Source) -> Entry:
-    """The entry that files hold. Raises Unreadable: it is none that could be ranked."""
+def entry_from_source(source: Source) -> Entry:
+    """Converts parsed files to an `Entry`. Raises Unreadable if they could not be ranked."""
     fields = source.fields
     day = date(fields.get("timestamp"))
     if day is None:
@@ -111,7 +117,7 @@ def of_source(source: Source) -> Entry:
     if not training and figures["latency"] is None and figures["cost"] is None:
         raise Unreadable(source.path, 1, "has neither latency nor cost")
     misc = fields.get("misc")
-    of_form = {*_KEYS.values(), *figures, "timestamp", "misc"}
+    known_keys = {*_KEYS.values(), *figures, "timestamp", "misc"}
     return Entry(
         dataset=source.dataset,
         phase=source.phase,
@@ -124,7 +130,7 @@ def of_source(source: Source) -> Entry:
         cost=figures["cost"],
         score=figures[source.task.metric],
         misc=misc if isinstance(misc, dict) or misc is None else {"text": misc},
-        other={key: value for key, value in fields.items() if key not in of_form},
+        other={key: value for key, value in fields.items() if key not in known_keys},
     )
 
 
@@ -142,9 +148,9 @@ def _rows(source):
         raise Unreadable(source.table, 1, "is not there; should hold the entry's rows")
     if not set(columns) <= set(source.header):
         raise Unreadable(source.table, 1, f"should have columns {' '.join(columns)}")
-    places, rows = [source.header.index(name) for name in columns], []
+    indices, rows = [source.header.index(name) for name in columns], []
     for line, cells in source.rows:
-        values = [number(cells[at]) if at < len(cells) else None for at in places]
+        values = [number(cells[i]) if i < len(cells) else None for i in indices]
         if None in values:
             text = f"{' '.join(columns)} should be numbers, one tab between two"
             raise Unreadable(source.table, line, text)
@@ -152,8 +158,8 @@ def _rows(source):
     return tuple(rows)
 
 
-def texts(entry: Entry) -> tuple[str, str | None]:
-    """What an entry's two files hold: the JSON, and the TSV of a training entry."""
+def format_files(entry: Entry) -> tuple[str, str | None]:
+    """Returns the contents of an entry's files: JSON, and TSV (None for an inference entry)."""
     figures = {
         "costPerHour": entry.cost_per_hour,
         "latency": entry.latency,
@@ -167,51 +173,56 @@ def texts(entry: Entry) -> tuple[str, str | None]:
     fields |= {"timestamp": entry.timestamp.isoformat(), **(entry.other or {})}
     if entry.misc is not None:
         fields["misc"] = entry.misc
-    rows = (map(_written, row) for row in entry.rows)
+    rows = (map(_format_number, row) for row in entry.rows)
     lines = ["\t".join(row) for row in (entry.task.columns, *rows)]
     table = "\n".join(lines) + "\n" if entry.phase == "train" else None
     return json.dumps(fields, indent=4) + "\n", table
 
 
-def _written(value):
-    """The shortest text that reads as the same number."""
+def _format_number(value):
+    """Returns the shortest text that parses to the same float."""
     return repr(value).removesuffix(".0")
 
 
 def check(entry: Entry, grade: Grade = Grade.FORM) -> list[Violation]:
-    """What would be wrong with an entry's files, by the rules up to a grade; nothing is written."""
+    """Returns the violations that an entry's files would have, without writing them.
+
+    Args:
+      entry: the entry.
+      grade: the strictest grade of rules to apply.
+    """
     path = Path(entry.dataset, entry.phase, f"{entry.name}.json")
-    head, table = texts(entry)
+    head, table = format_files(entry)
     try:
         source = parse(path, head.encode(), None if table is None else table.encode())
     except Unreadable as error:
         return [error.violation]
-    return rules.broken_rules(source, grade)
+    return rules.find_violations(source, grade)
 
 
 def write_entry(folder: Path, entry: Entry, unchecked: bool = False) -> Path:
-    """Writes an entry's files to FOLDER/DATASET/PHASE, whole or not at all.
+    """Writes an entry's files to FOLDER/DATASET/PHASE, each atomically.
 
     Args:
       folder: root of a tree of entries.
-      entry: what to write.
-      unchecked: write an entry that breaks rules too.
+      entry: the entry to write.
+      unchecked: whether to skip the rules.
 
     Returns:
-      Path of the JSON.
+      Path of the JSON file.
 
     Raises:
-      Invalid: the entry breaks a rule of the form.
-      Refusal: it can't be written.
+      Invalid: the entry breaks a rule of grade FORM or lower; not raised if `unchecked`.
+      Refusal: a file can't be written.
     """
     violations = [] if unchecked else check(entry)
     if violations:
         raise Invalid(violations)
-    home = folder / entry.dataset / entry.phase
-    files.make_folder(home)
-    head, table = texts(entry)
-    path = home / f"{entry.name}.json"
-    if table is not None:
+    parent = folder / entry.dataset / entry.phase
+    files.make_folder(parent)
+    head, table = format_files(entry)
+    path = parent / f"{entry.name}.json"
+    if table is not None:  # first: a JSON without its rows would be a broken entry
         files.write_whole(path.with_suffix(".tsv"), table)
     files.write_whole(path, head)
     return path

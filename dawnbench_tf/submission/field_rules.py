@@ -1,4 +1,7 @@
-"""Rules of an entry's fields, its JSON, and of its files' names."""
+"""Rules for the fields of an entry's JSON and for its file names.
+
+Each function yields the line of the file and the message for each violation it finds.
+"""
 
 import datetime
 import math
@@ -12,14 +15,14 @@ from dawnbench_tf.tasks import GIVEN, TASKS
 VERSIONS = ("v1.0",)
 TEXTS = ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp")
 LINKS = ("codeURL", "logFilename")
-FIRST_YEAR, LAST_YEAR = 1970, 2999  # of a date that is no mistake
-LARGEST = 1e9  # USD, or ms: beyond all reason
-LONGEST = 2000  # characters of a text
+FIRST_YEAR, LAST_YEAR = 1970, 2999  # range of plausible dates
+LARGEST = 1e9  # USD or ms: the highest plausible figure
+LONGEST = 2000  # characters of a text, at most
 MS_PER_HOUR = 3_600_000
 
 
 def required(source: Source) -> Complaints:
-    """What must be given."""
+    """Requires the mandatory fields."""
     inference = (source.task.metric, "latency") if source.phase == "inference" else ()
     for key in (*TEXTS, *inference):
         if source.fields.get(key) is None:
@@ -27,21 +30,21 @@ def required(source: Source) -> Complaints:
 
 
 def version(source: Source) -> Complaints:
-    """The version of the form."""
+    """Requires a known version of the form."""
     version = source.fields.get("version")
     if version is not None and version not in VERSIONS:
         yield source.line("version"), f"version is {quoted(version)}; should be {VERSIONS[0]}"
 
 
 def timestamp(source: Source) -> Complaints:
-    """A date."""
+    """Requires a valid date."""
     text = source.fields.get("timestamp")
     if text is not None and date(text) is None:
         yield source.line("timestamp"), f"timestamp is {quoted(text)}; should be YYYY-MM-DD"
 
 
 def date(text: object) -> datetime.date | None:
-    """The date that a timestamp gives, also with one digit for months and days."""
+    """Parses a timestamp; months and days may have one digit. None if it is no valid date."""
     if not isinstance(text, str) or len(text) > 10:
         return None
     try:
@@ -52,17 +55,17 @@ def date(text: object) -> datetime.date | None:
 
 
 def written_date(source: Source) -> Complaints:
-    """A date with two digits for month and day, not in the future."""
+    """Requires two digits for month and day, and a date that is not in the future."""
     text = source.fields.get("timestamp")
     day, line = date(text), source.line("timestamp")
     if day and text != day.isoformat():
         yield line, f"timestamp is {quoted(text)}; should have two digits for month and day: {day}"
-    if day and day > datetime.date.today() + datetime.timedelta(days=1):  # ahead of us by a zone
+    if day and day > datetime.date.today() + datetime.timedelta(days=1):  # allows for time zones
         yield line, f"timestamp {day} is in the future; should be the day of submission"
 
 
 def figures(source: Source) -> Complaints:
-    """Numbers where numbers are due."""
+    """Requires prices, scores and latencies to be numbers; a latency is above 0."""
     price = ("costPerHour",) if source.phase == "train" else ("cost",)
     inference = (source.task.metric, "latency") if source.phase == "inference" else ()
     for key in (*price, *inference):
@@ -74,7 +77,7 @@ def figures(source: Source) -> Complaints:
 
 
 def accuracy(source: Source) -> Complaints:
-    """Inference at the threshold."""
+    """Requires an inference entry to reach its task's threshold."""
     task, value = source.task, source.fields.get(source.task.metric)
     if source.phase == "inference" and is_number(value) and value < task.threshold:
         line, name = source.line(task.metric), task.metric
@@ -82,37 +85,37 @@ def accuracy(source: Source) -> Complaints:
 
 
 def inference_range(source: Source) -> Complaints:
-    """An inference entry's metric in 0 to 100: percent, or what may be a fraction in percent."""
+    """Requires an inference entry's score from 0 to 100 (a fraction may be given in percent)."""
     yield from _score_beyond(source, 0.0, 100.0, "percent, 0 to 100")
 
 
 def inference_fraction(source: Source) -> Complaints:
-    """A fraction where the metric is one."""
+    """Requires an inference entry's score of at most 1 where the metric is a fraction."""
     if source.task.highest == 1.0:
         yield from _score_beyond(source, -math.inf, 1.0, "a fraction, 0 to 1")
 
 
-def _score_beyond(source, low, high, right):
+def _score_beyond(source, low, high, expected):
     metric = source.task.metric
     value = source.fields.get(metric)
     if source.phase == "inference" and is_number(value) and not low <= value <= high:
-        yield source.line(metric), f"{metric} {value:g} should be {right}"
+        yield source.line(metric), f"{metric} {value:g} should be {expected}"
 
 
 def pair(source: Source) -> Complaints:
-    """A training entry has rows."""
+    """Requires the TSV of a training entry."""
     if source.phase == "train" and not source.has_table:
         yield 1, f"{shown(source.table.name)} is not there; a training entry has its rows in it"
 
 
 def no_table(source: Source) -> Complaints:
-    """An inference entry has none."""
+    """Refuses a TSV beside an inference entry."""
     if source.phase == "inference" and source.has_table:
         yield 1, f"{shown(source.table.name)} is there; an inference entry has no rows"
 
 
 def texts(source: Source) -> Complaints:
-    """Texts are texts."""
+    """Requires text fields to be stripped, encodable text of at most LONGEST characters."""
     for key in (*TEXTS, *LINKS):
         value = source.fields.get(key)
         if value is not None and not isinstance(value, str):
@@ -120,12 +123,12 @@ def texts(source: Source) -> Complaints:
         elif value is not None and (value != value.strip() or (not value and key != "authorEmail")):
             yield source.line(key), f"{key} is {quoted(value)}; should be text, no spaces around"
         elif value is not None and (len(value) > LONGEST or not is_writable(value)):
-            right = f"should be whole characters, {LONGEST} at most"
-            yield source.line(key), f"{key} is {quoted(value)}; {right}"
+            expected = f"should be whole characters, {LONGEST} at most"
+            yield source.line(key), f"{key} is {quoted(value)}; {expected}"
 
 
 def is_writable(text: str) -> bool:
-    """Whether a text can be written as UTF-8: it holds no half of a character."""
+    """Whether a text can be encoded as UTF-8: it contains no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -134,7 +137,7 @@ def is_writable(text: str) -> bool:
 
 
 def links(source: Source) -> Complaints:
-    """Links are http or https."""
+    """Requires links to be http or https URLs."""
     for key in LINKS:
         value = source.fields.get(key)
         if isinstance(value, str) and not is_link(value.strip()):
@@ -142,20 +145,20 @@ def links(source: Source) -> Complaints:
 
 
 def is_link(text: str) -> bool:
-    """Whether a text is an http or https URL that can be shown and followed."""
+    """Whether a text is a printable http or https URL without spaces."""
     rest = text.removeprefix("http://").removeprefix("https://")
     return 0 < len(rest) < len(text) <= LONGEST and all(c.isprintable() and c != " " for c in text)
 
 
 def prices(source: Source) -> Complaints:
-    """A price is left out where there is none."""
+    """Refuses null prices."""
     for key in ("costPerHour", "cost"):
         if key in source.fields and source.fields[key] is None:
             yield source.line(key), f"{key} is null; leave it out where there is no price"
 
 
 def possible(source: Source) -> Complaints:
-    """Prices above 0, no figure beyond all reason."""
+    """Requires prices above 0, and prices and latencies of at most LARGEST."""
     for key in ("costPerHour", "cost", "latency"):
         value = source.fields.get(key)
         if is_number(value) and value <= 0 and key != "latency":
@@ -165,7 +168,10 @@ def possible(source: Source) -> Complaints:
 
 
 def cost(source: Source) -> Complaints:
-    """A price in the field of its phase; of one inference, what price and latency make."""
+    """Requires the price field of the entry's phase.
+
+    An inference entry with a price per hour in misc needs cost = price x latency.
+    """
     phase, fields = source.phase, source.fields
     foreign, due = ("cost", "costPerHour") if phase == "train" else ("costPerHour", "cost")
     if foreign in fields:
@@ -173,52 +179,55 @@ def cost(source: Source) -> Complaints:
     price = source.misc.get("costPerHour")
     value, latency = fields.get("cost"), fields.get("latency")
     if phase == "inference" and is_number(price) and is_number(latency):
-        right = price * latency / MS_PER_HOUR
-        if not is_number(value) or not abs(value - right) <= 1e-6 * abs(right):
-            text = f"cost should be {right:g}: {price:g} USD per hour at {latency:g} ms"
+        expected = price * latency / MS_PER_HOUR
+        if not is_number(value) or not abs(value - expected) <= 1e-6 * abs(expected):
+            text = f"cost should be {expected:g}: {price:g} USD per hour at {latency:g} ms"
             yield source.line("cost"), f"{text}; is {quoted(value)}"
 
 
 def as_measured(source: Source) -> Complaints:
-    """What our own entries measured is what they hold."""
+    """Requires figures that match the entry's checksum, if it has one (ours do)."""
     checksum = source.misc.get(checksums.KEY)
     if checksum is not None and checksum != _checksum(source):
-        what = "rows" if source.phase == "train" else "latency or score"
-        yield source.line("misc"), f"{what} are not those that were measured; restore the files"
+        figures = "rows" if source.phase == "train" else "latency or score"
+        text = f"{figures} differ from those that were measured; restore the files"
+        yield source.line("misc"), text
 
 
 def _checksum(source):
     if source.phase == "inference":
         latency, score = (source.fields.get(key) for key in ("latency", source.task.metric))
         both = is_number(latency) and is_number(score)
-        return checksums.of_inference(latency, score) if both else None
+        return checksums.inference_checksum(latency, score) if both else None
     columns = [source.column(name) for name in source.task.columns]
     if any(len(column) != len(source.rows) for column in columns):
         return None
-    return checksums.of_training(list(zip(*([v for _, v in c] for c in columns), strict=True)))
+    return checksums.training_checksum(
+        list(zip(*([v for _, v in c] for c in columns), strict=True))
+    )
 
 
 def whole_test(source: Source) -> Complaints:
-    """All of the test was timed."""
+    """Requires that every test example was timed."""
     timed, due = source.misc.get("examples"), source.misc.get("testExamples")
     if source.phase == "inference" and is_number(timed) and is_number(due) and timed < due:
         yield source.line("misc"), f"only {timed:g} of {due:g} examples were timed"
 
 
 def misc(source: Source) -> Complaints:
-    """misc is an object."""
+    """Requires misc to be a JSON object."""
     if not isinstance(source.fields.get("misc", {}), dict):
         yield source.line("misc"), "misc should be a JSON object"
 
 
 def repeated(source: Source) -> Complaints:
-    """A key comes once."""
+    """Refuses duplicate keys."""
     for key in source.repeated:
         yield source.line(key), f"{quoted(key)} is given twice"
 
 
 def file_name(source: Source) -> Complaints:
-    """AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK."""
+    """Requires the file name AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK.json."""
     stem = source.path.stem
     parts = [part for part in re.split("_", stem) if part]
     in_name = all(character.isalnum() or character in "_.+-" for character in stem)
@@ -227,7 +236,7 @@ def file_name(source: Source) -> Complaints:
 
 
 def embedded(source: Source) -> Complaints:
-    """No synthetic data, none from elsewhere, and no other task's run, in a data set's folder."""
+    """Refuses entries trained on synthetic data, on arrays given in Python or for another task."""
     recipe, line = source.misc.get("recipe"), source.line("misc")
     data = source.misc.get("data")
     if isinstance(data, dict) and data.get("source") == GIVEN:

@@ -1,6 +1,7 @@
-"""What instances cost: `instances.tsv`, on-demand prices with their source and date.
+"""Prices of cloud instances: on-demand, from `instances.tsv`, each with its source and date.
 
-Most are machines of published entries at the prices that these paid. No price is ever assumed.
+Most rows are machines of published entries at the prices that the entries state. No price is
+guessed.
 """
 
 import csv
@@ -20,7 +21,7 @@ _COUNT = re.compile(r"(?<!\d)(\d{1,9}) ?(?:machines|nodes|instances|hosts)", re.
 class Instance(NamedTuple):
     """A machine that a public cloud rents by the hour."""
 
-    name: str  # the provider's machine type; where entries gave none, ours, made of its parts
+    name: str  # the provider's machine type; where entries gave none, a name made of its parts
     provider: str
     vcpus: int | None  # None: not stated
     memory_gb: int | None
@@ -32,7 +33,7 @@ class Instance(NamedTuple):
 
 @cache
 def instances() -> dict[str, Instance]:
-    """All instances by name."""
+    """Returns all instances by name."""
     with open(_TABLE, encoding="utf-8", newline="") as file:
         return {row["name"]: _instance(**row) for row in csv.DictReader(file, delimiter="\t")}
 
@@ -43,8 +44,8 @@ def _instance(vcpus, memory_gb, usd_per_hour, **texts):
     return Instance(**texts, **numbers, usd_per_hour=float(usd_per_hour))
 
 
-def table() -> str:
-    """All instances, for people."""
+def format_table() -> str:
+    """Formats all instances as a text table."""
     lines = [f"{'instance':24} USD/hour  vCPU    GB  accelerator     date        source"]
     for row in instances().values():
         size = f"{row.vcpus or '':4}  {row.memory_gb or '':4}"
@@ -53,13 +54,15 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def of_instance(credits: Credits) -> tuple[Credits, str]:
-    """The credits at the price of their instance, and a line that says what that is.
+def with_instance_price(credits: Credits) -> tuple[Credits, str]:
+    """Sets `cost_per_hour` to the price of `credits.instance`.
 
-    Without an instance: the credits as they are, and "".
+    Returns:
+      The credits and a line that states the price and its source; without an instance the credits
+      unchanged and "".
 
     Raises:
-      Refusal: there is no such instance, or another price besides.
+      Refusal: the instance is unknown, or `cost_per_hour` is set as well.
     """
     name = credits.instance
     if not name:
@@ -73,8 +76,11 @@ def of_instance(credits: Credits) -> tuple[Credits, str]:
     return replace(credits, cost_per_hour=row.usd_per_hour), line
 
 
-def named_in(hardware: str) -> Instance | None:
-    """The instance whose machine type a description of hardware gives, if it is one of ours."""
+def find_instance(hardware: str) -> Instance | None:
+    """Returns the instance whose name a hardware description contains; None if there is none.
+
+    The longest name wins where several match.
+    """
     named = [
         row
         for name, row in instances().items()
@@ -83,15 +89,17 @@ def named_in(hardware: str) -> Instance | None:
     return max(named, key=lambda row: len(row.name), default=None)
 
 
-def machines_in(hardware: str) -> int:
-    """How many machines a description of hardware speaks of; 1 if it does not say.
+def count_machines(hardware: str) -> int:
+    """Returns the number of machines that a hardware description states; 1 if it states none.
 
-    >>> machines_in("32 * V100 (4 machines - AWS p3.16xlarge)"), machines_in("16 p3.16xlarge (AWS)")
-    (4, 16)
-    >>> machines_in("8 * V100 (AWS p3.16xlarge)")
+    >>> count_machines("32 * V100 (4 machines - AWS p3.16xlarge)")
+    4
+    >>> count_machines("16 p3.16xlarge (AWS)")
+    16
+    >>> count_machines("8 * V100 (AWS p3.16xlarge)")
     1
     """
-    match, instance = _COUNT.search(hardware), named_in(hardware)
+    match, instance = _COUNT.search(hardware), find_instance(hardware)
     if not match and instance:
         match = re.search(rf"(?<!\d)(\d{{1,5}}) ?[x*]? ?{re.escape(instance.name)}", hardware)
     return max(1, int(match[1])) if match else 1

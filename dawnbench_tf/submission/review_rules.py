@@ -1,4 +1,4 @@
-"""What DAWNBench's maintainers asked about when they read an entry, each in a review of theirs."""
+"""Rules for what DAWNBench's maintainers asked about in reviews of entries."""
 
 import re
 
@@ -13,7 +13,7 @@ _MACHINE_TYPE = re.compile(
 
 
 def author(source: Source) -> Complaints:
-    """The author can be reached."""
+    """Requires an address in authorEmail."""
     address = source.fields.get("authorEmail")
     if isinstance(address, str) and "@" not in address:
         yield (
@@ -24,28 +24,28 @@ def author(source: Source) -> Complaints:
 
 
 def machine_type(source: Source) -> Complaints:
-    """A price is some machine type's (pull request 111)."""
+    """Requires the cloud's machine type in the hardware of an entry with a price (PR 111)."""
     hardware = source.fields.get("hardware")
     priced = any(is_number(source.fields.get(key)) for key in ("costPerHour", "cost"))
     if isinstance(hardware, str) and priced:
-        if not _MACHINE_TYPE.search(hardware) and not prices.named_in(hardware):
+        if not _MACHINE_TYPE.search(hardware) and not prices.find_instance(hardware):
             text = "has a price, so hardware should name the cloud's machine type: p3.2xlarge"
             yield source.line("hardware"), f"hardware {quoted(hardware)} {text}"
 
 
 def cluster(source: Source) -> Complaints:
-    """A cluster costs the sum of its machines (pull request 54)."""
+    """Requires a cluster's price to be the sum over its machines (pull request 54)."""
     price, hardware = source.fields.get("costPerHour"), str(source.fields.get("hardware"))
     if not is_number(price):
         return
-    machine, count = prices.named_in(hardware), prices.machines_in(hardware)
+    machine, count = prices.find_instance(hardware), prices.count_machines(hardware)
     if machine and count > 1 and price < 1.5 * machine.usd_per_hour:
         due = f"{count} of them cost {count * machine.usd_per_hour:g}"
         yield source.line("costPerHour"), f"costPerHour {price:g} is one {machine.name}'s; {due}"
 
 
 def hyperparameters(source: Source) -> Complaints:
-    """What it takes to repeat a training (pull requests 3, 10, 20 and others)."""
+    """Requires batch size, learning rate and optimizer in misc (pull requests 3, 10, 20, ...)."""
     misc = source.fields.get("misc")
     if source.phase == "train" and isinstance(misc, dict):
         keys = {re.sub(r"[^a-z]", "", str(key).lower()) for key in _keys(misc)}
@@ -59,7 +59,7 @@ def hyperparameters(source: Source) -> Complaints:
 
 
 def _keys(value):
-    """Keys of a JSON object and of those within it."""
+    """Yields the keys of a JSON object and of all objects within it."""
     waiting = [value]
     while waiting:
         item = waiting.pop()

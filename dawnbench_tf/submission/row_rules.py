@@ -1,31 +1,34 @@
-"""Rules of an entry's rows, its TSV: columns, cells, order, ranges, the threshold."""
+"""Rules for the rows of an entry's TSV: columns, cells, order, ranges, the threshold.
+
+Each function yields the line of the TSV and the message for each violation it finds.
+"""
 
 from itertools import pairwise
 
 from dawnbench_tf.submission.source import Complaints, Source, number, quoted
 
-LARGEST = 1e6  # epochs, or hours: over a century
+LARGEST = 1e6  # epochs or hours; as hours, over a century
 
 
 def columns(source: Source) -> Complaints:
-    """All columns of the data set, no others; in any order."""
+    """Requires exactly the columns of the data set, in any order."""
     due, header = source.task.columns, source.header
     if sorted(header) != sorted(due):
         extra = ", ".join(quoted(name) for name in header[:20] if name not in due)
         lacking = ", ".join(name for name in due if name not in header)
-        what = [f"has {extra}"] * bool(extra) + [f"lacks {lacking}"] * bool(lacking)
-        yield 1, f"header {' and '.join(what) or 'repeats a column'}; should be {' '.join(due)}"
+        faults = [f"has {extra}"] * bool(extra) + [f"lacks {lacking}"] * bool(lacking)
+        yield 1, f"header {' and '.join(faults) or 'repeats a column'}; should be {' '.join(due)}"
 
 
 def column_order(source: Source) -> Complaints:
-    """Columns in the documented order."""
+    """Requires the columns in the documented order."""
     due = source.task.columns
     if source.header != due and sorted(source.header) == sorted(due):
         yield 1, f"columns are {' '.join(source.header)}; should be {' '.join(due)}"
 
 
 def cells(source: Source) -> Complaints:
-    """A row at least; in each a number for each column."""
+    """Requires at least one row, and a number in every cell."""
     width = len(source.header)
     if not source.rows:
         yield 1, "has no row; should have one for each evaluation"
@@ -37,7 +40,7 @@ def cells(source: Source) -> Complaints:
 
 
 def increasing(source: Source) -> Complaints:
-    """Epochs never fall, hours rise, within reason."""
+    """Requires epochs that never fall and hours that rise, from 0 to LARGEST."""
     for name, strictly in (("epoch", False), ("hours", True)):
         column = source.column(name)
         if column and column[0][1] < 0:
@@ -50,20 +53,20 @@ def increasing(source: Source) -> Complaints:
 
 
 def fraction(source: Source) -> Complaints:
-    """F1 of every row between 0 and 1, as the original tests had it."""
+    """Requires F1 from 0 to 1 in every row, as DAWNBench's own tests did."""
     if source.task.highest == 1.0:
         yield from beyond(source, source.column(source.task.metric))
 
 
 def percent_range(source: Source) -> Complaints:
-    """Accuracies of every row between 0 and 100 percent."""
+    """Requires accuracies from 0 to 100 percent in every row."""
     if source.task.highest != 1.0:
         for name in source.task.columns[2:]:
             yield from beyond(source, source.column(name))
 
 
 def beyond(source: Source, column: list[tuple[int, float]]) -> Complaints:
-    """The values of a column that are outside the metric's unit."""
+    """Yields the values of a column that are outside the range of the task's metric."""
     highest = source.task.highest
     unit = "a fraction, 0 to 1" if highest == 1.0 else "percent, 0 to 100"
     for line, value in column:
@@ -72,7 +75,7 @@ def beyond(source: Source, column: list[tuple[int, float]]) -> Complaints:
 
 
 def reached(source: Source) -> Complaints:
-    """A row at the threshold."""
+    """Requires a row that reaches the threshold."""
     task = source.task
     column = [(value, line) for line, value in source.column(task.metric)]
     best, line = max(column, default=(None, 1))
@@ -81,7 +84,7 @@ def reached(source: Source) -> Complaints:
 
 
 def took_time(source: Source) -> Complaints:
-    """No row is at the threshold after no time."""
+    """Refuses rows that reach the threshold at 0 hours."""
     hours = {line: value for line, value in source.column("hours")}
     for line, value in source.column(source.task.metric):
         if value >= source.task.threshold and hours.get(line) == 0:
@@ -89,7 +92,7 @@ def took_time(source: Source) -> Complaints:
 
 
 def no_fraction(source: Source) -> Complaints:
-    """Percent where percent is due (pull requests 5 and 14)."""
+    """Refuses a percent column that looks like a fraction (pull requests 5 and 14)."""
     if source.task.highest == 1.0:
         return
     for name in source.task.columns[2:]:

@@ -1,7 +1,7 @@
-"""Entry files as they are found: JSON with the line of each key, TSV with the line of each row.
+"""Parses entry files: JSON with the line number of each key, TSV with that of each row.
 
-Nothing is converted here. What can't be read as the format at all raises Unreadable, whose message
-is one line: `file:line: what, and what is right`. Plain Python.
+Values are not converted. Files that can't be parsed raise Unreadable; its message is one line,
+`file:line: the fault; what is expected`. Plain Python.
 """
 
 import json
@@ -19,27 +19,27 @@ from dawnbench_tf.runs import NOT_RANKED, RECIPE
 from dawnbench_tf.tasks import RANKED, Task
 
 PHASES = ("train", "inference")
-LARGEST = 16 * 2**20  # bytes of a file; the largest published one has 20,000
+LARGEST = 16 * 2**20  # bytes of a file, at most; the largest published one has 20,000
 
-Complaints = Iterator[tuple[int, str]]  # line of a file, what is wrong there: what rules yield
+Complaints = Iterator[tuple[int, str]]  # yielded by rules: line of a file, message
 
 _NEXT_KEY = re.compile(r'[\s,]*"')
 _COLON = re.compile(r"\s*:\s*")
 
 
 class Violation(NamedTuple):
-    """One thing that is wrong with an entry."""
+    """One violation of a rule."""
 
     path: Path
     line: int
     rule: str
-    text: str  # what, and what is right
+    text: str  # the fault and what is expected
 
     def __str__(self):
-        return f"{self.place()}:{self.line}: {one_line(self.text, 400)}"
+        return f"{self.display_path()}:{self.line}: {one_line(self.text, 400)}"
 
-    def place(self) -> str:
-        """Its file as one would name it from here."""
+    def display_path(self) -> str:
+        """Returns the file's path, relative to the working directory if it is below it."""
         try:
             return shown(self.path.relative_to(Path.cwd()))
         except (ValueError, OSError):  # elsewhere, or the working directory is gone
@@ -47,7 +47,7 @@ class Violation(NamedTuple):
 
 
 class Unreadable(ValueError):
-    """A file that is no entry."""
+    """Raised for a file that can't be parsed as an entry."""
 
     def __init__(self, path: Path, line: int, text: str):
         self.violation = Violation(path, line, "readable", text)
@@ -55,7 +55,7 @@ class Unreadable(ValueError):
 
 
 def quoted(value: object) -> str:
-    """A stranger's value as a message shows it."""
+    """Returns an untrusted value, quoted, shortened and made printable for a message."""
     text = value[:300] if isinstance(value, str) else value
     try:
         return shown(one_line(repr(text), 60))
@@ -64,17 +64,17 @@ def quoted(value: object) -> str:
 
 
 def number(cell: str) -> float | None:
-    """The finite number that a cell holds, if it does."""
+    """Parses a TSV cell; None unless it is a finite number in plain notation."""
     try:
         value = float(cell) if len(cell) < 100 else math.nan
     except ValueError:
         return None
-    plain = cell.isascii() and "_" not in cell  # Python's own spellings are no numbers in a TSV
+    plain = cell.isascii() and "_" not in cell  # float() also accepts 1_000 and other digits
     return value if plain and math.isfinite(value) else None
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a JSON value is a finite number, as a float would hold it."""
+    """Whether a JSON value is a number that a float can hold, and finite."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -85,12 +85,12 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True)
 class Source:
-    """An entry's two files, as they are found."""
+    """An entry's parsed files."""
 
     path: Path  # DATASET/train/NAME.json
     fields: dict[str, Any]
     lines: dict[str, int]  # of each key
-    repeated: tuple[str, ...]  # keys that come twice
+    repeated: tuple[str, ...]  # duplicate keys
     has_table: bool  # whether there is a TSV
     header: tuple[str, ...]  # of the TSV
     rows: tuple[tuple[int, tuple[str, ...]], ...]  # of the TSV: line, cells
@@ -102,7 +102,7 @@ class Source:
 
     @property
     def phase(self) -> str:
-        """train or inference, as its folder says."""
+        """train or inference: the name of its folder."""
         return self.path.parent.name
 
     @property
@@ -112,50 +112,50 @@ class Source:
 
     @property
     def task(self) -> Task:
-        """The task of its data set's entries. Raises KeyError for an unknown folder."""
+        """The task of its data set. Raises KeyError for an unknown folder."""
         return RANKED[self.dataset]
 
     @property
     def misc(self) -> dict[str, Any]:
-        """Its misc, if that is an object; else {}."""
+        """The misc field; {} if it is no JSON object."""
         misc = self.fields.get("misc")
         return misc if isinstance(misc, dict) else {}
 
     def line(self, key: str) -> int:
-        """Where a key is; the first line if it is not there."""
+        """Returns the line of a key; 1 if the key is absent."""
         return self.lines.get(key, 1)
 
     def column(self, name: str) -> list[tuple[int, float]]:
-        """Line and value of each cell of a column, as far as it is there and holds numbers."""
+        """Returns (line, value) of each cell of a column that contains a number."""
         return self._columns.get(name, [])
 
     @cached_property
     def _columns(self):
         columns: dict[str, list[tuple[int, float]]] = {}
-        for place, name in enumerate(self.header):
-            cells = ((line, number(row[place])) for line, row in self.rows if place < len(row))
+        for index, name in enumerate(self.header):
+            cells = ((line, number(row[index])) for line, row in self.rows if index < len(row))
             columns.setdefault(name, [(line, value) for line, value in cells if value is not None])
         return columns
 
 
 def load(path: Path) -> Source:
-    """Reads an entry: a JSON file, and the TSV beside it if there is one. Raises Unreadable."""
-    path = path.absolute()  # its folders tell data set and kind
+    """Reads and parses a JSON file, and the TSV beside it if there is one. Raises Unreadable."""
+    path = path.absolute()  # its folders are data set and phase
     table = path.with_suffix(".tsv")
     rows = _bytes(table) if table.exists() or table.is_symlink() else None
     return parse(path, _bytes(path), rows)
 
 
 def parse(path: Path, entry: bytes, rows: bytes | None) -> Source:
-    """What files with these contents are as an entry; nothing is read from disk.
+    """Parses the contents of an entry's files; reads nothing from disk.
 
     Args:
-      path: of the JSON; its folders tell data set and phase.
+      path: path of the JSON; its folders are data set and phase.
       entry: bytes of the JSON.
-      rows: bytes of the TSV; None: there is none.
+      rows: bytes of the TSV; None if there is none.
 
     Raises:
-      Unreadable: they can't be read as the format at all.
+      Unreadable: the contents can't be parsed.
     """
     fields, lines, repeated = _object(path, _text(path, entry))
     table = ((), ()) if rows is None else _table(_text(path.with_suffix(".tsv"), rows))
@@ -182,7 +182,7 @@ def _text(path, content):
 
 
 def _object(path, text):
-    """A JSON object's fields, the line of each, and the keys that come twice."""
+    """Parses a JSON object. Returns its fields, the line of each key, and the duplicate keys."""
     try:
         fields = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -191,14 +191,16 @@ def _object(path, text):
         raise Unreadable(path, 1, f"should be JSON: {one_line(error, 80)}") from None
     if not isinstance(fields, dict):
         raise Unreadable(path, 1, "should be a JSON object")
+    # A second pass for what json.loads does not tell: the line of each top-level key. `offset` is
+    # where the next key may begin; `line` is the line of the character at `counted`.
     lines: dict[str, int] = {}
-    repeated, at, decoder = [], text.index("{") + 1, json.JSONDecoder()
+    repeated, offset, decoder = [], text.index("{") + 1, json.JSONDecoder()
     line, counted = 1, 0
-    while match := _NEXT_KEY.match(text, at):
+    while match := _NEXT_KEY.match(text, offset):
         line, counted = line + text.count("\n", counted, match.end()), match.end()
-        key, at = decoder.raw_decode(text, match.end() - 1)
-        colon = _COLON.match(text, at)
-        _, at = decoder.raw_decode(text, colon.end() if colon else at)
+        key, offset = decoder.raw_decode(text, match.end() - 1)
+        colon = _COLON.match(text, offset)
+        _, offset = decoder.raw_decode(text, colon.end() if colon else offset)
         if key in lines:
             repeated.append(key)
         lines.setdefault(key, line)
@@ -210,7 +212,7 @@ def _no_number(name):
 
 
 def _table(text):
-    """Header and rows, blank lines left out, spaces around cells cut off."""
+    """Parses a TSV into header and rows; skips blank lines, strips cells."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     rows = tuple(
         (number, tuple(cell.strip() for cell in line.split("\t")))
@@ -221,20 +223,20 @@ def _table(text):
 
 
 def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterator[Path]:
-    """All JSON and TSV files in folders named for a phase, at or below `root`, in order.
+    """Yields all JSON and TSV files in folders named train or inference, at or below `root`.
 
-    Links to folders are not followed; a run's own files are none of an entry, whatever its folder
-    is called.
+    Links to folders are not followed. Folders that contain a run are skipped, whatever their name:
+    a run's own JSON and TSV files are no entries.
 
     Args:
-      root: where to look.
-      problems: folders that can't be read are added to it.
-      misses: whether to look below `not_an_entry/` as well.
+      root: the folder to search.
+      problems: receives a Violation for each folder that can't be read.
+      misses: whether to search `not_an_entry/` folders as well.
     """
 
     def unreadable(error):
-        why = f"can't be read ({one_line(error.strerror)})"
-        problems.append(Violation(Path(error.filename), 1, "readable", why))
+        reason = f"can't be read ({one_line(error.strerror)})"
+        problems.append(Violation(Path(error.filename), 1, "readable", reason))
 
     for folder, below, names in os.walk(root.absolute(), onerror=unreadable):
         below[:] = sorted(

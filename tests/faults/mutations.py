@@ -29,7 +29,7 @@ from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.ranking import pages, results, tables
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.runs import Run
-from dawnbench_tf.submission import of_run
+from dawnbench_tf.submission import run_entry
 from dawnbench_tf.training import checkpoints
 
 Trial = Callable[[random.Random], str]
@@ -189,10 +189,12 @@ def _ours(home: Path) -> None:
     rows = [{"epoch": n, "hours": n / 7, METRIC: 93.0 + n} for n in (1.0, 2.0)]
     credits = Credits("Ada", "ada@example.org", "p3.2xlarge", "1v100", 3.06)
     options = RunOptions(credits=credits)
-    of_run.write(home, of_run.training(Run(recipe, rows, CLOCK), options, MACHINE, 100.0))
+    run_entry.write(
+        home, run_entry.training_entry(Run(recipe, rows, CLOCK), options, MACHINE, 100.0)
+    )
     facts = {"examples": 10_000}
-    timing = of_run.Timing("litert", "int8", 0.5, 94.5, facts)
-    of_run.write(home, of_run.inference(recipe, credits, MACHINE, timing))
+    timing = run_entry.Latency("litert", "int8", 0.5, 94.5, facts)
+    run_entry.write(home, run_entry.inference_entry(recipe, credits, MACHINE, timing))
 
 
 def entry_files(home: Path) -> Kind:

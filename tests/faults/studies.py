@@ -110,7 +110,7 @@ def _children(pid):
 
 
 def _wrong(folder, with_runs):
-    by_name = store.finished(folder, grid.plan(store.read(folder)))
+    by_name = store.read_outcomes(folder, grid.plan(store.read(folder)))
     if len(by_name) != 2 * TRIALS:
         return f"{len(by_name)} outcomes"
     for name, outcome in by_name.items():

@@ -59,12 +59,12 @@ def outcome(labels=("32",), seed=0, seconds=10.0, status=outcomes.REACHED, goal=
     )
 
 
-def write(folder, study, of_name):
-    """A study's folder with an outcome for each planned run: `of_name(planned)`."""
+def write(folder, study, make_outcome):
+    """A study's folder with an outcome for each planned run: `make_outcome(planned)`."""
     from dawnbench_tf.studies import grid, store
 
     store.claim(folder, study)
     for planned in grid.plan(study):
         (folder / planned.name).mkdir(parents=True)
-        outcome = of_name(planned)._replace(settings=dict(planned.settings))
+        outcome = make_outcome(planned)._replace(settings=dict(planned.settings))
         outcomes.write(folder / planned.name, outcome)

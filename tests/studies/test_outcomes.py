@@ -37,12 +37,12 @@ DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the ra
     ],
 )
 def test_how_a_run_failed_is_told_from_its_status_and_its_last_line(code, log, status, reason):
-    assert outcomes.failure(code, log) == (status, reason)
+    assert outcomes.classify_failure(code, log) == (status, reason)
 
 
 def test_a_kill_while_linux_killed_for_memory_is_out_of_memory():
-    assert outcomes.failure(-9, "", killed_for_memory=True)[0] == outcomes.MEMORY
-    assert outcomes.kills_for_memory() >= 0
+    assert outcomes.classify_failure(-9, "", killed_for_memory=True)[0] == outcomes.MEMORY
+    assert outcomes.count_oom_kills() >= 0
 
 
 def test_an_outcome_is_read_as_it_was_written_and_a_damaged_one_refused(tmp_path):
@@ -109,14 +109,14 @@ def test_times_are_of_the_first_row_at_the_threshold():
 
 def test_a_run_that_left_nothing_has_no_rows(tmp_path):
     (planned, *_) = grid.plan(samples.study())
-    assert outcomes.finished(planned, tmp_path, 2.0) is None
-    outcome = outcomes.failed(planned, tmp_path, outcomes.CRASHED, "exit status 2", 2.0)
+    assert outcomes.read_finished(planned, tmp_path, 2.0) is None
+    outcome = outcomes.read_failed(planned, tmp_path, outcomes.CRASHED, "exit status 2", 2.0)
     assert outcome.status == outcomes.CRASHED and outcome.rows == [] and outcome.seconds == 0
 
 
 def test_the_end_of_a_log_is_read_from_where_the_run_began(tmp_path):
     (tmp_path / "log").write_bytes(b"$ exit 7\n" + b"\xff" * 50_000 + b"end\n")
-    assert outcomes.tail(tmp_path / "log", 9).endswith("end\n")
-    assert len(outcomes.tail(tmp_path / "log")) <= outcomes.LOG_TAIL
+    assert outcomes.read_tail(tmp_path / "log", 9).endswith("end\n")
+    assert len(outcomes.read_tail(tmp_path / "log")) <= outcomes.LOG_TAIL
     (tmp_path / "short").write_text("$ exit 7\n")
-    assert outcomes.tail(tmp_path / "short", 9) == outcomes.tail(tmp_path / "none") == ""
+    assert outcomes.read_tail(tmp_path / "short", 9) == outcomes.read_tail(tmp_path / "none") == ""

@@ -18,7 +18,7 @@ NAMES = ("cifar10/resnet20_tf", "cifar10/resnet56_tf")
 RECIPES = Factor("recipe", tuple(Level("", {"recipe": name}) for name in NAMES))
 
 
-def of_name(planned, **facts):
+def make_outcome(planned, **facts):
     size, seed = int(planned.labels[0]), planned.seed
     if size == 64 and seed == 2:
         return samples.outcome(planned.labels, seed, 3.0, outcomes.DIVERGED)
@@ -28,7 +28,7 @@ def of_name(planned, **facts):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(runner.files, "lock", lambda *_: None)
-    samples.write(tmp_path / "a", samples.study(), of_name)
+    samples.write(tmp_path / "a", samples.study(), make_outcome)
     return tmp_path / "a"
 
 
@@ -139,7 +139,7 @@ def test_evidence_is_printed_ready_to_paste(tmp_path, monkeypatch):
     )
 
 
-def of_run(planned):
+def draw_outcome(planned):
     return samples.outcome(planned.labels, planned.seed, 100.0 * (1 + planned.seed))
 
 
@@ -157,7 +157,7 @@ def test_evidence_is_of_the_recipe_that_was_trained_and_of_none_that_was_changed
     study, names, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(runner.files, "lock", lambda *_: None)
-    samples.write(tmp_path / "a", study, of_run)
+    samples.write(tmp_path / "a", study, draw_outcome)
     text = reports.text(reports.load(tmp_path / "a"), "command")
     assert re.findall(r"(\S+): Measured\(", text) == names
     assert "Measured(" not in reports.text(reports.load(tmp_path / "a"), "")

@@ -77,7 +77,7 @@ def test_more_trials_go_on_from_those_that_there_are(tmp_path, template):
     carry_out(tmp_path / "s", template, jobs=2)
     study = store.claim(tmp_path / "s", samples.study(trials=3))
     planned = grid.plan(study)
-    assert len(planned) == 6 and len(store.finished(tmp_path / "s", planned)) == 4
+    assert len(planned) == 6 and len(store.read_outcomes(tmp_path / "s", planned)) == 4
     assert store.claim(tmp_path / "s", samples.study(trials=1)).trials == 3
 
 
@@ -142,7 +142,7 @@ def test_another_run_in_a_run_s_folder_is_no_outcome(tmp_path, template):
     shutil.copytree(tmp_path / "s/32/seed-0/run", tmp_path / "s/64/seed-1/run", dirs_exist_ok=True)
     planned = grid.plan(samples.study(trials=2))[3]
     with pytest.raises(Refusal, match="64/seed-1/run: holds a run with batch_size=32, not 64"):
-        outcomes.finished(planned, tmp_path / "s" / planned.name, 1.0)
+        outcomes.read_finished(planned, tmp_path / "s" / planned.name, 1.0)
 
 
 def test_a_first_run_that_is_refused_ends_the_study(tmp_path, template, monkeypatch):

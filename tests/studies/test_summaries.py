@@ -45,8 +45,8 @@ def test_a_miss_is_in_the_share_and_a_crash_is_censored():
 def test_a_run_that_was_trained_for_more_has_reached_what_it_passed():
     beyond = samples.outcome(goal=100.0)._replace(status=outcomes.MISSED)
     short = samples.outcome(status=outcomes.MISSED)
-    assert summaries.ended_as(beyond, 98.0) == outcomes.REACHED
-    assert summaries.ended_as(beyond, 99.5) == summaries.ended_as(short, 98.0) == outcomes.MISSED
+    assert summaries.status_at(beyond, 98.0) == outcomes.REACHED
+    assert summaries.status_at(beyond, 99.5) == summaries.status_at(short, 98.0) == outcomes.MISSED
     settings = [Setting(("a",), [beyond, short])]
     assert summaries.misses(settings, 98.0) == [("a", short)]
 
@@ -111,5 +111,5 @@ def test_the_gap_to_held_out_examples_is_of_the_last_row():
 
 def test_thresholds_are_the_study_s_or_the_lowest_goal():
     runs = [setting(("a",), 1.0), Setting(("b",), [samples.outcome(("b",), goal=100.0)])]
-    assert summaries.thresholds_of(samples.study(), runs) == (98.0,)
-    assert summaries.thresholds_of(samples.study(thresholds=(95, 98)), runs) == (95, 98)
+    assert summaries.choose_thresholds(samples.study(), runs) == (98.0,)
+    assert summaries.choose_thresholds(samples.study(thresholds=(95, 98)), runs) == (95, 98)

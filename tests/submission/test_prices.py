@@ -35,9 +35,9 @@ def test_the_price_of_an_instance_is_that_of_the_entry_it_is_from():
 def test_a_priced_entry_on_machines_we_know_paid_for_all_of_them():
     count, odd = 0, set()
     for result, price in implied():
-        if machine := prices.named_in(result.hardware):
+        if machine := prices.find_instance(result.hardware):
             count += 1
-            due = prices.machines_in(result.hardware) * machine.usd_per_hour
+            due = prices.count_machines(result.hardware) * machine.usd_per_hour
             if price != pytest.approx(due, rel=0.05):
                 odd.add(result.name)
     swapped = {"dawn_resnet152_b_4M60_ec2_tensorflow", "dawn_resnet152_b_8k80_ec2_mxnet"}
@@ -57,5 +57,5 @@ def test_a_priced_entry_on_machines_we_know_paid_for_all_of_them():
     ],
 )
 def test_hardware_is_read_for_its_machines(hardware, name, machines):
-    instance = prices.named_in(hardware)
-    assert (instance and instance.name) == name and prices.machines_in(hardware) == machines
+    instance = prices.find_instance(hardware)
+    assert (instance and instance.name) == name and prices.count_machines(hardware) == machines

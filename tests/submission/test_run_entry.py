@@ -12,8 +12,8 @@ from dawnbench_tf import recipes
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.runs import Run
-from dawnbench_tf.submission import of_run
-from dawnbench_tf.submission.entry import check, first_at, texts
+from dawnbench_tf.submission import run_entry
+from dawnbench_tf.submission.entry import check, first_at, format_files
 from dawnbench_tf.submission.rules import Grade
 
 PUBLISHED = sorted((Path(__file__).parents[1] / "fixtures/published").glob("*.json"))
@@ -32,11 +32,13 @@ def run(values, recipe=RECIPE):
 
 def entry(values=(90.0, 94.0, 93.9), recipe=RECIPE, **credits):
     credits = Credits(author="Ada Lovelace", author_email="ada@example.com", **credits)
-    return of_run.training(run(values, recipe), RunOptions(credits=credits), MACHINE, 100.0)
+    return run_entry.training_entry(
+        run(values, recipe), RunOptions(credits=credits), MACHINE, 100.0
+    )
 
 
 def test_files_are_named_and_placed_as_published(tmp_path):
-    path, _ = of_run.write(tmp_path, entry())
+    path, _ = run_entry.write(tmp_path, entry())
     assert str(path.relative_to(tmp_path)) == (
         "CIFAR10/train/ada-lovelace_resnet56-tf_2cpu_tensorflow-2.20.json"
     )
@@ -53,7 +55,7 @@ def test_fields_and_columns_are_those_of_published_entries(tmp_path, published):
         ours = entry((76.2, 93.1), recipes.get("imagenet/resnet50_tpu"), cost_per_hour=0.9)
     else:
         ours = entry(cost_per_hour=0.9)
-    path, _ = of_run.write(tmp_path, ours)
+    path, _ = run_entry.write(tmp_path, ours)
     ours = json.loads(path.read_text())
     missing = set(theirs) - set(ours) - {"evalBatchSize"}  # of AmoebaNet's three alone
     assert missing <= {"codeURL", "commitHash"}  # optional, and the author's to add
@@ -69,20 +71,20 @@ def test_fields_and_columns_are_those_of_published_entries(tmp_path, published):
 
 def test_one_run_leaves_one_entry(tmp_path):
     """A miss that was trained longer, and then told again with another author."""
-    missed, _ = of_run.write(tmp_path, entry((90.0,)))
-    reached, _ = of_run.write(tmp_path, entry())
-    other, _ = of_run.write(tmp_path / "other", entry((91.0, 94.0)))
+    missed, _ = run_entry.write(tmp_path, entry((90.0,)))
+    reached, _ = run_entry.write(tmp_path, entry())
+    other, _ = run_entry.write(tmp_path / "other", entry((91.0, 94.0)))
     other = [
         path.rename(reached.parent / path.name.replace("ada", "x"))
         for path in other.parent.iterdir()
     ]
-    renamed, _ = of_run.write(tmp_path, replace(entry(), author="Bob", name="bob_a_b_c"))
+    renamed, _ = run_entry.write(tmp_path, replace(entry(), author="Bob", name="bob_a_b_c"))
     assert {*reached.parent.iterdir()} == {renamed, renamed.with_suffix(".tsv"), *other}
     assert not list(missed.parent.iterdir())
 
 
 def test_the_original_submission_tests_would_pass(tmp_path):
-    path, _ = of_run.write(tmp_path, entry())
+    path, _ = run_entry.write(tmp_path, entry())
     fields = json.loads(path.read_text())
     for name in ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp"):
         assert name in fields
@@ -94,8 +96,8 @@ def test_the_original_submission_tests_would_pass(tmp_path):
 
 
 def test_a_price_that_is_not_known_is_left_out():
-    assert "costPerHour" not in texts(entry())[0]
-    assert '"costPerHour": 0.5' in texts(entry(cost_per_hour=0.5))[0]
+    assert "costPerHour" not in format_files(entry())[0]
+    assert '"costPerHour": 0.5' in format_files(entry(cost_per_hour=0.5))[0]
 
 
 def test_misc_holds_what_reviewers_asked_for():
@@ -115,7 +117,7 @@ def test_misc_holds_what_reviewers_asked_for():
     ],
 )
 def test_what_may_not_be_ranked_is_kept_apart_with_the_reason(tmp_path, values, changes, reason):
-    path, reasons = of_run.write(tmp_path, entry(values, replace(RECIPE, **changes)))
+    path, reasons = run_entry.write(tmp_path, entry(values, replace(RECIPE, **changes)))
     assert path.parent == tmp_path / "not_an_entry/CIFAR10/train" and reason in reasons[0]
     assert json.loads(path.read_text())["misc"]["violations"] == reasons
 
@@ -129,24 +131,24 @@ def test_a_threshold_of_one_s_own_does_not_lower_the_task_s():
 def test_the_time_is_the_first_row_at_the_threshold():
     timed = entry()
     assert first_at(timed.curve(), 94.0) == (timed.rows[1][1], 94)
-    line = of_run.summary(run((90.0, 94.0, 93.9)), cost_per_hour=10)
+    line = run_entry.describe_run(run((90.0, 94.0, 93.9)), cost_per_hour=10)
     assert line.startswith("reached top1Accuracy 94 in epoch 2: 1080.0 s on the clock, $3.00")
-    miss = of_run.summary(run((93.0,)), None)
+    miss = run_entry.describe_run(run((93.0,)), None)
     assert miss.startswith("did not converge: best top1Accuracy 93 of 94")
 
 
 def test_a_packaged_inference_entry_has_the_run_s_own_name():
-    timing = of_run.Timing("litert", "int8", 0.5, 94.5, {})
-    ours = of_run.inference(RECIPE, Credits("Ada"), MACHINE, timing)
-    name = of_run.name("Ada", ours.model, "2cpu", ours.framework)
+    timing = run_entry.Latency("litert", "int8", 0.5, 94.5, {})
+    ours = run_entry.inference_entry(RECIPE, Credits("Ada"), MACHINE, timing)
+    name = run_entry.entry_name("Ada", ours.model, "2cpu", ours.framework)
     assert ours.name == name == "ada_resnet56-tf_2cpu_tensorflow-2.20-litert-int8"
 
 
 def test_another_price_gives_another_cost_of_inference():
-    timing = of_run.Timing("litert", "int8", 0.5, 94.5, {})
-    free = of_run.inference(RECIPE, Credits("Ada"), MACHINE, timing)
+    timing = run_entry.Latency("litert", "int8", 0.5, 94.5, {})
+    free = run_entry.inference_entry(RECIPE, Credits("Ada"), MACHINE, timing)
     assert free.cost is None and not check(replace(free, author_email="a@b.c"))
-    priced = of_run.priced(free, 3.6)
+    priced = run_entry.with_price(free, 3.6)
     assert priced.cost == pytest.approx(5e-7) and priced.cost_per_hour is None
     stale = replace(priced, cost=1e-6)
     assert "cost should be 5e-07: 3.6 USD per hour" in check(stale)[0].text

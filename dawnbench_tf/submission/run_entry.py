@@ -1,7 +1,6 @@
-"""The entry of a run: what was trained, where, how long it took; what may not be ranked, and why.
+"""Makes and writes the training and inference entries of a run.
 
-What may not be ranked is written all the same, with the reasons, to `not_an_entry/`: a miss is a
-result too.
+An entry that breaks rules is written to `not_an_entry/` with the reasons: a miss is a result too.
 """
 
 import datetime
@@ -25,7 +24,7 @@ from dawnbench_tf.submission.field_rules import MS_PER_HOUR
 from dawnbench_tf.tasks import Task
 
 
-def training(
+def training_entry(
     run: Run,
     options: RunOptions,
     machine: Machine,
@@ -35,11 +34,11 @@ def training(
     """Makes the entry of a training run.
 
     Args:
-      run: what was trained, its rows and its clock.
-      options: where and how it was trained, and who says so.
-      machine: what was found of it.
-      examples_per_second: of training steps, if that was measured.
-      facts: what else is known, for misc: where the data came from, what was used.
+      run: the run: recipe, rows and clock.
+      options: the run options: strategy, data format, credits (author, hardware, price).
+      machine: the hardware and software that were detected.
+      examples_per_second: throughput of training steps; None if not measured.
+      facts: further keys of misc, e.g. the origin of the data and the utilization.
     """
     task = run.recipe.task_row
     versions = dict(machine.software)
@@ -61,40 +60,40 @@ def training(
     }
     framework = f"TensorFlow {versions['tensorflow']}"
     rows = tuple(tuple(float(row[column]) for column in task.columns) for row in run.rows)
-    misc[checksums.KEY] = checksums.of_training(rows)
+    misc[checksums.KEY] = checksums.training_checksum(rows)
     return replace(
-        _entry(run.recipe, "train", options.credits, machine, framework),
+        _new_entry(run.recipe, "train", options.credits, machine, framework),
         cost_per_hour=options.credits.cost_per_hour,
         rows=rows,
         misc=misc,
     )
 
 
-class Timing(NamedTuple):
-    """A trained model's latency, as its entry states it."""
+class Latency(NamedTuple):
+    """The measured latency of a trained model."""
 
-    runtime: str  # what ran the model
+    runtime: str  # name of the inference runtime
     precision: str
-    latency_ms: float  # mean for one example of the whole test
-    score: float  # of the outputs that were timed, in the task's metric
-    facts: dict[str, Any]  # what else was measured and set, for misc
+    latency_ms: float  # mean over the test set, one example at a time
+    score: float  # of the timed outputs, in the task's metric
+    facts: dict[str, Any]  # further measurements and settings, for misc
 
 
-def inference(recipe: Recipe, credits: Credits, machine: Machine, timing: Timing) -> Entry:
-    """Makes the entry of a trained run's latency.
+def inference_entry(recipe: Recipe, credits: Credits, machine: Machine, timing: Latency) -> Entry:
+    """Makes the inference entry of a trained run.
 
     Args:
-      recipe: of the run.
-      credits: who says so, and the price.
-      machine: what was found of it.
-      timing: what was measured.
+      recipe: the recipe of the run.
+      credits: author, hardware and price per hour.
+      machine: the hardware and software that were detected.
+      timing: the measured latency.
     """
     runtime, precision, latency_ms, score, facts = timing
     task, price = recipe.task_row, credits.cost_per_hour
     versions = dict(machine.software)
     framework = f"TensorFlow {versions['tensorflow']}"
     entry = replace(
-        _entry(recipe, "inference", credits, machine, f"{framework}, {runtime} {precision}"),
+        _new_entry(recipe, "inference", credits, machine, f"{framework}, {runtime} {precision}"),
         latency=latency_ms,
         score=score,
         misc={
@@ -107,14 +106,22 @@ def inference(recipe: Recipe, credits: Credits, machine: Machine, timing: Timing
             "runtime": runtime,
             "precision": precision,
             **facts,
-            checksums.KEY: checksums.of_inference(latency_ms, score),
+            checksums.KEY: checksums.inference_checksum(latency_ms, score),
         },
     )
-    return entry if price is None else priced(entry, price)
+    return entry if price is None else with_price(entry, price)
 
 
-def priced(entry: Entry, cost_per_hour: float) -> Entry:
-    """The entry at another price of its hardware, in USD per hour: all that follows from it."""
+def with_price(entry: Entry, cost_per_hour: float) -> Entry:
+    """Returns the entry at another price of its hardware, with the costs that follow from it.
+
+    Args:
+      entry: a training or an inference entry.
+      cost_per_hour: USD per hour.
+
+    Raises:
+      Refusal: an inference entry has no latency.
+    """
     if entry.phase == "train":
         return replace(entry, cost_per_hour=cost_per_hour)
     if entry.latency is None:
@@ -123,12 +130,12 @@ def priced(entry: Entry, cost_per_hour: float) -> Entry:
     return replace(entry, cost=cost, misc={**(entry.misc or {}), "costPerHour": cost_per_hour})
 
 
-def _entry(recipe, phase, credits, machine, framework):
+def _new_entry(recipe, phase, credits, machine, framework):
     tag = credits.hardware_tag or machine.tag
     return Entry(
         dataset=recipe.task_row.folder,
         phase=phase,
-        name=name(credits.author, recipe.model, tag, framework),
+        name=entry_name(credits.author, recipe.model, tag, framework),
         author=credits.author,
         author_email=credits.author_email,
         framework=framework,
@@ -140,56 +147,58 @@ def _entry(recipe, phase, credits, machine, framework):
 
 
 def _hardware(machine, instance):
-    """Returns the description of the machine, with the name of its cloud instance if given."""
+    """Returns the machine's description, with the name of its cloud instance if given."""
     return f"{machine.hardware} ({instance})" if instance else machine.hardware
 
 
 def _used_blacklist(recipe):
-    """ImageNet's entries say whether they were tested on the blacklisted images too."""
+    """Returns usedBlacklist for ImageNet: whether blacklisted images were in the test set."""
     task = recipe.task_row
     return {"usedBlacklist": not recipe.skip_blacklisted} if task.blacklisted else None
 
 
-def name(author: str, model: str, hardware_tag: str, framework: str) -> str:
-    """Name of an entry's files, without suffix.
+def entry_name(author: str, model: str, hardware_tag: str, framework: str) -> str:
+    """Returns the name of an entry's files, without suffix.
 
-    >>> name("Ada Lovelace", "resnet56_tf", "1 V100", "TensorFlow 2.20.0")
+    >>> entry_name("Ada Lovelace", "resnet56_tf", "1 V100", "TensorFlow 2.20.0")
     'ada-lovelace_resnet56-tf_1-v100_tensorflow-2.20'
     """
     return "_".join(map(_slug, (author, model, hardware_tag, framework)))
 
 
 def _slug(text):
-    text = re.sub(r"(\d)\.0(?![\d.])", r"\1", text.lower())  # 2.20.0 is 2.20
+    text = re.sub(r"(\d)\.0(?![\d.])", r"\1", text.lower())  # 2.20.0 -> 2.20
     return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.")[:80]
 
 
 def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
-    """Writes a run's entry below its folder, or below `not_an_entry/` there.
+    """Writes a run's entry to the run's folder, or to `not_an_entry/` there if it breaks rules.
+
+    A training entry replaces earlier ones of the same run: those under another name or with fewer
+    rows.
 
     Args:
-      folder: of the run.
-      entry: what to write. A training's takes the place of those that the run left before, by
-        another author's name or with fewer rows.
+      folder: the run's folder.
+      entry: the entry to write.
 
     Returns:
-      Path of the JSON, and all reasons why it may not be ranked; [] if it may.
+      Path of the JSON, and the reasons why the entry may not be ranked ([] if it may).
     """
-    why_not = [violation.text for violation in check(entry)]
-    if not why_not:
+    reasons = [violation.text for violation in check(entry)]
+    if not reasons:
         path = write_entry(folder, entry)
     else:
-        annotated = replace(entry, misc={**(entry.misc or {}), "violations": why_not})
+        annotated = replace(entry, misc={**(entry.misc or {}), "violations": reasons})
         path = write_entry(folder / NOT_RANKED, annotated, unchecked=True)
     if entry.phase == "train":
         _remove_earlier(folder, path.with_suffix(".tsv"))
-    return path, why_not
+    return path, reasons
 
 
 def _remove_earlier(folder, table):
-    """Removes what the same run left as entries before, under other names or with fewer rows.
+    """Removes earlier training entries of the same run.
 
-    Theirs are the first rows of the new one's `table`.
+    An earlier entry is recognized by its TSV: the new `table` begins with the same bytes.
     """
     rows = table.read_bytes()
     for root in (folder, folder / NOT_RANKED):
@@ -199,15 +208,20 @@ def _remove_earlier(folder, table):
                 files.discard(other)
 
 
-def outcome(task: Task, path: Path, why_not: list[str]) -> str:
-    """What `write` has written, in one line."""
-    if why_not:
-        return f"not an entry ({'; '.join(why_not)}): {path}"
+def describe_entry(task: Task, path: Path, reasons: list[str]) -> str:
+    """Returns one line that says what `write` wrote: an entry or not, reasons, path."""
+    if reasons:
+        return f"not an entry ({'; '.join(reasons)}): {path}"
     return f"{'entry' if task.benchmark else 'entry of an embedded task, ranked apart'}: {path}"
 
 
-def summary(run: Run, cost_per_hour: float | None) -> str:
-    """What came of a run, in one line: of its own goal, which need not be its task's threshold."""
+def describe_run(run: Run, cost_per_hour: float | None) -> str:
+    """Returns one line on a run: whether it reached its recipe's goal, times by clock part, cost.
+
+    Args:
+      run: the run.
+      cost_per_hour: USD per hour; None leaves the cost out.
+    """
     metric, row = run.recipe.task_row.metric, run.first_hit
     parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in run.clock.items())
     whole = f"{sum(run.clock.values()):.1f} s in all ({parts})"
