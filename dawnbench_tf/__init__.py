@@ -1,4 +1,4 @@
-"""DAWNBench for TensorFlow: how long, and for how much, until a model is good enough.
+"""DAWNBench for TensorFlow: time and cost to train a model to a threshold, and to infer with it.
 
 Here: commands, the modules with a main, which may import everything and which nobody imports; and
 what the rooms share, from task and clock to files and flags. Rooms: `recipe`, `recipes`, `models`,

@@ -1,4 +1,4 @@
-"""All commands behind one: `dawnbench train ...`, or `python -m dawnbench_tf train ...`."""
+"""The command `dawnbench`, which runs all others: `dawnbench train ...`."""
 
 import runpy
 import sys
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def commands() -> dict[str, str]:
-    """What each command is for, by name: the first line of its module's docstring."""
+    """Returns the purpose of each command, by name: the first line of its module's docstring."""
     files = {path.stem: path for path in HERE.glob("[a-z]*.py")}
     files |= {path.parent.name: path for path in HERE.glob("[a-z]*/__main__.py")}
     texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
@@ -42,7 +42,7 @@ def commands() -> dict[str, str]:
 
 
 def usage() -> str:
-    """What `dawnbench --help` prints."""
+    """Returns the text of `dawnbench --help`."""
     lines = [f"  {name:12} {purpose}" for name, purpose in commands().items()]
     head = "dawnbench COMMAND ...\n"
     return "\n".join([head, *lines, "", "dawnbench COMMAND --help, dawnbench --version"])

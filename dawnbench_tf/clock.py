@@ -1,4 +1,4 @@
-"""Wall time as named parts. At any moment exactly one part runs, so the parts sum to the wall.
+"""Wall-clock time in named parts. Exactly one part runs at any moment, so the parts sum to it.
 
 Which parts count is a set, not a property of the clock: DAWNBENCH is the benchmark's rule
 (loading data and building the model count, entries issue 21; evaluation and checkpoints don't,
@@ -59,22 +59,22 @@ class Clock:
             self.switch(before)
 
     def carry_on(self, parts: Mapping[str, float]) -> None:
-        """Adds the seconds of an earlier process to this one's."""
+        """Adds the seconds by part of an earlier process to this clock."""
         with self._lock:
             for name, seconds in parts.items():
                 self._parts[name] = self._parts.get(name, 0.0) + seconds
 
     def parts(self) -> dict[str, float]:
-        """Seconds per part so far, the running one included."""
+        """Returns the seconds of each part so far, including the running part."""
         with self._lock:
             self.switch(self._current)
             return dict(self._parts)
 
     def hours(self, counted: Container[str] = DAWNBENCH) -> float:
-        """Hours on the clock by the rule that counts these parts."""
+        """Returns the sum of the counted parts in hours; by default DAWNBench's rule."""
         return seconds_of(self.parts(), counted) / 3600
 
 
 def seconds_of(parts: Mapping[str, float], counted: Container[str] = DAWNBENCH) -> float:
-    """Seconds on the clock by the rule that counts these parts, of a record as `parts()` gives."""
+    """Returns the sum in seconds of the counted parts of what `Clock.parts` returned."""
     return sum(seconds for name, seconds in parts.items() if name in counted)

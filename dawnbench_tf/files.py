@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and JSON that tells whether it is what was written."""
+"""Atomic writes of files, JSON with a checksum, locks on folders."""
 
 import fcntl
 import hashlib
@@ -12,13 +12,13 @@ from typing import Any
 
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 
-CHECKSUM = "sha256"  # key of a JSON file's own
+CHECKSUM = "sha256"  # key in a JSON file: the checksum of its other values
 FIGURES = (".png", ".svg", ".pdf")  # formats of pictures, by suffix
 LARGEST_JSON = 16 * 2**20  # bytes; 50,000 rows of a run have as many
 
 
 def write_whole(path: Path, text: str, durable: bool = True) -> None:
-    """Writes a text file under a temporary name, then renames it. Raises Refusal if it can't.
+    """Writes a text file under a temporary name, then renames it. Raises Refusal if writing fails.
 
     What is not `durable` may be lost with the machine's power: thousands of files that a command
     makes anew take seconds instead of minutes.
@@ -46,7 +46,7 @@ def discard(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, or a folder and all in it, as far as that can be done."""
+    """Removes a file or a folder with its content; errors are ignored."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -94,12 +94,12 @@ def _checksum(values):
 
 
 def is_regular(path: Path) -> bool:
-    """Whether a path is a file itself: no link, which leads elsewhere, and nothing that blocks."""
+    """Whether a path is a regular file, not a symbolic link, a pipe or a device."""
     return path.is_file() and not path.is_symlink()
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal. Raises Refusal if it can't be read."""
+    """Returns the SHA-256 of a file in hexadecimal. Raises Refusal if the file can't be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -124,7 +124,7 @@ def renamed_to(path: Path) -> Iterator[Path]:
 
 
 def check_figure(path: Path) -> None:
-    """Raises Refusal for a --plot whose suffix is no format that pictures are written in."""
+    """Raises Refusal unless the suffix of --plot is a format that matplotlib writes here."""
     if path.suffix not in FIGURES:
         refuse("plot", path, f"should end in one of {', '.join(FIGURES)}")
 
@@ -136,20 +136,20 @@ def save_figure(figure: Any, path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and those above it. Raises Refusal if that can't be done."""
+    """Makes a folder and its parents. Raises Refusal if that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(path, error) from None
 
 
-def lock(folder: Path, why: str, flag: str = "output_dir") -> None:
+def lock(folder: Path, reason: str, flag: str = "output_dir") -> None:
     """Holds a lock on a folder until the process ends, however it ends.
 
     Raises Refusal, which names the `flag` and says `why`, if another process holds it.
     """
     if take_lock(folder) is None:
-        refuse(flag, folder, why)
+        refuse(flag, folder, reason)
 
 
 def is_locked(folder: Path) -> bool:
@@ -184,13 +184,13 @@ def take_lock(folder: Path) -> int | None:
 
 
 def cannot_read(path: Path | str, error: Exception) -> Refusal:
-    """The Refusal of an input that can't be read."""
+    """Returns the Refusal for an input file that can't be read."""
     reason = getattr(error, "strerror", None) or str(error)
     return Refusal(f"{path}: can't be read ({one_line(reason, 80)})")
 
 
 def cannot_write(path: Path, error: Exception) -> Refusal:
-    """The Refusal of an output that can't be written: nothing so far is lost by it."""
+    """Returns the Refusal for an output file that can't be written."""
     reason = getattr(error, "strerror", None) or str(error).split(";")[-1]  # TensorFlow: PATH; why
     why = one_line(reason, 100)
     return Refusal(f"{path}: can't be written ({why}); mend that, then the same command goes on")

@@ -69,7 +69,7 @@ def run(
 
 
 def _with_packages(main, argv):
-    """Runs `main`: a package that is not installed, or a path that no file can have, is one line.
+    """Runs `main`; reports a missing package or an impossible path in one line.
 
     The library alone installs less than the commands import.
     """
@@ -87,7 +87,7 @@ def _with_packages(main, argv):
 
 
 def read(cls: type[T]) -> T:
-    """The instance of such a dataclass that the flags name. Raises Refusal."""
+    """Returns an instance of the dataclass with the values of the flags. Raises Refusal."""
     values = flags.FLAGS.flag_values_dict()
     kinds: dict[str, Any] = {item.name: item.type for item in fields(cls)}  # type: ignore[arg-type]
     nested = {name: read(kinds[name]) for name in kinds if is_dataclass(kinds[name])}
@@ -95,12 +95,12 @@ def read(cls: type[T]) -> T:
 
 
 def is_given(name: str) -> bool:
-    """Whether a flag is on the command line, with whichever value."""
+    """Whether a flag is on the command line."""
     return bool(flags.FLAGS[name].present)
 
 
 def replacements(cls: type[Any]) -> dict[str, Any]:
-    """The settings of a dataclass and its parts that flags were given for, by flat name."""
+    """Returns the settings of a dataclass and its parts that flags were given for, by flat name."""
     values = flags.FLAGS.flag_values_dict()
     chosen = {name: values[name] for name in all_settings(cls)}
     return {name: value for name, value in chosen.items() if value is not None}
@@ -135,7 +135,7 @@ def _define_flag(name, item, default):
 
 
 def _help_text(settings, names):
-    """The command's docstring, and its flags that `names` names, by group, in 80 columns."""
+    """Returns the command's docstring and the flags in `names`, by group, in 80 columns."""
     groups: dict[str, list[str]] = {}
     for name, (cls, item, default) in settings.items():
         group = item.metadata["group"] or getattr(cls, "GROUP", "this command")
@@ -154,7 +154,7 @@ def _help_text(settings, names):
 
 
 def _help_lines(name, item, default):
-    """A flag's lines in the help: its name, what it does, its choices, its default."""
+    """Returns the lines of a flag in the help text: name, help, choices, default."""
     help, choices = item.metadata["help"], item.metadata["choices"]
     name = f"  --[no]{name}" if item.type is bool else f"  --{name}"
     if choices:
@@ -214,7 +214,7 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
 
 
 def _parsed(argv):
-    """What absl parses."""
+    """Returns the arguments that are left after absl has parsed the flags."""
     try:
         try:
             return flags.FLAGS(argv)

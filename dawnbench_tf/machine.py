@@ -1,4 +1,4 @@
-"""What this machine is, as far as that can be told without TensorFlow."""
+"""Describes this machine without TensorFlow: CPU, memory, git revision."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Machine(NamedTuple):
-    """All that an entry says of the machine."""
+    """The machine as an entry describes it."""
 
     hardware: str  # in one line, as "1 NVIDIA H200 / 128 GB / 16 CPU", "2 CPU AMD EPYC / 24 GB"
     tag: str  # as a file name has it, e.g. "1nvidiah200" or "2cpu"
@@ -17,41 +17,41 @@ class Machine(NamedTuple):
 
 
 def cpus() -> int:
-    """CPUs that this process may use."""
+    """Returns the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def cpu_name() -> str:
-    """The CPU's name, as Linux has it."""
+    """Returns the CPU's model name from /proc/cpuinfo."""
     match = re.search(r"model name\s*:\s*(.+)", _cpu_info())
     return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 def memory_gb() -> float:
-    """The machine's memory in GiB."""
+    """Returns the machine's memory in GiB."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
 
 
 def free_gib() -> float:
-    """Memory that a process can still take, in GiB; all of the machine's where that is not told."""
+    """Returns the available memory in GiB; without /proc/meminfo, all of the machine's."""
     info = Path("/proc/meminfo")
     match = re.search(r"MemAvailable:\s*(\d+) kB", info.read_text() if info.exists() else "")
     return int(match[1]) / 2**20 if match else memory_gb()
 
 
 def has_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 itself."""
+    """Whether the CPU has bfloat16 instructions."""
     return bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", _cpu_info()))
 
 
 def _cpu_info():
-    """What Linux says of the CPUs; "" elsewhere."""
+    """Returns the text of /proc/cpuinfo; "" where there is none."""
     info = Path("/proc/cpuinfo")
     return info.read_text() if info.exists() else ""
 
 
 def git_revision() -> str:
-    """Revision of the checkout, with "-dirty" for changed files; "none" outside one."""
+    """Returns the git revision of the checkout, with "-dirty" if files changed; else "none"."""
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():  # installed, perhaps inside somebody else's checkout
         return "none"

@@ -2,7 +2,7 @@
 
 
 def dollars(usd: float) -> str:
-    """US dollars in cents, what is less to two digits, never with an exponent.
+    """Formats US dollars: to the cent, below a cent to two digits, never with an exponent.
 
     >>> dollars(1112.6402), dollars(0.00123), dollars(9.459e-05)
     ('$1,112.64', '$0.0012', '$0.000095')

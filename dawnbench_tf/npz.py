@@ -1,4 +1,4 @@
-"""Arrays in NumPy's .npz files, any damage of which is one kind of error."""
+"""Reads NumPy's .npz files; any damage raises ValueError."""
 
 import io
 import zipfile
@@ -25,7 +25,7 @@ _DAMAGES = (
 
 
 def read(content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of a file, by name, from its bytes; pickled objects are not read.
+    """Returns the arrays of an .npz file, by name, from its bytes. Pickled objects are refused.
 
     Only what `np.savez` writes is read: arrays that are not compressed, so that they take no more
     memory than the file.

@@ -1,4 +1,4 @@
-"""Where and on what a recipe runs, and who says so: dataclasses that commands make flags of."""
+"""Options of a run: devices, data directory, output, price, author. Commands make flags of them."""
 
 import re
 from dataclasses import dataclass
@@ -15,20 +15,26 @@ LONGEST = 200  # characters of a text in an entry
 
 @dataclass(frozen=True)
 class Credits:
-    """Who submits an entry, on which hardware, at what price."""
+    """Author, hardware and price that an entry states."""
 
     GROUP: ClassVar[str] = "output"
-    author: str = setting(ANONYMOUS, "author of the entry")
+    author: str = setting(ANONYMOUS, "author that the entry names")
     author_email: str = setting("", "author's e-mail address in the entry")
-    hardware: str = setting("", "hardware as the entry states it; default: what is found")
+    hardware: str = setting(
+        "", "hardware that the entry names; default: detected, e.g. 2 CPU AMD EPYC / 24 GB"
+    )
     hardware_tag: str = setting(
-        "", "hardware in the entry's file name; default: made from what is found"
+        "", "hardware in the entry's file name; default: from the detected hardware"
     )
     cost_per_hour: float | None = setting(
-        None, "on-demand price of the hardware, USD per hour", above=0
+        None,
+        "on-demand price of all the hardware, in USD per hour, for the cost in the entry",
+        above=0,
     )
 
-    instance: str = setting("", "cloud machine whose price to take, and to name; ? lists them")
+    instance: str = setting(
+        "", "cloud instance type; sets --cost_per_hour and --hardware; ? lists the known ones"
+    )
 
     def __post_init__(self):
         check(self)
@@ -37,26 +43,32 @@ class Credits:
         for name in ("author", "author_email", "hardware", "hardware_tag"):
             text = getattr(self, name)
             if len(text) > LONGEST or not text.isprintable():
-                right = f"should be text on one line, of {LONGEST} characters at most"
-                refuse(name, ascii(text)[1:-1], right)
+                expected = f"should be text on one line, of {LONGEST} characters at most"
+                refuse(name, ascii(text)[1:-1], expected)
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where and on what a recipe runs. None of it moves the accuracy curve; resuming ignores it."""
+    """Where a recipe is trained: devices, data directory, output folder.
+
+    None of these options changes the accuracy curve, so a run may go on with others.
+
+    Attributes:
+      credits: author, hardware and price that the entry states.
+    """
 
     GROUP: ClassVar[str] = "where and on what"
     output_dir: str = setting(
         "",
-        "folder of the run, or study; an unfinished one goes on. Default: runs/RECIPE-TIME, or "
-        "studies/NAME",
+        "folder of the run or study; an unfinished run in it goes on. Default: a new folder "
+        "runs/RECIPE-TIME, or studies/NAME",
         group="output",
     )
-    data_dir: str = setting("", "folder of the data set, or its archive")
+    data_dir: str = setting("", "folder or archive of the data set; the embedded tasks need none")
     download: bool = setting(False, "let TensorFlow Datasets download the data set into --data_dir")
     strategy: str = setting(
         "off",
-        "tf.distribute strategy",
+        "tf.distribute strategy; off: none, on the first device",
         choices=(
             "off",
             "one_device",
@@ -68,18 +80,28 @@ class RunOptions:
     )
     num_gpus: int = setting(-1, "GPUs to use; -1: all there are", low=-1)
     logical_cpus: int = setting(
-        0, "split the CPU into so many devices, to try mirrored where no GPU is", low=0
+        0,
+        "number of logical devices to split the CPU into, to try --strategy=mirrored without GPUs",
+        low=0,
     )
     tpu: str = setting("local", "TPU to use: local, its name, or grpc://HOST:PORT")
     worker_hosts: str = setting(
-        "", "host:port of all workers, comma-separated; else TF_CONFIG, else SLURM's variables"
+        "",
+        "host:port of every worker, comma-separated; default: from TF_CONFIG or SLURM's variables",
     )
-    task_index: int = setting(-1, "which of --worker_hosts this process is, from 0", low=-1)
+    task_index: int = setting(
+        -1, "index of this process in --worker_hosts, from 0; -1: from TF_CONFIG or SLURM", low=-1
+    )
     data_format: str = setting(
-        "NHWC", "layout of images inside the model", choices=("NHWC", "NCHW")
+        "NHWC",
+        "layout of image tensors inside the model; GPUs often prefer NCHW",
+        choices=("NHWC", "NCHW"),
     )
     steps_per_execution: int = setting(
-        10, "steps in one call into TensorFlow; evaluations and Ctrl-C wait for its end", low=1
+        10,
+        "training steps in one call into TensorFlow; more cost less overhead, but an evaluation or "
+        "Ctrl-C waits for the call to end",
+        low=1,
     )
     max_steps: int = setting(
         0,
@@ -89,8 +111,8 @@ class RunOptions:
     )
     peak_tflops: float = setting(
         0.0,
-        "what a device can do, in 10^12 floating-point operations a second at the recipe's "
-        "precision, for the share that is used; 0: measured, on CPUs and GPUs",
+        "peak of one device in 10^12 floating-point operations a second at the recipe's "
+        "precision, to state the share that is used; 0: measured, on CPUs and GPUs",
         low=0,
     )
     deterministic: bool = setting(
@@ -100,7 +122,10 @@ class RunOptions:
         False, "write TensorBoard logs to OUTPUT_DIR/tensorboard", group="output"
     )
     profile_steps: tuple[int, ...] = setting(
-        (), "FIRST,LAST step to profile, written with TensorBoard's logs", low=1, group="output"
+        (),
+        "FIRST,LAST step to profile; the profile is written with TensorBoard's logs",
+        low=1,
+        group="output",
     )
     credits: Credits = Credits()
 

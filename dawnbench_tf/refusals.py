@@ -1,4 +1,4 @@
-"""The error for bad input: one line that names the flag or file, the value, and what is right."""
+"""The error for bad input: one line with the flag or file, its value, and what is expected."""
 
 from typing import NoReturn
 
@@ -6,20 +6,23 @@ __all__ = ["Refusal"]
 
 
 class Refusal(ValueError):
-    """Input or an environment that a command refuses. The message is the one line to print."""
+    """Bad input or an unfit environment. The message is one line for the user.
+
+    It is a ValueError: a program can catch it, a command prints it and exits with status 1.
+    """
 
 
-def refuse(name: str, value: object, right: str) -> NoReturn:
-    """Raises the Refusal of one setting, in the form that names its flag: `--name=value: right`."""
+def refuse(name: str, value: object, expected: str) -> NoReturn:
+    """Raises a Refusal of one setting, in the form of its flag: `--name=value: expected`."""
     if isinstance(value, list | tuple):
         value = ",".join(map(str, value))
     elif isinstance(value, bool):
         value = str(value).lower()
-    raise Refusal(f"--{name}={one_line(value)}: {right}")
+    raise Refusal(f"--{name}={one_line(value)}: {expected}")
 
 
 def shown(value: object, kept: str = "") -> str:
-    """A stranger's text without characters that a terminal or a log would act on.
+    """Returns text of unknown origin without characters that a terminal or a log would act on.
 
     Args:
       value: whose text is meant.
@@ -30,7 +33,7 @@ def shown(value: object, kept: str = "") -> str:
 
 
 def defused(cell: object) -> object:
-    """A cell of a CSV file: text shown, and not one that a spreadsheet would run as a formula.
+    """Returns a CSV cell that no terminal acts on and no spreadsheet runs as a formula.
 
     >>> defused("=1+1"), defused(-1)
     ("'=1+1", -1)
@@ -42,6 +45,6 @@ def defused(cell: object) -> object:
 
 
 def one_line(error: object, most: int = 200) -> str:
-    """What an error or a value says, on one line of `most` characters at most."""
+    """Returns the text of an error or a value on one line of at most `most` characters."""
     line = " ".join(str(error)[: 20 * most].split())
     return line if len(line) <= most else f"{line[: most - 3]}..."

@@ -1,4 +1,4 @@
-"""The folder of a training run, read back: which recipe, which rows, how long it took.
+"""Reads the folder of a training run: its recipe, its rows, its clock, its model.
 
     run.json                    the recipe that owns the folder
     rows.tsv                    a row for each evaluation, as they came
@@ -33,12 +33,19 @@ REPLACED = "replaced"  # key in run.json: the fields that flags gave, against th
 
 
 class Run(NamedTuple):
-    """A training run as its folder tells it, finished or not."""
+    """A training run, finished or not.
+
+    Attributes:
+      recipe: the recipe that was trained.
+      rows: a dict for each evaluation: "epoch", "hours" on the clock, then scores by column.
+      clock: seconds by part; {} if the run died before it was written.
+      folder: the folder of the run; None on workers that write nothing.
+    """
 
     recipe: Recipe
-    rows: list[dict[str, float]]  # "epoch", "hours" on the clock, then scores by column
-    clock: dict[str, float]  # seconds by part; {} if it died before it could be written
-    folder: Path | None = None  # where it lies; None on workers that write nothing
+    rows: list[dict[str, float]]
+    clock: dict[str, float]
+    folder: Path | None = None
 
     @property
     def first_hit(self) -> dict[str, float] | None:
@@ -53,13 +60,13 @@ class Run(NamedTuple):
 
     @property
     def used(self) -> dict[str, Any]:
-        """What a finished run used of its machine, as its entry's misc has it; else {}."""
+        """The utilization that a finished run's entry states in `misc`; else {}."""
         path = self.folder and self.folder / UTILIZATION
         return files.read_json(path) if path and path.exists() else {}
 
     @property
     def entry_path(self) -> Path | None:
-        """The JSON of the run's entry, below `not_an_entry/` if it can't be ranked."""
+        """The path of the entry's JSON, below `not_an_entry/` if it can't be ranked; else None."""
         for root in [self.folder, self.folder / NOT_RANKED] if self.folder else []:
             if paths := sorted((root / self.recipe.task_row.folder / "train").glob("*.json")):
                 return paths[-1]
@@ -78,19 +85,19 @@ class Run(NamedTuple):
     def model(self, precision: str = "float32", data_format: str = "NHWC") -> Any:
         """Builds the trained network with the weights of the newest checkpoint.
 
-        It is the network that was evaluated: with moving averages in the weights' place, and
-        behind the recipe's test-time views. It takes what `dataset.Data.prepare` makes: images are
-        standardized as the recipe says.
+        It is the network that was evaluated: with moving averages in place of the weights, and
+        with the recipe's test-time augmentation. Its inputs are those that `dataset.Data.examples`
+        returns: images are standardized as the recipe says.
 
         Args:
-          precision: of the layers, as Keras has it: "float32", "mixed_bfloat16", ...
-          data_format: of images, "NHWC" or "NCHW".
+          precision: Keras's policy for the layers: "float32", "mixed_bfloat16", "mixed_float16".
+          data_format: layout of images, "NHWC" or "NCHW".
 
         Returns:
-          A `tf.keras.Model`, of whichever Keras `tf.keras` is; not compiled.
+          A `tf.keras.Model` of the Keras that `tf.keras` is, not compiled.
 
         Raises:
-          Refusal: there is no checkpoint, or it is damaged.
+          Refusal: the folder has no checkpoint, or it is damaged.
         """
         if self.folder is None:
             raise Refusal("this worker wrote no folder; runs.read(FOLDER) reads worker 0's")
@@ -102,10 +109,10 @@ def read(folder: str | os.PathLike[str]) -> Run:
     """Reads the run in a folder.
 
     Args:
-      folder: `--output_dir` of a training run.
+      folder: folder of a training run, `output` of `train` or its --output_dir.
 
     Raises:
-      Refusal: it is no such folder, or a file in it is damaged.
+      Refusal: it is no folder of a run, or a file in it is damaged.
     """
     folder = Path(folder)
     recipe = recipe_of(folder)
@@ -120,7 +127,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
 
 
 def _with_saved(rows, folder, metric):
-    """The rows of rows.tsv, or those of the newest checkpoint where they are more.
+    """Returns the rows of rows.tsv, or those of the newest checkpoint if it has more.
 
     Raises Refusal if the two differ: one of them is damaged.
     """
@@ -133,13 +140,13 @@ def _with_saved(rows, folder, metric):
         raise Refusal(f"{path}: should hold a run's rows; restore it")
     both = min(len(rows), len(saved))
     if rows[:both] != saved[:both]:
-        why = f"differs from the rows in {path.parent.name}"
-        raise Refusal(f"{folder / ROWS}: {why}; the command that trained it writes it anew")
+        problem = f"differs from the rows in {path.parent.name}"
+        raise Refusal(f"{folder / ROWS}: {problem}; the command that trained it writes it anew")
     return rows if len(rows) >= len(saved) else saved
 
 
 def checkpoints(folder: Path) -> list[tuple[int, Path]]:
-    """Checkpoints in a run's folder as (epochs done, path), oldest first; any may be damaged."""
+    """Returns (epochs done, path) of each checkpoint in a run's folder, oldest first."""
     named = [(path.name.removeprefix("checkpoint-"), path) for path in folder.glob("checkpoint-*")]
     return sorted(
         (int(epochs), path)
@@ -149,12 +156,12 @@ def checkpoints(folder: Path) -> list[tuple[int, Path]]:
 
 
 def recipe_of(folder: Path) -> Recipe:
-    """The recipe that a run's folder belongs to. Raises Refusal if it is no run's folder."""
+    """Returns the recipe of a run's folder. Raises Refusal if it is no folder of a run."""
     return owner_of(folder)[0]
 
 
 def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
-    """The recipe that a run's folder belongs to, and the names of the fields that flags replaced.
+    """Returns the recipe of a run's folder and the names of the fields that flags replaced.
 
     The names are None in folders of versions that did not write them.
 
@@ -197,7 +204,7 @@ def _check_model(recipe):
 
 
 def epochs_before(folder: Path) -> list[float]:
-    """The epochs after which a run had missed its goal, each time it was then trained longer."""
+    """Returns the numbers of epochs after which a run missed its goal and was trained longer."""
     epochs = files.read_json(folder / RECIPE).get(EPOCHS_BEFORE, [])
     if not isinstance(epochs, list) or not all(map(is_figure, epochs)):
         raise Refusal(f"{folder / RECIPE}: {EPOCHS_BEFORE} should be a list of numbers")
@@ -209,7 +216,7 @@ def _are_fields(names, values):
 
 
 def read_clock(path: Path) -> dict[str, float]:
-    """Seconds by part of a run's clock. Raises Refusal if they can't be read, or are none."""
+    """Reads the seconds by part of a run's clock. Raises Refusal if the file is damaged."""
     parts = files.read_json(path)
     if not parts or not are_seconds(parts):
         raise Refusal(f"{path}: should hold seconds by part of the clock")
@@ -217,12 +224,12 @@ def read_clock(path: Path) -> dict[str, float]:
 
 
 def are_seconds(parts: Any) -> bool:
-    """Whether a value out of a JSON file can be the parts of a clock."""
+    """Whether a value of a JSON file has the form of a clock's parts."""
     return isinstance(parts, dict) and all(is_figure(s) and s >= 0 for s in parts.values())
 
 
 def are_rows(rows: Any, metric: str) -> bool:
-    """Whether a value out of a JSON file can be a run's rows: numbers by column."""
+    """Whether a value of a JSON file has the form of a run's rows: dicts of numbers."""
     columns = {"epoch", "hours", metric}
     return isinstance(rows, list) and all(
         isinstance(row, dict) and columns <= set(row) and all(map(is_figure, row.values()))
@@ -231,14 +238,14 @@ def are_rows(rows: Any, metric: str) -> bool:
 
 
 def is_figure(value: Any) -> bool:
-    """Whether a value out of a JSON file is a finite number."""
+    """Whether a value of a JSON file is a finite number."""
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < 2**63
     return isinstance(value, float) and math.isfinite(value)
 
 
 def _read_rows(path, metric):
-    """The rows that are whole: the last one may have been cut off by a crash."""
+    """Reads the complete rows; a crash may have cut off the last one."""
     try:
         if not path.is_file():
             raise ValueError("is no file")

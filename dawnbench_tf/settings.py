@@ -1,4 +1,4 @@
-"""Dataclass fields that carry their own help, bounds and choices.
+"""Settings: dataclass fields with help text, bounds and choices.
 
 Plain Python: `flags.py` turns such fields into flags, `check` holds any instance to them. A setting
 has a flat name, which is its flag's: its field's name unless it states another.
@@ -27,7 +27,7 @@ def setting(
     flag: str = "",
     group: str = "",
 ) -> Any:
-    """A dataclass field with its help (units included), bounds and choices.
+    """Returns a dataclass field with its help text (with units), bounds and choices.
 
     Bounds `low` and `high` are inclusive, `above` is not. `flag` is its flat name, by default its
     field's; `group` is the heading of its flag in --help, by default its class's GROUP.
@@ -38,17 +38,17 @@ def setting(
 
 
 def flag_name(item: Any) -> str:
-    """The flat name of a setting."""
+    """Returns the flat name of a setting."""
     return item.metadata.get("flag") or item.name
 
 
 def setting_fields(cls: Any) -> list[Any]:
-    """The fields of a dataclass, or of an instance, that are settings."""
+    """Returns the fields of a dataclass, or of an instance, that are settings."""
     return [item for item in fields(cls) if "help" in item.metadata]
 
 
 def all_settings(cls: Any) -> dict[str, tuple[Any, Any]]:
-    """The settings of a dataclass and of its parts: by flat name, the class and the field.
+    """Returns (class, field) of each setting of a dataclass and of its parts, by flat name.
 
     A field whose class varies lists the classes as `parts` in its metadata.
     """
@@ -60,25 +60,25 @@ def all_settings(cls: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def parts(instance: Any) -> dict[str, Any]:
-    """The dataclasses that an instance is composed of, by field."""
+    """Returns the fields of an instance that are dataclasses themselves, by name."""
     values = {item.name: getattr(instance, item.name) for item in fields(instance)}
     return {name: value for name, value in values.items() if is_dataclass(value)}
 
 
 def flat(instance: Any) -> dict[str, Any]:
-    """The settings of an instance, without those of its parts, by flat name."""
+    """Returns the values of an instance's settings, without those of its parts, by flat name."""
     return {flag_name(item): getattr(instance, item.name) for item in setting_fields(instance)}
 
 
 def replaced(instance: T, values: Mapping[str, Any], **others: Any) -> T:
-    """An instance with those of `values`, by flat name, that are its settings, and other fields."""
+    """Returns an instance with new values: `values` by flat name, `others` by field name."""
     own = {item.name: flag_name(item) for item in setting_fields(instance)}
     changes = {name: values[flag] for name, flag in own.items() if flag in values}
     return replace(instance, **changes, **others)  # type: ignore[type-var]
 
 
 def flag_text(name: str, value: Any) -> str:
-    """A setting's value as its flag on a command line."""
+    """Returns the flag that gives a setting its value: `--name=value`."""
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no{name}"
     if isinstance(value, tuple):
@@ -87,7 +87,7 @@ def flag_text(name: str, value: Any) -> str:
 
 
 def check(instance: Any) -> None:
-    """Raises Refusal for the first field that is not of its type, its bounds or its choices."""
+    """Raises Refusal for the first setting of a wrong type, out of bounds, or not a choice."""
     for item in fields(instance):
         if "help" in item.metadata or item.type is str:
             value = getattr(instance, item.name)

@@ -1,13 +1,13 @@
-"""What is measured: data set, metric, threshold. The benchmark's constants live here, once."""
+"""Tasks: data set, metric and threshold. The only place with the benchmark's constants."""
 
 from dataclasses import dataclass, replace
 
-GIVEN = "given"  # origin of examples that no data set of a task's was read for
+GIVEN = "given"  # origin of examples that the caller passed to `train`
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task of the benchmark, or one embedded task of ours."""
+    """A task of the benchmark, or an embedded task of this library."""
 
     name: str
     folder: str  # of its entries: FOLDER/train/NAME.json
@@ -29,7 +29,7 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """Column that is held against the threshold."""
+        """The column of an entry's TSV that the threshold is compared with."""
         return self.columns[-1]
 
 

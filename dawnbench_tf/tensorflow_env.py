@@ -1,4 +1,4 @@
-"""How the commands import TensorFlow: late, as tf-keras 2, and without its chatter."""
+"""Imports TensorFlow late, with tf-keras 2 as tf.keras, and without its log messages."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from dawnbench_tf.refusals import Refusal
 
 @contextmanager
 def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
-    """The body imports TensorFlow, for the first time in this process.
+    """Prepares the environment for a body that imports TensorFlow for the first time.
 
     `tf.keras` is then tf-keras 2: Keras 3's `fit` fails on several workers and knows no TPU
     strategy.
@@ -41,7 +41,7 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Hides what code written in C++ says on stderr: TensorFlow logs some at any level."""
+    """Hides output of C++ code on stderr: TensorFlow logs some messages at every level."""
     sys.stderr.flush()
     stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)

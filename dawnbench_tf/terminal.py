@@ -1,4 +1,4 @@
-"""What commands print on stderr and stdout: lines, and a status line that the next one replaces.
+"""Output of commands on stdout and stderr: lines, and a status line that the next one replaces.
 
 Only commands print: until `show` is called, lines go to the logger "dawnbench_tf", at INFO.
 
@@ -19,20 +19,20 @@ from dawnbench_tf.refusals import one_line, shown
 CLEAR = "\r\x1b[K"  # back to the line's start, and wipe it
 LONGEST = 1000  # characters of a last line
 COLUMNS = 80  # of a terminal that does not know its own
-_speaking = threading.RLock()  # a training says things from two threads
+_speaking = threading.RLock()  # training prints from two threads
 _live: list[TextIO] = []  # the terminal that shows a status line, if one does
 _shows = False
 _logger = logging.getLogger("dawnbench_tf")
 
 
 def show(shows: bool = True) -> None:
-    """Lets `say` and `status` print from now on, as commands do; or log, as in a library."""
+    """Makes `say` and `status` print (commands) or, if False, log to "dawnbench_tf" (the library)."""
     global _shows
     _shows = shows
 
 
 def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
-    """Prints at once, on stderr unless another stream is given, if anybody is still there to read.
+    """Prints a line at once, by default on stderr; a reader that has gone is no error.
 
     A status line is wiped first, whichever stream it is on: both may be the same terminal. When the
     reader has gone, the stream leads nowhere from then on: no later print fails, and the exit
@@ -59,7 +59,7 @@ def _write(stream, text):
 
 
 def lead_nowhere(stream: TextIO) -> None:
-    """Lets a stream whose reader has gone lead nowhere from now on."""
+    """Redirects a stream whose reader has gone to the null device."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -80,7 +80,7 @@ def hold_standard_streams() -> None:
 
 
 def status(line: str, logged: bool = True, stream: TextIO | None = None) -> None:
-    """Shows what goes on: in place of the line before on a terminal; elsewhere as a line.
+    """Shows progress: on a terminal in place of the line before, elsewhere as a new line.
 
     Args:
       line: what to show, cut to the terminal's columns; "" wipes the line.
@@ -98,7 +98,7 @@ def status(line: str, logged: bool = True, stream: TextIO | None = None) -> None
 
 
 def columns(stream: TextIO) -> int:
-    """Columns of the terminal that a stream is; 80 where it does not tell."""
+    """Returns the number of columns of a terminal; 80 if it does not tell."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or COLUMNS
     except (OSError, ValueError):
@@ -106,14 +106,14 @@ def columns(stream: TextIO) -> int:
 
 
 def _as_printed(line, stream):
-    """A line as a stream prints it, which may replace what its encoding has not."""
+    """Returns a line with the characters replaced that the stream's encoding lacks."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     printed = shown(line).encode(encoding, getattr(stream, "errors", None) or "replace")
     return printed.decode(encoding, "replace")
 
 
 def cut(line: str, most: int) -> str:
-    """A printable line of `most` columns at most: it ends in "..." where more was cut off.
+    """Returns a printable line of at most `most` columns; a longer one is cut and ends in "...".
 
     East Asian wide characters count as two columns, combining ones as none.
     """
@@ -128,7 +128,7 @@ def cut(line: str, most: int) -> str:
 
 
 def fitted(line: str, stream: TextIO | None = None) -> str:
-    """A line without the last of its parts, which two spaces part, that a terminal has no room for.
+    """Drops parts, separated by two spaces, from a line's end until it fits the terminal.
 
     It stays whole where the stream, stderr by default, is no terminal.
     """
@@ -140,7 +140,7 @@ def fitted(line: str, stream: TextIO | None = None) -> str:
 
 
 def width(character: str) -> int:
-    """Columns that a printable character takes on a terminal."""
+    """Returns the number of terminal columns of a printable character."""
     if unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
@@ -153,7 +153,7 @@ def is_terminal(stream: TextIO | None = None) -> bool:
 
 
 def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
-    """Prints one line on stderr, in place of a status line if one is alive there, and exits.
+    """Prints one line on stderr, in place of a status line, and exits.
 
     `at_once`, without the interpreter's clean-up: TensorFlow's waits there for lost workers.
     """
@@ -167,6 +167,6 @@ def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
 
 
 def end_quietly() -> None:
-    """Lets Ctrl-C, and a reader that has seen enough, end a command without a traceback."""
+    """Makes Ctrl-C and a closed pipe end a command without a traceback."""
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)

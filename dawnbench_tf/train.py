@@ -1,4 +1,4 @@
-"""Train a model until it is good enough; time it; leave a DAWNBench entry.
+"""Trains a model to its threshold, times it, and writes a DAWNBench entry.
 
     python -m dawnbench_tf.train     # embedded digits to 98 %, no download
     python -m dawnbench_tf.train --recipe=cifar10/resnet56_tf --data_dir=DIR --strategy=mirrored
@@ -45,10 +45,12 @@ COMMON = (  # flags that --help shows
 
 @dataclass(frozen=True)
 class Options:
-    """What to train, and where; each setting of a recipe is a flag as well."""
+    """The flags of the command; each setting of a recipe is a flag as well."""
 
     GROUP: ClassVar[str] = "what to train"
-    recipe: str = setting(recipes.DEFAULT, "what to train, TASK/NAME")
+    recipe: str = setting(
+        recipes.DEFAULT, "recipe to train, TASK/NAME; `dawnbench recipes` lists them"
+    )
     run: RunOptions = RunOptions()
 
 
@@ -82,7 +84,7 @@ def main(_: list[str]) -> int:
 
 
 def _recipe(options, replaced):
-    """The recipe that flags name; without `--recipe` that of the run in `--output_dir`, if any."""
+    """Returns the recipe of the flags; without --recipe, that of the run in --output_dir."""
     folder = Path(options.run.output_dir)
     if options.run.output_dir and not flags.is_given("recipe") and (folder / runs.RECIPE).exists():
         return recipes.changed(runs.recipe_of(folder), **replaced)
@@ -90,18 +92,18 @@ def _recipe(options, replaced):
 
 
 def _priced(run):
-    """The options with the price of `--instance`, which is one machine's."""
+    """Returns the options with the price of --instance, which is one machine's."""
     credits, line = prices.with_instance_price(run.credits)
     if line and run.strategy == "multi_worker_mirrored":
-        right = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
-        refuse("instance", credits.instance, right)
+        expected = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
+        refuse("instance", credits.instance, expected)
     if line:
         terminal.say(line)
     return replace(run, credits=credits)
 
 
 def _interrupt(number, frame):
-    """Ends the run; asks again, should a destructor of TensorFlow swallow the exception."""
+    """Interrupts the run; repeats it in case a destructor of TensorFlow swallows the exception."""
     signal.signal(signal.SIGALRM, lambda *_: _interrupt(number, frame))
     signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_UNWIND)
     raise KeyboardInterrupt(number)
@@ -115,27 +117,28 @@ def train(
     callbacks: "Sequence[tf.keras.callbacks.Callback]" = (),
     replaced: Collection[str] | None = None,
 ) -> Run:
-    """Trains a recipe until its threshold is reached, and leaves a run's folder with its entry.
+    """Trains a recipe until its threshold is reached; writes the run's folder and its entry.
 
     Prints nothing; what the command would print goes to the logger "dawnbench_tf". A run that was
     interrupted goes on when this is called again with its folder.
 
     Args:
-      recipe: what is trained, and how: `recipes.get("digits/resnet8", epochs=5)`.
-      options: where and on what; `options.max_steps` has to be 0.
+      recipe: model, data set, optimizer and threshold: `recipes.get("digits/resnet8", epochs=5)`.
+      options: devices, data directory and output; `options.max_steps` has to be 0.
       output: folder of the run; default: `options.output_dir`, else a new one, runs/RECIPE-TIME.
-      data: examples in the form of the recipe's task, as `dataset.load` returns them; default:
-        loaded from `options.data_dir`. A run on examples from elsewhere is never an entry.
+      data: examples in the form that `dataset.load` returns; default: loaded from
+        `options.data_dir`. A run with `data` can't become an entry.
       callbacks: Keras callbacks for `fit`, called after the library's own.
-      replaced: names of the recipe's fields that differ from the library's row by the user's wish;
-        None: each may. A run that began with another row goes on with that one, except for these.
+      replaced: names of the settings that the caller changed. A run in `output` goes on with its own
+        recipe if only other settings differ; None: any difference is refused.
 
     Returns:
       The run: its rows and clock, `reached`, `first_hit`, `model()`, `entry`.
 
     Raises:
-      Refusal: the recipe can't be trained so, the data is not there, or the folder is another's.
-      KeyboardInterrupt: the folder holds what was trained before.
+      Refusal: the recipe can't be trained with these options, the data is missing or damaged, or
+        the folder holds another run.
+      KeyboardInterrupt: the folder keeps the last checkpoint; call again to go on.
     """
     if options.max_steps:
         refuse("max_steps", options.max_steps, "is for training.speed_test.measure; here it is 0")
@@ -166,7 +169,7 @@ def _new_folder(recipe):
 
 
 def _recorded(session):
-    """The run that ended, its entry and its picture in its folder."""
+    """Writes entry and picture of a run that has ended; returns the run."""
     from dawnbench_tf.training import curve
 
     folder, recipe, used = session.folder, session.recipe, session.used
@@ -193,16 +196,16 @@ def _recorded(session):
 
 
 def _report(run: Run, options: RunOptions) -> int:
-    """Prints what came of a run; returns the exit status."""
+    """Prints the result of a run; returns the exit status."""
     from dawnbench_tf.training import utilization
 
     entry, path = run.entry, run.entry_path
     if entry and path:
-        why_not = (entry.misc or {}).get("violations", [])
+        problems = (entry.misc or {}).get("violations", [])
         for line in (
             run_entry.describe_run(run, options.credits.cost_per_hour),
             utilization.line(run.used),
-            run_entry.describe_entry(run.recipe.task_row, path, why_not),
+            run_entry.describe_entry(run.recipe.task_row, path, problems),
             _next(run, options.data_dir),
         ):
             terminal.say(line, sys.stdout)
@@ -210,7 +213,7 @@ def _report(run: Run, options: RunOptions) -> int:
 
 
 def _test_speed(recipe, options):
-    """Times some steps, prints how long they took; returns the exit status."""
+    """Times `max_steps` steps and prints their speed; returns the exit status."""
     terminal.status("importing TensorFlow")
     with tensorflow_env.importing():
         from dawnbench_tf.training import speed_test, utilization
@@ -228,15 +231,15 @@ def _test_speed(recipe, options):
 
 
 def _next(run, data_dir):
-    """The picture that a run left, and the command that goes on from it."""
+    """Returns a line with the run's picture and the command to run next."""
     output, data = run.folder, [f"--data_dir={data_dir}"] if data_dir else []
     command = ["python", "-m", "dawnbench_tf.infer", f"--model={output}", *data]
-    what = "to time its answers"
+    purpose = "to time its answers"
     if not run.reached and run.recipe.epochs == int(run.recipe.epochs):
         epochs = f"--epochs={2 * run.recipe.epochs:g}"
         command = [*command[:2], "dawnbench_tf.train", f"--output_dir={output}", *data, epochs]
-        what = "to train it longer"
-    return f"picture: {output / 'accuracy.png'}; {what}: {shlex.join(command)}"
+        purpose = "to train it longer"
+    return f"picture: {output / 'accuracy.png'}; {purpose}: {shlex.join(command)}"
 
 
 if __name__ == "__main__":

@@ -32,33 +32,33 @@ _FRACTIONS = ("accuracy", "acc", "auc", "precision", "recall", "f1_score")  # Ke
 class TimeToAccuracy(tf.keras.callbacks.Callback):
     """Stops training when a metric reaches its threshold; logs time by DAWNBench's rules.
 
-    A row is `{"epoch", "hours", metric, ...}`: hours are those on the clock when that epoch's
-    training ended (evaluation and checkpoints are off it). "compile" lasts from fit's start to
-    the end of the first execution, and so holds the steps of that one.
+    `rows` has a dict for each evaluation, `{"epoch", "hours", metric, ...}`: hours on the clock when
+    the training before it ended. The clock counts training; it stops during evaluations and
+    checkpoints. Its part "compile" lasts from the start of `fit` to the end of the first execution.
 
-    A `fit` begins with no rows, at step 0, and with the clock at 0 unless `clock` was given. To go
-    on with those of an earlier `fit`, call `restore(state)` before: `timer.restore(timer.state())`.
+    Each `fit` begins with no rows, at step 0, and with the clock at 0 unless `clock` was given. To
+    go on from an earlier `fit`, call `timer.restore(timer.state())` before the next one.
 
     Args:
-      threshold: in the metric's own unit; reached when the metric is at least this (at most,
-        with mode="min").
+      threshold: value of the metric at which training stops, in the metric's unit; reached when
+        the metric is at least the threshold, or at most with mode="min".
       metric: name of the metric, in what `evaluate` returns or in Keras's logs.
-      evaluate: `() -> {name: value}`, called off the clock; None: take Keras's logs at the end
-        of each epoch, so that `fit` needs validation_data for a metric named val_...
-      every: epochs between evaluations. A fraction needs `evaluate`, and is then rounded up to
-        the end of an execution (`steps_per_execution`).
+      evaluate: function `() -> {name: value}`, called while the clock stops. None: the metric is
+        read from Keras's logs at the end of each epoch; val_... then needs validation_data.
+      every: epochs between evaluations, over 0. A fraction needs `evaluate`; the evaluation then
+        waits for the end of an execution (`steps_per_execution`).
       mode: "max" if more is better, "min" if less is; "auto" infers it from the metric's name,
         and refuses a name that tells neither.
-      clock: the Clock to run on, if loading and building should count; else one of its own.
-      log: path of a TSV, written row by row, in a folder that exists; an earlier run's is kept as
-        NAME.1.tsv and so on. None writes none.
-      last_step: step that ends `fit`, the first being 1, where that is inside an epoch.
-      step_examples: examples in a step, for examples per second; None leaves them out.
-      cost_per_hour: USD; with it `cost()` is known.
+      clock: a Clock that runs already, to count loading and building too; None: a new one.
+      log: path of a TSV file that gets each row, in a folder that exists. An earlier file is
+        renamed to NAME.1.tsv and so on. None: no file.
+      last_step: number of the step, from 1, after which `fit` ends inside an epoch; None: none.
+      step_examples: examples in a step, to measure `examples_per_second`; None: not measured.
+      cost_per_hour: price of the machine in USD per hour, for `cost()`; None: no cost.
 
     Raises:
-      ValueError: an argument is none of these, the metric is missing, or (as Refusal, whose
-        message names the step) the loss is not finite.
+      ValueError: an argument is out of range or the metric is missing; or, as a Refusal that names
+        the step, the loss is not finite.
     """
 
     def __init__(
@@ -124,15 +124,19 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return int(epochs) if epochs.is_integer() else round(epochs, 5)
 
     def cost(self) -> float | None:
-        """USD on the clock so far, if the price is known."""
+        """Returns the cost in USD of the time on the clock; None without `cost_per_hour`."""
         return None if self.cost_per_hour is None else self.cost_per_hour * self.clock.hours()
 
     def state(self) -> dict[str, Any]:
-        """What another process needs to carry on: plain values."""
+        """Returns rows and step as plain values, for `restore` in another process."""
         return {"rows": list(self.rows), "step": self.step}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Makes the next `fit` carry on from `state()`; the log is written again from its rows."""
+        """Makes the next `fit` go on from a state; the log is written again from its rows.
+
+        Args:
+          state: what `state()` returned.
+        """
         self._goes_on = True
         self.rows, self.step = list(state["rows"]), state["step"]
         self._evaluated_at = self.step
@@ -251,7 +255,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
 
 def _direction(metric):
-    """Which mode a metric's name implies: the last word that tells one. Raises ValueError."""
+    """Returns the mode that the last telling word of a metric's name implies. Raises ValueError."""
     words = re.findall("f1|[a-z]+", re.sub("([A-Z])", r"_\1", metric).lower())
     modes = ["max" if word in _MAX else "min" for word in words if word in _MAX | _MIN]
     if not modes:

@@ -13,7 +13,7 @@ Settings = dict[str, Scalar | list[Scalar]]  # of a study's levels
 
 
 def check(value: object, kind: Any, name: str = "it", depth: int = DEEPEST) -> None:
-    """Holds a value to a type.
+    """Checks that a value is of a type.
 
     Args:
       value: as `json` or `tomllib` gives it.
@@ -40,7 +40,7 @@ def check(value: object, kind: Any, name: str = "it", depth: int = DEEPEST) -> N
 
 
 def check_fields(values: object, cls: type, name: str = "it") -> None:
-    """Holds an object to the fields of a class by their annotations. Raises ValueError."""
+    """Checks an object against the annotated fields of a class. Raises ValueError."""
     hints = get_type_hints(cls)
     if not isinstance(values, dict):
         raise ValueError(f"{name} should be an object")

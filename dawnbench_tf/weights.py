@@ -18,7 +18,7 @@ def write(path: Path, weights: Sequence[np.ndarray]) -> None:
 
 
 def read(folder: Path) -> list[np.ndarray]:
-    """The weights of the newest checkpoint in a run's folder, in the order of its model's.
+    """Reads the weights of the newest checkpoint in a run's folder, in the order of the model's.
 
     Raises:
       Refusal: there is none, or it is damaged, or an earlier version wrote it.
