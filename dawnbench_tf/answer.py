@@ -32,7 +32,7 @@ class Options:
     )
     question: str = setting("", "the question")
     most_words: int | None = setting(
-        None, "maximum length of the answer in words; default: the recipe's limit", low=1
+        None, "maximum length of the answer in words; default: the recipe's limit, if any", low=1
     )
 
     def __post_init__(self):
@@ -64,7 +64,7 @@ def ask(
       folder: `--output_dir` of the training run.
       context: the text to answer from.
       question: the question.
-      most_words: maximum length of the answer in words; None for the recipe's limit.
+      most_words: maximum length of the answer in words; None for the recipe's limit, if any.
 
     Returns:
       An `Answer`: `text`, which is context[begin:end], `begin`, `end` (characters), `probability`.
