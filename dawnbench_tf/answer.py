@@ -1,4 +1,4 @@
-"""Ask a trained reader a question about a text.
+"""Asks a trained reading model a question about a text.
 
     python -m dawnbench_tf.answer --model=RUN_DIR --context_file=FILE --question="Who ...?"
 
@@ -21,19 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["ask"]
 
 
-LONGEST = 500_000  # characters of a context: a reader steps through them one token at a time
+LONGEST = 500_000  # characters of a context, at most: models step through it token by token
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to ask, of which reader."""
+    """Flags of `dawnbench answer`: the trained model, the passage and the question."""
 
-    model: str = setting("", "--output_dir of a run of a reading task, e.g. qa_mini/bidaf")
+    model: str = setting("", "--output_dir of a run on a reading task, e.g. qa_mini/bidaf")
     context_file: str = setting(
-        "", "text file, UTF-8, with the passage to answer from; - reads stdin"
+        "", "text file (UTF-8) with the passage to answer from; - reads stdin"
     )
-    question: str = setting("", "what to ask")
-    most_words: int | None = setting(None, "words of the answer, at most", low=1)
+    question: str = setting("", "the question")
+    most_words: int | None = setting(
+        None, "maximum length of the answer in words; default: the recipe's limit, if any", low=1
+    )
 
     def __post_init__(self):
         check(self)
@@ -56,19 +58,21 @@ def main(_: list[str]) -> None:
 def ask(
     folder: str | os.PathLike[str], context: str, question: str, most_words: int | None = None
 ) -> "Answer":
-    """The answer of a trained reader.
+    """Returns the answer of a trained reading model.
+
+    Loads the model at each call; `inference.reader.Reader` keeps it for several questions.
 
     Args:
-      folder: `--output_dir` of its training run.
+      folder: `--output_dir` of the training run.
       context: the text to answer from.
-      question: what is asked.
-      most_words: words of the answer, at most; None: any number.
+      question: the question.
+      most_words: maximum length of the answer in words; None for the recipe's limit, if any.
 
     Returns:
-      `text`, its place `begin` and `end` in the context, and its `probability`.
+      An `Answer`: `text`, which is context[begin:end], `begin`, `end` (characters), `probability`.
 
     Raises:
-      Refusal: it is no such folder, or damaged, or a text holds no word.
+      Refusal: the folder holds no run of a reading task or is damaged, or a text holds no word.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -79,7 +83,7 @@ def ask(
 
 
 def show(context: str, answer: "Answer") -> str:
-    """The answer with its probability, and the context with it marked: fit for a terminal."""
+    """Formats the answer, its probability, and the context with the answer highlighted."""
     left, right = ("\x1b[1;7m", "\x1b[0m") if sys.stdout.isatty() else (">>>", "<<<")
     parts = (context[: answer.begin], answer.text, context[answer.end :])
     before, text, after = (shown(part.replace("\r\n", "\n"), kept="\n\t") for part in parts)
@@ -90,7 +94,7 @@ def show(context: str, answer: "Answer") -> str:
 def _read(name):
     try:
         with sys.stdin.buffer if name == "-" else open(name, "rb") as file:
-            content = file.read(4 * LONGEST + 1)  # bytes of so many characters, at most
+            content = file.read(4 * LONGEST + 1)  # UTF-8 has at most 4 bytes a character
         if len(content) > 4 * LONGEST or len(text := content.decode("utf-8-sig")) > LONGEST:
             refuse("context_file", name, f"holds more than {LONGEST:,} characters; cut it")
         return text

@@ -1,9 +1,9 @@
-"""Checks entries against the benchmark's rules; makes a run's entry ready for a pull request.
+"""Checks entries against the benchmark's rules; packages a run's entries for a pull request.
 
     python -m dawnbench_tf.entries validate PATH... [--lenient] [--format=json]
     python -m dawnbench_tf.entries package RUN_DIR --author=NAME --author_email=ADDRESS
 
-Exit status: 0, or 1 if anything is wrong.
+Exit status: 0; 1 for violations or bad input.
 """
 
 import datetime
@@ -32,12 +32,12 @@ USAGE = "should be: validate PATH..., or package RUN_DIR"
 
 @dataclass(frozen=True)
 class Options:
-    """How entries are checked; what a package says besides what the run does."""
+    """Flags of `dawnbench entries`: rules and output of validate, fields of packaged entries."""
 
-    lenient: bool = setting(False, "validate: ask only what DAWNBench's own tests asked")
-    format: str = setting("text", "validate: how violations are printed", choices=("text", "json"))
-    code_url: str = setting("", "package: where the code is")
-    output_dir: str = setting("submission", "package: tree of entries to write to")
+    lenient: bool = setting(False, "validate: apply only the rules of DAWNBench's own tests")
+    format: str = setting("text", "validate: output format of violations", choices=("text", "json"))
+    code_url: str = setting("", "package: http or https URL of the code")
+    output_dir: str = setting("submission", "package: entry tree to write to")
     credits: Credits = Credits()
 
     def __post_init__(self):
@@ -47,7 +47,14 @@ class Options:
 
 
 def check_tree(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Violation]]:
-    """How many entries are at or below a path, and all that is wrong with them.
+    """Checks all entries at or below a path.
+
+    Args:
+      path: an entry's JSON or TSV, or a folder.
+      grade: the strictest grade of rules to apply.
+
+    Returns:
+      The number of entries, and their violations.
 
     Raises:
       Refusal: there is no such path.
@@ -85,9 +92,18 @@ def _check_file(path, grade):
 
 
 def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
-    """Prints what is wrong with entries; returns the exit status."""
+    """Prints the violations of entries. Returns the exit status.
+
+    Args:
+      paths: entries or folders.
+      grade: the strictest grade of rules to apply.
+      as_json: whether to print JSON instead of lines.
+
+    Raises:
+      Refusal: there is no such path.
+    """
     checked = [check_tree(path, grade) for path in paths]
-    violations = [violation for _, of_path in checked for violation in of_path]
+    violations = [violation for _, path_violations in checked for violation in path_violations]
     if as_json:
         rows = [{**v._asdict(), "path": v.display_path()} for v in violations]
         print(json.dumps(rows, indent=1))
@@ -95,9 +111,9 @@ def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
         for violation in violations:
             print(f"{violation} [{violation.rule}]")
         entries = sum(count for count, _ in checked)
-        of_entries = f"{entries} {'entry' if entries == 1 else 'entries'}"
-        of_violations = f"{len(violations)} violation{'s' * (len(violations) != 1)}"
-        terminal.say(f"{of_entries}, {of_violations}")
+        entry_count = f"{entries} {'entry' if entries == 1 else 'entries'}"
+        violation_count = f"{len(violations)} violation{'s' * (len(violations) != 1)}"
+        terminal.say(f"{entry_count}, {violation_count}")
     return 1 if violations else 0
 
 
@@ -108,25 +124,28 @@ def package(
     tag: str = "",
     cost_per_hour: float | None = None,
 ) -> list[Path]:
-    """Writes the entries of a run's folder, completed, in the published layout below `output`.
+    """Writes the entries of a run, completed, to an entry tree in the published layout.
 
     Args:
-      folder: of the run.
-      changes: fields of an Entry to set.
-      output: what the benchmark's tree of entries is, or shall be.
-      tag: hardware in the file's name; "": as the run has it.
-      cost_per_hour: price of the hardware in USD; None: as the run has it.
+      folder: the run's folder.
+      changes: field of `Entry` -> new value.
+      output: root of the entry tree.
+      tag: hardware tag in the file names; "" keeps the run's.
+      cost_per_hour: price of the hardware in USD per hour; None keeps the run's.
+
+    Returns:
+      Paths of the JSON files.
 
     Raises:
-      Refusal: an entry is not ready, or another of its name is there; nothing is written.
+      Refusal: an entry breaks a rule, or would replace another entry; nothing is written.
     """
     if not folder.is_dir():
         raise Refusal(f"{folder}: is no folder; should be the folder of a run")
-    of_ranked = (path for path in find(folder, []) if path.parent.parent.name in RANKED)
-    files = [path for path in of_ranked if path.suffix == ".json"]
+    paths = (path for path in find(folder, []) if path.parent.parent.name in RANKED)
+    files = [path for path in paths if path.suffix == ".json"]
     if not files:
-        why = "holds no entry; what may not be ranked is in not_an_entry/, with the reasons"
-        raise Refusal(f"{folder}: {why}")
+        reason = "holds no entry; runs that may not be ranked are in not_an_entry/, with reasons"
+        raise Refusal(f"{folder}: {reason}")
     entries = [_completed(path, changes, cost_per_hour, tag) for path in files]
     _check_names(entries, files, output)
     for entry in entries:
@@ -138,7 +157,7 @@ def package(
 
 
 def _check_names(entries, files, output):
-    """Refuses entries that would replace one another, or what is in the tree already."""
+    """Refuses entries that would replace one another or a different entry in the tree."""
     paths: dict[Path, Path] = {}
     for entry, file in zip(entries, files, strict=True):
         path = output / entry.dataset / entry.phase / f"{entry.name}.json"
@@ -172,7 +191,7 @@ def _completed(path, changes, cost_per_hour, tag) -> Entry:
         text = "is not named AUTHOR_MODEL_HARDWARE-TAG_FRAMEWORK; give --hardware_tag"
         raise Refusal(f"{shown(path)}: {text}")
     name = run_entry.entry_name(entry.author, entry.model, tag or parts[-2], entry.framework)
-    return replace(entry, name=name, timestamp=datetime.date.today())  # reviewers: the day of it
+    return replace(entry, name=name, timestamp=datetime.date.today())  # the day of submission
 
 
 def main(arguments: list[str]) -> int:

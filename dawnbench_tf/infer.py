@@ -1,9 +1,9 @@
-"""Times a trained model on one example after the other: latency, cost, and the accuracy it has.
+"""Measures the inference latency, cost and accuracy of a trained model, one example at a time.
 
     python -m dawnbench_tf.infer --model=RUN_DIR [--runtime=litert] [--cost_per_hour=0.9]
 
-Every example of the test, once, in the very runtime and precision that are timed; the entry is
-written to the run's folder. Exit status: 0, or 1 for bad input.
+The accuracy is that of the timed outputs, on the whole test set. The entry is written to the run's
+folder. Exit status: 0, or 1 for bad input.
 """
 
 import os
@@ -32,21 +32,31 @@ __all__ = ["infer", "Options"]
 
 @dataclass(frozen=True)
 class Options:
-    """How a run is timed."""
+    """Flags of `dawnbench infer`: the run, the runtime, and how long it is timed."""
 
     model: str = setting("", "--output_dir of the training run")
     data_dir: str = setting("", "folder of the data set, or its archive")
-    task: str = setting("", "refuse a run of any other task", choices=("", *TASKS))
+    task: str = setting("", "refuse runs of any other task", choices=("", *TASKS))
     runtime: str = setting(
-        "auto", "what runs the model; auto tries all", choices=("auto", *RUNTIMES)
+        "auto",
+        "inference runtime; auto tries all and takes the fastest that keeps the accuracy",
+        choices=("auto", *RUNTIMES),
     )
-    precision: str = setting("", "default: float32, auto tries all", choices=("", *PRECISIONS))
-    threads: int = setting(0, "threads, and CPUs to stay on; 0: all there are", low=0)
-    passes: int = setting(3, "passes over the test, at most", low=1)
-    seconds: float = setting(120.0, "seconds after which no further pass begins", low=0)
-    examples: int = setting(0, "time only the first of the test; 0: all, as the rules want", low=0)
-    batch_sizes: tuple[int, ...] = setting((), "time batches too, of these sizes: 1,2,4", low=1)
-    output_dir: str = setting("", "folder to write the entry to; default: that of --model")
+    precision: str = setting(
+        "",
+        "precision of the runtime; default: float32, or with --runtime=auto all",
+        choices=("", *PRECISIONS),
+    )
+    threads: int = setting(0, "number of threads, and of CPUs to run on; 0: all CPUs", low=0)
+    passes: int = setting(3, "passes over the test set, at most", low=1)
+    seconds: float = setting(120.0, "seconds after which no further pass starts", low=0)
+    examples: int = setting(
+        0, "time only the first N test examples; 0: all, as an entry requires", low=0
+    )
+    batch_sizes: tuple[int, ...] = setting(
+        (), "time batches of these sizes as well, e.g. 1,2,4 (images only)", low=1
+    )
+    output_dir: str = setting("", "folder to write the entry to; default: the folder of --model")
     credits: Credits = Credits()
 
     def __post_init__(self):
@@ -54,16 +64,16 @@ class Options:
 
 
 class Timed(NamedTuple):
-    """How a model was run, and what was measured of it."""
+    """The measurements of a model in a runtime."""
 
     runtime: str
     precision: str
     threads: int
-    cpus: list[int]  # that the process stayed on
-    model_bytes: int  # weights, as the runtime has them
+    cpus: list[int]  # CPUs that the process was bound to
+    model_bytes: int  # size of the weights in the runtime's format
     latencies: Any  # `inference.latency.Latencies`
-    score: float
-    peak_gib: float  # of the process's memory
+    score: float  # of the timed outputs
+    peak_gib: float  # peak memory of the process
 
 
 def main(_: list[str]) -> int:
@@ -81,21 +91,21 @@ def main(_: list[str]) -> int:
 
 
 def _interrupt(number, frame):
-    """Ends at once: there is nothing to save, and TensorFlow may swallow an exception."""
+    """Exits at once: there is nothing to save, and TensorFlow may swallow an exception."""
     terminal.say("infer.py: interrupted; no entry was written")
     os._exit(128 + number)
 
 
-def _checked(options):
-    """The options with price and threads settled, as far as can be told without TensorFlow."""
+def _check(options):
+    """Checks the options without importing TensorFlow; returns them with price and threads set."""
     if not options.model:
         refuse("model", "", "should be the --output_dir of a training run")
     path = Path(options.model)
     if path.is_file():
-        why = (
+        reason = (
             "is a file; models are not opened from files, which may hold code; name a run's folder"
         )
-        refuse("model", path, why)
+        refuse("model", path, reason)
     if not path.is_dir():
         refuse("model", path, "is no folder; should be the --output_dir of a training run")
     cpus = machine.cpus()
@@ -108,17 +118,20 @@ def _checked(options):
 
 
 def infer(options: Options) -> Entry:
-    """Times the run as `options` says, writes its entry, and returns it.
+    """Measures the latency of a run on its test set, and writes and returns its inference entry.
 
-    The process stays on the CPUs of `options.threads` from then on.
+    Binds the process to the first `options.threads` of its CPUs for the rest of its life.
+
+    Args:
+      options: the flags of `dawnbench infer`.
 
     Raises:
-      Refusal: there is no such run, it is damaged, or its data are not there.
+      Refusal: the folder holds no run or is damaged, or the data set is not found.
     """
-    options = _checked(options)
-    of_machine = machine.cpus()
+    options = _check(options)
+    machine_cpus = machine.cpus()
     cpus = sorted(os.sched_getaffinity(0))[: options.threads]
-    os.sched_setaffinity(0, cpus)  # all that follows stays there, whichever runtime it is
+    os.sched_setaffinity(0, cpus)  # inherited by all threads, whichever runtime starts them
     terminal.status("loading")
     with tensorflow_env.importing(logging.ERROR):
         import tensorflow as tf
@@ -137,7 +150,7 @@ def infer(options: Options) -> Entry:
     name, precision, runtime, latencies, score = _time(options, loaded, candidates, examples)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     timed = Timed(name, precision, options.threads, cpus, runtime.size, latencies, score, peak)
-    here = devices.machine_of(tf.distribute.get_strategy(), of_machine)
+    here = devices.machine_of(tf.distribute.get_strategy(), machine_cpus)
     entry = _entry(options, loaded, timed, here)
     terminal.status("")
     terminal.say(_report(task, timed, entry.cost), sys.stdout)
@@ -151,7 +164,7 @@ def infer(options: Options) -> Entry:
 
 
 def _sweep(options, loaded, timed, output):
-    """Times batches of the sizes that are asked for, in the runtime that was timed."""
+    """Times batches of `options.batch_sizes` in the timed runtime."""
     from dawnbench_tf.inference import batch_sizes
 
     rows = batch_sizes.sweep(
@@ -165,37 +178,47 @@ def _sweep(options, loaded, timed, output):
     terminal.status("")
     title = f"{loaded.recipe.model}, {timed.runtime} {timed.precision}"
     batch_sizes.write(rows, title, output)
-    terminal.say(batch_sizes.table(rows), sys.stdout)
+    terminal.say(batch_sizes.format_table(rows), sys.stdout)
 
 
 def _time(options, loaded, candidates, examples):
-    """The first of the candidates that reaches the threshold, or the last; its latencies, score."""
+    """Times candidates in order until one reaches the threshold on the whole test set.
+
+    Returns:
+      Name, precision, runtime, latencies and score of that candidate, or of the last.
+    """
     from dawnbench_tf.inference import latency
 
     task = loaded.recipe.task_row
     for number, (name, precision, runtime) in enumerate(candidates, 1):
 
-        def progress(done, of, name=name):
-            terminal.status(f"{name}: pass {done + 1} of {of}, {len(examples):,} examples")
+        def progress(done, total, name=name):
+            terminal.status(f"{name}: pass {done + 1} of {total}, {len(examples):,} examples")
 
         try:
             latencies = latency.measure(
                 runtime.call, examples, options.passes, options.seconds, progress
             )
-        except Exception as error:  # of a runtime, for an example
+        except Exception as error:  # a runtime may raise anything
             if number == len(candidates):
-                refuse("runtime", name, runtimes.failure(error))
-            terminal.say(f"{name}, {precision}: {runtimes.failure(error)}; the next is timed")
+                refuse("runtime", name, runtimes.describe_failure(error))
+            terminal.say(
+                f"{name}, {precision}: {runtimes.describe_failure(error)}; the next is timed"
+            )
             continue
         score = loaded.score(latencies.outputs, len(examples))[task.metric]
         if score >= task.threshold or number == len(candidates):
             return name, precision, runtime, latencies, score
-        why = f"{task.metric} {score:g} on the whole test, under {task.threshold:g}"
-        terminal.say(f"{name}, {precision}: {why}; the next fastest is timed")
+        reason = f"{task.metric} {score:g} on the whole test, under {task.threshold:g}"
+        terminal.say(f"{name}, {precision}: {reason}; the next fastest is timed")
 
 
 def _candidates(options, loaded):
-    """What to time, by name, precision and model in it: the first that reaches the threshold."""
+    """Returns (name, precision, runtime) of the candidates to time, the fastest first.
+
+    With --runtime=auto: those that keep Keras's accuracy on a sample, or only the fastest of these
+    if none reaches the threshold there.
+    """
     from dawnbench_tf.inference import runtime_choice
 
     if options.runtime == "auto":
@@ -203,9 +226,9 @@ def _candidates(options, loaded):
         candidates = runtime_choice.compare(
             loaded, options.precision, options.threads, terminal.status
         )
-        best = runtime_choice.best(candidates, task)
+        best = runtime_choice.select_accurate(candidates, task)
         terminal.status("")
-        terminal.say(runtime_choice.table(candidates, best[0], task), sys.stdout)
+        terminal.say(runtime_choice.format_table(candidates, best[0], task), sys.stdout)
         reaches = max(candidate.score for candidate in best) >= task.threshold
         best = best if reaches else best[:1]
         return [(candidate.name, candidate.precision, candidate.runtime) for candidate in best]
@@ -226,12 +249,12 @@ def _entry(options, loaded, timed, here):
         "peakGiB": round(timed.peak_gib, 2),
     }
     latency_ms = timed.latencies.mean * 1e3
-    timing = run_entry.Latency(timed.runtime, timed.precision, latency_ms, timed.score, facts)
-    return run_entry.inference_entry(recipe, options.credits, here, timing)
+    latency = run_entry.Latency(timed.runtime, timed.precision, latency_ms, timed.score, facts)
+    return run_entry.inference_entry(recipe, options.credits, here, latency)
 
 
 def _report(task: Task, timed: Timed, cost: float | None) -> str:
-    """What was measured, for people."""
+    """Formats the measurements as text."""
     latencies, mean = timed.latencies, timed.latencies.mean * 1e3
     interval = latencies.interval() * 1e3
     percentiles = ", ".join(f"p{p} {latencies.percentile(p) * 1e3:.4g}" for p in (50, 90, 99))

@@ -1,11 +1,11 @@
-"""Ranks results: DAWNBench's twelve tables, with runs of your own marked where they would stand.
+"""Ranks your runs among the published entries in DAWNBench's twelve tables.
 
-    python -m dawnbench_tf.leaderboard                     # what was published, 2017 to 2020
+    python -m dawnbench_tf.leaderboard                     # published entries, 2017 to 2020
     python -m dawnbench_tf.leaderboard RUN_DIR --dataset=CIFAR10 --top=5
     python -m dawnbench_tf.leaderboard RUN_DIR --html=DIR --plot=FILE.png
 
-What the rules refuse is in no table, and listed below them with the reasons. Exit status: 0, or 1
-for bad input.
+Entries that break the rules are listed below the tables, with the reasons. Exit status: 0, or 1 for
+bad input.
 """
 
 import csv
@@ -27,42 +27,44 @@ from dawnbench_tf.refusals import Refusal, defused, refuse, shown
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import RANKED
 
-__all__ = ["rank", "Ranking", "text"]
+__all__ = ["rank", "Ranking", "format_ranking"]
 
-COLUMNS = 120  # of a table where no terminal shows it
-SHARES = (34, 40, 30)  # of a line's width: model, hardware, author
+COLUMNS = 120  # width of a table if stdout is no terminal, in characters
+SHARES = (34, 40, 30)  # relative widths of model, hardware, author
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is ranked, and how it is shown."""
+    """Flags of `dawnbench leaderboard`: which entries are ranked, and the output."""
 
-    dataset: str = setting("", "show only this one's tables", choices=("", *RANKED))
-    top: int = setting(10, "rows of each table", low=1)
-    until: str = setting("", "only entries of this date or before, YYYY-MM-DD")
+    dataset: str = setting(
+        "", "show only the tables of this data set; default: all", choices=("", *RANKED)
+    )
+    top: int = setting(10, "rows of each table; your own are always shown", low=1)
+    until: str = setting("", "only entries of this date or earlier, YYYY-MM-DD")
     threshold: float | None = setting(
-        None, "rank at this threshold of --dataset, or of the runs given", above=0
+        None,
+        "rank at another threshold, in the metric of --dataset or of your runs' data set",
+        above=0,
     )
     json: bool = setting(False, "print all tables as JSON")
     csv: bool = setting(False, "print all tables as CSV")
-    html: str = setting("", "folder to write the tables to, as pages for a browser")
-    plot: str = setting(
-        "", "file for a picture, .png, .svg or .pdf: time and cost, accuracy over time"
-    )
+    html: str = setting("", "folder to write the tables to as HTML pages")
+    plot: str = setting("", "file for a plot of cost and accuracy over time, .png, .svg or .pdf")
 
     def __post_init__(self):
         check(self)
 
 
-def text(table: Table, top: int, columns: int = COLUMNS) -> str:
-    """A table's first `top` rows, and each row of yours below them, with its rank.
+def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
+    """Formats the first `top` rows of a table and, below them, your own rows.
 
     Args:
-      table: whose rows are shown.
-      top: how many of the first.
-      columns: that a line may take; texts are cut to it.
+      table: the ranking.
+      top: number of rows.
+      columns: width of a line in characters; longer texts are cut.
     """
-    figure, written = table.figure.of, table.figure.written
+    value, format_value = table.figure.value, table.figure.format
     line = partial(_line, columns=columns)
     heads = ("model", "hardware", "author, or your folder")
     lines = [f"{table.dataset}, {table.figure.name}"]
@@ -71,7 +73,7 @@ def text(table: Table, top: int, columns: int = COLUMNS) -> str:
         if rank <= top or row.mine:
             mark = "*" if row.mine else " "
             cells = (row.model, row.hardware, row.folder if row.mine else row.author)
-            lines.append(line(f"{mark}{rank:4}", written(figure(row)), row.date, cells))
+            lines.append(line(f"{mark}{rank:4}", format_value(value(row)), row.date, cells))
     lines += [
         f"  your {row.name} in {row.folder} would rank {rank} of {len(table.rows)}"
         for rank, row in enumerate(table.rows, 1)
@@ -81,7 +83,7 @@ def text(table: Table, top: int, columns: int = COLUMNS) -> str:
 
 
 def _line(rank, figure, date, cells, columns):
-    """A line of a table; what of the columns the other cells leave is shared by three texts."""
+    """Formats a line; model, hardware and author share the width that the other cells leave."""
     left = columns - len(f"{rank}  {figure:>12}  {date:10}      ")
     widths = [max(4, left * share // sum(SHARES)) for share in SHARES]
     texts = [terminal.cut(cell, width) for cell, width in zip(cells, widths, strict=True)]
@@ -91,54 +93,61 @@ def _line(rank, figure, date, cells, columns):
 
 
 def collect(folders: list[Path]) -> list[Result]:
-    """Published results, and those of the folders marked as yours.
+    """Returns the published results and those of the folders, the latter marked as yours.
+
+    Args:
+      folders: entry trees or folders of runs.
 
     Raises:
-      Refusal: a folder holds none.
+      Refusal: a folder holds no entry.
     """
-    collected = results.published()
+    collected = results.dawnbench_results()
     published = {_identity(result) for result in collected}
     files = set()
     for folder in folders:
-        of_folder, problems = results.read_tree(folder, misses=True)
+        found_results, problems = results.read_tree(folder, misses=True)
         for line in problems:
             terminal.say(f"left out: {line}")
-        if not of_folder and not problems:
-            why = "holds no entry; should hold DATASET/train/NAME.json or such"
-            raise Refusal(f"{shown(folder)}: {why}")
-        new = [r for r in of_folder if _identity(r) not in published]
-        if len(new) < len(of_folder):
-            count = len(of_folder) - len(new)
+        if not found_results and not problems:
+            reason = "holds no entry; should hold DATASET/train/NAME.json or such"
+            raise Refusal(f"{shown(folder)}: {reason}")
+        new = [r for r in found_results if _identity(r) not in published]
+        if len(new) < len(found_results):
+            count = len(found_results) - len(new)
             terminal.say(f"left out: {count} of {shown(folder)}, published and ranked already")
         for result in new:
             file = os.path.realpath(result.file)
-            if file not in files:  # of a folder that is named twice
+            if file not in files:  # else the folder was named twice
                 files.add(file)
                 collected.append(replace(result, mine=True))
     return collected
 
 
 def _identity(result):
-    """All that a result states: what two entries of one name differ in."""
+    """Returns all facts of a result; equal for copies of one entry."""
     return tuple(getattr(result, name) for name in results.columns())
 
 
-def chosen(
+def select(
     collected: list[Result], dataset: str, until: str, threshold: float | None
 ) -> list[Result]:
-    """Those of a data set and time, at a threshold if one is given."""
+    """Selects the results of a data set up to a date, at a threshold if one is given."""
     wanted = [r for r in collected if dataset in ("", r.dataset) and r.date <= until]
-    return wanted if threshold is None else [results.at(result, threshold) for result in wanted]
+    return (
+        wanted
+        if threshold is None
+        else [results.at_threshold(result, threshold) for result in wanted]
+    )
 
 
-def _dataset(dataset, threshold, collected):
-    """The data set that is shown: with a threshold, that of the runs given if none is named."""
+def _choose_dataset(dataset, threshold, collected):
+    """Returns the data set to show. A threshold without a data set means that of your runs."""
     if dataset not in ("", *RANKED):
         refuse("dataset", dataset, f"should be one of {', '.join(RANKED)}")
     if threshold is not None:
-        of_mine = {result.dataset for result in collected if result.mine}
-        if not dataset and len(of_mine) == 1:
-            dataset = of_mine.pop()
+        my_datasets = {result.dataset for result in collected if result.mine}
+        if not dataset and len(my_datasets) == 1:
+            dataset = my_datasets.pop()
         if not dataset:
             refuse("threshold", threshold, "needs --dataset, as each has its own metric")
         if threshold > RANKED[dataset].highest:
@@ -147,8 +156,8 @@ def _dataset(dataset, threshold, collected):
     return dataset
 
 
-def not_ranked(unranked: list[Result]) -> str:
-    """Your entries that are in no table, each with the reasons."""
+def format_unranked(unranked: list[Result]) -> str:
+    """Formats your entries that are in no table, with the reasons."""
     lines = [
         f"  your {row.name} in {row.folder}, {row.dataset} {row.phase}: {'; '.join(row.reasons)}"
         for row in unranked
@@ -193,8 +202,8 @@ def rank(
       Refusal: a folder holds no entry, an argument is out of range, or no entry is left.
     """
     collected = collect([Path(folder) for folder in folders])
-    dataset = _dataset(dataset, threshold, collected)
-    wanted = chosen(collected, dataset, _date(until), threshold)
+    dataset = _choose_dataset(dataset, threshold, collected)
+    wanted = select(collected, dataset, _date(until), threshold)
     ranking = Ranking(tables.rank(wanted), [r for r in wanted if r.reasons and r.mine], wanted)
     if not ranking.tables and not ranking.unranked:
         raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
@@ -207,7 +216,7 @@ def main(arguments: list[str]) -> None:
         options = flags.read(Options)
         ranking = rank(arguments, options.dataset, options.until, options.threshold)
         if options.html:
-            from dawnbench_tf.ranking import pages  # takes half a second, as do plots
+            from dawnbench_tf.ranking import pages  # slow: half a second, like plots
 
             print(pages.write(Path(options.html), ranking.tables, ranking.results))
         if options.plot:
@@ -216,27 +225,27 @@ def main(arguments: list[str]) -> None:
             plots.draw(ranking.results, Path(options.plot))
             print(options.plot)
         if options.json:
-            print(json.dumps(_plain(ranking), indent=1))
+            print(json.dumps(_json_values(ranking), indent=1))
         elif options.csv:
             _write_csv(ranking)
         elif not options.html and not options.plot:
             columns = COLUMNS
             if terminal.is_terminal(sys.stdout):
                 columns = terminal.columns(sys.stdout)
-            parts = [text(table, options.top, columns) for table in ranking.tables]
-            parts += [not_ranked(ranking.unranked)] if ranking.unranked else []
+            parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
+            parts += [format_unranked(ranking.unranked)] if ranking.unranked else []
             print("\n\n".join(parts))
         sys.stdout.flush()
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
     except OSError as error:
-        if error.filename:  # not stdout's
+        if error.filename:  # the error is of another file than stdout
             raise
         terminal.exit_with(f"stdout can't be written ({error.strerror})", at_once=True)
 
 
 def _date(text):
-    """A date as entries have it; the last there is if none is given."""
+    """Parses a date; "" gives the last possible date."""
     try:
         return datetime.date.fromisoformat(text or "9999-12-31").isoformat()
     except ValueError:
@@ -247,13 +256,13 @@ def _facts(row):
     return {name: getattr(row, name) for name in (*results.columns(), "mine")}
 
 
-def _plain(ranking):
+def _json_values(ranking):
     ranked = [
         {
             "dataset": table.dataset,
             "table": table.figure.name,
             "rows": [
-                {"rank": rank, "figure": table.figure.of(row), **_facts(row)}
+                {"rank": rank, "figure": table.figure.value(row), **_facts(row)}
                 for rank, row in enumerate(table.rows, 1)
             ],
         }
@@ -280,7 +289,7 @@ def _write_csv(ranking):
     for table in ranking.tables:
         for rank, row in enumerate(table.rows, 1):
             cells = map(defused, _facts(row).values())
-            writer.writerow([table.figure.name, rank, table.figure.of(row), *cells, ""])
+            writer.writerow([table.figure.name, rank, table.figure.value(row), *cells, ""])
     for row in ranking.unranked:
         cells = map(defused, _facts(row).values())
         writer.writerow(["not ranked", "", "", *cells, defused("; ".join(row.reasons))])

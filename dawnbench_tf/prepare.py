@@ -1,9 +1,10 @@
-"""Makes TFRecord shards of an image data set, with an index, from its archives or files.
+"""Converts the archives or files of an image data set to indexed TFRecord shards.
 
     python -m dawnbench_tf.prepare --raw=DIR --out=DIR     # ImageNet: archives, or unpacked
 
-Training then shuffles all of the data set and reads few files. Each image is decoded once: what is
-damaged is found now. Exit status: 0, 1 bad input; after Ctrl-C the same command goes on.
+With shards, training shuffles the whole data set and opens few files. Every image is decoded once,
+so damaged ones are found now. Exit status: 0; 1 for bad input. After Ctrl-C, the same command
+continues.
 """
 
 from collections import Counter
@@ -22,17 +23,19 @@ __all__ = ["prepare", "Options"]
 
 @dataclass(frozen=True)
 class Options:
-    """What is read, and what is written."""
+    """Flags of `dawnbench prepare`: input, output and size of the shards."""
 
     task: str = setting(
         "imagenet",
-        "whose data set it is",
+        "task whose data set is converted",
         choices=tuple(task.name for task in TASKS.values() if task.jpegs),
     )
-    raw: str = setting("", "folder of the archives, of the unpacked images, or of other shards")
-    out: str = setting("", "folder to write to; shards that are there are not written again")
+    raw: str = setting("", "folder of the archives, the unpacked images, or other shards")
+    out: str = setting("", "folder to write the shards to; existing shards are kept")
     examples_per_shard: int = setting(
-        1252, "images in a shard, at most; ImageNet's training set then has 1,024", low=1
+        1252,
+        "images per shard, at most; by default ImageNet's training set has 1,024 shards",
+        low=1,
     )
 
     def __post_init__(self):

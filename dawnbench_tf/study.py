@@ -1,13 +1,13 @@
-"""Carries out a study: a grid of training runs, compared by time to accuracy.
+"""Runs a study: a grid of training runs, compared by time to accuracy.
 
-    python -m dawnbench_tf.study                        # lists the paper's studies
+    python -m dawnbench_tf.study                        # lists the papers' studies
     python -m dawnbench_tf.study trials --trials=20     # on the embedded digits
     python -m dawnbench_tf.study batch_size --recipe=cifar10/airbench94 --data_dir=DIR
     python -m dawnbench_tf.study grid.toml --jobs=8 --launch='srun --gres=gpu:1 {command}'
-    python -m dawnbench_tf.study report DIR [DIR]       # one page, tables, figures
+    python -m dawnbench_tf.study report DIR [DIR]       # page, tables and figures of one or two
 
-A run that did not converge, crashed or was too large for the memory is a result. The same command
-goes on after any end. Exit status: 0; 1 for bad input.
+Runs that do not converge, crash or run out of memory are kept as results. The same command
+continues an interrupted study. Exit status: 0; 1 for bad input.
 """
 
 import json
@@ -31,37 +31,41 @@ from dawnbench_tf.studies.launching import Launch
 if TYPE_CHECKING:
     from dawnbench_tf.studies.summaries import Results
 
-__all__ = ["run_study", "write_report", "table", "Options"]
+__all__ = ["run_study", "write_report", "format_table", "Options"]
 
 REPORT, REPORT_PAGE = "report", "report.html"
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is studied, how its runs are started, how they are reported."""
+    """Flags of `dawnbench study`: the study, how its runs are started, and its report."""
 
     recipe: str = setting("", "recipe to study, TASK/NAME; default: the study's own")
     scale: str = setting(
-        "small", "on the embedded digits, or as the paper had it", choices=rows.SCALES
+        "small",
+        "small: on the embedded digits; paper: the paper's scale, on CIFAR-10",
+        choices=rows.SCALES,
     )
-    trials: int = setting(0, "runs of each setting, seeds from 0; 0: the study's own", low=0)
+    trials: int = setting(
+        0, "runs of each setting, seeds from --seed (0) on; 0: the study's own number", low=0
+    )
     levels: str = setting(
-        "", "values of what the study varies, comma-separated: 64,256,1024; default: its own"
+        "", "values of the field that the study varies, e.g. 64,256,1024; default: its own"
     )
-    jobs: int = setting(1, "runs at a time", low=1)
+    jobs: int = setting(1, "number of runs at a time", low=1)
     launch: str = setting(
         "",
-        "command line that starts a run, as 'srun {command}' or 'ssh node{slot} {quoted}'; split "
-        "into words here, by no shell; also {name}; default: here",
+        "launch command of each run: 'srun {command}', 'ssh node{slot} {quoted}'; also {name}; "
+        "split into words without a shell; default: runs start on this machine",
     )
-    retry: bool = setting(False, "run again what crashed")
-    dry_run: bool = setting(False, "list the runs, how long they take and cost; start none")
+    retry: bool = setting(False, "repeat runs that crashed")
+    dry_run: bool = setting(False, "list the runs with estimated time and cost; start none")
     plot: str = setting("", "report: file for the figure, .png, .svg or .pdf")
-    json: bool = setting(False, "report: print everything as JSON")
+    json: bool = setting(False, "report: print all results as JSON")
     evidence: bool = setting(
-        False, "report: print the evidence of recipes that a setting is, for dawnbench_tf/recipes"
+        False, "report: print Measured(...) source for settings that are unmodified recipes"
     )
-    csv: bool = setting(False, "report: print a row for each run as CSV")
+    csv: bool = setting(False, "report: print a CSV row for each run")
     run: RunOptions = RunOptions()
 
     def __post_init__(self):
@@ -74,7 +78,7 @@ def main(arguments: list[str]) -> int:
         options = flags.read(Options)
         if not arguments:
             terminal.end_quietly()
-            terminal.say(table(), sys.stdout)
+            terminal.say(format_table(), sys.stdout)
             return 0
         if arguments[0] == REPORT:
             return report(options, [Path(name) for name in arguments[1:]])
@@ -94,8 +98,8 @@ def main(arguments: list[str]) -> int:
         terminal.exit_with(f"interrupted; to continue: {command}", 128 + number)
 
 
-def table() -> str:
-    """The studies, for people."""
+def format_table() -> str:
+    """Formats the list of built-in studies."""
     lines = [
         f"{study.name:15} {study.source:28} {study.question}"
         for study in rows.STUDIES[rows.SCALES[0]].values()
@@ -104,7 +108,7 @@ def table() -> str:
 
 
 def find_study(name: str, scale: str) -> grid.Study:
-    """The study of that name, or of that TOML file. Raises Refusal if there is none."""
+    """Returns a built-in study by name, or reads a TOML file. Raises Refusal if there is none."""
     if name.endswith(".toml"):
         return grid_files.read(Path(name))
     studies = rows.STUDIES[scale]
@@ -127,7 +131,7 @@ def run_study(
     is a result. Prints nothing; what the command would print goes to the logger "dawnbench_tf".
 
     Args:
-      name: a study of `table()`, or the path of a TOML file with a grid.
+      name: a study of `format_table()`, or the path of a TOML file with a grid.
       options: recipe, trials, levels and jobs; `options.run` for every run, with `data_dir`.
       output: folder of the study; one that holds the same study goes on. Default:
         `options.run.output_dir`, else studies/NAME.
@@ -164,19 +168,19 @@ def _folder(name, options):
 
 
 def _planned(name, options, changes):
-    """The study with the changes that options make; all its runs are checked."""
-    given = {**_given(options.run), **_given(options.run.credits), **changes}
+    """Returns the study with the changes of the options, after a check of all its runs."""
+    given = {**_changed_settings(options.run), **_changed_settings(options.run.credits), **changes}
     given.pop("output_dir", None)
     study = find_study(name, options.scale)
     if options.levels:
-        study = grid.with_levels(study, [_value(text) for text in options.levels.split(",")])
+        study = grid.with_levels(study, [_parse_level(text) for text in options.levels.split(",")])
     study = grid.with_changes(study, options.recipe, options.trials, given)
     grid.plan(study)  # refuses settings before the folder is touched
     return study
 
 
 def list_runs(options: Options, name: str, study: grid.Study) -> int:
-    """Prints the runs of a study that have not ended, and what they come to. Returns 0."""
+    """Prints the unfinished runs of a study, with time and cost left. Returns the exit status 0."""
     terminal.end_quietly()
     planned, folder = grid.plan(study), _folder(name, options)
     ended = store.read_outcomes(folder, planned)
@@ -187,8 +191,8 @@ def list_runs(options: Options, name: str, study: grid.Study) -> int:
     return 0
 
 
-def _value(text):
-    """A level as a recipe has it: a number if it is one."""
+def _parse_level(text):
+    """Parses a level: int, else float, else text."""
     for number in (int, float):
         try:
             return number(text)
@@ -204,14 +208,25 @@ def _default_folder(options, name):
     return "studies/" + "-".join(word for word in words if word)
 
 
-def _given(options: RunOptions | Credits) -> grid.Settings:
-    """The settings that are not as by default, by name."""
+def _changed_settings(options: RunOptions | Credits) -> grid.Settings:
+    """Returns name -> value of the settings that differ from their defaults."""
     default = flat(type(options)())
     return {name: value for name, value in flat(options).items() if value != default[name]}
 
 
 def report(options: Options, folders: list[Path]) -> int:
-    """Says what one study, or two side by side, came to. Returns the exit status."""
+    """Reports one study, or two side by side: HTML page and text, JSON or CSV.
+
+    Args:
+      options: flags of the command: plot, json, csv, evidence.
+      folders: folders of one or two studies.
+
+    Returns:
+      The exit status.
+
+    Raises:
+      Refusal: a folder holds no study, or none of its runs has ended.
+    """
     if not 1 <= len(folders) <= 2:
         raise Refusal("report: should be followed by the folder of a study, or of two")
     if options.plot:
@@ -228,8 +243,9 @@ def report(options: Options, folders: list[Path]) -> int:
         reports.write_csv(studies, sys.stdout)
     else:
         command = shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
-        parts = [reports.text(results, command if options.evidence else "") for results in studies]
-        print("\n\n".join([reports.plain(lines), *parts] if lines else parts))
+        given = command if options.evidence else ""
+        parts = [reports.format_text(results, given) for results in studies]
+        print("\n\n".join([reports.printable(lines), *parts] if lines else parts))
         print(f"\n{path}")
     return 0
 
@@ -246,11 +262,13 @@ def write_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Pa
     Raises:
       Refusal: a folder holds no study, or no run has ended yet.
     """
-    from dawnbench_tf.studies import page, reports  # take a second
+    from dawnbench_tf.studies import page, reports  # slow: a second
 
     studies = [reports.load(folder) for folder in folders]
     names = [folder.resolve().name for folder in folders]
-    lines = reports.comparison(studies[0], studies[1], (names[0], names[1])) if studies[1:] else []
+    lines = []
+    if studies[1:]:
+        lines = reports.compare_studies(studies[0], studies[1], (names[0], names[1]))
     path = folders[0] / (f"versus-{names[1]}.html" if lines else REPORT_PAGE)
     page.write(path, studies, lines)
     return studies, lines, path

@@ -26,7 +26,7 @@ _logger = logging.getLogger("dawnbench_tf")
 
 
 def show(shows: bool = True) -> None:
-    """Makes `say` and `status` print (commands) or, if False, log to "dawnbench_tf" (the library)."""
+    """Makes `say` and `status` print, for commands, or log to "dawnbench_tf", for the library."""
     global _shows
     _shows = shows
 

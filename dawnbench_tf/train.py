@@ -129,8 +129,8 @@ def train(
       data: examples in the form that `dataset.load` returns; default: loaded from
         `options.data_dir`. A run with `data` can't become an entry.
       callbacks: Keras callbacks for `fit`, called after the library's own.
-      replaced: names of the settings that the caller changed. A run in `output` goes on with its own
-        recipe if only other settings differ; None: any difference is refused.
+      replaced: names of the settings that the caller changed. A run in `output` goes on with its
+        own recipe if only other settings differ; None: any difference is refused.
 
     Returns:
       The run: its rows and clock, `reached`, `first_hit`, `model()`, `entry`.

@@ -32,9 +32,10 @@ _FRACTIONS = ("accuracy", "acc", "auc", "precision", "recall", "f1_score")  # Ke
 class TimeToAccuracy(tf.keras.callbacks.Callback):
     """Stops training when a metric reaches its threshold; logs time by DAWNBench's rules.
 
-    `rows` has a dict for each evaluation, `{"epoch", "hours", metric, ...}`: hours on the clock when
-    the training before it ended. The clock counts training; it stops during evaluations and
-    checkpoints. Its part "compile" lasts from the start of `fit` to the end of the first execution.
+    `rows` has a dict for each evaluation, `{"epoch", "hours", metric, ...}`, with the hours on the
+    clock when the training before it ended. The clock counts training and stops during evaluations
+    and checkpoints. Its part "compile" lasts from the start of `fit` to the end of the first
+    execution.
 
     Each `fit` begins with no rows, at step 0, and with the clock at 0 unless `clock` was given. To
     go on from an earlier `fit`, call `timer.restore(timer.state())` before the next one.

@@ -137,7 +137,7 @@ def sides(loaded, threads):
     from dawnbench_tf.inference import runtime_choice, runtimes
 
     candidates = runtime_choice.compare(loaded, "", threads, lambda text: None)
-    best = runtime_choice.best(candidates, loaded.recipe.task_row)
+    best = runtime_choice.select_accurate(candidates, loaded.recipe.task_row)
     float32 = [c for c in candidates if c.runtime and c.precision == "float32"]
     torch.set_num_threads(threads)
     network = Network(loaded.served.build("float32")).eval()

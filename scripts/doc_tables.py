@@ -67,7 +67,8 @@ def runtimes() -> str:
     """A row for each inference runtime."""
     lines = ["| runtime | is | precisions |", "|---|---|---|"]
     lines += [
-        f"| `{name}` | {row.what} | {', '.join(row.precisions)} |" for name, row in RUNTIMES.items()
+        f"| `{name}` | {row.description} | {', '.join(row.precisions)} |"
+        for name, row in RUNTIMES.items()
     ]
     return "\n".join(lines) + "\n"
 

@@ -83,34 +83,34 @@ def logits(loaded, name, precision):
 
 
 @pytest.fixture(scope="module")
-def of_keras(digits):
+def keras_outputs(digits):
     model = digits.served.build("float32")
     images = np.concatenate([image for (image,) in digits.served.examples])
     return np.split(model.predict(images, verbose=0), len(images))
 
 
 @pytest.mark.parametrize("name", ["function", "xla", "litert", "onnx", "openvino"])
-def test_each_runtime_answers_as_keras_example_by_example(digits, of_keras, name):
+def test_each_runtime_answers_as_keras_example_by_example(digits, keras_outputs, name):
     outputs = logits(digits, name, "float32")
-    assert runtime_choice.agreement(outputs, of_keras) == 1.0
-    keras, score = (digits.score(both)["top1Accuracy"] for both in (of_keras, outputs))
+    assert runtime_choice.agreement(outputs, keras_outputs) == 1.0
+    keras, score = (digits.score(both)["top1Accuracy"] for both in (keras_outputs, outputs))
     assert abs(score - keras) <= 0.2 and keras >= 98
-    largest = np.abs(of_keras).max()
-    assert np.abs(np.concatenate(outputs) - np.concatenate(of_keras)).max() <= 1e-5 * largest
+    largest = np.abs(keras_outputs).max()
+    assert np.abs(np.concatenate(outputs) - np.concatenate(keras_outputs)).max() <= 1e-5 * largest
 
 
 @pytest.mark.parametrize("name", ["litert", "onnx"])
-def test_int8_keeps_the_accuracy_within_a_point(digits, of_keras, name):
+def test_int8_keeps_the_accuracy_within_a_point(digits, keras_outputs, name):
     keras, score = (
         digits.score(outputs)["top1Accuracy"]
-        for outputs in (of_keras, logits(digits, name, "int8"))
+        for outputs in (keras_outputs, logits(digits, name, "int8"))
     )
     assert abs(score - keras) <= 1.0
 
 
-def test_the_score_is_that_of_the_run_s_last_row(trained_digits, of_keras, digits):
+def test_the_score_is_that_of_the_run_s_last_row(trained_digits, keras_outputs, digits):
     last = (trained_digits / "run/rows.tsv").read_text().splitlines()[-1].split("\t")
-    assert digits.score(of_keras)["top1Accuracy"] == pytest.approx(float(last[2]))
+    assert digits.score(keras_outputs)["top1Accuracy"] == pytest.approx(float(last[2]))
 
 
 @pytest.fixture(scope="module")

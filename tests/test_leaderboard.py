@@ -43,7 +43,7 @@ def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):
 
 def test_a_run_that_is_named_as_a_published_entry_is_ranked(tmp_path):
     path = write(tmp_path, HEAD + "1\t0.001\t95\n")
-    name = next(r.name for r in results.published() if r.dataset == "CIFAR10" and r.hours)
+    name = next(r.name for r in results.dawnbench_results() if r.dataset == "CIFAR10" and r.hours)
     for file in list((tmp_path / "CIFAR10/train").iterdir()):
         file.rename(file.with_name(f"{name}{file.suffix}"))
     done = run(tmp_path, "--dataset=CIFAR10", "--top=1")

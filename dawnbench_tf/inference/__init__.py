@@ -1,4 +1,4 @@
-"""From a trained run to answers: the runtimes, how long each takes, which is the best.
+"""Inference with trained runs: runtimes, their latency, the choice of the fastest.
 
 May import: models, recipe, the shared modules, data, training. Never: submission, ranking.
 """

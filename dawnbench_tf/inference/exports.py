@@ -1,4 +1,4 @@
-"""Trained models in the formats of other runtimes: frozen, folded, for examples of one shape."""
+"""Exports trained models to the formats of other runtimes: frozen graph, LiteRT, ONNX."""
 
 import tempfile
 from pathlib import Path
@@ -10,11 +10,11 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 from dawnbench_tf.inference.served import Served
 
-OPSET = 18  # of ONNX; the newest that tf2onnx 1.17 writes
+OPSET = 18  # ONNX operator set; the newest that tf2onnx 1.17 writes
 
 
-def concrete(model: tf.keras.Model, served: Served) -> Any:
-    """The model's forward pass as a graph (a ConcreteFunction) for examples like those served."""
+def trace(model: tf.keras.Model, served: Served) -> Any:
+    """Traces the forward pass for the shapes of the served examples. Returns a ConcreteFunction."""
     batch = len(served.examples[0][0]) if served.fixed_batch else None
     signature = [
         tf.TensorSpec(
@@ -31,24 +31,33 @@ def concrete(model: tf.keras.Model, served: Served) -> Any:
 
 
 def input_names(served: Served) -> list[str]:
-    """Names of the model's inputs in every format: a format may list them in another order."""
+    """Returns the names of the model's inputs, by which every format (re)orders them."""
     return [f"input_{number}" for number in range(len(served.examples[0]))]
 
 
 def onnx_input_names(served: Served) -> list[str]:
-    """Names of the inputs of `onnx`'s model, in the order of an example's arrays."""
+    """Returns the input names of the exported ONNX model, in the order of an example's arrays."""
     return [f"{name}:0" for name in input_names(served)]
 
 
-def frozen(model: tf.keras.Model, served: Served) -> Any:
-    """The model's graph (a ConcreteFunction) with its weights as constants, for folding."""
-    return convert_variables_to_constants_v2(concrete(model, served), lower_control_flow=False)
+def freeze(model: tf.keras.Model, served: Served) -> Any:
+    """Traces the model with its weights as constants, which TensorFlow can fold."""
+    return convert_variables_to_constants_v2(trace(model, served), lower_control_flow=False)
 
 
 def flatbuffer(served: Served, precision: str) -> bytes:
-    """The model as LiteRT has it; in int8 all but its inputs and outputs are integers."""
+    """Converts the model to LiteRT's format.
+
+    Args:
+      served: the trained model, of fixed shape.
+      precision: float32, or int8: integer weights and activations, calibrated on training examples;
+        inputs and outputs stay float32.
+
+    Returns:
+      The content of a .tflite file.
+    """
     model = served.build("float32")
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete(model, served)], model)
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([trace(model, served)], model)
     if precision == "int8":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.representative_dataset = lambda: map(list, served.calibration)
@@ -56,23 +65,31 @@ def flatbuffer(served: Served, precision: str) -> bytes:
 
 
 def onnx(served: Served, precision: str) -> bytes:
-    """The model as ONNX has it, through tf2onnx; int8 by ONNX Runtime's own calibration."""
+    """Converts the model to ONNX with tf2onnx.
+
+    Args:
+      served: the trained model.
+      precision: float32, or int8: quantized by ONNX Runtime, calibrated on training examples.
+
+    Returns:
+      The content of an .onnx file.
+    """
     import tf2onnx  # an extra
 
-    graph = frozen(served.build("float32"), served)
+    graph = freeze(served.build("float32"), served)
     model, _ = tf2onnx.convert.from_graph_def(
         graph.graph.as_graph_def(),
         input_names=[tensor.name for tensor in graph.inputs],
         output_names=[tensor.name for tensor in graph.outputs],
         opset=OPSET,
-        custom_op_handlers={"Erfc": (_erfc, [])},  # of TensorFlow's GELU
+        custom_op_handlers={"Erfc": (_erfc, [])},  # used by TensorFlow's GELU
     )
     content = model.SerializeToString()
-    return _of_integers(content, served) if precision == "int8" else content
+    return _quantize(content, served) if precision == "int8" else content
 
 
 def _erfc(graph, node, name, _):
-    """Makes 1 - erf(x) of erfc(x), which tf2onnx hands on and ONNX lacks."""
+    """Replaces erfc(x), which ONNX lacks, by 1 - erf(x); a tf2onnx operator handler."""
     facts = {
         "shapes": [graph.get_shape(node.output[0])],
         "dtypes": [graph.get_dtype(node.output[0])],
@@ -84,26 +101,26 @@ def _erfc(graph, node, name, _):
     graph.make_node("Sub", inputs, outputs=node.output, name=node.name, **facts)
 
 
-def _of_integers(content, served):
-    """An ONNX model with int8 weights and activations, calibrated on training data."""
+def _quantize(content, served):
+    """Quantizes an ONNX model to int8 weights and activations, calibrated on training data."""
     from onnxruntime import quantization
     from onnxruntime.quantization import shape_inference
 
-    class Reader(quantization.CalibrationDataReader):
-        """Training examples, one after the other."""
+    class CalibrationReader(quantization.CalibrationDataReader):
+        """Yields training examples one by one."""
 
         def __init__(self, names):
             self.rows = (dict(zip(names, row, strict=True)) for row in served.calibration)
 
         def get_next(self):
-            """The next one; None after the last."""
+            """Returns the next example; None after the last."""
             return next(self.rows, None)
 
-    reader = Reader(onnx_input_names(served))
+    reader = CalibrationReader(onnx_input_names(served))
     with tempfile.TemporaryDirectory() as folder:
         whole, ready, small = (Path(folder, name) for name in ("whole", "ready", "small"))
         whole.write_bytes(content)
-        # All shapes are known; the symbolic inference left out would need sympy besides.
+        # All shapes are known, so symbolic shape inference, which needs sympy, can be skipped.
         shape_inference.quant_pre_process(str(whole), str(ready), skip_symbolic_shape=True)
         quantization.quantize_static(str(ready), str(small), reader, per_channel=True)
         return small.read_bytes()

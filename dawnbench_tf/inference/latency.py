@@ -1,8 +1,8 @@
-"""How long one example takes: a loop that times calls and adds as little of its own as can be.
+"""Measures inference latency with a minimal timing loop.
 
-DAWNBench's rule: examples one at a time, each of the test set once, the mean. Here besides: calls
-until they are steady before the first timed one, several passes, percentiles, a confidence
-interval, and what the loop itself costs. Plain Python and NumPy.
+DAWNBench's rule is the mean over the test set, one example at a time. This module adds a warm-up
+until calls are steady, several passes, percentiles, a confidence interval and the overhead of the
+loop itself. Plain Python and NumPy.
 """
 
 import gc
@@ -16,52 +16,57 @@ from scipy import stats
 
 __all__ = ["measure", "Latencies"]
 
-BLOCKS = 20  # of consecutive calls, whose means give the confidence interval
-WINDOW = 20  # examples that are called between two looks at whether calls are steady
-STEADY = 0.05  # relative change of the median from one window to the next
-MOST_SECONDS = 20.0  # of the calls before the first timed one
-BRIEFLY = 2.0  # the same, where many runtimes or sizes are compared
-LOADED = 500  # examples in memory at a time
-NOISY = 0.05  # half a confidence interval, relative to the mean, from which it tells nothing
+BLOCKS = 20  # blocks of consecutive calls; their means give the confidence interval
+WINDOW = 20  # examples of a warm-up window
+STEADY = 0.05  # calls are steady if the median changes by at most this share between windows
+WARM_UP_SECONDS = 20.0  # duration of the warm-up, at most
+SHORT_WARM_UP_SECONDS = 2.0  # duration where many runtimes or batch sizes are compared, at most
+BLOCK_SIZE = 500  # examples in memory at a time
+NOISY = 0.05  # a half-width of the confidence interval above this share of the mean is noise
 
 
 class Latencies(NamedTuple):
-    """What was measured; seconds are wall-clock seconds of one call."""
+    """Latencies of examples: wall-clock seconds of single calls."""
 
-    seconds: np.ndarray  # (passes, examples), in the order they were called
-    outputs: list[Any]  # of the first pass, one for each example
-    warm_up: int  # calls before the first timed one
-    steady: bool  # whether these had become steady; they are ended after MOST_SECONDS
-    overhead: float  # seconds that the loop adds to each call, of a call that does nothing
+    seconds: np.ndarray  # (passes, examples), in the order of the calls
+    outputs: list[Any]  # outputs of the first pass, one for each example
+    warm_up: int  # number of warm-up calls
+    steady: bool  # whether calls had become steady before the warm-up's time limit
+    overhead: float  # seconds that the loop adds to each call, measured with an empty call
 
     @property
     def mean(self) -> float:
-        """Seconds for one example: the benchmark's figure."""
+        """Mean seconds per example: the benchmark's figure."""
         return float(self.seconds.mean())
 
     def percentile(self, percent: float) -> float:
-        """Seconds that so many percent of the calls stay within."""
+        """Returns a latency percentile in seconds; `percent` is from 0 to 100."""
         return float(np.percentile(self.seconds, percent))
 
     def interval(self, confidence: float = 0.95) -> float:
-        """Half of the mean's confidence interval, in seconds, by the method of batch means.
+        """Returns the half-width of the mean's confidence interval, in seconds (batch means).
 
-        Neighbouring calls are alike (caches, clocks, other programs), so not calls but the means of
-        consecutive blocks are taken for independent; each pass is centred first, as examples may
-        well differ: it is the machine's noise that this tells.
+        Consecutive calls are correlated (caches, clock rates, other programs), so the means of
+        consecutive blocks are treated as independent, instead of the calls. Each example's mean is
+        subtracted first: the interval tells the noise of the machine, not how examples differ.
+
+        Args:
+          confidence: probability that the interval contains the mean, between 0 and 1.
         """
         passes, examples = self.seconds.shape
-        own = self.seconds.mean(0) if passes > 1 else self.mean  # of each example
+        own = self.seconds.mean(0) if passes > 1 else self.mean  # mean of each example
         blocks = np.array_split((self.seconds - own).ravel(), min(BLOCKS, passes * examples))
         if len(blocks) < 2:
             return float("inf")
         error = stats.sem([block.mean() for block in blocks])
-        if passes > 1:  # `own` follows the noise of its passes
+        if (
+            passes > 1
+        ):  # `own` is estimated from these passes, which hides 1 / passes of the variance
             error *= (passes / (passes - 1)) ** 0.5
         return float(error * stats.t.ppf((1 + confidence) / 2, len(blocks) - 1))
 
     def facts(self) -> dict[str, float]:
-        """What an entry's misc says of it."""
+        """Returns the keys and values of the latency in an entry's misc."""
         percentiles = {f"p{p}Ms": round(self.percentile(p) * 1e3, 6) for p in (50, 90, 99)}
         return {
             "passes": len(self.seconds),
@@ -74,7 +79,7 @@ class Latencies(NamedTuple):
 
     @property
     def noisy(self) -> bool:
-        """Whether the machine was too busy to tell the mean."""
+        """Whether the machine was too busy for a reliable mean."""
         return self.interval() > NOISY * self.mean
 
 
@@ -83,22 +88,25 @@ def measure(
     examples: Sequence,
     passes: int = 3,
     seconds: float = 120,
-    progress: Callable[[int, int], None] = lambda done, of: None,
-    warm_up_seconds: float = MOST_SECONDS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    warm_up_seconds: float = WARM_UP_SECONDS,
 ) -> Latencies:
-    """Calls every example once in each pass, and times each call.
+    """Times a call of every example, once in each pass.
 
     Args:
-      call: answers one example; what it returns is kept, so it must be its own.
-      examples: in the order to call them; they are loaded a block at a time, off the clock.
-      passes: over all examples, at most; one is always finished.
-      seconds: after which no further pass begins.
-      progress: told before each pass how many are done, of how many.
-      warm_up_seconds: after which the first timed call comes, though calls be not steady yet.
+      call: runs the model on one example. Its result is kept, so it must not be a reused buffer.
+      examples: the examples, called in order and loaded a block at a time outside of the timing.
+      passes: maximum number of passes over all examples; the first is always completed.
+      seconds: time after which no further pass starts.
+      progress: called before each pass with the number of completed passes and `passes`.
+      warm_up_seconds: maximum duration of the warm-up, which ends when calls are steady.
+
+    Returns:
+      Latencies and the outputs of the first pass.
     """
     with _no_collection():
         warm_up, steady = _warm_up(call, examples, warm_up_seconds)
-        overhead = _overhead(examples)
+        overhead = _measure_overhead(examples)
         rows: list[np.ndarray] = []
         outputs: list[Any] = []
         begin = time.monotonic()
@@ -106,15 +114,15 @@ def measure(
             if done and time.monotonic() - begin > seconds:
                 break
             progress(done, passes)
-            nanoseconds, of_pass = _timed(call, examples)
+            nanoseconds, pass_outputs = _time_calls(call, examples)
             rows.append(nanoseconds / 1e9)
-            outputs = outputs or of_pass
+            outputs = outputs or pass_outputs
     return Latencies(np.array(rows), outputs, warm_up, steady, overhead)
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Python's garbage collector would stop some calls for milliseconds: here it waits."""
+    """Disables Python's garbage collector, which would delay some calls by milliseconds."""
     enabled = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -125,17 +133,17 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _timed(call, examples):
-    """Nanoseconds of each call, (examples,), and what the calls returned."""
-    blocks = range(0, len(examples), LOADED)
-    timed = [_timed_block(call, list(examples[at : at + LOADED])) for at in blocks]
-    laps, outputs = zip(*timed, strict=True)
-    nanoseconds = np.concatenate([np.diff(of_block) for of_block in laps])
-    return nanoseconds, [output for of_block in outputs for output in of_block]
+def _time_calls(call, examples):
+    """Returns the nanoseconds (examples,) and the outputs of all calls."""
+    starts = range(0, len(examples), BLOCK_SIZE)
+    blocks = [_time_block(call, list(examples[i : i + BLOCK_SIZE])) for i in starts]
+    laps, outputs = zip(*blocks, strict=True)
+    nanoseconds = np.concatenate([np.diff(block_laps) for block_laps in laps])
+    return nanoseconds, [output for block_outputs in outputs for output in block_outputs]
 
 
-def _timed_block(call, examples):
-    """Clock readings around each call, in nanoseconds, and what the calls returned."""
+def _time_block(call, examples):
+    """Returns the clock readings around the calls (calls + 1,), in nanoseconds, and the outputs."""
     laps, outputs = [0] * (len(examples) + 1), [None] * len(examples)
     clock = time.perf_counter_ns  # monotonic
     laps[0] = clock()
@@ -146,15 +154,15 @@ def _timed_block(call, examples):
 
 
 def _warm_up(call, examples, most_seconds):
-    """Calls the same few examples again and again until that takes no less and no more time.
+    """Repeats the first WINDOW examples until their median time moves by at most STEADY.
 
     Returns:
-      How many calls, and whether the last two windows of them had become alike.
+      The number of calls, and whether the last two windows were steady.
     """
     window, calls, begin = list(examples[:WINDOW]), 0, time.monotonic()
     before = None
     while calls == 0 or time.monotonic() - begin < most_seconds:
-        nanoseconds, _ = _timed(call, window)
+        nanoseconds, _ = _time_calls(call, window)
         calls += len(window)
         median = float(np.median(nanoseconds))
         if before is not None and abs(median - before) <= STEADY * before:
@@ -163,8 +171,8 @@ def _warm_up(call, examples, most_seconds):
     return calls, False
 
 
-def _overhead(examples):
-    """Seconds of the loop's own for each call: those of a call that does nothing, at the median."""
-    few = examples[:LOADED]
-    medians = [np.median(_timed(lambda example: None, few)[0]) for _ in range(5)]
+def _measure_overhead(examples):
+    """Returns the seconds that the loop adds to each call: the median time of an empty call."""
+    few = examples[:BLOCK_SIZE]
+    medians = [np.median(_time_calls(lambda example: None, few)[0]) for _ in range(5)]
     return float(np.median(medians)) / 1e9

@@ -1,4 +1,4 @@
-"""Builds the trained network of a run from the run's folder."""
+"""Loads the trained network of a run from the run's folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +19,17 @@ def load_model(
     data_format: str = "NHWC",
     portable: bool = False,
 ) -> tf.keras.Model:
-    """Builds the network of a run with its newest weights; `runs.Run.model` documents it.
+    """Builds the network of a run and loads its newest weights; see `runs.Run.model`.
 
-    If not `portable`, with faster layers of this package in place of Keras's.
+    Args:
+      recipe: the recipe of the run.
+      folder: the run's folder.
+      precision: Keras dtype policy.
+      data_format: NHWC or NCHW.
+      portable: whether to use only Keras's own layers instead of this package's faster ones.
+
+    Raises:
+      Refusal: the weights are missing, damaged or of another model.
     """
     return builder(recipe, folder, data_format, portable)(precision)
 
@@ -29,9 +37,9 @@ def load_model(
 def builder(
     recipe: Recipe, folder: Path, data_format: str = "NHWC", portable: bool = False
 ) -> Callable[[str], tf.keras.Model]:
-    """Reads the newest weights of a run once; returns precision -> its network with them.
+    """Reads the newest weights of a run, and returns a function: precision -> network.
 
-    The arguments are those of `load_model`.
+    The weights are read once for all calls of the function. Arguments: see `load_model`.
     """
     arrays = weights.read(folder)
 

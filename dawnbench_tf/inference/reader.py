@@ -1,4 +1,4 @@
-"""A trained reader: a context and a question in, the answer out."""
+"""Question answering with a trained reading model."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -13,29 +13,29 @@ from dawnbench_tf.inference import loading
 from dawnbench_tf.models.layers import recurrent
 from dawnbench_tf.refusals import Refusal
 
-AT_ONCE = 16  # windows of a text
-MANY_TOKENS = 2_000  # in a window, from which on memory is estimated before it is taken
-COPIES = 2  # of the largest array in memory at once: an operation's input and its output
+WINDOWS_PER_BATCH = 16  # windows of a text in one call of the model, at most
+MANY_TOKENS = 2_000  # windows of this many tokens or more have their memory estimated first
+COPIES = 2  # copies of the largest array in memory: an operation's input and its output
 
 
 class Answer(NamedTuple):
-    """An answer, text[begin:end] of the context, and the model's probability of just this span."""
+    """An answer: context[begin:end]."""
 
     text: str
-    begin: int
+    begin: int  # offset in the context, in characters
     end: int
-    probability: float
+    probability: float  # of this span, according to the model
 
 
 class Reader:
     """A trained reading model: `Reader(run_folder)(context, question)`.
 
     Args:
-      folder: of a run of `dawnbench_tf.train` on a reading task. Only its weights, word list and
-        recipe are read; nothing in it is run as code.
+      folder: the `--output_dir` of a training run on a reading task. Only its weights, word list
+        and recipe are read; no code in it is executed.
 
     Raises:
-      Refusal: it is no such folder, or is damaged.
+      Refusal: the folder holds no run of a reading task, or is damaged.
     """
 
     def __init__(self, folder: Path):
@@ -45,21 +45,21 @@ class Reader:
         self._vocabulary = vocabulary.load(folder)
         self.model = loading.load_model(recipe, folder, recipe.precision)
         recurrent.fuse(self.model)
-        # Eagerly, each LSTM would step through the text in Python.
+        # A graph: eager LSTMs would step through the text in Python.
         self._forward = tf.function(
             lambda inputs: self.model(inputs, training=False), reduce_retracing=True
         )
 
     def __call__(self, context: str, question: str, most_words: int | None = None) -> Answer:
-        """Answers a question.
+        """Returns the most probable answer to a question.
 
         Args:
           context: the text to answer from.
-          question: what is asked.
-          most_words: words of the answer, at most.
+          question: the question.
+          most_words: maximum length of the answer in words; None for the recipe's limit, if any.
 
         Raises:
-          Refusal: a text holds no word, or takes more memory than is free.
+          Refusal: a text holds no word, or needs more memory than is free.
         """
         form = self._recipe.data
         encoded = encoding.of_question(context, question, self._vocabulary, form)
@@ -68,19 +68,21 @@ class Reader:
             if not len(texts.values):
                 raise Refusal(f"the {name} is empty; should hold text")
         example = pipeline.OneByOne(encoded, self._recipe)[0]
-        self._check_memory([ids[:AT_ONCE] for ids in example])
+        self._check_memory([ids[:WINDOWS_PER_BATCH] for ids in example])
         merged = Merged(windows.of(split, form), most_words or form.most_answer_tokens)
-        for rows in np.array_split(np.arange(len(example[0])), -(-len(example[0]) // AT_ONCE)):
+        for rows in np.array_split(
+            np.arange(len(example[0])), -(-len(example[0]) // WINDOWS_PER_BATCH)
+        ):
             logits = self._forward([tf.constant(ids[rows]) for ids in example])
             merged.add(rows, logits.numpy())  # (windows, 2, context)
-        offsets = split.offsets.values[merged.spans[0]]  # of its first token, and of its last
+        offsets = split.offsets.values[merged.spans[0]]  # (2, 2): first and last token, begin, end
         begin, end = int(offsets[0, 0]), int(offsets[1, 1])
         return Answer(context[begin:end], begin, end, float(merged.probabilities[0]))
 
     def _check_memory(self, arrays):
-        """Refuses a window that would take more memory than is free; (tokens, tokens) often does.
+        """Raises Refusal if a window needs more memory than is free; (tokens, tokens) arrays may.
 
-        The kernel would kill the process, without a word.
+        Otherwise the kernel would kill the process without a message.
         """
         tokens = arrays[0].shape[1]
         if tokens < MANY_TOKENS:

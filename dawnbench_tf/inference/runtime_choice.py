@@ -1,4 +1,4 @@
-"""Which runtime is the fastest that keeps the accuracy: all that are here, tried on a sample."""
+"""Chooses the fastest runtime that keeps the accuracy, by timing all runtimes on a sample."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -13,83 +13,88 @@ from dawnbench_tf.inference.serving import Serving
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
 
-ROUNDS = 3  # over the sample, one runtime after the other in each
-TOO_SLOW = 100  # times the fastest of the first round: timed in no later one
-LOSS = 0.002  # of a perfect metric: what may be lost against Keras's own float32
+ROUNDS = 3  # rounds over the sample; each times all runtimes in turn
+TOO_SLOW = 100  # runtimes this many times slower than the fastest are timed in round 1 only
+LOSS = 0.002  # allowed loss against Keras in float32, as a share of the metric's maximum
 
 
 class Candidate(NamedTuple):
-    """A runtime in a precision; without `runtime`, `reason` says why it could not be tried."""
+    """A runtime in a precision, and its measurements."""
 
     name: str
     precision: str
-    runtime: Runtime | None = None
-    reason: str = ""
-    p50: float = 0.0  # seconds
+    runtime: Runtime | None = None  # None if it can't run the model
+    reason: str = ""  # why it can't
+    p50: float = 0.0  # latency percentiles in seconds
     p99: float = 0.0
     score: float = 0.0  # on the sample
-    agreement: float = 0.0  # share of examples answered as Keras does
-    rounds: int = ROUNDS  # that it was timed in
+    agreement: float = 0.0  # share of examples with the same answer as Keras in float32
+    rounds: int = ROUNDS  # number of rounds in which it was timed
 
 
 def compare(
     serving: Serving, precision: str, threads: int, progress: Callable[[str], None] = print
 ) -> list[Candidate]:
-    """Tries every runtime on the first examples of the test, in turn; the fastest comes first.
+    """Times every runtime on the first test examples, in turn within each round.
 
     Args:
-      serving: the run.
-      precision: the only one to try; "" tries all.
-      threads: of each runtime.
-      progress: told what is being done.
+      serving: the loaded run.
+      precision: the only precision to try; "" tries all.
+      threads: number of threads of each runtime.
+      progress: called with progress lines.
+
+    Returns:
+      All candidates, the fastest first; those that can't run the model come last.
 
     Raises:
-      Refusal: Keras itself can't run the model.
+      Refusal: Keras in float32 can't run the model.
     """
     examples = serving.served.examples[: serving.data.sample_size]
     candidates = []
-    for name, of_candidate in _names(precision):
-        progress(f"building {name}, {of_candidate}")
-        candidates.append(_build(name, of_candidate, serving.served, threads))
+    for name, candidate_precision in _candidate_names(precision):
+        progress(f"building {name}, {candidate_precision}")
+        candidates.append(_build(name, candidate_precision, serving.served, threads))
     built = {index: c.runtime for index, c in enumerate(candidates) if c.runtime}
     seconds: dict[int, list[np.ndarray]] = {index: [] for index in built}
     outputs: dict[int, list[np.ndarray]] = {}
     for turn in range(ROUNDS):
         timed = [index for index in built if not turn or index not in _too_slow(seconds)]
-        for place, index in enumerate(timed, 1):
-            of_round = f"round {turn + 1} of {ROUNDS}, runtime {place} of {len(timed)}"
+        for position, index in enumerate(timed, 1):
+            round_text = f"round {turn + 1} of {ROUNDS}, runtime {position} of {len(timed)}"
             candidate = candidates[index]
-            progress(f"{of_round}: {candidate.name}, {candidate.precision}")
+            progress(f"{round_text}: {candidate.name}, {candidate.precision}")
             try:
-                latencies = _measured(built[index], examples)
+                latencies = _measure(built[index], examples)
             except Refusal as refusal:
                 candidates[index] = candidate._replace(runtime=None, reason=str(refusal))
                 del built[index], seconds[index]
                 continue
             seconds[index].append(latencies.seconds)
             outputs[index] = latencies.outputs
-    keras = _keras(candidates)
+    keras = _keras_index(candidates)
     metric = serving.recipe.task_row.metric
-    for index, of_rounds in seconds.items():
+    for index, round_seconds in seconds.items():
         candidates[index] = candidates[index]._replace(
-            p50=float(np.percentile(of_rounds, 50)),
-            p99=float(np.percentile(of_rounds, 99)),
+            p50=float(np.percentile(round_seconds, 50)),
+            p99=float(np.percentile(round_seconds, 99)),
             score=serving.score(outputs[index], len(examples))[metric],
             agreement=agreement(outputs[index], outputs[keras]),
-            rounds=len(of_rounds),
+            rounds=len(round_seconds),
         )
     return sorted(candidates, key=lambda candidate: (candidate.runtime is None, candidate.p50))
 
 
-def _measured(runtime, examples):
+def _measure(runtime, examples):
     try:
-        return latency.measure(runtime.call, examples, 1, warm_up_seconds=latency.BRIEFLY)
-    except Exception as error:  # of a runtime, for an example: told in the table
-        raise Refusal(runtimes.failure(error)) from None
+        return latency.measure(
+            runtime.call, examples, 1, warm_up_seconds=latency.SHORT_WARM_UP_SECONDS
+        )
+    except Exception as error:  # a runtime may raise anything; the table shows the reason
+        raise Refusal(runtimes.describe_failure(error)) from None
 
 
-def _keras(candidates):
-    """Index of Keras's own float32. Raises Refusal if it failed: it is what others are held to."""
+def _keras_index(candidates):
+    """Returns the index of Keras in float32, the reference. Raises Refusal if it failed."""
     index = [candidate.name for candidate in candidates].index("keras")
     if candidates[index].runtime is None:
         refuse("runtime", "keras", candidates[index].reason)
@@ -97,20 +102,25 @@ def _keras(candidates):
 
 
 def _too_slow(seconds):
-    """Indices of runtimes that took TOO_SLOW times as long as the fastest in the first round."""
+    """Returns the indices of runtimes TOO_SLOW times slower than the fastest in round 1."""
     medians = {index: float(np.median(rounds[0])) for index, rounds in seconds.items()}
     return {index for index in medians if medians[index] >= TOO_SLOW * min(medians.values())}
 
 
-def best(candidates: list[Candidate], task: Task) -> list[Candidate]:
-    """Those that keep the accuracy of Keras in float32 on the sample, the fastest first."""
+def select_accurate(candidates: list[Candidate], task: Task) -> list[Candidate]:
+    """Returns the candidates that score as Keras in float32 does, minus LOSS; the fastest first.
+
+    Args:
+      candidates: candidates of `compare`.
+      task: the task, whose metric's maximum LOSS refers to.
+    """
     keras = next(candidate for candidate in candidates if candidate.name == "keras")
     least = keras.score - LOSS * task.highest - 1e-9
     return [candidate for candidate in candidates if candidate.runtime and candidate.score >= least]
 
 
-def table(candidates: list[Candidate], chosen: Candidate, task: Task) -> str:
-    """All that was tried, for people."""
+def format_table(candidates: list[Candidate], chosen: Candidate, task: Task) -> str:
+    """Formats all candidates as a text table; * marks the chosen one."""
     lines = [f"  runtime   precision  p50 ms   p99 ms  {task.metric:>12}   same  MB"]
     for candidate in candidates:
         mark = "*" if candidate is chosen else " "
@@ -128,14 +138,14 @@ def table(candidates: list[Candidate], chosen: Candidate, task: Task) -> str:
     return "\n".join(lines)
 
 
-def _names(precision) -> Iterator[tuple[str, str]]:
-    yield "keras", "float32"  # what the others are held against
-    for of_candidate in (precision,) if precision else PRECISIONS:
-        if of_candidate == "bfloat16" and not precision and not machine.has_bfloat16():
+def _candidate_names(precision) -> Iterator[tuple[str, str]]:
+    yield "keras", "float32"  # the reference
+    for candidate_precision in (precision,) if precision else PRECISIONS:
+        if candidate_precision == "bfloat16" and not precision and not machine.has_bfloat16():
             continue
         for name, row in RUNTIMES.items():
-            if name != "keras" and of_candidate in row.precisions:
-                yield name, of_candidate
+            if name != "keras" and candidate_precision in row.precisions:
+                yield name, candidate_precision
 
 
 def _build(name: str, precision: str, served: Served, threads: int) -> Candidate:
@@ -145,7 +155,7 @@ def _build(name: str, precision: str, served: Served, threads: int) -> Candidate
         return Candidate(name, precision, reason=str(refusal).partition(": ")[2])
 
 
-def agreement(outputs: list[np.ndarray], of_keras: list[np.ndarray]) -> float:
-    """Share of examples whose best class, or whose best first and last token, are Keras's."""
-    pairs = zip(outputs, of_keras, strict=True)
+def agreement(outputs: list[np.ndarray], keras_outputs: list[np.ndarray]) -> float:
+    """Returns the share of examples with the same best class, or best span, as Keras."""
+    pairs = zip(outputs, keras_outputs, strict=True)
     return float(np.mean([np.array_equal(a.argmax(-1), b.argmax(-1)) for a, b in pairs]))

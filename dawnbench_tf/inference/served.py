@@ -1,4 +1,4 @@
-"""A trained model as runtimes take it, and as they give it back."""
+"""The interface of runtimes: `Served` is their input, `Runtime` their output."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,27 +10,27 @@ from dawnbench_tf.data.dataset import Example
 
 
 class Served(NamedTuple):
-    """A trained model, ready for a runtime."""
+    """A trained model and its examples, the input of a runtime."""
 
-    build: Callable[[str], tf.keras.Model]  # the model with its weights, in a precision
-    examples: Sequence[Example]  # of the test
-    calibration: Sequence[Example]  # of the training data, for the ranges of integers
-    fixed_shape: bool  # whether all examples have one shape
-    fixed_batch: bool = True  # whether all are batches of one size
+    build: Callable[[str], tf.keras.Model]  # precision -> model with its weights
+    examples: Sequence[Example]  # test examples
+    calibration: Sequence[Example]  # training examples, for the ranges of int8 values
+    fixed_shape: bool  # whether all examples have the same shape
+    fixed_batch: bool = True  # whether all examples have the same batch size
 
 
 class Runtime(NamedTuple):
-    """A model in a runtime."""
+    """A model loaded in a runtime."""
 
-    call: Callable[[Example], np.ndarray]  # one example to its logits, an array of its own
-    size: int  # bytes of the weights as this runtime has them
+    call: Callable[[Example], np.ndarray]  # example -> logits, a new array
+    size: int  # bytes of the weights in the runtime's format
 
 
 def weight_bytes(model: tf.keras.Model) -> int:
-    """Bytes of a Keras model's weights."""
+    """Returns the size of a Keras model's weights in bytes."""
     return sum(int(np.prod(w.shape)) * tf.as_dtype(w.dtype).size for w in model.weights)
 
 
 def keras_precision(precision: str) -> str:
-    """A runtime's precision as Keras names the policy of its layers."""
+    """Returns the Keras dtype policy for a runtime's precision."""
     return "mixed_bfloat16" if precision == "bfloat16" else precision

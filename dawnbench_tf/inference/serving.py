@@ -1,4 +1,4 @@
-"""A run made ready to answer: network from its recipe, its weights, the examples of its task."""
+"""Loads a run for inference: its network with weights, and the examples of its task."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from dawnbench_tf.inference.served import Served
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 
-CALIBRATION = 100  # training examples from which the ranges of integers are taken
+CALIBRATION = 100  # training examples that calibrate int8 ranges
 
 
 class Serving(NamedTuple):
-    """A trained run loaded for inference: its data set, and what runtimes take of it."""
+    """A trained run loaded for inference: its data set, and the input of runtimes."""
 
     data: Data
     served: Served
@@ -29,7 +29,12 @@ class Serving(NamedTuple):
         return self.data.recipe
 
     def score(self, outputs: list[np.ndarray], examples: int | None = None) -> dict[str, float]:
-        """`{column: score}` of logits for each test example, or for the first `examples`."""
+        """Returns {column: score} of the outputs.
+
+        Args:
+          outputs: logits of each test example, in order.
+          examples: number of outputs if they are of the first test examples only; None for all.
+        """
         data = self.data if examples is None else self.data.first(examples)
         return data.score(data.join(outputs))
 
@@ -39,17 +44,18 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
 
     Args:
       folder: `--output_dir` of a training run. Only its recipe, weights and word list are read.
-      data_dir: of the task's data set.
-      task: that the run should be of, if one is meant.
+      data_dir: folder of the task's data set, or its archive; "" if the task needs none.
+      task: name of the task that the run must be of; "" for any.
 
     Raises:
-      Refusal: it is no such folder, or damaged, or of another task, or the data is not there.
+      Refusal: the folder holds no run or is damaged, the run is of another task, or the data set is
+        not found.
     """
     recipe = runs.recipe_of(folder)
     if task and task != recipe.task:
         raise Refusal(f"--task={task}: {folder} holds a run of {recipe.task}")
     build = loading.builder(recipe, folder)
-    build("float32")  # refuses the weights of another model before the data set is loaded
+    build("float32")  # raises for weights of another model before the data set is loaded
     data = dataset.open(recipe, data_dir)
     data.check_saved(folder)
     tf.keras.backend.clear_session()
@@ -58,25 +64,31 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
         data.examples(),
         data.of_training(CALIBRATION).examples(),
         data.fixed_shape,
-        # A long text's windows are its batch.
+        # The windows of a long text form the batch of its example.
         fixed_batch=not getattr(recipe.data, "sequence_length", 0),
     )
     return Serving(data, served)
 
 
-def in_batches(served: Served, batch_size: int, most: int) -> Served:
-    """A model of fixed shape for batches of some size, with `most` batches of the test at most.
+def with_batches(served: Served, batch_size: int, max_batches: int) -> Served:
+    """Returns a served model whose examples are batches.
 
-    The last examples, too few for a batch, are left out; where all are too few, they are repeated.
+    An incomplete last batch is dropped. If there are fewer examples than `batch_size`, they are
+    repeated to fill one batch.
+
+    Args:
+      served: a model of fixed shape.
+      batch_size: examples per batch.
+      max_batches: maximum number of test batches.
     """
     return served._replace(
-        examples=_batches(served.examples, batch_size, most),
+        examples=_batches(served.examples, batch_size, max_batches),
         calibration=_batches(served.calibration, batch_size, len(served.calibration)),
     )
 
 
-def _batches(examples, size, most) -> list[Example]:
-    count = min(most, max(1, len(examples) // size))
+def _batches(examples, size, max_batches) -> list[Example]:
+    count = min(max_batches, max(1, len(examples) // size))
     batches = np.arange(count * size).reshape(count, size) % len(examples)
     return [
         tuple(np.concatenate(arrays) for arrays in zip(*(examples[i] for i in batch), strict=True))

@@ -1,4 +1,4 @@
-"""Results of entries, the published ones among them: tables, plots, pages.
+"""Rankings of entries, published and your own: results, tables, plots, HTML pages.
 
 May import: the shared modules, submission. Never: TensorFlow, data, training, inference.
 """

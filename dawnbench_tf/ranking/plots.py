@@ -1,4 +1,4 @@
-"""Figures of results, as files."""
+"""Plots of training results: cost over time and accuracy over time."""
 
 from pathlib import Path
 
@@ -11,20 +11,20 @@ from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.tasks import RANKED
 
-NAMED = 6  # curves of a data set that are in colour: yours, and the fastest
+MAX_NAMED = 6  # coloured results of a data set, at most: yours first, then the fastest
 
 
 def draw(results: list[Result], path: Path) -> None:
-    """Draws training results of each data set: cost over time, and accuracy over time.
+    """Draws the training results of each data set: cost over time, and accuracy over time.
 
-    As the paper's Figures 7 and 6. In colour: runs of your own, then the fastest entries.
+    After Figures 7 and 6 of the paper. Your own runs are in colour, then the fastest entries.
 
     Args:
-      results: those of inference are left out.
-      path: of the picture; its suffix decides the format.
+      results: results; those of inference are ignored.
+      path: the image file; its suffix determines the format.
 
     Raises:
-      Refusal: there is no training result, or the picture can't be written.
+      Refusal: no training result reached its threshold, or the image can't be written.
     """
     files.check_figure(path)
     trained = [result for result in results if result.hours and not result.reasons]
@@ -36,23 +36,25 @@ def draw(results: list[Result], path: Path) -> None:
     for dataset, (costs, curves) in zip(datasets, grid, strict=True):
         rows = [result for result in trained if result.dataset == dataset]
         rows = sorted(rows, key=lambda result: result.hours or 0.0)
-        named = sorted(rows, key=lambda result: not result.mine)[:NAMED]
-        _cost_over_time(costs, dataset, rows, named)
-        _curves(curves, dataset, rows, named)
+        named = sorted(rows, key=lambda result: not result.mine)[:MAX_NAMED]
+        _draw_costs(costs, dataset, rows, named)
+        _draw_curves(curves, dataset, rows, named)
     files.save_figure(figure, path)
 
 
-def _name(result):
+def _legend_label(result):
     yours = f"yours, {terminal.cut(result.folder, 20)}: " if result.mine else ""
-    return _plain(f"{yours}{terminal.cut(result.model, 28)}, {terminal.cut(result.hardware, 34)}")
+    return _escape_dollars(
+        f"{yours}{terminal.cut(result.model, 28)}, {terminal.cut(result.hardware, 34)}"
+    )
 
 
-def _plain(text):
-    """Text that matplotlib does not take for mathematics."""
+def _escape_dollars(text):
+    """Escapes $, which matplotlib would read as mathematics."""
     return text.replace("$", r"\$")
 
 
-def _cost_over_time(axes: Axes, dataset, rows, named):
+def _draw_costs(axes: Axes, dataset, rows, named):
     priced = [result for result in rows if result.usd]
     others = [(result.hours, result.usd) for result in priced if result not in named]
     hours, usd = zip(*others, strict=True) if others else ((), ())
@@ -69,12 +71,12 @@ def _cost_over_time(axes: Axes, dataset, rows, named):
     axes.set(xscale="log", yscale="log")
     axes.set(xlabel="hours to the threshold", ylabel="USD to the threshold")
     for axis in (axes.xaxis, axes.yaxis):
-        _few_ticks(axis)
+        _set_ticks(axis)
     axes.grid(alpha=0.25)
 
 
-def _few_ticks(axis):
-    """Labels of a logarithmic axis that do not touch: few, and none between them."""
+def _set_ticks(axis):
+    """Sets few labels on a logarithmic axis, so that they do not overlap."""
     low, high = axis.get_view_interval()
     wide = high > 8 * low
     subs = (1.0,) if high > 1000 * low else (1.0, 2.0, 5.0)
@@ -83,13 +85,13 @@ def _few_ticks(axis):
     axis.set_minor_formatter(NullFormatter())
 
 
-def _curves(axes: Axes, dataset, rows, named):
+def _draw_curves(axes: Axes, dataset, rows, named):
     task = RANKED[dataset]
     for result in rows:
         points = [point for point in result.curve if point[0] > 0]
         hours, values = zip(*points, strict=True)
         if result in named:
-            colour, label = f"C{named.index(result)}", _name(result)
+            colour, label = f"C{named.index(result)}", _legend_label(result)
             axes.plot(hours, values, color=colour, label=label, linewidth=1.6, zorder=3)
         else:
             axes.plot(hours, values, color="#c3cad0", linewidth=0.8)
@@ -99,6 +101,6 @@ def _curves(axes: Axes, dataset, rows, named):
     axes.set(xscale="log", ylim=(max(0, task.threshold - 4 * span), top))
     axes.set(xlabel="hours", ylabel=task.metric, title=f"{dataset}: accuracy over time")
     axes.set_xlim(left=min(result.hours for result in rows) / 20)
-    _few_ticks(axes.xaxis)
+    _set_ticks(axes.xaxis)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     axes.grid(alpha=0.25)

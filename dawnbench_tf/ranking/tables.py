@@ -1,7 +1,7 @@
-"""Rankings of results: DAWNBench's twelve tables, and those of embedded tasks after them.
+"""Rankings of results: DAWNBench's twelve tables, then those of the embedded tasks.
 
-Time is the first row's at the threshold, or past it; of equal figures the earlier date ranks first,
-then the name. Plain Python.
+Training time is that of the first row that reaches the threshold. Equal figures rank by date, then
+by name. Plain Python.
 """
 
 import math
@@ -17,70 +17,70 @@ __all__ = ["Table", "rank", "records"]
 
 
 class Figure(NamedTuple):
-    """What a table ranks by; less is better."""
+    """The figure that a table ranks by; less is better."""
 
     name: str
-    phase: str  # of the entries that have it
-    find: Callable[[Result], float | None]  # None: not ranked
-    written: Callable[[float], str]
+    phase: str  # phase of the entries that have it: train or inference
+    lookup: Callable[[Result], float | None]  # None: not ranked
+    format: Callable[[float], str]
 
-    def of(self, result: Result) -> float:
-        """The figure of a result that the table ranks. Raises ValueError for one it does not."""
-        value = self.find(result)
-        if value is None:
+    def value(self, result: Result) -> float:
+        """Returns the figure of a ranked result. Raises ValueError if the result has none."""
+        number = self.lookup(result)
+        if number is None:
             raise ValueError(f"{result.name} has no {self.name}")
-        return value
+        return number
 
 
 class Table(NamedTuple):
-    """A ranking: the best first."""
+    """A ranking of results, the best first."""
 
     dataset: str
     figure: Figure
     rows: list[Result]
 
 
-def clock(hours: float) -> str:
-    """Hours as h:mm:ss, seconds rounded up as DAWNBench's page does.
+def format_hours(hours: float) -> str:
+    """Formats hours as h:mm:ss, with seconds rounded up as on DAWNBench's page.
 
-    >>> clock(0.3127), clock(10.0), clock(26 / 3600), clock(1.1)
+    >>> format_hours(0.3127), format_hours(10.0), format_hours(26 / 3600), format_hours(1.1)
     ('0:18:46', '10:00:00', '0:00:26', '1:06:00')
     """
-    seconds = math.ceil(round(hours * 3600, 9))  # 1.1 hours are 3960 s, not a bit more
+    seconds = math.ceil(round(hours * 3600, 9))  # 1.1 * 3600 is slightly over 3960
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _of_10_000(result):
+def _cost_of_10_000(result):
     return None if result.usd is None else result.usd * 10_000
 
 
 FIGURES = (
-    Figure("training time", "train", lambda result: result.hours, clock),
+    Figure("training time", "train", lambda result: result.hours, format_hours),
     Figure("training cost", "train", lambda result: result.usd, dollars),
     Figure("inference latency", "inference", lambda result: result.latency, "{:,.4f} ms".format),
-    Figure("inference cost of 10,000", "inference", _of_10_000, "${:,.4f}".format),
+    Figure("inference cost of 10,000", "inference", _cost_of_10_000, "${:,.4f}".format),
 )
 
 
 def rank(results: list[Result]) -> list[Table]:
-    """All tables that hold a result; results with reasons against it are in none."""
-    tables, of_kind = [], defaultdict(list)
+    """Returns all tables that are not empty; results with `reasons` are not ranked."""
+    tables, by_phase = [], defaultdict(list)
     for result in results:
         if not result.reasons:
-            of_kind[result.dataset, result.phase].append(result)
+            by_phase[result.dataset, result.phase].append(result)
     for dataset in RANKED:
         for figure in FIGURES:
-            entries = of_kind[dataset, figure.phase]
-            ranked = [result for result in entries if figure.find(result) is not None]
-            ranked.sort(key=lambda result: (figure.of(result), result.date, result.name))  # noqa: B023
+            entries = by_phase[dataset, figure.phase]
+            ranked = [result for result in entries if figure.lookup(result) is not None]
+            ranked.sort(key=lambda result: (figure.value(result), result.date, result.name))  # noqa: B023
             if ranked:
                 tables.append(Table(dataset, figure, ranked))
     return tables
 
 
 def records(table: Table) -> list[Result]:
-    """The entries that were the best of their table on their day, the earliest first."""
-    figure = table.figure.of
+    """Returns the results that were the best of the table on their date, the earliest first."""
+    figure = table.figure.value
     best: list[Result] = []
     for result in sorted(table.rows, key=lambda row: (row.date, figure(row), row.name)):
         if not best or figure(result) < figure(best[-1]):

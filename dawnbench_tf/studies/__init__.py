@@ -1,9 +1,10 @@
-"""Studies: grids of training runs, carried out one process each, and what they come to.
+"""Studies: grids of training runs, one process a run, compared by time to accuracy.
 
-Here: `grid`, what a study is and the runs it plans; `rows`, the paper's own; `grid_files`, a
-user's; `multiples`, their settings; `store`, a study's folder; `launching`, `runner`, processes;
-`forecast`, how long they take; `outcomes`, what became of each run; `estimates`, statistics;
-`summaries`, settings compared; `findings`, sentences; `figures`, `page` and `reports`.
+Planning: `grid` (a study and its runs), `rows` (the papers' studies), `grid_files` (a user's TOML
+grids), `multiples` (settings). Running: `store` (the study's folder), `launching` and `runner`
+(processes), `forecast` (time and cost left), `outcomes` (result of each run). Reporting:
+`estimates` (statistics), `summaries` (of settings), `findings` (sentences), `figures`, `page`,
+`reports`.
 
 May import: recipe, recipes, models (the catalogue), the shared modules. Never: TensorFlow, data,
 training, inference, submission, ranking.

@@ -1,7 +1,7 @@
-"""Statistics of times to accuracy, of which some never come; by scipy.
+"""Statistics of times to accuracy, with runs that never reach their goal; uses scipy.
 
-A run that ended without reaching its goal never does: its time is infinite. A run that crashed is
-censored: its time would have been more than what it had trained.
+A run that ended without reaching its goal has an infinite time. A run that crashed is censored: its
+time is known only to exceed the time it had trained.
 """
 
 import math
@@ -16,24 +16,28 @@ __all__ = ["Times", "Comparison", "compare", "median_time", "kaplan_meier", "boo
 
 LEVEL = 0.95  # of all intervals
 RESAMPLES = 2000
-_CENSORED_RESAMPLES = 400  # where each takes a Kaplan-Meier estimate
+_CENSORED_RESAMPLES = 400  # fewer, as each needs a Kaplan-Meier estimate
 Interval = tuple[float, float]
 
 
 class Times(NamedTuple):
-    """Times to accuracy of one setting's runs, in seconds."""
+    """Times to accuracy of the runs of one setting: two arrays (runs,)."""
 
-    seconds: np.ndarray  # inf: never
-    censored: np.ndarray  # bool: it would have been more than `seconds`
+    seconds: np.ndarray  # inf if the run never reached its goal
+    censored: np.ndarray  # bool: the time is only known to exceed `seconds`
 
     @property
     def reached(self) -> np.ndarray:
-        """The times that are."""
+        """Seconds of the runs that reached their goal."""
         return self.seconds[np.isfinite(self.seconds) & ~self.censored]
 
 
 def wilson(successes: int, runs: int) -> Interval:
-    """Wilson's score interval of a share (1927).
+    """Returns Wilson's score interval of a proportion (1927).
+
+    Args:
+      successes: number of successful runs.
+      runs: number of runs.
 
     >>> low, high = wilson(8, 10)
     >>> round(low, 3), round(high, 3)
@@ -46,12 +50,12 @@ def wilson(successes: int, runs: int) -> Interval:
 def bootstrap(
     values: Sequence[float] | np.ndarray, statistic: Callable[..., Any], resamples: int = RESAMPLES
 ) -> Interval | None:
-    """Percentile bootstrap interval (Efron 1979); None for fewer than three values.
+    """Returns the percentile bootstrap interval (Efron 1979); None for fewer than 3 values.
 
     Args:
-      values: of which some may be infinite.
-      statistic: of values along an axis, as numpy.mean.
-      resamples: how many; always the same ones are drawn.
+      values: observations; some may be infinite.
+      statistic: function of values and axis, e.g. numpy.mean.
+      resamples: number of resamples, drawn with a fixed seed.
     """
     values = np.asarray(values, float)
     if len(values) < 3:
@@ -61,7 +65,7 @@ def bootstrap(
 
 
 def _percentile_interval(estimates):
-    """The interval of resampled estimates; those that are nan are left out. None: all are."""
+    """Returns the percentile interval of resampled estimates without nan; None if all are nan."""
     estimates = estimates[~np.isnan(estimates)]
     if not len(estimates):
         return None
@@ -71,16 +75,16 @@ def _percentile_interval(estimates):
 
 
 def median(values: np.ndarray, axis: int = -1) -> Any:
-    """Median of times of which some may be infinite: the time by which half have reached."""
+    """Returns the median of times, some perhaps infinite: when half of the runs have reached."""
     return np.quantile(values, 0.5, axis=axis, method="inverted_cdf")
 
 
 def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Share of runs that have reached their goal by a time (Kaplan & Meier 1958).
+    """Estimates the share of runs that have reached their goal by a time (Kaplan & Meier 1958).
 
     Returns:
-      Seconds (n,) at which runs reached it; the share from then on (n,); its 95 % interval (n, 2),
-      nan where that is not defined.
+      Seconds (n,) at which runs reached it; the share from then on (n,); the share's 95 % interval
+      (n, 2), nan where it is not defined.
     """
     if not len(times.reached):
         return np.zeros(0), np.zeros(0), np.zeros((0, 2))
@@ -94,9 +98,10 @@ def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _survival(times):
-    """Share of runs that have not reached their goal yet, and at which of its times runs do."""
+    """Returns the survival function, and a mask of its steps at which a run reaches its goal."""
     finite = np.isfinite(times.seconds)
-    last = times.seconds[finite].max() + 1.0  # after which those that never reach it are left
+    # A run that never reaches its goal is right-censored after the last finite time.
+    last = times.seconds[finite].max() + 1.0
     seconds = np.where(finite, times.seconds, last)
     observed = ~times.censored & finite
     data = stats.CensoredData(uncensored=seconds[observed], right=seconds[~observed])
@@ -105,14 +110,14 @@ def _survival(times):
 
 
 def point_median(times: Times) -> float:
-    """The median of `median_time`, without the work that the interval takes."""
+    """Returns the median of `median_time` without computing its interval."""
     return _kaplan_meier_median(times) if times.censored.any() else float(median(times.seconds))
 
 
 def median_time(times: Times) -> tuple[float, Interval | None]:
-    """The time by which half of the runs have reached their goal, and its interval.
+    """Returns the time by which half of the runs have reached their goal, and its 95 % interval.
 
-    inf where fewer than half ever do.
+    The time is inf if fewer than half ever do; the interval is None for fewer than 3 runs.
     """
     if len(times.seconds) < 3:
         return point_median(times), None
@@ -122,12 +127,12 @@ def median_time(times: Times) -> tuple[float, Interval | None]:
 
 
 def _resamples(*samples):
-    """How many times to resample: a Kaplan-Meier estimate in each takes longer."""
+    """Returns the number of resamples: fewer if samples are censored, which takes longer."""
     return _CENSORED_RESAMPLES if any(s.censored.any() for s in samples) else RESAMPLES
 
 
 def _resampled_medians(times, generator, resamples):
-    """Medians (resamples,) of as many runs, drawn with replacement."""
+    """Returns the medians (resamples,) of bootstrap samples, drawn with replacement."""
     drawn = generator.integers(0, len(times.seconds), (resamples, len(times.seconds)))
     if not times.censored.any():
         return median(times.seconds[drawn])
@@ -145,22 +150,26 @@ def _kaplan_meier_median(times):
 
 
 class Comparison(NamedTuple):
-    """One setting's times to accuracy against another's. None: too few runs to know."""
+    """Times to accuracy of one setting compared with another's; None where runs are too few."""
 
     speed_up: float | None  # the other's median over its own
     speed_up_interval: Interval | None
     faster: float | None  # probability that a run takes less time than one of the other
-    p_value: float | None  # two-sided, that neither is faster
-    trials_needed: float | None  # of each, to tell the two apart
+    p_value: float | None  # two-sided; null hypothesis: neither is faster
+    trials_needed: float | None  # of each setting, to tell the two apart
 
 
 UNKNOWN = Comparison(None, None, None, None, None)
 
 
 def compare(ours: Times, theirs: Times) -> Comparison:
-    """Holds the times of our runs against those of others; crashed runs are censored in all of it.
+    """Compares two samples of times; crashed runs are censored in every statistic.
 
-    Nothing is known of a side whose runs have all crashed.
+    Returns UNKNOWN if all runs of a side crashed.
+
+    Args:
+      ours: the times of the setting of interest.
+      theirs: the times of the setting that it is compared with.
     """
     if ours.censored.all() or theirs.censored.all():
         return UNKNOWN
@@ -177,17 +186,19 @@ def compare(ours: Times, theirs: Times) -> Comparison:
 
 
 def _is_less(ours, theirs):
-    """For each pair (ours, theirs), whether our time is certainly less: bool (n, m)."""
+    """Returns for each pair whether our time is certainly less: bool (n, m)."""
+    # Certain only if our time is exact and finite. A censored time exceeds its `seconds`, so it is
+    # later than an equal exact time.
     a, b = ours.seconds[:, None], theirs.seconds[None]
     later = (b > a) | (theirs.censored[None] & (b >= a))
     return ~ours.censored[:, None] & np.isfinite(a) & later
 
 
 def probability_faster(ours: Times, theirs: Times) -> float:
-    """Probability that a run of ours takes less time than one of theirs.
+    """Returns the probability that a run of ours takes less time than one of theirs.
 
-    Ties, and pairs of which a crash leaves open which was faster, count half (Gehan 1965); without
-    crashes this is Mann and Whitney's U over the number of pairs (1947).
+    Ties, and pairs that censoring leaves undecided, count half (Gehan 1965). Without crashes this
+    is Mann and Whitney's U (1947) divided by the number of pairs.
 
     >>> never, done = np.array([False, False]), np.array([1.0, 2.0])
     >>> probability_faster(Times(done, never), Times(np.array([2.0, np.inf]), never))
@@ -198,14 +209,15 @@ def probability_faster(ours: Times, theirs: Times) -> float:
 
 
 def p_value(ours: Times, theirs: Times) -> float:
-    """Two-sided p-value that neither is faster.
+    """Returns the two-sided p-value of the null hypothesis that neither is faster.
 
-    Mann and Whitney's test; with crashed runs Gehan's, by the normal approximation with the
+    Mann and Whitney's test; with crashed runs Gehan's test, by the normal approximation with the
     variance over all permutations (Mantel 1967).
     """
     if not (ours.censored.any() or theirs.censored.any()):
         value = float(stats.mannwhitneyu(ours.seconds, theirs.seconds).pvalue)
-        return 1.0 if math.isnan(value) else value  # all times alike
+        return 1.0 if math.isnan(value) else value  # nan if all times are equal
+    # Gehan's score of a run: runs it certainly beats minus runs that certainly beat it, pooled.
     pooled = Times(*(np.concatenate(parts) for parts in zip(ours, theirs, strict=True)))
     less = _is_less(pooled, pooled)
     scores = less.sum(axis=1) - less.sum(axis=0)
@@ -217,11 +229,14 @@ def p_value(ours: Times, theirs: Times) -> float:
 
 
 def trials_needed(probability: float, power: float = 0.8) -> float:
-    """Runs of each of two recipes after which a test at 5 % tells them apart (Noether 1987).
+    """Returns the runs of each of two recipes that a test at the 5 % level needs (Noether 1987).
 
     Args:
-      probability: that a run of the one is faster than a run of the other.
-      power: how likely the test is to tell.
+      probability: probability that a run of the first is faster than a run of the second.
+      power: probability that the test tells them apart.
+
+    Returns:
+      Number of runs of each; inf if neither is faster.
 
     >>> trials_needed(0.75), trials_needed(0.5)
     (21, inf)
@@ -234,7 +249,11 @@ def trials_needed(probability: float, power: float = 0.8) -> float:
 
 
 def trials_for_mean(variation: float, share: float = 0.05) -> int:
-    """Runs after which the mean is known to a share of itself, at 95 %.
+    """Returns the number of runs after which the mean's 95 % interval is +- `share` of the mean.
+
+    Args:
+      variation: coefficient of variation of the runs.
+      share: half-width of the interval relative to the mean.
 
     >>> trials_for_mean(0.1)
     16
@@ -244,9 +263,9 @@ def trials_for_mean(variation: float, share: float = 0.05) -> int:
 
 
 def ratio(ours: Times, theirs: Times) -> tuple[float, Interval | None]:
-    """How many times as long the median of theirs is as that of ours, with its interval.
+    """Returns median(theirs) / median(ours), the speed-up of ours, and its 95 % interval.
 
-    nan where neither is finite; no interval for fewer than three runs of a side.
+    nan if neither median is finite; no interval if a side has fewer than 3 runs.
     """
     with np.errstate(all="ignore"):
         value = float(np.float64(point_median(theirs)) / point_median(ours))
@@ -260,12 +279,14 @@ def ratio(ours: Times, theirs: Times) -> tuple[float, Interval | None]:
 
 
 def composition_interval(whole: Times, parts: Sequence[Times], base: Times) -> Interval | None:
-    """Interval of the speed-up of all factors together, over the product of each one's.
+    """Returns the 95 % interval of: speed-up of all factors / product of single speed-ups.
+
+    None if a sample has fewer than 3 runs.
 
     Args:
-      whole: with all factors.
-      parts: with one factor each.
-      base: with none.
+      whole: times with all factors.
+      parts: times with one factor each.
+      base: times with no factor.
     """
     samples = (whole, *parts, base)
     if min(len(times.seconds) for times in samples) < 3:

@@ -1,4 +1,4 @@
-"""Figures of studies, as the papers have them."""
+"""Figures of studies, after those of the DAWNBench papers."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ from dawnbench_tf.studies import estimates, summaries
 from dawnbench_tf.studies.summaries import Results, Summary
 
 BLUE, RED, GREY = "#0b6fa4", "#c8441b", "#8a8a8a"
-NAMED = 10  # settings that a legend has room for
+MAX_LEGEND = 10  # settings in a legend, at most
 
 
 def draw(*studies: Results) -> Figure:
-    """The figure of a study that has at least one run, or of several, one below the other."""
+    """Draws the figures of studies, one below the other; each has at least one run."""
     figure = Figure(figsize=(12, 4.4 * len(studies)), dpi=110, layout="constrained")
     parts: Any = figure.subfigures(len(studies), 1) if studies[1:] else [figure]
     for part, results in zip(parts, studies, strict=True):
@@ -27,109 +27,109 @@ def draw(*studies: Results) -> Figure:
     return figure
 
 
-def _unit(seconds: Sequence[float]) -> tuple[str, float]:
-    """A unit of time in which these are easily read, and its seconds."""
+def _choose_unit(seconds: Sequence[float]) -> tuple[str, float]:
+    """Returns a unit of time that suits the values, and its length in seconds."""
     most = max((s for s in seconds if math.isfinite(s)), default=1.0)
     if most < 300:
         return "seconds", 1.0
     return ("minutes", 60.0) if most < 3 * 3600 else ("hours", 3600.0)
 
 
-def _tidy(axes: Axes, **labels: Any) -> None:
+def _label_axes(axes: Axes, **labels: Any) -> None:
     axes.set(**labels)
     axes.grid(alpha=0.25)
 
 
-def _from_zero(axes: Axes) -> None:
-    """Lets both axes begin at zero, and leaves room for names beside the points."""
+def _start_at_zero(axes: Axes) -> None:
+    """Starts both axes at zero and leaves room for names beside the points."""
     axes.set_xlim(0, axes.get_xlim()[1] * 1.15)
     axes.set_ylim(0, axes.get_ylim()[1] * 1.15)
 
 
-def _bars(axes: Axes, rows: list[Summary], **labels: Any) -> None:
-    """Median times with their intervals, speed-ups over them; what never gets there is said."""
-    unit, scale = _unit([row.median_seconds for row in rows])
+def _draw_bars(axes: Axes, rows: list[Summary], **labels: Any) -> None:
+    """Draws bars of median times with intervals and speed-ups; labels settings without median."""
+    unit, scale = _choose_unit([row.median_seconds for row in rows])
     finite = [row.median_seconds / scale for row in rows if math.isfinite(row.median_seconds)]
     limits = [row.median_interval[1] / scale for row in rows if row.median_interval]
     top = max([*finite, *filter(math.isfinite, limits)], default=1.0)
-    for place, row in enumerate(rows):
+    for position, row in enumerate(rows):
         if not math.isfinite(row.median_seconds):
             text = f"did not converge\n({row.reached} of {row.runs})"
-            axes.text(place, top * 0.03, text, ha="center", color=RED, rotation=90, fontsize=9)
+            axes.text(position, top * 0.03, text, ha="center", color=RED, rotation=90, fontsize=9)
             continue
         height = row.median_seconds / scale
-        axes.bar(place, height, color=BLUE, width=0.65)
-        _whisker(axes, place, height, row.median_interval, scale)
+        axes.bar(position, height, color=BLUE, width=0.65)
+        _draw_interval(axes, position, height, row.median_interval, scale)
         if row.speed_up:
-            axes.text(place, height / 2, f"{row.speed_up:.2f}x", ha="center", color="white")
+            axes.text(position, height / 2, f"{row.speed_up:.2f}x", ha="center", color="white")
     axes.set_xticks(range(len(rows)), [row.setting.replace(", ", "\n") for row in rows], fontsize=8)
     axes.set_xlim(-0.6, len(rows) - 0.4)
     axes.set_ylim(0, top * 1.1)
-    _tidy(axes, ylabel=f"{unit} on the clock, median", **labels)
+    _label_axes(axes, ylabel=f"{unit} on the clock, median", **labels)
 
 
-def _whisker(axes, place, height, interval, scale):
+def _draw_interval(axes, position, height, interval, scale):
     if interval and all(map(math.isfinite, interval)):
         low, high = (limit / scale for limit in interval)
         axes.errorbar(
-            place, height, [[height - low], [high - height]], color="#30363b", capsize=3, lw=1
+            position, height, [[height - low], [high - height]], color="#30363b", capsize=3, lw=1
         )
 
 
-def _times(figure, results):
+def _draw_times(figure, results):
     panels = figure.subplots(1, len(results.thresholds), squeeze=False)[0]
     for axes, threshold in zip(panels, results.thresholds, strict=True):
         rows = results.by_threshold[threshold]
-        _bars(axes, rows, title=f"time to {results.metric} {threshold:g}")
+        _draw_bars(axes, rows, title=f"time to {results.metric} {threshold:g}")
 
 
-def _tradeoff(figure, results):
-    """Figure 1: epochs, throughput and time over the levels of one factor."""
+def _draw_tradeoff(figure, results):
+    """Draws epochs, throughput and time over the levels of one factor (Figure 1)."""
     rows, names = results.highest, [row.setting for row in results.highest]
     epochs, speed, time = figure.subplots(1, 3)
-    places = np.arange(len(rows))
-    _line(epochs, places, [row.epochs for row in rows])
-    _line(speed, places, [row.examples_per_second or math.nan for row in rows])
-    unit, scale = _unit([row.median_seconds for row in rows])
-    _line(time, places, [row.median_seconds / scale for row in rows])
-    for place, row in zip(places, rows, strict=True):
+    positions = np.arange(len(rows))
+    _draw_line(epochs, positions, [row.epochs for row in rows])
+    _draw_line(speed, positions, [row.examples_per_second or math.nan for row in rows])
+    unit, scale = _choose_unit([row.median_seconds for row in rows])
+    _draw_line(time, positions, [row.median_seconds / scale for row in rows])
+    for position, row in zip(positions, rows, strict=True):
         if math.isfinite(row.median_seconds):
-            _whisker(time, place, row.median_seconds / scale, row.median_interval, scale)
-    what = results.study.factors[0].name if results.study.factors else "setting"
+            _draw_interval(time, position, row.median_seconds / scale, row.median_interval, scale)
+    factor = results.study.factors[0].name if results.study.factors else "setting"
     goal = f"{results.metric} {results.thresholds[-1]:g}"
     for axes, title, label in (
         (epochs, "convergence", f"epochs to {goal}"),
         (speed, "throughput", "examples/s"),
         (time, "time to accuracy", f"{unit} to {goal}"),
     ):
-        axes.set_xticks(places, names, rotation=30 if len(names) > 6 else 0)
+        axes.set_xticks(positions, names, rotation=30 if len(names) > 6 else 0)
         axes.set_ylim(0, axes.get_ylim()[1] * 1.05)
-        _tidy(axes, title=title, xlabel=what, ylabel=label)
+        _label_axes(axes, title=title, xlabel=factor, ylabel=label)
 
 
-def _line(axes, places, values):
-    """A line through what is known, crosses on the axis where runs did not converge."""
+def _draw_line(axes, positions, values):
+    """Draws a line through the finite values, and crosses at zero for infinite ones."""
     values = np.array(values, float)
     finite = np.isfinite(values)
-    axes.plot(places[finite], values[finite], "o-", color=BLUE)
-    never = places[np.isinf(values)]
+    axes.plot(positions[finite], values[finite], "o-", color=BLUE)
+    never = positions[np.isinf(values)]
     if len(never):
         axes.plot(never, np.zeros(len(never)), "x", color=RED, markersize=10, mew=2, clip_on=False)
         axes.plot([], [], "x", color=RED, label="did not converge")
         axes.legend(loc="best", fontsize=8)
-    axes.set_xlim(places[0] - 0.5, places[-1] + 0.5)
+    axes.set_xlim(positions[0] - 0.5, positions[-1] + 0.5)
 
 
-def _curves(figure, results):
-    """Figures 2 and 6: the metric over time, and over epochs."""
+def _draw_curves(figure, results):
+    """Draws the metric over time and over epochs (Figures 2 and 6)."""
     over_time, over_epochs = figure.subplots(1, 2)
-    shown = results.settings[:NAMED]
+    shown = results.settings[:MAX_LEGEND]
     ends = [outcome.seconds for setting in shown for outcome in setting.outcomes]
-    unit, scale = _unit(ends)
+    unit, scale = _choose_unit(ends)
     for number, setting in enumerate(shown):
-        for place, outcome in enumerate(setting.outcomes):
+        for trial, outcome in enumerate(setting.outcomes):
             style = {"color": f"C{number}", "alpha": 0.8, "linewidth": 1.3}
-            label = None if place else setting.name
+            label = None if trial else setting.name
             scores = [row[outcome.metric] for row in outcome.rows]
             seconds = [row["hours"] * 3600 / scale for row in outcome.rows]
             over_time.plot(seconds, scores, label=label, **style)
@@ -137,67 +137,73 @@ def _curves(figure, results):
     for axes, label in ((over_time, f"{unit} on the clock"), (over_epochs, "epoch")):
         for threshold in results.thresholds:
             axes.axhline(threshold, color=GREY, linestyle="--", linewidth=0.8)
-        _tidy(axes, xlabel=label, ylabel=results.metric)
+        _label_axes(axes, xlabel=label, ylabel=results.metric)
     over_epochs.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=_are_whole(shown)))
     if shown:
         over_time.legend(fontsize=8, loc="lower right")
 
 
 def _are_whole(settings):
-    """Whether all rows are of whole epochs, more than one."""
+    """Whether all rows are at whole epochs, and at more than the first."""
     epochs = [row["epoch"] for s in settings for outcome in s.outcomes for row in outcome.rows]
     return all(epoch == int(epoch) for epoch in epochs) and max(epochs, default=0) > 1
 
 
-def _factors(figure, results):
-    """Figures 3 and 4: time as factors come one after the other; best score against time."""
+def _draw_factors(figure, results):
+    """Draws time as factors are added one by one, and best score over time (Figures 3 and 4)."""
     panels = figure.subplots(1, len(results.thresholds) + 1)
     for axes, threshold in zip(panels, results.thresholds, strict=False):
         rows = results.by_threshold[threshold]
-        of_labels = {s.labels: row for s, row in zip(results.settings, rows, strict=True)}
-        chosen = [of_labels[labels] for labels in _cumulative(results.study) if labels in of_labels]
+        rows_by_labels = {s.labels: row for s, row in zip(results.settings, rows, strict=True)}
+        chosen = [
+            rows_by_labels[labels]
+            for labels in _cumulative(results.study)
+            if labels in rows_by_labels
+        ]
         title = f"each factor added: time to {results.metric} {threshold:g}"
-        _bars(axes, chosen or rows, title=title)
+        _draw_bars(axes, chosen or rows, title=title)
     axes = panels[-1]
     ends = [np.median([o.seconds for o in setting.outcomes]) for setting in results.settings]
-    unit, scale = _unit(ends)
+    unit, scale = _choose_unit(ends)
     for number, (setting, end) in enumerate(zip(results.settings, ends, strict=True)):
         best = [outcome.best for outcome in setting.outcomes if outcome.best is not None]
         if best:
             style = {"color": f"C{number}", "marker": "os^vD<>P"[number % 8]}
             axes.scatter(end / scale, np.median(best), s=46, label=setting.name, **style)
-    _tidy(axes, title="all combinations", xlabel=f"{unit} trained", ylabel="best score, median")
+    _label_axes(
+        axes, title="all combinations", xlabel=f"{unit} trained", ylabel="best score, median"
+    )
     axes.legend(fontsize=7)
 
 
 def _cumulative(study):
-    """Labels of the baseline, then with the first factor, then with the second as well, ..."""
+    """Yields the labels of the baseline, of the first factor alone, of the first two, and so on."""
     levels = [factor.levels for factor in study.factors]
     for count in range(len(levels) + 1):
         yield tuple(pair[min(i < count, len(pair) - 1)].label for i, pair in enumerate(levels))
 
 
-def _latency(figure, results):
-    """Figure 5: latency of inference against time of training."""
+def _draw_latency(figure, results):
+    """Draws inference latency over training time (Figure 5)."""
     axes = figure.subplots()
     rows = results.highest
-    unit, scale = _unit([row.median_seconds for row in rows])
+    unit, scale = _choose_unit([row.median_seconds for row in rows])
     for number, (setting, row) in enumerate(zip(results.settings, rows, strict=True)):
         latencies = setting.figures("latency_ms")
         if len(latencies) and math.isfinite(row.median_seconds):
-            place = row.median_seconds / scale, np.median(latencies)
-            axes.scatter(*place, s=60, color=f"C{number}")
-            axes.annotate(setting.name, place, xytext=(7, 4), textcoords="offset points")
+            point = row.median_seconds / scale, np.median(latencies)
+            axes.scatter(*point, s=60, color=f"C{number}")
+            axes.annotate(setting.name, point, xytext=(7, 4), textcoords="offset points")
     goal = f"{results.metric} {results.thresholds[-1]:g}"
-    _from_zero(axes)
-    _tidy(axes, xlabel=f"{unit} of training to {goal}", ylabel="ms for one example, mean")
+    _start_at_zero(axes)
+    _label_axes(axes, xlabel=f"{unit} of training to {goal}", ylabel="ms for one example, mean")
 
 
-def _scaling(figure, results):
-    """Figure 7: cost against time; what each device brings."""
+def _draw_scaling(figure, results):
+    """Draws cost over time, and scaling efficiency by number of devices (Figure 7)."""
     cost, efficiency = figure.subplots(1, 2)
     rows = results.highest
-    unit, scale = _unit([row.median_seconds for row in rows])
+    unit, scale = _choose_unit([row.median_seconds for row in rows])
     priced = any(row.usd for row in rows)
     for number, row in enumerate(rows):
         if math.isfinite(row.median_seconds):
@@ -206,29 +212,31 @@ def _scaling(figure, results):
             cost.scatter(*point, s=60, color=f"C{number}")
             cost.annotate(row.setting, point, xytext=(7, 4), textcoords="offset points")
     label = "USD to the threshold" if priced else f"device-{unit} to the threshold"
-    _from_zero(cost)
-    _tidy(cost, xlabel=f"{unit} to the threshold", ylabel=label, title="cost over time")
-    places = np.arange(len(rows))
+    _start_at_zero(cost)
+    _label_axes(cost, xlabel=f"{unit} to the threshold", ylabel=label, title="cost over time")
+    positions = np.arange(len(rows))
     shares = [summaries.efficiency(row, rows[0]) or 0.0 for row in rows]
-    efficiency.bar(places - 0.2, shares, 0.4, color=BLUE, label="throughput of its devices' ideal")
+    efficiency.bar(
+        positions - 0.2, shares, 0.4, color=BLUE, label="throughput of its devices' ideal"
+    )
     talk = [row.communication or 0.0 for row in rows]
-    efficiency.bar(places + 0.2, talk, 0.4, color=RED, label="communication in a step, at most")
-    for place, share, part in zip(places, shares, talk, strict=True):
-        efficiency.text(place - 0.2, share, f"{share:.0%}", ha="center", va="bottom")
+    efficiency.bar(positions + 0.2, talk, 0.4, color=RED, label="communication in a step, at most")
+    for position, share, part in zip(positions, shares, talk, strict=True):
+        efficiency.text(position - 0.2, share, f"{share:.0%}", ha="center", va="bottom")
         if part:
-            efficiency.text(place + 0.2, part, f"{part:.0%}", ha="center", va="bottom")
-    efficiency.set_xticks(places, [row.setting for row in rows])
+            efficiency.text(position + 0.2, part, f"{part:.0%}", ha="center", va="bottom")
+    efficiency.set_xticks(positions, [row.setting for row in rows])
     efficiency.set_ylim(0, max([1.0, *shares]) * 1.35)
     efficiency.legend(fontsize=8, loc="upper right")
-    _tidy(efficiency, xlabel="devices", title="efficiency")
+    _label_axes(efficiency, xlabel="devices", title="efficiency")
 
 
-def _distribution(figure, results):
-    """Times of all runs, the share that has reached the threshold by a time, and scores."""
+def _draw_distribution(figure, results):
+    """Draws the distributions of times and scores, and the Kaplan-Meier curve."""
     times, share, scores = figure.subplots(1, 3)
     threshold = results.thresholds[-1]
-    all_times = [setting.times(threshold) for setting in results.settings[:NAMED]]
-    unit, scale = _unit([second for t in all_times for second in t.seconds])
+    all_times = [setting.times(threshold) for setting in results.settings[:MAX_LEGEND]]
+    unit, scale = _choose_unit([second for t in all_times for second in t.seconds])
     for number, (setting, t) in enumerate(zip(results.settings, all_times, strict=False)):
         colour = BLUE if len(all_times) == 1 else f"C{number}"
         if len(t.reached):
@@ -245,22 +253,22 @@ def _distribution(figure, results):
         last = [o.rows[-1][o.metric] for o in setting.outcomes if o.rows]
         scores.hist(last, bins=12, color=colour, alpha=0.75)
     goal = f"{results.metric} {threshold:g}"
-    _tidy(times, xlabel=f"{unit} to {goal}", ylabel="runs", title="time to accuracy")
-    _tidy(share, xlabel=f"{unit} on the clock", ylabel=f"share at {goal}", ylim=(0, 1.02))
+    _label_axes(times, xlabel=f"{unit} to {goal}", ylabel="runs", title="time to accuracy")
+    _label_axes(share, xlabel=f"{unit} on the clock", ylabel=f"share at {goal}", ylim=(0, 1.02))
     share.set_title("Kaplan-Meier, with 95 %")
     if len(all_times) > 1:
         share.legend(fontsize=8)
     for axes in (times, scores):
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     scores.axvline(threshold, color=GREY, linestyle="--")
-    _tidy(scores, xlabel=results.metric, ylabel="runs", title="score of the last row")
+    _label_axes(scores, xlabel=results.metric, ylabel="runs", title="score of the last row")
 
 
-def _generalization(figure, results):
-    """Scores on examples never used against scores on the test that stopped the training."""
+def _draw_generalization(figure, results):
+    """Draws scores on held-out examples over scores on the test set that stopped training."""
     axes = figure.subplots()
     low = math.inf
-    for number, setting in enumerate(results.settings[:NAMED]):
+    for number, setting in enumerate(results.settings[:MAX_LEGEND]):
         pairs = summaries.held_out_pairs(setting)
         if pairs:
             test, fresh = np.array(pairs).T
@@ -271,16 +279,18 @@ def _generalization(figure, results):
         line = [low - 1, max(high, low) + 1]
         axes.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="as good on both")
         axes.legend(fontsize=8)
-    _tidy(axes, xlabel=f"{results.metric} on the test", ylabel="on examples that were held out")
+    _label_axes(
+        axes, xlabel=f"{results.metric} on the test", ylabel="on examples that were held out"
+    )
 
 
 FIGURES: dict[str, Callable[[Figure, Results], None]] = {
-    "times": _times,
-    "tradeoff": _tradeoff,
-    "curves": _curves,
-    "factors": _factors,
-    "latency": _latency,
-    "scaling": _scaling,
-    "distribution": _distribution,
-    "generalization": _generalization,
+    "times": _draw_times,
+    "tradeoff": _draw_tradeoff,
+    "curves": _draw_curves,
+    "factors": _draw_factors,
+    "latency": _draw_latency,
+    "scaling": _draw_scaling,
+    "distribution": _draw_distribution,
+    "generalization": _draw_generalization,
 }

@@ -1,4 +1,4 @@
-"""What a study found, in sentences; and the evidence of a recipe, ready to paste."""
+"""Findings of a study as sentences, and recipe evidence as Python source."""
 
 import math
 import statistics
@@ -14,7 +14,7 @@ from dawnbench_tf.studies.summaries import Results, Setting, Summary
 
 
 def sentences(results: Results) -> list[str]:
-    """The findings of a study, the most general first."""
+    """Returns the findings of a study as sentences, the most general first."""
     lines = [_describe_runs(results)]
     for threshold in results.thresholds:
         lines += _describe_fastest(results, results.by_threshold[threshold])
@@ -79,7 +79,7 @@ def _describe_probability(row, first):
 
 
 def trials_phrase(trials: float) -> str:
-    """How many trials tell two settings apart, in words."""
+    """Says how many trials tell two settings apart."""
     if math.isinf(trials):
         return "no number of trials tells the two apart"
     return f"{trials:g} trials of each tell the two apart (power 0.8)"
@@ -117,7 +117,7 @@ def _describe_main_effects(results, threshold):
 
 
 def format_interval(interval: estimates.Interval | None) -> str:
-    """An interval of 95 % in words; "" if there is none, or an end is infinite."""
+    """Formats a 95 % interval; "" if there is none or a limit is infinite."""
     if not interval or not all(map(math.isfinite, interval)):
         return ""
     return f" (95 %: {interval[0]:.2f} to {interval[1]:.2f})"
@@ -229,7 +229,12 @@ KEEP_THE_CURVE = {"data_dir", "cost_per_hour", "author", "author_email", "hardwa
 
 
 def evidence(results: Results, command: str) -> list[str]:
-    """The `Measured` rows of recipes that a setting is, unchanged, as Python to paste."""
+    """Returns `Measured(...)` source for each setting that is an unmodified recipe.
+
+    Args:
+      results: the study's results.
+      command: the command that ran the study.
+    """
     texts = []
     for setting in results.settings:
         name, *others = {_recipe_name(outcome) for outcome in setting.outcomes}
@@ -239,7 +244,10 @@ def evidence(results: Results, command: str) -> list[str]:
 
 
 def _recipe_name(outcome: Outcome) -> str | None:
-    """The name of the recipe that a run trained as it stands; None if it changed anything."""
+    """Returns the name of the recipe that a run trained; None if the run changed a setting of it.
+
+    Settings in KEEP_THE_CURVE do not count as changes.
+    """
     changed = {k: v for k, v in outcome.settings.items() if k not in KEEP_THE_CURVE}
     name = changed.pop("recipe", None)
     if name not in recipes.rows():
@@ -250,7 +258,7 @@ def _recipe_name(outcome: Outcome) -> str | None:
 
 
 def _measured_row(setting: Setting, recipe: str, command: str) -> Measured:
-    """What `docs/measured` and the recipe's row say of these runs."""
+    """Returns the evidence row of these runs, as recipes and `docs/measured` state it."""
     ended = [outcome for outcome in setting.outcomes if outcome.rows]
     times = setting.times(recipes.get(recipe).goal)
     middle = estimates.point_median(times)

@@ -1,4 +1,4 @@
-"""How long a study's runs take, and what they cost: from those that are finished, else evidence."""
+"""Estimates the time and cost that a study has left, from ended runs or the recipes' evidence."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,17 @@ def estimate_seconds(
     jobs: int = 1,
     begun: Sequence[float] = (),
 ) -> float | None:
-    """Seconds until all runs have ended; None if nothing is known of any.
+    """Estimates the seconds until all runs have ended; None if a run's time is unknown.
 
-    Each is taken to last as long as the mean of those that have ended; before there is one, as long
-    as its recipe's newest evidence, which may be of another machine and other settings.
+    A run is expected to take the mean time of the ended runs. If none has ended, it is expected to
+    take the time of its recipe's newest evidence, measured perhaps on another machine with other
+    settings.
 
     Args:
       planned: all runs of the study.
-      outcomes: of those that have ended, by name.
-      jobs: how many run at a time.
-      begun: seconds that each of those that run now has taken so far.
+      outcomes: run name -> outcome of the ended runs.
+      jobs: number of runs at a time.
+      begun: seconds that each of the current runs has taken so far.
     """
     each = [length for _, length in _expected(planned, outcomes)]
     if None in each:
@@ -34,7 +35,7 @@ def estimate_seconds(
 
 
 def _expected(planned, outcomes):
-    """Each run that has not ended, with the seconds that it is expected to take, or None."""
+    """Returns (run, expected seconds or None) for each run that has not ended."""
     walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
     mean = sum(walls) / len(walls) if walls else None
     return [(run, mean or _evidence_seconds(run)) for run in planned if run.name not in outcomes]
@@ -46,7 +47,7 @@ def _evidence_seconds(run):
 
 
 def estimate_usd(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome]) -> float | None:
-    """Dollars for the runs that have not ended; None if a price or a time is not known."""
+    """Estimates the USD for all runs that have not ended; None if a price or time is unknown."""
     total = 0.0
     for run, length in _expected(planned, outcomes):
         price = run.settings.get("cost_per_hour")
@@ -57,7 +58,7 @@ def estimate_usd(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome])
 
 
 def describe(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome], jobs: int) -> str:
-    """Returns a line with a study's number of runs, the time that is left and its cost."""
+    """Returns a line with the study's number of runs, the time left and its cost."""
     text = f"{len(planned)} runs, {len(outcomes)} finished before"
     left = estimate_seconds(planned, outcomes, jobs)
     if left is None or len(outcomes) == len(planned):
@@ -70,7 +71,7 @@ def describe(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome], job
 
 
 def format_duration(seconds: float) -> str:
-    """A length of time: hours, minutes, seconds.
+    """Formats a duration as hours:minutes:seconds.
 
     >>> format_duration(3725.4)
     '1:02:05'

@@ -1,4 +1,4 @@
-"""A study: a grid of recipe fields and run options, declared as data, and the runs it plans."""
+"""A study: a grid of recipe fields and run options, declared as data, and its planned runs."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from dawnbench_tf.studies.multiples import (
     resolve,
 )
 
-Settings = Mapping[str, Any]  # fields of Recipe, RunOptions and Credits by name, and "recipe"
+Settings = Mapping[str, Any]  # name -> value: "recipe", fields of Recipe, RunOptions, Credits
 FIGURES = (
     "times",
     "tradeoff",
@@ -33,19 +33,19 @@ FIGURES = (
     "distribution",
     "generalization",
 )
-LARGEST = 10_000  # runs of a study
-LONGEST = 100  # characters of a level's name
+LARGEST = 10_000  # runs of a study, at most
+LONGEST = 100  # characters of a level's name, at most
 
 
 class Level(NamedTuple):
-    """One level of a factor: what it sets. A label of "" stands for the one value it sets."""
+    """One level of a factor. A label of "" is replaced by the level's only value."""
 
     label: str
     settings: Settings
 
 
 class Factor(NamedTuple):
-    """What a study varies."""
+    """An experimental factor: the settings that a study varies together."""
 
     name: str
     levels: tuple[Level, ...]  # the first is the baseline
@@ -53,9 +53,9 @@ class Factor(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """A grid: every combination of the factors' levels, `trials` seeds of each.
+    """A full factorial grid: every combination of the factors' levels, with `trials` seeds each.
 
-    A value in settings may be a multiple of what the recipe has: "4 * batch_size".
+    A setting may be a multiple of a number of the recipe: "4 * batch_size".
     """
 
     name: str
@@ -64,13 +64,13 @@ class Study:
     trials: int
     factors: tuple[Factor, ...] = ()
     settings: Settings = field(default_factory=dict)  # of all runs
-    thresholds: tuple[float, ...] = ()  # times are given to each; runs end at the highest
-    latency: bool = False  # `infer` times each trained model as well
-    figure: str = "times"  # of figures.FIGURES
-    source: str = ""  # what of the paper it repeats
+    thresholds: tuple[float, ...] = ()  # reported thresholds; runs end at the highest
+    latency: bool = False  # whether `infer` times each trained model as well
+    figure: str = "times"  # a key of figures.FIGURES
+    source: str = ""  # figure or section of the paper that it repeats
 
     def values(self) -> dict[str, Any]:
-        """All of it as JSON has it: what a study's folder is held to."""
+        """Returns the study as JSON values; `store.claim` compares them with the folder's."""
         values = asdict(self)
         values["factors"] = [
             {"name": f.name, "levels": [[level.label, dict(level.settings)] for level in f.levels]}
@@ -80,10 +80,10 @@ class Study:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Study":
-        """The study that `values()`, perhaps through JSON, came from.
+        """Inverse of `values()`.
 
         Raises:
-          ValueError: they are none of a study.
+          ValueError: the values are not those of a study.
         """
         typed.check_fields(values, _Values, "study")
         factors = []
@@ -98,7 +98,7 @@ class Study:
 
 
 class _Values(NamedTuple):
-    """Types of what `Study.values()` gives."""
+    """Types of the values of `Study.values()`."""
 
     name: str
     question: str
@@ -118,21 +118,27 @@ class _FactorValues(NamedTuple):
 
 
 class PlannedRun(NamedTuple):
-    """One run of a study."""
+    """One planned run of a study."""
 
-    name: str  # its folder in the study's
-    labels: tuple[str, ...]  # of its level of each factor
+    name: str  # its folder in the study's folder: SETTING/seed-N
+    labels: tuple[str, ...]  # label of its level, for each factor
     seed: int
     recipe: Recipe
     flags: tuple[str, ...]  # of `dawnbench train`, without --output_dir
-    settings: Settings  # recipe, seed and what else these flags set
+    settings: Settings  # the settings that the flags set
 
 
 def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> Study:
-    """The study with another recipe, other trials, and settings of the user's in all its runs.
+    """Returns the study with another recipe, number of trials and settings.
+
+    Args:
+      study: the study to change.
+      recipe: name of the recipe, TASK/NAME; "" keeps the study's.
+      trials: runs of each setting; 0 keeps the study's.
+      changes: settings of all runs. A threshold replaces the study's thresholds.
 
     Raises:
-      Refusal: a setting is what the study varies.
+      Refusal: a change sets a field that the study varies.
     """
     levels = [level for factor in study.factors for level in factor.levels]
     varied = {name for lv in levels for name, v in lv.settings.items() if not is_multiple(v)}
@@ -144,7 +150,7 @@ def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> S
             )
     thresholds = study.thresholds
     if recipe and recipes.get(recipe).task != recipes.get(study.recipe).task:
-        thresholds = ()
+        thresholds = ()  # thresholds and model are those of the study's own task
         study = replace(study, settings={k: v for k, v in study.settings.items() if k != "model"})
     if changes.get("threshold"):
         thresholds = (changes["threshold"],)
@@ -158,25 +164,27 @@ def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> S
 
 
 def with_levels(study: Study, values: list[Any]) -> Study:
-    """The study with other values of the one field that its one factor varies.
+    """Returns the study with other values of the field that its only factor varies.
 
     Raises:
-      Refusal: it varies more than one, or what has no single value.
+      Refusal: the study has several factors, or a level sets several fields.
     """
-    fields_of = {tuple(level.settings) for factor in study.factors for level in factor.levels}
-    if len(study.factors) != 1 or len(fields_of) != 1 or len(next(iter(fields_of))) != 1:
-        why = f"{study.name} does not vary one field alone; a grid of your own may vary all"
-        refuse("levels", values, why)
-    (name,) = next(iter(fields_of))
+    varied = {tuple(level.settings) for factor in study.factors for level in factor.levels}
+    if len(study.factors) != 1 or len(varied) != 1 or len(next(iter(varied))) != 1:
+        reason = f"{study.name} does not vary one field alone; a grid of your own may vary all"
+        refuse("levels", values, reason)
+    (name,) = next(iter(varied))
     factor = Factor(study.factors[0].name, tuple(Level("", {name: value}) for value in values))
     return replace(study, factors=(factor,))
 
 
 def plan(study: Study) -> list[PlannedRun]:
-    """All runs of a study, trial by trial: what is stopped early has all settings as often.
+    """Returns all runs of a study.
+
+    One seed of every setting comes before the next seed, so an interrupted study is balanced.
 
     Raises:
-      Refusal: a setting is none, or out of its bounds.
+      Refusal: a setting is unknown or out of its bounds, or the study has too many runs.
     """
     _check_size(study)
     first = study.settings.get("seed", 0)
@@ -193,8 +201,10 @@ def plan(study: Study) -> list[PlannedRun]:
     ]
     for name, count in Counter(run.name for run in planned).items():
         if count > 1:
-            why = f"{count} of its settings would be {name.partition('/')[0]}; name levels apart"
-            raise Refusal(f"{study.name}: {why}")
+            folder = name.partition("/")[0]
+            raise Refusal(
+                f"{study.name}: {count} of its settings would be {folder}; name levels apart"
+            )
     return planned
 
 
@@ -214,7 +224,7 @@ def _check_size(study):
 
 
 def _resolve_levels(study, levels):
-    """Labels, name and settled changes of one combination of levels."""
+    """Returns labels, recipe name and resolved settings of one combination of levels."""
     changes = dict(study.settings)
     if study.thresholds:
         changes.setdefault("threshold", max(study.thresholds))
@@ -229,14 +239,14 @@ def _resolve_levels(study, levels):
     labels = tuple(level.label or _label(values[next(iter(level.settings))]) for level in levels)
     for label in labels:
         if not label.isprintable() or len(label) > LONGEST:
-            right = f"should be on one line, of {LONGEST} characters at most"
-            raise Refusal(f"{study.name}: level {ascii(label[:40])}: {right}")
+            expected = f"should be on one line, of {LONGEST} characters at most"
+            raise Refusal(f"{study.name}: level {ascii(label[:40])}: {expected}")
     changes = {key: value for key, value in changes.items() if value is not None}
     return labels, name, changes
 
 
 def _label(value):
-    """A value as the name of its level."""
+    """Formats a value as a level's label."""
     return one_line(",".join(map(str, value)) if isinstance(value, tuple) else value, LONGEST)
 
 
@@ -245,12 +255,12 @@ def _plan_run(labels, name, changes, seed):
     recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in RECIPE_SETTINGS})
     credits = Credits(**{k: v for k, v in changes.items() if k in CREDITS_SETTINGS})
     run_options = {k: v for k, v in changes.items() if k in RUN_SETTINGS}
-    RunOptions(credits=credits, **run_options)  # which checks them
+    RunOptions(credits=credits, **run_options)  # its constructor checks them
     flags = (f"--recipe={name}", *(flag_text(key, value) for key, value in changes.items()))
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
     setting = "_".join(filter(None, words)) or "baseline"
     if len(setting) > 2 * LONGEST:
-        right = f"names of levels should come to {2 * LONGEST} characters at most"
-        raise Refusal(f"{setting[:40]}...: {right}")
+        expected = f"names of levels should come to {2 * LONGEST} characters at most"
+        raise Refusal(f"{setting[:40]}...: {expected}")
     settings = {"recipe": name, **changes}
     return PlannedRun(f"{setting}/seed-{seed}", labels, seed, recipe, flags, settings)

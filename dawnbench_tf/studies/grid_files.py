@@ -1,17 +1,17 @@
-"""A user's own study: a grid in a TOML file.
+"""Reads a user's study from a TOML file, for example:
 
 question = "Does a projection in the shortcuts pay?"
 recipe = "digits/resnet8"
 trials = 5
-thresholds = [95, 98]            # default: the recipe's own
+thresholds = [95, 98]            # default: the recipe's threshold
 figure = "curves"                # default: times
 
-[settings]                       # of all runs: fields of the recipe, flags of train
+[settings]                       # of all runs: recipe fields and flags of `train`
 epochs = 20
 
 [factors]
 batch_size = [32, 64, "4 * batch_size"]
-[factors.shortcuts]              # levels that set several fields, or have names of their own
+[factors.shortcuts]              # named levels; a level may set several fields
 padded = {model = "resnet8_v1_pad"}
 projected = {model = "resnet8_v1_proj"}
 """
@@ -25,7 +25,7 @@ from dawnbench_tf import files, typed
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.studies.grid import FIGURES, LARGEST, Factor, Level, Study
 
-_KINDS: dict[str, tuple[Any, str]] = {
+_TYPES: dict[str, tuple[Any, str]] = {
     "question": (str, "text"),
     "recipe": (str, "text, TASK/NAME"),
     "trials": (int, "a whole number"),
@@ -35,27 +35,34 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "settings": (dict, "a table"),
     "factors": (dict, "a table"),
 }
-LARGEST_FILE = 2**15  # bytes: tomllib takes 4 seconds for a dotted key of as many
+LARGEST_FILE = 2**15  # bytes, at most: tomllib takes 4 seconds for a dotted key of this length
 
 
 def read(path: Path) -> Study:
-    """The study that a TOML file declares. Raises Refusal if it declares none."""
-    values = _parsed(path)
+    """Reads a study from a TOML file.
+
+    Args:
+      path: the file; its stem is the study's name.
+
+    Raises:
+      Refusal: the file can't be read or does not declare a study.
+    """
+    values = _parse(path)
     for key, value in values.items():
-        if key not in _KINDS:
-            near = get_close_matches(key, _KINDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(_KINDS)}"
+        if key not in _TYPES:
+            near = get_close_matches(key, _TYPES, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(_TYPES)}"
             raise Refusal(f"{path}: {one_line(key, 60)}: {hint}")
-        kind, right = _KINDS[key]
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise Refusal(f"{path}: {key}={one_line(value, 60)}: should be {right}")
+        value_type, expected = _TYPES[key]
+        if not isinstance(value, value_type) or (value_type is int and isinstance(value, bool)):
+            raise Refusal(f"{path}: {key}={one_line(value, 60)}: should be {expected}")
     if "recipe" not in values:
         raise Refusal(f'{path}: should name a recipe, as recipe = "digits/resnet8"')
     if not 1 <= values.get("trials", 1) <= LARGEST:
         raise Refusal(f"{path}: trials={values['trials']}: should be from 1 to {LARGEST:,}")
     if values.get("figure", "times") not in FIGURES:
-        right = _KINDS["figure"][1]
-        raise Refusal(f"{path}: figure={one_line(values['figure'], 60)}: should be {right}")
+        expected = _TYPES["figure"][1]
+        raise Refusal(f"{path}: figure={one_line(values['figure'], 60)}: should be {expected}")
     thresholds = values.get("thresholds", [])
     if not all(type(number) in (int, float) and number > 0 for number in thresholds):
         raise Refusal(f"{path}: thresholds={one_line(thresholds, 60)}: should be numbers over 0")
@@ -73,7 +80,7 @@ def read(path: Path) -> Study:
     )
 
 
-def _parsed(path):
+def _parse(path):
     try:
         if path.exists() and not path.is_file():
             raise ValueError("is no regular file")
@@ -89,11 +96,11 @@ def _parsed(path):
 def _factor(path, name, levels):
     if isinstance(levels, list) and levels:
         return Factor(name.replace("_", " "), tuple(Level("", {name: value}) for value in levels))
-    right = "should be a list of values, or a table of levels: label = {field = value}"
+    expected = "should be a list of values, or a table of levels: label = {field = value}"
     if not isinstance(levels, dict) or not levels:
-        raise Refusal(f"{path}: factors.{name}: {right}")
+        raise Refusal(f"{path}: factors.{name}: {expected}")
     for label, settings in levels.items():
         if not label or not isinstance(settings, dict):
             where = f"{path}: factors.{name}.{one_line(label, 60)}"
-            raise Refusal(f"{where}={one_line(settings, 60)}: {right}")
+            raise Refusal(f"{where}={one_line(settings, 60)}: {expected}")
     return Factor(name, tuple(Level(label, settings) for label, settings in levels.items()))

@@ -1,7 +1,7 @@
-"""Starts the runs of a study: one command line for each, wrapped in the user's launcher if given.
+"""Starts the processes of a study's runs, through the user's launch template if one is given.
 
-The launcher's template is split into words once, before its placeholders are replaced. A value that
-replaces a placeholder is one argument; no shell of ours reads it.
+The template is split into words before its placeholders are replaced, and no shell is involved:
+the value of a placeholder stays one argument.
 """
 
 import os
@@ -24,15 +24,15 @@ COMMAND, QUOTED, NAME, SLOT = "{command}", "{quoted}", "{name}", "{slot}"
 
 @dataclass(frozen=True)
 class Launch:
-    """How runs are started."""
+    """How the runs of a study are started."""
 
     jobs: int = 1  # runs at a time
-    template: str = ""  # command line around each run's; "" starts it here
-    retry: bool = False  # run again what crashed
+    template: str = ""  # launch command with placeholders; "" starts runs directly
+    retry: bool = False  # whether crashed runs are run again
 
 
 def check_template(template: str) -> None:
-    """Raises Refusal for a template without a place for the run's command, or without a program."""
+    """Raises Refusal if a template has no placeholder for the command, or its program is absent."""
     if not template:
         return
     try:
@@ -50,12 +50,12 @@ def check_template(template: str) -> None:
         refuse("launch", template, f"{words[0]} is no program on this machine's PATH")
 
 
-def filled(template: str, command: Sequence[str], name: str, slot: int) -> list[str]:
-    """The arguments of the process that starts a run, by the user's template.
+def fill_template(template: str, command: Sequence[str], name: str, slot: int) -> list[str]:
+    """Returns the arguments of a run's process: the template with its placeholders replaced.
 
-    >>> filled("srun --job-name={name} {command}", ["python", "a b"], "x/seed-0", 1)
+    >>> fill_template("srun --job-name={name} {command}", ["python", "a b"], "x/seed-0", 1)
     ['srun', '--job-name=x/seed-0', 'python', 'a b']
-    >>> filled("ssh node{slot} {quoted}", ["python", "a b"], "x/seed-0", 1)
+    >>> fill_template("ssh node{slot} {quoted}", ["python", "a b"], "x/seed-0", 1)
     ['ssh', 'node1', "python 'a b'"]
     """
     arguments: list[str] = []
@@ -69,19 +69,19 @@ def filled(template: str, command: Sequence[str], name: str, slot: int) -> list[
     return arguments
 
 
-def arguments(
+def build_arguments(
     planned: PlannedRun, folder: Path, launch: Launch, slot: int, timed: bool
 ) -> list[str]:
-    """The arguments of a run's process.
+    """Returns the arguments of a run's process.
 
     Args:
       planned: the run.
-      folder: its folder of the study.
-      launch: how it is started.
-      slot: its place among the runs that go on at a time, from 0.
-      timed: whether `infer` times the model that was trained.
+      folder: the run's folder in the study.
+      launch: how the run is started.
+      slot: index of the run among those that run at the same time, from 0.
+      timed: whether `infer` times the trained model afterwards.
     """
-    run = str((folder / outcomes.RUN).resolve())  # wherever it is started
+    run = str((folder / outcomes.RUN).resolve())  # a launcher may change the working directory
     python = [sys.executable, "-m"]
     command = [*python, "dawnbench_tf.train", *planned.flags, f"--output_dir={run}"]
     if timed:
@@ -89,20 +89,25 @@ def arguments(
         infer = [*python, "dawnbench_tf.infer", f"--model={run}", *data]
         script = f"{shlex.join(command)} || exit; exec {shlex.join(infer)}"
         command = ["sh", "-c", script]
-    return filled(launch.template, command, planned.name, slot) if launch.template else command
+    return (
+        fill_template(launch.template, command, planned.name, slot) if launch.template else command
+    )
 
 
 def start(arguments: list[str], folder: Path, lock: int) -> tuple[subprocess.Popen, int]:
-    """Starts a run in a session of its own. Returns it, and where in the log what it says begins.
+    """Starts the process of a run in a session of its own.
 
     Args:
-      arguments: of the process.
-      folder: the run's of the study; its log is appended to.
-      lock: descriptor of the folder's lock, which the process inherits: while it lives, nobody
-        else starts this run.
+      arguments: arguments of the process.
+      folder: the run's folder in the study; output is appended to its log.
+      lock: file descriptor of the folder's lock. The process inherits it, so the run stays locked
+        until the process has ended.
+
+    Returns:
+      The process, and the byte offset in the log at which its output begins.
 
     Raises:
-      Refusal: the log can't be written, or the program not be started.
+      Refusal: the log can't be written, or the program can't be started.
     """
     path = folder / outcomes.LOG
     if path.exists() and not path.is_file():
@@ -131,10 +136,10 @@ def signal_all(process: subprocess.Popen, number: int) -> None:
     try:
         os.killpg(process.pid, number)
     except ProcessLookupError:
-        pass  # they have ended
+        pass  # all have ended
 
 
 def kill(process: subprocess.Popen) -> None:
-    """Ends a run at once."""
+    """Kills a run's processes and waits for their end."""
     signal_all(process, signal.SIGKILL)
     process.wait()

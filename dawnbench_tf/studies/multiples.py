@@ -1,4 +1,4 @@
-"""Settings of a study by name: which there are, and multiples of what the recipe has."""
+"""Names and values of a study's settings; multiples such as "4 * batch_size"."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _TEXTS = {name for name, (_, item) in _SETTINGS.items() if item.type is str}
 
 
 def is_multiple(value: object) -> bool:
-    """Whether a setting is a multiple of what the recipe has."""
+    """Whether a setting is a multiple of a number of the recipe, as "4 * batch_size"."""
     return isinstance(value, str) and bool(_MULTIPLE.fullmatch(value))
 
 
@@ -33,10 +33,18 @@ def reference_values(name: str, common: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resolve(key: str, value: Any, base: Mapping[str, Any]) -> Any:
-    """A setting's value, a multiple worked out; None for one of a price that nobody gave.
+    """Returns the value of a setting, with a multiple computed.
+
+    Args:
+      key: name of the setting.
+      value: its value, or a multiple.
+      base: values that multiples refer to.
+
+    Returns:
+      The value; None for a multiple of cost_per_hour if no price is given.
 
     Raises:
-      Refusal: there is no such field, or the value is none that JSON could hold.
+      Refusal: the field is unknown, the value is not a JSON value, or the multiple is invalid.
     """
     if key == "max_steps":
         refuse(key, value, "times steps and trains no run; leave it out")
@@ -65,7 +73,7 @@ def _multiplied(key, text, match, base):
         hint = f"; did you mean {near[0]}?" if near else ""
         refuse(key, text, f"{one_line(match[2], 60)} is no number of the recipe{hint}")
     own = base[match[2]]
-    if own is None and match[2] == "cost_per_hour":  # a price that nobody gave
+    if own is None and match[2] == "cost_per_hour":  # no price is given
         return None
     if isinstance(own, bool) or not isinstance(own, int | float):
         refuse(key, text, f"{match[2]} is no number of the recipe")

@@ -1,7 +1,7 @@
-"""The outcome of a run, read from its folder: rows, clock, run.json, entries.
+"""The outcome of a study's run, read from the run's folder: rows, clock, run.json, entries.
 
-The exit status and the end of the log are used only for a run that neither reached its goal nor
-trained all its epochs: they say how it failed.
+If a run neither reached its goal nor trained all epochs, the exit status and the end of the log
+determine how it failed.
 """
 
 import json
@@ -14,9 +14,9 @@ from dawnbench_tf import files, runs, typed
 from dawnbench_tf.refusals import Refusal, one_line, shown
 from dawnbench_tf.studies.grid import PlannedRun
 
-RUN, LOG, OUTCOME = "run", "log.txt", "outcome.json"  # in a run's folder of a study
+RUN, LOG, OUTCOME = "run", "log.txt", "outcome.json"  # in a run's folder, see `store`
 
-LOG_TAIL = 20_000  # bytes of a log that are read
+LOG_TAIL = 20_000  # bytes read from the end of a log
 REACHED, MISSED, DIVERGED = "reached", "did not converge", "diverged"
 MEMORY, REFUSED, CRASHED = "out of memory", "refused", "crashed"
 STATUSES = (REACHED, MISSED, DIVERGED, MEMORY, REFUSED, CRASHED)
@@ -24,31 +24,31 @@ _LAST_LINES = (("training diverged", DIVERGED), ("does not fit into the device's
 
 
 class Outcome(NamedTuple):
-    """One finished run of a study."""
+    """The outcome of an ended run."""
 
-    settings: dict[str, Any]  # "recipe", "seed" and what else its flags set
+    settings: dict[str, Any]  # "recipe", "seed" and the other settings of its flags
     seed: int
-    status: str
-    reason: str  # "" if it reached its goal
+    status: str  # one of STATUSES
+    reason: str  # why it ended so; "" if it reached its goal
     metric: str
-    goal: float
+    goal: float  # the threshold at which training ends
     rows: list[dict[str, float]]  # epoch, hours on the clock, score of each evaluation
-    clock: dict[str, float]  # seconds by part
-    facts: dict[str, Any]  # of the entry's misc, and of the machine
-    wall_seconds: float  # of the process
+    clock: dict[str, float]  # seconds by part of the clock
+    facts: dict[str, Any]  # from the run's entries, see _FACTS
+    wall_seconds: float  # duration of the process
 
     def seconds_to(self, threshold: float) -> float | None:
-        """Seconds on the clock at the first row at a threshold or past it; None: never."""
+        """Returns the seconds on the clock until a threshold is reached; None if it never is."""
         row = self.row_at(threshold)
         return None if row is None else row["hours"] * 3600
 
     def row_at(self, threshold: float) -> dict[str, float] | None:
-        """The first row at a threshold or past it."""
+        """Returns the first row that reaches a threshold; None if none does."""
         return next((row for row in self.rows if row[self.metric] >= threshold), None)
 
     @property
     def best(self) -> float | None:
-        """The best score."""
+        """The best score; None without a row."""
         return max((row[self.metric] for row in self.rows), default=None)
 
     @property
@@ -58,12 +58,15 @@ class Outcome(NamedTuple):
 
     @property
     def cost_per_hour(self) -> float | None:
-        """USD, of the hardware that it ran on."""
+        """Price of the hardware in USD per hour; None if not given."""
         return self.facts.get("costPerHour")
 
 
 def count_oom_kills() -> int:
-    """Processes that Linux has killed on this machine because memory ran out."""
+    """Returns the number of processes that Linux has killed for memory since this machine booted.
+
+    0 where the kernel does not tell.
+    """
     try:
         words = Path("/proc/vmstat").read_text(encoding="ascii").split()
         return int(words[words.index("oom_kill") + 1])
@@ -72,12 +75,12 @@ def count_oom_kills() -> int:
 
 
 def classify_failure(code: int, log: str, killed_for_memory: bool = False) -> tuple[str, str]:
-    """How a run failed, and why.
+    """Returns the status and the reason of a failed run.
 
     Args:
-      code: exit status of `train` or of its launcher, negative after a signal.
-      log: what it said, its last line the reason.
-      killed_for_memory: whether Linux killed processes for memory meanwhile.
+      code: exit status of `train` or of its launcher; minus the signal's number after a signal.
+      log: output of the run; its last line is taken for the reason.
+      killed_for_memory: whether Linux killed processes for memory during the run.
     """
     lines = [line.rsplit("\r", 1)[-1] for line in log.splitlines() if line.strip()]
     last = one_line(shown(lines[-1]), 300) if lines else ""
@@ -96,7 +99,7 @@ def classify_failure(code: int, log: str, killed_for_memory: bool = False) -> tu
 
 
 def read_tail(path: Path, begin: int = 0) -> str:
-    """The end of a log, from byte `begin` on; "" if it can't be read."""
+    """Returns the last LOG_TAIL bytes of a log, from byte `begin` on; "" if it can't be read."""
     try:
         with open(path, "rb") as file:
             file.seek(max(begin, os.fstat(file.fileno()).st_size - LOG_TAIL))
@@ -106,7 +109,7 @@ def read_tail(path: Path, begin: int = 0) -> str:
 
 
 def read_finished(planned: PlannedRun, folder: Path, wall_seconds: float) -> Outcome | None:
-    """The outcome of a run that reached its goal or trained all its epochs; None: it did neither.
+    """Reads the outcome of a run that reached its goal or trained all epochs; None if neither.
 
     Raises:
       Refusal: the run's folder is damaged, or holds a run with other settings.
@@ -127,7 +130,7 @@ def read_finished(planned: PlannedRun, folder: Path, wall_seconds: float) -> Out
 def read_failed(
     planned: PlannedRun, folder: Path, status: str, reason: str, wall: float
 ) -> Outcome:
-    """The outcome of a run that ended before that."""
+    """Reads the outcome of a run that failed with a given status and reason."""
     try:
         run = _read(planned, folder)
     except Refusal as refusal:
@@ -141,7 +144,7 @@ def has_begun(folder: Path) -> bool:
 
 
 def has_entry(folder: Path) -> bool:
-    """Whether `train` has come to its end: it has written an entry, or what is none."""
+    """Whether `train` has finished: it has written an entry, ranked or not."""
     return bool(_newest(folder / RUN, "train"))
 
 
@@ -174,7 +177,7 @@ def _outcome(planned, folder, run, ended, wall_seconds):
     )
 
 
-_FACTS = {  # what is kept of entries, and of which type it is
+_FACTS = {  # keys of entries and their misc that an outcome keeps, with their types
     "examplesPerSecond": float,
     "strategy": str,
     "heldOut": dict[str, float],
@@ -186,21 +189,21 @@ _FACTS = {  # what is kept of entries, and of which type it is
     "costPerHour": float,
     "latency_ms": float,
     "runtime": str,
-    "jobs": int,  # of the study, at a time
+    "jobs": int,  # runs of the study at a time
 }
 _ENTRY_FACTS = ("hardware", "framework", "timestamp", "costPerHour")
 _MISC_FACTS = ("examplesPerSecond", "strategy", "heldOut", "utilization", "versions")
 
 
 def _facts(run):
-    """What the entries of a run say, ranked or not: of training, and of its latency."""
+    """Reads the facts of a run from its newest training and inference entries, ranked or not."""
     entry, timed = _newest(run, "train"), _newest(run, "inference")
-    misc, of_misc = entry.get("misc") or {}, timed.get("misc") or {}
+    misc, timed_misc = entry.get("misc") or {}, timed.get("misc") or {}
     facts = {name: misc.get(name) for name in _MISC_FACTS}
     facts |= {name: entry.get(name) for name in _ENTRY_FACTS}
     if timed:
         facts["latency_ms"] = timed.get("latency")
-        facts["runtime"] = f"{of_misc.get('runtime')} {of_misc.get('precision')}"
+        facts["runtime"] = f"{timed_misc.get('runtime')} {timed_misc.get('precision')}"
     return {name: value for name, value in facts.items() if _is_fact(name, value)}
 
 
@@ -220,25 +223,25 @@ def _newest(run, phase):
             typed.check(values, dict[str, Any], path.name)
             typed.check(values.get("misc") or {}, dict[str, Any], "misc")
         except (Refusal, ValueError):
-            continue  # what is damaged has no figures
+            continue  # damaged
         return values
     return {}
 
 
 def write(folder: Path, outcome: Outcome) -> None:
-    """Writes a run's outcome to its folder of the study. Raises Refusal if that can't be done."""
+    """Writes a run's outcome to the run's folder. Raises Refusal if it can't be written."""
     files.write_json(folder / OUTCOME, outcome._asdict())
 
 
 def read(path: Path, planned: PlannedRun) -> Outcome:
-    """Reads the outcome's file of a planned run.
+    """Reads the outcome file of a planned run.
 
     Raises:
-      Refusal: it is damaged, or is of a run with other settings.
+      Refusal: the file is damaged, or belongs to a run with other settings.
     """
     values = files.read_json(path)
     settings = json.loads(json.dumps(dict(planned.settings)))
-    if values.pop("labels", None) is not None:  # as 0.1.0 wrote it
+    if values.pop("labels", None) is not None:  # version 0.1.0 wrote labels, not settings
         values.setdefault("settings", settings)
     try:
         typed.check_fields(values, Outcome, "outcome")

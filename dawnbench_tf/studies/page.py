@@ -1,4 +1,4 @@
-"""A study's report: one HTML page that asks nothing of the network."""
+"""The report of a study as one HTML page that loads nothing from the network."""
 
 import io
 import math
@@ -13,19 +13,19 @@ from dawnbench_tf.studies import figures, findings, summaries
 from dawnbench_tf.studies.summaries import Results, Summary
 
 HERE = Path(__file__).parent
-MOST_ROWS = 200  # of the table of runs that did not reach their goal
+MOST_ROWS = 200  # rows in the table of runs that missed their goal, at most
 
 
 def write(path: Path, studies: Sequence[Results], comparison: list[str]) -> None:
     """Writes the page of one study, or of two side by side.
 
     Args:
-      path: of the page.
-      studies: each with at least one run.
-      comparison: what the two are to each other, in sentences.
+      path: the HTML file.
+      studies: one or two, each with at least one ended run.
+      comparison: lines that compare the two; [] for one study.
 
     Raises:
-      Refusal: it can't be written.
+      Refusal: the page can't be written.
     """
     templates = Environment(
         loader=FileSystemLoader(HERE / "templates"),
@@ -35,14 +35,14 @@ def write(path: Path, studies: Sequence[Results], comparison: list[str]) -> None
         lstrip_blocks=True,
     )
     text = templates.get_template("report.html").render(
-        studies=[_of_study(results) for results in studies],
+        studies=[_study_values(results) for results in studies],
         comparison=comparison,
         title=" and ".join(results.study.name for results in studies),
     )
     files.write_whole(path, text)
 
 
-def _of_study(results):
+def _study_values(results):
     study = results.study
     newest = [o.facts for setting in results.settings for o in setting.outcomes if o.facts]
     missed = summaries.misses(results.settings, results.thresholds[-1])
@@ -50,8 +50,8 @@ def _of_study(results):
         "study": study,
         "metric": results.metric,
         "findings": findings.sentences(results),
-        "figure": svg(results),
-        "tables": [(t, *table(results.by_threshold[t])) for t in results.thresholds],
+        "figure": render_svg(results),
+        "tables": [(t, *tabulate(results.by_threshold[t])) for t in results.thresholds],
         "misses": missed[:MOST_ROWS],
         "more_misses": max(0, len(missed) - MOST_ROWS),
         "hardware": sorted({facts["hardware"] for facts in newest if "hardware" in facts}),
@@ -66,26 +66,28 @@ def _of_study(results):
     }
 
 
-def svg(results: Results) -> Markup:
-    """The figure as SVG to stand in a page."""
+def render_svg(results: Results) -> Markup:
+    """Renders the study's figure as inline SVG."""
     text = io.StringIO()
     figures.draw(results).savefig(text, format="svg", metadata={"Date": None})
     return Markup(text.getvalue()[text.getvalue().index("<svg") :])  # noqa: S704 - matplotlib's
 
 
-def table(rows: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
-    """Headings, and the cells of each row; columns of which nothing is known are left out."""
+def tabulate(rows: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
+    """Returns the headings and the cells of each row; leaves out columns without any value."""
     columns = [(heading, [text(row) for row in rows]) for heading, text in COLUMNS]
     columns = [(heading, cells) for heading, cells in columns if any(cells)]
     headings, cells = zip(*columns, strict=True)
     return list(headings), [list(row) for row in zip(*cells, strict=True)]
 
 
-def cell(value: float | None, form: str = ".3g") -> str:
-    """A figure of a table: "" if it is not known, or infinite.
+def format_cell(value: float | None, form: str = ".3g") -> str:
+    """Formats a figure of a table; "" if it is unknown or infinite.
 
-    >>> cell(None), cell(0.12345), cell(float("inf")), cell(0.031, ".1%")
-    ('', '0.123', '', '3.1%')
+    >>> format_cell(None), format_cell(float("inf")), format_cell(0.12345)
+    ('', '', '0.123')
+    >>> format_cell(0.031, ".1%")
+    '3.1%'
     """
     return "" if value is None or math.isinf(value) else format(value, form)
 
@@ -111,17 +113,17 @@ COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
         "mean time",
         lambda row: "" if row.mean_seconds is None else findings.format_seconds(row.mean_seconds),
     ),
-    ("variation", lambda row: cell(row.variation, ".1%")),
-    ("epochs", lambda row: cell(row.epochs)),
-    ("best score", lambda row: cell(row.best_mean, ".4g")),
-    ("sd", lambda row: cell(row.best_sd, ".2f")),
-    ("USD", lambda row: cell(row.usd, ".4g")),
-    ("speed-up", lambda row: cell(row.speed_up, ".2f")),
-    ("P(faster)", lambda row: cell(row.faster, ".2f")),
-    ("examples/s", lambda row: cell(row.examples_per_second, ",.0f")),
-    ("of peak", lambda row: cell(row.share_of_peak, ".1%")),
-    ("input wait", lambda row: cell(row.input_wait, ".1%")),
-    ("communication", lambda row: cell(row.communication, ".1%")),
-    ("GiB", lambda row: cell(row.process_gib, ".2f")),
-    ("J", lambda row: cell(row.joules, ",.4g")),
+    ("variation", lambda row: format_cell(row.variation, ".1%")),
+    ("epochs", lambda row: format_cell(row.epochs)),
+    ("best score", lambda row: format_cell(row.best_mean, ".4g")),
+    ("sd", lambda row: format_cell(row.best_sd, ".2f")),
+    ("USD", lambda row: format_cell(row.usd, ".4g")),
+    ("speed-up", lambda row: format_cell(row.speed_up, ".2f")),
+    ("P(faster)", lambda row: format_cell(row.faster, ".2f")),
+    ("examples/s", lambda row: format_cell(row.examples_per_second, ",.0f")),
+    ("of peak", lambda row: format_cell(row.share_of_peak, ".1%")),
+    ("input wait", lambda row: format_cell(row.input_wait, ".1%")),
+    ("communication", lambda row: format_cell(row.communication, ".1%")),
+    ("GiB", lambda row: format_cell(row.process_gib, ".2f")),
+    ("J", lambda row: format_cell(row.joules, ",.4g")),
 )

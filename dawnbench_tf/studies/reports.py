@@ -1,4 +1,4 @@
-"""A study's folder, read back and reported: as text, JSON and CSV; two of them side by side."""
+"""Reports of studies as text, JSON and CSV; comparisons of two studies."""
 
 import csv
 import math
@@ -15,7 +15,7 @@ __all__ = ["load"]
 
 
 def load(folder: Path) -> Results:
-    """What a study has come to so far. Raises Refusal if the folder holds none, or no run yet."""
+    """Reads the results of a study so far. Raises Refusal without a study or an ended run."""
     study = store.read(folder)
     planned = grid.plan(study)
     by_name = store.read_outcomes(folder, planned)
@@ -27,17 +27,17 @@ def load(folder: Path) -> Results:
     return Results(study, len(planned), settings, thresholds, by_threshold)
 
 
-def plain(lines: Iterable[str]) -> str:
-    """Lines without characters that a terminal would act on: names in them may be a stranger's."""
+def printable(lines: Iterable[str]) -> str:
+    """Joins lines without control characters, which untrusted names in them may contain."""
     return "\n".join(map(shown, lines))
 
 
-def text(results: Results, command: str) -> str:
-    """Findings, tables and misses, for people.
+def format_text(results: Results, command: str) -> str:
+    """Formats findings, tables and missed runs as text.
 
     Args:
-      results: of a study.
-      command: what carried it out, for the evidence of recipes; "" leaves that out.
+      results: the study's results.
+      command: the command that ran the study, for the recipes' evidence; "" leaves evidence out.
     """
     parts = [findings.sentences(results)]
     for threshold in results.thresholds:
@@ -47,7 +47,7 @@ def text(results: Results, command: str) -> str:
         parts.append([f"{name}, seed {o.seed}: {o.status}: {o.reason}" for name, o in missed])
     if command:
         parts += [text.split("\n") for text in findings.evidence(results, command)]
-    return "\n\n".join(map(plain, parts))
+    return "\n\n".join(map(printable, parts))
 
 
 def _table(results, threshold) -> Iterator[str]:
@@ -68,27 +68,27 @@ def _table(results, threshold) -> Iterator[str]:
 
 
 def values(results: Results) -> dict[str, Any]:
-    """All of it as JSON has it; what is infinite is null there, as is what is not known."""
+    """Returns the results as JSON values; null for infinite and unknown numbers."""
     return {
         "study": results.study.values(),
         "metric": results.metric,
         "findings": findings.sentences(results),
         "summaries": [
-            _plain(r._asdict()) for t in results.thresholds for r in results.by_threshold[t]
+            _json_values(r._asdict()) for t in results.thresholds for r in results.by_threshold[t]
         ],
         "runs": [
-            _plain({"setting": setting.name, **outcome._asdict()})
+            _json_values({"setting": setting.name, **outcome._asdict()})
             for setting in results.settings
             for outcome in setting.outcomes
         ],
     }
 
 
-def _plain(value):
+def _json_values(value):
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _json_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_json_values(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -96,9 +96,9 @@ COLUMNS = ("seed", "status", "reached", "epoch", "score", "seconds", "evaluation
 
 
 def write_csv(studies: Sequence[Results], file: TextIO) -> None:
-    """A row for each run: of the row that ended it, seconds on the clock and of evaluation.
+    """Writes a CSV row for each run, with the figures of its last evaluation.
 
-    Columns are the study, one for each factor, which holds its level, and COLUMNS.
+    Columns: the study, one for each factor with the level's label, and COLUMNS.
     """
     factors = dict.fromkeys(factor.name for r in studies for factor in r.study.factors)
     writer = csv.writer(file)
@@ -120,12 +120,16 @@ def _cells(outcome):
     return (outcome.seed, outcome.status, int(reached), *figures, evaluation, outcome.reason)
 
 
-def comparison(ours: Results, theirs: Results, names: tuple[str, str]) -> list[str]:
-    """The second study against the first, setting by setting, at the thresholds that both have.
+def compare_studies(ours: Results, theirs: Results, names: tuple[str, str]) -> list[str]:
+    """Compares the second study with the first, for each shared setting and threshold.
 
     Args:
-      ours, theirs: the two.
-      names: what to call them.
+      ours: results of the first study.
+      theirs: results of the second.
+      names: names of the two in the text.
+
+    Returns:
+      One line for each threshold and setting.
 
     Raises:
       Refusal: they have no metric, no threshold or no setting in common.
@@ -141,7 +145,7 @@ def comparison(ours: Results, theirs: Results, names: tuple[str, str]) -> list[s
         raise Refusal(
             f"report: {ours.study.name} and {theirs.study.name} have no setting in common"
         )
-    return [_compared(pair, names, ours.metric, t) for t in shared for pair in pairs]
+    return [_compare_setting(pair, names, ours.metric, t) for t in shared for pair in pairs]
 
 
 def _pairs(ours: list[Setting], theirs: list[Setting]) -> list[tuple[Setting, Setting]]:
@@ -151,15 +155,15 @@ def _pairs(ours: list[Setting], theirs: list[Setting]) -> list[tuple[Setting, Se
     return [(s, by_labels[s.labels]) for s in ours if s.labels in by_labels]
 
 
-def _compared(pair, names, metric, threshold) -> str:
+def _compare_setting(pair, names, metric, threshold) -> str:
     first, second = (setting.times(threshold) for setting in pair)
     medians = [estimates.point_median(times) for times in (first, second)]
     setting = f"{pair[0].name}: " if pair[0].name != "baseline" else ""
-    said = " and ".join(
+    times_text = " and ".join(
         f"{name} {format_seconds(middle)} ({len(times.reached)} of {len(times.seconds)} runs)"
         for name, middle, times in zip(names, medians, (first, second), strict=True)
     )
-    text = f"{setting}to {metric} {threshold:g}, {said}."
+    text = f"{setting}to {metric} {threshold:g}, {times_text}."
     versus = estimates.compare(second, first)
     if versus.speed_up:
         text += f" {names[1]} is {versus.speed_up:.2f} times as fast"

@@ -1,7 +1,7 @@
-"""The paper's studies, as rows: at small scale on the embedded digits, and at the paper's own.
+"""The studies of the DAWNBench papers, at two scales: "small" (embedded digits) and "paper".
 
-Coleman et al. 2017, "DAWNBench: An End-to-End Deep Learning Benchmark and Competition", figures 1
-to 7; Coleman et al. 2019, "Analysis of DAWNBench", for trials and generalization.
+Sources: Coleman et al. 2017, "DAWNBench: An End-to-End Deep Learning Benchmark and Competition",
+figures 1 to 7; Coleman et al. 2019, "Analysis of DAWNBench", for trials and generalization.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,17 @@ SCALES = ("small", "paper")
 
 
 def _each(field: str, values: Sequence[Any]) -> Factor:
-    """A factor with a level for each value of one field."""
+    """Returns a factor with a level for each value of one field."""
     return Factor(field.replace("_", " "), tuple(Level("", {field: value}) for value in values))
 
 
 def _devices(kind: str, counts: Sequence[int]) -> Factor:
-    """Numbers of devices that share each batch; a price is of one of them."""
+    """Returns a factor of device counts; the price per hour is multiplied by the count.
+
+    Args:
+      kind: the flag that sets the count, num_gpus or logical_cpus.
+      counts: numbers of devices, the first 1.
+    """
     levels = [Level("1", {} if kind == "logical_cpus" else {kind: 1})]
     for count in counts[1:]:
         settings = {
@@ -32,7 +37,7 @@ def _devices(kind: str, counts: Sequence[int]) -> Factor:
 
 
 def _with(name: str, label: str, settings: dict[str, Any]) -> Factor:
-    """An optimization that is there or not."""
+    """Returns a factor with two levels: without and with an optimization."""
     return Factor(name, (Level("-", {}), Level(label, settings)))
 
 
@@ -149,9 +154,9 @@ _SMALL = (
     PRECISION,
 )
 
-# ResNet-56 and ResNet-110 for 185 epochs, K80s and P100s in the paper; a row for each of the above.
+# The same studies at the paper's scale: ResNet-56 and ResNet-110, 185 epochs, K80s and P100s.
 _RESNET56 = "cifar10/resnet56_proj"
-_OF_PAPER = (
+_PAPER = (
     replace(BATCH_SIZE, recipe=_RESNET56, thresholds=(93,)),
     replace(OPTIMIZER, recipe=_RESNET56, thresholds=(93,)),
     replace(
@@ -219,5 +224,5 @@ _OF_PAPER = (
 
 STUDIES = {
     scale: {study.name: study for study in studies}
-    for scale, studies in zip(SCALES, (_SMALL, _OF_PAPER), strict=True)
+    for scale, studies in zip(SCALES, (_SMALL, _PAPER), strict=True)
 }

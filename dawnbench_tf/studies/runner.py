@@ -1,4 +1,4 @@
-"""Runs a study: one process for each run, `jobs` at a time. A finished run is never run again."""
+"""Runs a study: one process a run, `jobs` at a time. Finished runs are not repeated."""
 
 import os
 import signal
@@ -18,25 +18,28 @@ from dawnbench_tf.studies.launching import Launch
 from dawnbench_tf.studies.outcomes import Outcome
 
 POLL_SECONDS = 0.2
-SECONDS_TO_END = 60  # for runs to save what they have, once interrupted
+SECONDS_TO_END = 60  # time for interrupted runs to save a checkpoint
 
 
 class _Running(NamedTuple):
     planned: PlannedRun
     process: subprocess.Popen
-    since: float
-    log: int  # where in the log what it says begins
-    kills: int  # for memory, on this machine before it began
+    since: float  # time.monotonic() at its start
+    log: int  # byte offset in the log at which its output begins
+    kills: int  # processes killed for memory before its start
 
 
 class Runner:
-    """Carries out planned runs; `run()` returns when each has an outcome.
+    """Runs the planned runs of a study; `run()` returns when each has an outcome.
+
+    A run holds a lock in its folder while its process lives. A run whose lock is taken is an
+    orphan of a killed study: it is put back into the queue until it has ended.
 
     Args:
-      folder: of the study.
-      planned: its runs.
-      launch: how they are started.
-      latency: whether `infer` times each model that was trained.
+      folder: the study's folder.
+      planned: the study's runs.
+      launch: how runs are started.
+      latency: whether `infer` times each trained model.
     """
 
     def __init__(self, folder: Path, planned: list[PlannedRun], launch: Launch, latency: bool):
@@ -51,11 +54,14 @@ class Runner:
         self._shown_at = 0.0
 
     def run(self) -> dict[str, Outcome]:
-        """Runs what has no outcome yet. Ends all of it on Ctrl-C or a signal.
+        """Runs all runs without an outcome; ends them on Ctrl-C or a signal.
+
+        Returns:
+          Run name -> outcome, in the order of the plan.
 
         Raises:
-          Refusal: runs were refused; if the first was, what is wrong with it is wrong with all.
-          KeyboardInterrupt: a signal ended it; the same command goes on.
+          Refusal: runs were refused. If the first was, no other is started: the fault is shared.
+          KeyboardInterrupt: a signal ended the study; the same command continues it.
         """
         waiting = deque(run for run in self.planned if run.name not in self.outcomes)
         with _signals_as_interrupts():
@@ -84,19 +90,19 @@ class Runner:
             folder = self.folder / planned.name
             files.make_folder(folder)
             lock = files.take_lock(folder)
-            if lock is None or self._is_orphan(folder):  # of a study that was killed
+            if lock is None or self._is_orphan(folder):  # still running
                 waiting.append(planned)
             elif not self.latency and outcomes.has_entry(folder) and self._finish(planned, 0.0):
-                pass  # by such an orphan
+                pass  # an orphan has finished it
             else:
-                words = launching.arguments(planned, folder, self.launch, slot, self.latency)
+                words = launching.build_arguments(planned, folder, self.launch, slot, self.latency)
                 kills, since = outcomes.count_oom_kills(), time.monotonic()
                 process, log = launching.start(words, folder, lock)
                 self._running[slot] = _Running(planned, process, since, log, kills)
                 if not terminal.is_terminal():
                     terminal.say(f"{planned.name}: begun; it logs to {folder / outcomes.LOG}")
             if lock is not None:
-                os.close(lock)  # the run has its own
+                os.close(lock)  # the run's process has inherited it
 
     def _is_orphan(self, folder):
         return (folder / outcomes.RUN).is_dir() and files.is_locked(folder / outcomes.RUN)
@@ -117,6 +123,7 @@ class Runner:
             killed = not self.launch.template and outcomes.count_oom_kills() > running.kills
             log = outcomes.read_tail(folder / outcomes.LOG, running.log)
             status, reason = outcomes.classify_failure(code, log, killed)
+            # A launcher that fails before `train` has begun would fail for every run.
             launched = outcomes.has_begun(folder) or not self.launch.template or code < 0
             if not self.outcomes and (status == outcomes.REFUSED or not launched):
                 raise Refusal(f"{planned.name}: {reason}")
@@ -127,7 +134,7 @@ class Runner:
                 self._keep(planned, outcomes.read_failed(planned, folder, status, reason, spent))
 
     def _finish(self, planned, spent):
-        """Keeps the outcome of a run that its folder says has come to its end, if it has."""
+        """Records a run's outcome if its folder shows that it has finished; returns whether."""
         outcome = outcomes.read_finished(planned, self.folder / planned.name, spent)
         if outcome:
             self._keep(planned, outcome)
@@ -140,7 +147,7 @@ class Runner:
         terminal.say(self._line(planned, outcome))
 
     def _ended_too_early(self, planned, folder, code, waiting):
-        """Handles a launcher that ended before its run: waits for the run if that still goes on."""
+        """Handles a launcher that ended before its run: waits for the run if it is still alive."""
         if files.is_locked(folder) or self._is_orphan(folder):
             waiting.append(planned)
             return
@@ -169,7 +176,7 @@ class Runner:
             self._shown_at = now
 
     def status(self) -> str:
-        """How the study stands, in a line: counts, what is running, time left."""
+        """Returns a progress line: counts by status, current runs, time left."""
         counts = Counter(outcome.status for outcome in self.outcomes.values())
         so_far = ", ".join(f"{number} {status}" for status, number in counts.items())
         now = time.monotonic()
@@ -180,19 +187,19 @@ class Runner:
         return "; ".join(part for part in parts if part)
 
     def _left(self):
-        """How long the rest takes, at the pace of what is finished."""
+        """Returns the estimated time left, from the finished runs; "" if there are none."""
         now = time.monotonic()
         begun = [now - run.since for run in self._running.values()]
         seconds = forecast.estimate_seconds(self.planned, self.outcomes, self.launch.jobs, begun)
         return f"{forecast.format_duration(seconds)} left" if seconds and self.outcomes else ""
 
     def _end_all(self):
-        """Lets each run save where it is; a second interrupt ends them at once."""
+        """Ends all runs and lets them save a checkpoint; a second interrupt kills them."""
         if not self._running:
             return
         count, deadline = len(self._running), time.monotonic() + SECONDS_TO_END
         try:
-            for running in self._running.values():  # srun hands SIGTERM on, not SIGINT
+            for running in self._running.values():  # SIGTERM: srun does not forward SIGINT
                 launching.signal_all(running.process, signal.SIGTERM)
             terminal.say(
                 f"ending {count} run{'s' * (count > 1)}, which save where they are, "
@@ -208,7 +215,7 @@ class Runner:
 
 @contextmanager
 def _signals_as_interrupts() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the body as Ctrl-C does; what nohup has ignored stays so."""
+    """Raises KeyboardInterrupt on SIGTERM and SIGHUP too; ignored signals (nohup) stay ignored."""
 
     def interrupt(number, _):
         raise KeyboardInterrupt(number)

@@ -1,10 +1,10 @@
-"""A study's folder: taken for one study, read back.
+"""The folder of a study: claiming and reading it.
 
-study.json                  what the study is: another one is refused there
+study.json                  the study; the folder is refused to any other study
 SETTING/seed-N/run/         the --output_dir of `train`
-SETTING/seed-N/log.txt      all that it said
-SETTING/seed-N/outcome.json what became of it; without one it goes on
-SETTING/seed-N/.lock        locked by the run's process: an orphan is waited for
+SETTING/seed-N/log.txt      output of the run's process
+SETTING/seed-N/outcome.json the run's outcome; a run without one is started or resumed
+SETTING/seed-N/.lock        locked while the run's process lives, also after the study was killed
 """
 
 from collections.abc import Sequence
@@ -21,17 +21,18 @@ STUDY = "study.json"
 
 
 def claim(folder: Path, study: Study) -> Study:
-    """Takes a folder for a study, new or begun; holds its lock. Returns the study to carry out.
+    """Claims a folder for a study and holds its lock until the process ends.
 
-    A study may go on with more trials than it began with.
+    Returns:
+      The study to run: the given one, with at least the trials that the folder's study has.
 
     Raises:
-      Refusal: the folder holds another study or something else, or a study runs in it.
+      Refusal: the folder holds another study or other files, or a study is running in it.
     """
     path = folder / STUDY
     if folder.is_dir() and not path.exists() and any(n.name != ".lock" for n in folder.iterdir()):
-        why = "holds other files and no study; name a new or an empty folder"
-        raise Refusal(f"--output_dir={folder}: {why}")
+        reason = "holds other files and no study; name a new or an empty folder"
+        raise Refusal(f"--output_dir={folder}: {reason}")
     files.make_folder(folder)
     files.lock(folder, "another process carries out the study in it; wait for its end")
     if path.exists():
@@ -47,7 +48,7 @@ def claim(folder: Path, study: Study) -> Study:
 
 
 def _difference(theirs, ours, name=""):
-    """The first part in which two JSON values differ, in words; "" if they are alike."""
+    """Describes the first difference between two JSON values; "" if they are equal."""
     if theirs == ours:
         return ""
     if isinstance(theirs, list) and isinstance(ours, list) and len(ours) == len(theirs):
@@ -55,12 +56,12 @@ def _difference(theirs, ours, name=""):
     if isinstance(theirs, dict) and isinstance(ours, dict):
         key = next(k for k in (*ours, *theirs) if ours.get(k) != theirs.get(k))
         return _difference(theirs.get(key), ours.get(key), f"{name}.{key}".strip("."))
-    said = ("none" if value is None else one_line(shown(value), 60) for value in (theirs, ours))
-    return "{}={}, not {}".format(name, *said)
+    texts = ("none" if value is None else one_line(shown(value), 60) for value in (theirs, ours))
+    return "{}={}, not {}".format(name, *texts)
 
 
 def read(folder: Path) -> Study:
-    """The study that a folder holds. Raises Refusal if it holds none."""
+    """Reads the study of a folder. Raises Refusal if the folder holds none."""
     path = folder / STUDY
     if not path.is_file():
         raise Refusal(f"{folder}: holds no {STUDY}; should be the --output_dir of a study")
@@ -74,9 +75,9 @@ def read(folder: Path) -> Study:
 
 
 def read_outcomes(folder: Path, planned: Sequence[PlannedRun]) -> dict[str, Outcome]:
-    """The outcomes of a study so far, by name of the run, in the order of its plan.
+    """Reads the outcomes of a study's ended runs: run name -> outcome, in the order of the plan.
 
-    What was refused, in a study of an earlier version, has none.
+    Refused runs, which version 0.1.0 recorded, are left out.
     """
     by_name = {}
     for run in planned:
@@ -87,7 +88,7 @@ def read_outcomes(folder: Path, planned: Sequence[PlannedRun]) -> dict[str, Outc
 
 
 def unclaim(folder: Path) -> None:
-    """Removes what a study has made that came to nothing: no run of it was begun."""
+    """Removes the files of a study none of whose runs has begun; otherwise does nothing."""
     if any(folder.glob(f"*/*/{outcomes.RUN}/*")) or any(folder.glob(f"*/*/{outcomes.OUTCOME}")):
         return
     for path in [*folder.glob(f"*/*/{outcomes.LOG}"), *folder.glob("*/*/.lock")]:
@@ -103,4 +104,4 @@ def unclaim(folder: Path) -> None:
         try:
             path.rmdir()
         except OSError:
-            pass  # something else lies in it
+            pass  # it contains other files

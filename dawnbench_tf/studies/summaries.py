@@ -1,4 +1,4 @@
-"""What the runs of each setting come to, and settings against the first."""
+"""Summaries of the runs of each setting, and comparisons with the first setting."""
 
 import math
 import re
@@ -15,15 +15,15 @@ from dawnbench_tf.studies.outcomes import Outcome
 
 
 class Setting(NamedTuple):
-    """The runs that differ in nothing but their seed."""
+    """The runs of one combination of levels; they differ only in their seed."""
 
-    labels: tuple[str, ...]  # of its level of each factor
+    labels: tuple[str, ...]  # label of its level, for each factor
     outcomes: list[Outcome]
-    factors: tuple[str, ...] = ()  # names of the factors, for labels that are mere numbers
+    factors: tuple[str, ...] = ()  # names of the factors; shown before labels that are numbers
 
     @property
     def name(self) -> str:
-        """Its levels, those of the baseline ("-") left out; a number with its factor's name."""
+        """Labels joined by commas, without "-" (baseline); numbers follow their factor's name."""
         factors = self.factors or ("",) * len(self.labels)
         names = [
             label if re.search("[A-Za-z]", label) else f"{factor} {label}".strip()
@@ -34,7 +34,7 @@ class Setting(NamedTuple):
 
     @property
     def devices(self) -> int | None:
-        """Devices that a run trained on, as its settings have it; None if they do not say."""
+        """Number of devices that a run trained on, from its settings; None if unknown."""
         settings = self.outcomes[0].settings
         if settings.get("strategy", "off") in ("off", "one_device"):
             return 1
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
         return count if isinstance(count, int) and count > 0 else settings.get("logical_cpus")
 
     def times(self, threshold: float) -> Times:
-        """Seconds on the clock to a threshold."""
+        """Returns the seconds on the clock to a threshold, of each run."""
         seconds, censored = [], []
         for outcome in self.outcomes:
             reached = outcome.seconds_to(threshold)
@@ -53,7 +53,7 @@ class Setting(NamedTuple):
         return Times(np.array(seconds, float), np.array(censored, bool))
 
     def figures(self, *names: str) -> np.ndarray:
-        """A figure of each run that has it: facts by name, nested ones by their path."""
+        """Returns a numeric fact of each run that has it: `names` is its path in the facts."""
         values = []
         for outcome in self.outcomes:
             value: Any = outcome.facts
@@ -65,31 +65,31 @@ class Setting(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """One setting at one threshold. Intervals are of 95 %; None is what is not known."""
+    """Statistics of one setting at one threshold. Intervals are 95 %; None means unknown."""
 
     setting: str
     devices: int | None
     threshold: float
     runs: int
     reached: int
-    share: Interval  # of runs that reached it
-    ended: dict[str, int]  # runs by how they ended
+    share: Interval  # interval of the share of runs that reach it
+    ended: dict[str, int]  # status -> number of runs
     median_seconds: float  # on the clock, to the threshold; inf: fewer than half reach it
     median_interval: Interval | None
     mean_seconds: float | None  # of runs that reached it
     mean_interval: Interval | None
-    variation: float | None  # coefficient of variation of these
+    variation: float | None  # coefficient of variation of their times
     epochs: float  # to the threshold, the median
-    best_mean: float | None  # of each run's best score
+    best_mean: float | None  # mean over runs of the best score
     best_sd: float | None
     usd: float | None  # to the threshold, the median
-    examples_per_second: float | None  # the median, as are those below
+    examples_per_second: float | None  # median, like the next five
     share_of_peak: float | None
     input_wait: float | None
     communication: float | None
     process_gib: float | None
     joules: float | None
-    # Against the first setting.
+    # Comparison with the first setting.
     speed_up: float | None
     speed_up_interval: Interval | None
     faster: float | None  # probability that a run takes less time than one of the first
@@ -98,10 +98,10 @@ class Summary(NamedTuple):
 
 
 class Results(NamedTuple):
-    """All that a report says of a study."""
+    """The results of a study, as reports show them."""
 
     study: Study
-    planned: int  # runs, those that have not ended among them
+    planned: int  # number of planned runs, ended or not
     settings: list[Setting]
     thresholds: tuple[float, ...]
     by_threshold: dict[float, list[Summary]]
@@ -113,36 +113,38 @@ class Results(NamedTuple):
 
     @property
     def metric(self) -> str:
-        """What the thresholds are of."""
+        """The metric of the thresholds."""
         return self.settings[0].outcomes[0].metric
 
 
 def group_by_setting(
     study: Study, planned: Sequence[PlannedRun], by_name: Mapping[str, Outcome]
 ) -> list[Setting]:
-    """The outcomes by setting, in the order of the plan; settings without one are left out.
+    """Groups outcomes by setting, in the order of the plan; leaves out settings without one.
 
     Args:
-      study: whose runs they are.
-      planned: its runs.
-      by_name: outcomes of those that have ended.
+      study: the study.
+      planned: its planned runs.
+      by_name: run name -> outcome of the ended runs.
     """
     by_labels: dict[tuple[str, ...], list[Outcome]] = {}
     for run in planned:
         if run.name in by_name:
             by_labels.setdefault(run.labels, []).append(by_name[run.name])
     factors = tuple(factor.name for factor in study.factors)
-    return [Setting(labels, of_setting, factors) for labels, of_setting in by_labels.items()]
+    return [
+        Setting(labels, setting_outcomes, factors) for labels, setting_outcomes in by_labels.items()
+    ]
 
 
 def choose_thresholds(study: Study, settings: Sequence[Setting]) -> tuple[float, ...]:
-    """What times are given to: the study's own, else the lowest goal of its runs."""
+    """Returns the thresholds to report: the study's own, else the lowest goal of its runs."""
     goals = [outcome.goal for setting in settings for outcome in setting.outcomes]
     return study.thresholds or ((min(goals),) if goals else ())
 
 
 def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
-    """A summary of each setting; speed-ups are over the first."""
+    """Returns a summary of each setting at a threshold; speed-ups are over the first setting."""
     return [_summary(setting, threshold, settings[0]) for setting in settings]
 
 
@@ -185,20 +187,20 @@ def _median_or_none(values):
 
 
 class Composition(NamedTuple):
-    """Speed-ups of single factors over the baseline, and of all of them together."""
+    """Speed-ups of single factors over the baseline, and of all factors together."""
 
     threshold: float
-    single: dict[str, float]  # by the name of the setting
-    product: float
-    whole: float  # 0 where all together do not reach the threshold
+    single: dict[str, float]  # name of the setting -> speed-up
+    product: float  # of the single speed-ups
+    whole: float  # speed-up of all factors; 0 if together they do not reach the threshold
     interval: Interval | None  # of whole / product
 
 
 def composition(study: Study, settings: Sequence[Setting], threshold: float) -> Composition | None:
-    """Whether speed-ups multiply (Coleman et al. 2017, section 3.2).
+    """Compares the speed-up of all factors with the product of theirs (Coleman et al. 2017, 3.2).
 
-    None where the grid is not one of factors that are there or not, or the baseline never reaches
-    the threshold.
+    None unless the study has two factors or more of two levels each and the baseline reaches the
+    threshold.
     """
     if len(study.factors) < 2 or any(len(factor.levels) != 2 for factor in study.factors):
         return None
@@ -210,7 +212,9 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
         return None
 
     times = {labels: by_labels[labels].times(threshold) for labels in (off, on, *alone)}
-    middle = {labels: estimates.point_median(of_labels) for labels, of_labels in times.items()}
+    middle = {
+        labels: estimates.point_median(setting_times) for labels, setting_times in times.items()
+    }
     base = middle[off]
     if not math.isfinite(base):
         return None
@@ -223,34 +227,34 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
 
 
 class Effect(NamedTuple):
-    """Speed-ups of one level of a factor, over all settings of the other factors."""
+    """Main effect: speed-ups of one level of a factor, for each setting of the other factors."""
 
     factor: str
     level: str
-    speed_ups: list[float]  # over the first level, in each pair that differs in it alone; 0: never
+    speed_ups: list[float]  # over the factor's first level; 0 if the level never reaches it
 
 
 def main_effects(study: Study, settings: Sequence[Setting], threshold: float) -> list[Effect]:
-    """The effect of each level in a grid of several factors.
+    """Returns the main effect of each level in a grid of several factors.
 
-    Pairs of which the first level's runs have no median are left out: there is nothing to divide.
+    Pairs whose first level has no finite median are left out.
     """
     middle = {s.labels: estimates.point_median(s.times(threshold)) for s in settings}
     first: dict[int, str] = {}
     pairs: dict[tuple[int, str], list[float]] = {}
     for labels, seconds in middle.items():
-        for place, label in enumerate(labels):
-            base = (*labels[:place], first.setdefault(place, label), *labels[place + 1 :])
+        for index, label in enumerate(labels):
+            base = (*labels[:index], first.setdefault(index, label), *labels[index + 1 :])
             if base != labels and math.isfinite(middle.get(base, math.inf)):
-                pairs.setdefault((place, label), []).append(middle[base] / seconds)
+                pairs.setdefault((index, label), []).append(middle[base] / seconds)
     if len(study.factors) < 2:
         return []
     names = [factor.name for factor in study.factors]
-    return [Effect(names[place], label, ratios) for (place, label), ratios in pairs.items()]
+    return [Effect(names[index], label, ratios) for (index, label), ratios in pairs.items()]
 
 
 def misses(settings: Sequence[Setting], threshold: float) -> list[tuple[str, Outcome]]:
-    """The runs that did not reach a threshold, with the names of their settings."""
+    """Returns (name of the setting, outcome) of each run that did not reach a threshold."""
     return [
         (setting.name, outcome)
         for setting in settings
@@ -260,15 +264,15 @@ def misses(settings: Sequence[Setting], threshold: float) -> list[tuple[str, Out
 
 
 def status_at(outcome: Outcome, threshold: float) -> str:
-    """How a run ended, as far as a threshold goes: it may have been trained for more."""
+    """Returns the status at `threshold`: REACHED also if only a higher goal was missed."""
     reached = outcome.row_at(threshold) and outcome.status == outcomes.MISSED
     return outcomes.REACHED if reached else outcome.status
 
 
 def efficiency(row: Summary, first: Summary) -> float | None:
-    """Throughput for each device over that of the first setting: 1 is ideal.
+    """Returns the scaling efficiency: throughput per device over the first setting's; 1 is ideal.
 
-    None where a number of devices or a throughput is not known.
+    None if a number of devices or a throughput is unknown.
     """
     if not (row.devices and first.devices and row.examples_per_second):
         return None
@@ -278,7 +282,7 @@ def efficiency(row: Summary, first: Summary) -> float | None:
 
 
 def held_out_pairs(setting: Setting) -> list[tuple[float, float]]:
-    """Of each run, its last score on the test, and that on examples that were held out."""
+    """Returns (last test score, held-out score) of each run that has both."""
     pairs = []
     for outcome in setting.outcomes:
         held_out = (outcome.facts.get("heldOut") or {}).get(outcome.metric)

@@ -79,16 +79,16 @@ class Latency(NamedTuple):
     facts: dict[str, Any]  # further measurements and settings, for misc
 
 
-def inference_entry(recipe: Recipe, credits: Credits, machine: Machine, timing: Latency) -> Entry:
+def inference_entry(recipe: Recipe, credits: Credits, machine: Machine, latency: Latency) -> Entry:
     """Makes the inference entry of a trained run.
 
     Args:
       recipe: the recipe of the run.
       credits: author, hardware and price per hour.
       machine: the hardware and software that were detected.
-      timing: the measured latency.
+      latency: the measured latency.
     """
-    runtime, precision, latency_ms, score, facts = timing
+    runtime, precision, latency_ms, score, facts = latency
     task, price = recipe.task_row, credits.cost_per_hour
     versions = dict(machine.software)
     framework = f"TensorFlow {versions['tensorflow']}"

@@ -209,8 +209,8 @@ def entry_files(home: Path) -> Kind:
         collected, problems = results.read_tree(root, misses=True)
         mine = [replace(result, mine=True) for result in collected]
         rankings = tables.rank(mine)
-        shown = [leaderboard.text(table, 5) for table in rankings]
-        shown.append(leaderboard.not_ranked([r for r in mine if r.reasons]))
+        shown = [leaderboard.format_ranking(table, 5) for table in rankings]
+        shown.append(leaderboard.format_unranked([r for r in mine if r.reasons]))
         for line in [*map(str, violations), *problems, *"\n".join(shown).splitlines()]:
             if not line.isprintable() or len(line) > 3000:
                 return f"a line that is none: {line[:100]!r}"
@@ -218,8 +218,8 @@ def entry_files(home: Path) -> Kind:
             for row in table.rows:
                 task = tasks.RANKED[row.dataset]
                 score = row.score is not None and task.threshold <= row.score <= task.highest
-                if not score or not 0 < table.figure.of(row) < 1e12:
-                    return f"ranked with {row.score}, {table.figure.of(row)}"
+                if not score or not 0 < table.figure.value(row) < 1e12:
+                    return f"ranked with {row.score}, {table.figure.value(row)}"
                 if is_ours and (row.hours, row.latency) not in measured:
                     return f"ranked at {row.hours} h, {row.latency} ms"
         return (rankings, mine)

@@ -26,7 +26,9 @@ def studies(home: Path) -> Kind:
         results = reports.load(folder)
         text = io.StringIO()
         reports.write_csv([results], text)
-        return json.dumps(reports.values(results)), text.getvalue() + reports.text(results, "x")
+        return json.dumps(reports.values(results)), text.getvalue() + reports.format_text(
+            results, "x"
+        )
 
     whole = report()
 

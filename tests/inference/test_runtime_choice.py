@@ -23,7 +23,7 @@ def test_the_accuracy_decides_before_the_speed():
         Candidate("keras", "float32", runtime, p50=50.0, score=94.1),
         Candidate("xla", "float32", None, "not here"),
     ]
-    assert runtime_choice.best(candidates, TASKS["cifar10"])[0] is accurate
+    assert runtime_choice.select_accurate(candidates, TASKS["cifar10"])[0] is accurate
 
 
 class Clock:
@@ -66,7 +66,7 @@ def test_what_is_100_times_slower_is_timed_in_one_round(monkeypatch):
     candidates = compared(monkeypatch, **builds)
     assert {c.name: c.rounds for c in candidates} == {"litert": 3, "onnx": 3, "keras": 1}
     assert clock.calls["onnx"] > 2 * clock.calls["keras"]
-    text = runtime_choice.table(candidates, candidates[0], TASKS["digits"])
+    text = runtime_choice.format_table(candidates, candidates[0], TASKS["digits"])
     assert text.count("timed in 1 of 3 rounds: too slow") == 1
 
 
@@ -108,7 +108,9 @@ def test_the_table_marks_the_choice_and_says_what_was_not_tried():
     runtime = Runtime(lambda example: example[0], 2_000_000)
     chosen = Candidate("keras", "float32", runtime, p50=0.05, p99=0.06, score=94.1, agreement=1)
     candidates = [chosen, Candidate("xla", "float32", None, "not here")]
-    head, first, second = runtime_choice.table(candidates, chosen, TASKS["cifar10"]).splitlines()
+    head, first, second = runtime_choice.format_table(
+        candidates, chosen, TASKS["cifar10"]
+    ).splitlines()
     assert first.split() == ["*", *"keras float32 50.000 60.000 94.1 100.0% 2.00".split()]
     assert second.split(maxsplit=2) == ["xla", "float32", "not tried: not here"]
     assert "top1Accuracy" in head

@@ -40,14 +40,14 @@ def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(t
     recipe = replace(recipes.get("digits/resnet8"), synthetic="decoded")
     save(tmp_path, recipe)
     served = serving.load(tmp_path).served
-    batches = serving.in_batches(served, 4, most=3).examples
+    batches = serving.with_batches(served, 4, most=3).examples
     assert [batch.shape for (batch,) in batches] == [(4, 32, 32, 3)] * 3
     for index in range(12):
         np.testing.assert_array_equal(
             batches[index // 4][0][index % 4], served.examples[index][0][0]
         )
-    assert len(serving.in_batches(served, 1, most=3).calibration) == serving.CALIBRATION  # all
-    ((many,),) = serving.in_batches(served, 600, most=3).examples  # of 500 in all
+    assert len(serving.with_batches(served, 1, most=3).calibration) == serving.CALIBRATION  # all
+    ((many,),) = serving.with_batches(served, 600, most=3).examples  # of 500 in all
     np.testing.assert_array_equal(many[:100], many[500:])
 
 

@@ -30,10 +30,10 @@ def entry(values):
 
 
 def test_results_are_drawn_a_row_of_two_for_each_data_set(tmp_path):
-    plots.draw(results.published(), tmp_path / "all.png")
+    plots.draw(results.dawnbench_results(), tmp_path / "all.png")
     image = matplotlib.image.imread(tmp_path / "all.png")
     assert image.shape[:2] == (1386, 1650) and image.std() > 0.05
-    plots.draw([results.of_entry(entry((50.0, 99.0)))], tmp_path / "mine.svg")
+    plots.draw([results.entry_result(entry((50.0, 99.0)))], tmp_path / "mine.svg")
     assert "no entry has a price" in (tmp_path / "mine.svg").read_text()
 
 
@@ -63,4 +63,4 @@ def test_labels_of_ticks_do_not_touch(hours):
 def test_what_cannot_be_drawn_is_one_line(tmp_path, monkeypatch, path, values, words):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Refusal, match=re.escape(words)):
-        plots.draw([results.of_entry(entry(values))], Path(path))
+        plots.draw([results.entry_result(entry(values))], Path(path))

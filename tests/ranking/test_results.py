@@ -50,7 +50,10 @@ def test_the_first_row_at_the_threshold_counts(tmp_path):
         "https://example.org",
         "a b é",
     )
-    lower, higher = results.at(read_results, 93.0), results.at(read_results, 99.0)
+    lower, higher = (
+        results.at_threshold(read_results, 93.0),
+        results.at_threshold(read_results, 99.0),
+    )
     assert (lower.hours, lower.usd, lower.score) == (1, 0.5, 93)
     assert (higher.hours, higher.usd, higher.score) == (None, None, None)
 
@@ -107,7 +110,7 @@ def test_no_folder_is_refused(tmp_path):
 
 
 def test_all_118_published_results_ship_with_the_package():
-    read_results = results.published()
+    read_results = results.dawnbench_results()
     counts = {(r.dataset, r.phase): 0 for r in read_results}
     for result in read_results:
         counts[result.dataset, result.phase] += 1
@@ -121,7 +124,7 @@ def test_all_118_published_results_ship_with_the_package():
     }
     for result in read_results:
         threshold = RANKED[result.dataset].threshold
-        assert results.at(result, threshold).hours == result.hours  # of its own curve
+        assert results.at_threshold(result, threshold).hours == result.hours  # of its own curve
         assert result.score >= threshold and "@" not in result.author.replace(
             "clint@KakaoBrain", ""
         )
@@ -130,7 +133,7 @@ def test_all_118_published_results_ship_with_the_package():
 def test_percent_where_a_fraction_is_due_is_read_as_such():
     (read_results,) = (
         result
-        for result in results.published()
+        for result in results.dawnbench_results()
         if result.name == "dawn_fastfusionnet-1080ti" and result.latency
     )
     assert read_results.score == 0.8252085997573373

@@ -7,7 +7,7 @@ from dawnbench_tf.ranking.results import Result
 
 
 def by_name():
-    return {(t.dataset, t.figure.name): t for t in tables.rank(results.published())}
+    return {(t.dataset, t.figure.name): t for t in tables.rank(results.dawnbench_results())}
 
 
 def test_there_are_twelve_tables_and_no_entry_is_lost():
@@ -16,7 +16,7 @@ def test_there_are_twelve_tables_and_no_entry_is_lost():
     sizes = [len(ranked["CIFAR10", figure.name].rows) for figure in tables.FIGURES]
     assert sizes == [31, 20, 21, 13]
     for table in ranked.values():
-        figures = [table.figure.of(row) for row in table.rows]
+        figures = [table.figure.value(row) for row in table.rows]
         assert figures == sorted(figures), table.figure.name
 
 
@@ -37,7 +37,7 @@ def test_there_are_twelve_tables_and_no_entry_is_lost():
 def test_known_places(dataset, table, rank, written, model):
     ranked = by_name()[dataset, table]
     row = ranked.rows[rank - 1]
-    assert (ranked.figure.written(ranked.figure.of(row)), row.model) == (written, model)
+    assert (ranked.figure.format(ranked.figure.value(row)), row.model) == (written, model)
 
 
 def result(name, hours, date="2020-01-01", **changes):
@@ -64,5 +64,5 @@ def test_the_record_is_what_was_the_best_on_its_day():
 
 def test_cifar_10_fell_from_hours_to_ten_seconds():
     table = by_name()["CIFAR10", "training time"]
-    record = [tables.clock(row.hours) for row in tables.records(table)]
+    record = [tables.format_hours(row.hours) for row in tables.records(table)]
     assert record[0] > "2:00:00" and record[-1] == "0:00:10" and len(record) > 5

@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_text_tells_the_fastest_and_every_miss_with_its_reason(folder):
-    text = reports.text(reports.load(folder), "the command")
+    text = reports.format_text(reports.load(folder), "the command")
     assert "6 runs in 2 settings: 5 reached, 1 diverged." in text
     assert "The shortest median to top1Accuracy 98 is of batch size 64: 11.0 s, 1.91 " in text
     assert "these runs do not tell them apart" in text
@@ -106,7 +106,9 @@ def test_every_figure_is_drawn_of_every_kind_of_outcome(name, miss, folder):
     ]
     by_threshold = {t: reports.summaries.summarize(settings, t) for t in results.thresholds}
     study = samples.study(figure=name)
-    drawn = page.svg(results._replace(study=study, settings=settings, by_threshold=by_threshold))
+    drawn = page.render_svg(
+        results._replace(study=study, settings=settings, by_threshold=by_threshold)
+    )
     assert ElementTree.fromstring(str(drawn)).tag.endswith("svg")  # noqa: S314 - our own
 
 
@@ -130,7 +132,7 @@ def test_evidence_is_printed_ready_to_paste(tmp_path, monkeypatch):
             (), planned.seed, 10.0 + planned.seed, timestamp="2026-11-22"
         ),
     )
-    text = reports.text(reports.load(tmp_path / "a"), "dawnbench study trials")
+    text = reports.format_text(reports.load(tmp_path / "a"), "dawnbench study trials")
     from dawnbench_tf.recipe.evidence import Measured
 
     pasted = eval(text[text.index("Measured(") :], {"Measured": Measured})
@@ -158,9 +160,9 @@ def test_evidence_is_of_the_recipe_that_was_trained_and_of_none_that_was_changed
 ):
     monkeypatch.setattr(runner.files, "lock", lambda *_: None)
     samples.write(tmp_path / "a", study, draw_outcome)
-    text = reports.text(reports.load(tmp_path / "a"), "command")
+    text = reports.format_text(reports.load(tmp_path / "a"), "command")
     assert re.findall(r"(\S+): Measured\(", text) == names
-    assert "Measured(" not in reports.text(reports.load(tmp_path / "a"), "")
+    assert "Measured(" not in reports.format_text(reports.load(tmp_path / "a"), "")
 
 
 def test_a_miss_makes_the_evidence_no_faster(tmp_path, monkeypatch):
@@ -172,7 +174,7 @@ def test_a_miss_makes_the_evidence_no_faster(tmp_path, monkeypatch):
         return samples.outcome((), planned.seed, 100.0 if planned.seed else 200.0, status)
 
     samples.write(tmp_path / "a", samples.study(factors=(), trials=4), missed)
-    text = reports.text(reports.load(tmp_path / "a"), "command")
+    text = reports.format_text(reports.load(tmp_path / "a"), "command")
     assert "reached=1," in text and "seconds=None," in text
 
 
@@ -187,7 +189,7 @@ def test_a_crash_after_a_second_is_not_101_times_as_fast(tmp_path, monkeypatch):
     samples.write(tmp_path / "a", study, lambda run: samples.outcome((), run.seed, 101.0))
     samples.write(tmp_path / "b", study, crashed)
     ours, theirs = reports.load(tmp_path / "a"), reports.load(tmp_path / "b")
-    (line,) = reports.comparison(ours, theirs, ("a", "b"))
+    (line,) = reports.compare_studies(ours, theirs, ("a", "b"))
     assert "b is 1.00 times as fast" in line and "with probability 0.50" in line
 
 
@@ -205,7 +207,7 @@ def test_two_studies_are_held_against_each_other(folder, tmp_path):
         lambda planned: samples.outcome(planned.labels, planned.seed, 100.0 + planned.seed),
     )
     ours, theirs = reports.load(folder), reports.load(tmp_path / "b")
-    first, second = reports.comparison(ours, theirs, ("sample", "other"))
+    first, second = reports.compare_studies(ours, theirs, ("sample", "other"))
     assert first.startswith(
         "batch size 32: to top1Accuracy 98, sample 21.0 s (3 of 3 runs) and other 1"
     )
@@ -218,10 +220,10 @@ def test_two_studies_are_held_against_each_other(folder, tmp_path):
 def test_studies_with_nothing_in_common_are_refused(folder):
     results = reports.load(folder)
     with pytest.raises(Refusal, match="no threshold of a metric in common"):
-        reports.comparison(results, results._replace(thresholds=(93,)), ("a", "b"))
+        reports.compare_studies(results, results._replace(thresholds=(93,)), ("a", "b"))
     with pytest.raises(Refusal, match="no setting in common"):
         other = [s._replace(labels=("x",)) for s in results.settings]
-        reports.comparison(results, results._replace(settings=other), ("a", "b"))
+        reports.compare_studies(results, results._replace(settings=other), ("a", "b"))
 
 
 def test_a_study_without_a_finished_run_has_no_report(tmp_path):

@@ -197,7 +197,9 @@ def test_a_model_that_reached_its_goal_is_timed_too(tmp_path, monkeypatch, statu
     monkeypatch.setattr(launching.sys, "executable", str(python))
     (planned, *_) = grid.plan(samples.study())
     folder = tmp_path / "a b" / planned.name
-    words = launching.arguments(planned, folder, Launch(template="nice {command}"), 0, timed=True)
+    words = launching.build_arguments(
+        planned, folder, Launch(template="nice {command}"), 0, timed=True
+    )
     assert subprocess.run(words).returncode == status
     assert (tmp_path / "ran").read_text().split() == ran
 
@@ -258,7 +260,7 @@ def test_values_reach_the_run_as_they_are_through_any_template(tmp_path, shell):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launching.sys, "executable", str(show))
         folder = tmp_path / planned.name
-        words = launching.arguments(planned, folder, Launch(template=shell), 3, timed=False)
+        words = launching.build_arguments(planned, folder, Launch(template=shell), 3, timed=False)
     subprocess.run(words, cwd=tmp_path, check=True)
     said = json.loads((tmp_path / "said").read_text())
     assert said[:2] == ["-m", "dawnbench_tf.train"]

@@ -1,14 +1,14 @@
-"""Ways to run a trained model on single examples: a module each, and a row of `RUNTIMES`.
+"""Inference runtimes: a module each, and a row of `RUNTIMES`.
 
     runtime = runtimes.build("litert", served, precision="float32", threads=2)
     logits = runtime.call(example)
 
-The choice changes latency more than the model does (docs/inference.md). Models are rebuilt from a
-recipe and a run's weights; no file of theirs is executed. TensorFlow's own three use the CPUs that
-the process may use, settled before its import; the others take `threads`.
+The runtime affects latency more than the model does (docs/inference.md). Models are rebuilt from a
+recipe and a run's weights; no code of a run is executed. The three TensorFlow runtimes use the CPUs
+that the process may use, set before TensorFlow is imported; the others use `threads`.
 
-A module's `build(served, precision, threads)` returns a `served.Runtime`. The table needs no
-TensorFlow: flags are made of it.
+A module's `build(served, precision, threads)` returns a `served.Runtime`. The table does not import
+TensorFlow, as flags are made from it.
 
 May import: models, inference, data, the shared modules. Never: training, submission, ranking.
 """
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 class RuntimeRow(NamedTuple):
-    """What is known of a runtime before it is imported."""
+    """Properties of a runtime, known before it is imported."""
 
-    what: str
+    description: str
     precisions: tuple[str, ...]
-    packages: tuple[str, ...] = ()  # that have to be installed besides ours
-    no_free_length: str = ""  # why texts of any length can't be run, if so
+    packages: tuple[str, ...] = ()  # packages of the extra `runtimes` that it needs
+    no_free_length: str = ""  # why it can't run texts of any length; "" if it can
 
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 _TENSORFLOW = ("float32", "bfloat16")
-RUNTIMES = {  # by the name of the module in this folder
+RUNTIMES = {  # name of the module in this folder -> row
     "keras": RuntimeRow("`model.predict`", _TENSORFLOW),
     "function": RuntimeRow("TensorFlow's graph, weights frozen", _TENSORFLOW),
     "xla": RuntimeRow(
@@ -56,16 +56,16 @@ RUNTIMES = {  # by the name of the module in this folder
 
 
 def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime":
-    """A model in a runtime, called once.
+    """Loads a model in a runtime and calls it once.
 
     Args:
-      name: of the runtime, a key of `RUNTIMES`.
+      name: name of the runtime, a key of `RUNTIMES`.
       served: the trained model.
-      precision: one of the runtime's.
-      threads: to run on.
+      precision: one of the runtime's precisions.
+      threads: number of threads; ignored by keras, function and xla.
 
     Raises:
-      Refusal: the runtime is not installed, has no such precision, or can't run the model.
+      Refusal: the runtime is not installed, lacks the precision, or can't run the model.
     """
     row = RUNTIMES[name]
     if precision not in row.precisions:
@@ -79,12 +79,12 @@ def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime
     try:
         with tensorflow_env.silent():
             runtime = import_module(f"{__name__}.{name}").build(served, precision, threads)
-            runtime.call(served.examples[0])  # some compile only now
-    except Exception as error:  # of an installation, a converter or a compiler: any
-        refuse("runtime", name, failure(error))
+            runtime.call(served.examples[0])  # some runtimes compile at the first call
+    except Exception as error:  # installations, converters and compilers may raise anything
+        refuse("runtime", name, describe_failure(error))
     return runtime
 
 
-def failure(error: Exception) -> str:
-    """What a message says of a runtime that raised an error."""
+def describe_failure(error: Exception) -> str:
+    """Returns the message for an error that a runtime raised, in one line."""
     return f"can't run the model ({type(error).__name__}: {one_line(error, 80)})"

@@ -1,4 +1,4 @@
-"""`tf.function`, weights frozen to constants, so that TensorFlow folds what it can."""
+"""Runtime `function`: `tf.function` with weights frozen to constants, which TensorFlow folds."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,10 +10,10 @@ from dawnbench_tf.models.layers import recurrent
 
 
 def build(served: Served, precision: str, threads: int) -> Runtime:
-    """The model as TensorFlow's graph, on the CPUs of the process."""
+    """Builds the model as a frozen TensorFlow graph, on the CPUs of the process."""
     model = served.build(keras_precision(precision))
     recurrent.fuse(model)
-    forward = exports.frozen(model, served)
+    forward = exports.freeze(model, served)
 
     def call(example: Example) -> np.ndarray:
         return forward(*map(tf.constant, example))[0].numpy()

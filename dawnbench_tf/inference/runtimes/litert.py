@@ -1,4 +1,4 @@
-"""LiteRT (TensorFlow Lite) with its XNNPACK kernels."""
+"""Runtime `litert`: LiteRT (TensorFlow Lite) with its XNNPACK kernels."""
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
@@ -9,7 +9,7 @@ from dawnbench_tf.inference.served import Runtime, Served
 
 
 def build(served: Served, precision: str, threads: int) -> Runtime:
-    """The model in LiteRT's interpreter."""
+    """Loads the model in LiteRT's interpreter."""
     content = exports.flatbuffer(served, precision)
     interpreter = Interpreter(model_content=content, num_threads=threads)
     interpreter.allocate_tensors()

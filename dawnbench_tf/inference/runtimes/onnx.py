@@ -1,4 +1,4 @@
-"""ONNX Runtime."""
+"""Runtime `onnx`: ONNX Runtime."""
 
 import numpy as np
 import onnxruntime
@@ -9,7 +9,7 @@ from dawnbench_tf.inference.served import Runtime, Served
 
 
 def build(served: Served, precision: str, threads: int) -> Runtime:
-    """The model in a session of ONNX Runtime, on the CPU."""
+    """Loads the model in a session of ONNX Runtime, on the CPU."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3

@@ -1,4 +1,4 @@
-"""OpenVINO, from the ONNX export."""
+"""Runtime `openvino`: OpenVINO, from the ONNX export."""
 
 import os
 
@@ -10,8 +10,8 @@ from dawnbench_tf.inference.served import Runtime, Served
 
 
 def build(served: Served, precision: str, threads: int) -> Runtime:
-    """The model as OpenVINO compiles it for the CPU."""
-    os.environ.setdefault("OPENVINO_TELEMETRY", "0")  # read by the import
+    """Compiles the model with OpenVINO for the CPU."""
+    os.environ.setdefault("OPENVINO_TELEMETRY", "0")  # read when openvino is imported
     import openvino
 
     content = exports.onnx(served, "float32")

@@ -1,4 +1,4 @@
-"""`tf.function` compiled by XLA."""
+"""Runtime `xla`: `tf.function` compiled by XLA."""
 
 import tensorflow as tf
 
@@ -6,7 +6,7 @@ from dawnbench_tf.inference.served import Runtime, Served, keras_precision, weig
 
 
 def build(served: Served, precision: str, threads: int) -> Runtime:
-    """The model as XLA compiles it, on the CPUs of the process."""
+    """Builds the model as an XLA-compiled function, on the CPUs of the process."""
     model = served.build(keras_precision(precision))
     forward = tf.function(lambda *inputs: model(list(inputs), training=False), jit_compile=True)
     return Runtime(lambda example: forward(*map(tf.constant, example)).numpy(), weight_bytes(model))

@@ -1,7 +1,7 @@
-"""Leaderboards as pages for a browser: files that stand alone and ask nothing of the network.
+"""Leaderboards as self-contained HTML pages that load nothing from the network.
 
-Entries are strangers' text: templates escape all of it, links are http or https only, e-mail
-addresses are left out, and a content security policy runs no script but ours.
+Entries are untrusted text: templates escape all of it, links are http or https only, e-mail
+addresses are removed, and a content security policy allows only the package's own script.
 
 May import: ranking, the shared modules. Never: TensorFlow, data, training, inference.
 """
@@ -23,28 +23,37 @@ from dawnbench_tf.ranking.tables import FIGURES, Table
 from dawnbench_tf.tasks import RANKED
 
 HERE = Path(__file__).parent
-MOST_POINTS = 60  # of a curve in the comparison
+MOST_POINTS = 60  # points of a curve in the comparison, at most
 _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}(\.[\w-]{1,64}){1,9}")
 
 
 def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
-    """Writes the pages: index.html, compare.html and entries/. Returns the first's path.
+    """Writes the pages: index.html, compare.html and entries/.
 
-    Raises Refusal if they can't be written.
+    Args:
+      folder: the folder to write to.
+      tables: the rankings.
+      results: all results; those with `reasons` are listed as not ranked if they are yours.
+
+    Returns:
+      Path of index.html.
+
+    Raises:
+      Refusal: a page can't be written.
     """
     style, script = (_asset(name) for name in ("style.css", "site.js"))
     templates = _templates(style, script)
     unranked = [result for result in results if result.reasons and result.mine]
     results = [result for result in results if not result.reasons]
     links = _links(results)
-    places = _places(tables)
+    standings = _standings(tables)
     files.make_folder(folder / "entries")
     page = templates.get_template("entry.html")
     for result in results:
         text = page.render(
             result=result,
-            places=places[result],
-            chart=charts.curve(result),
+            standings=standings[result],
+            chart=charts.curve_chart(result),
             task=RANKED[result.dataset],
             id=links[result].removesuffix(".html"),
             root="../",
@@ -52,7 +61,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
         files.write_whole(folder / "entries" / links[result], text, durable=False)
     sections = defaultdict(list)
     for table in tables:
-        sections[table.dataset].append((table, charts.progress(table)))
+        sections[table.dataset].append((table, charts.record_chart(table)))
     index = templates.get_template("index.html").render(
         sections=sections,
         links=links,
@@ -70,7 +79,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
 
 
 def _asset(name):
-    """A style sheet or script of ours, and its hash as a content security policy has it."""
+    """Returns a style sheet or script of this package, and its hash for the security policy."""
     text = (HERE / name).read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Markup(text), f"'sha256-{digest}'"  # noqa: S704 - our own file
@@ -90,7 +99,7 @@ def _templates(style, script):
 
 
 def _links(results):
-    """A file name for each entry's page, from its own name: unlike any other, safe in any URL."""
+    """Returns result -> file name of its page: unique regardless of case, safe in a URL."""
     taken: set[str] = set()
     numbers: dict[str, int] = defaultdict(int)
     links = {}
@@ -108,24 +117,24 @@ def _links(results):
     return links
 
 
-def _places(tables):
-    """For each result: the tables it is in, its rank, of how many, the figure."""
-    places = defaultdict(list)
+def _standings(tables):
+    """Returns result -> [(name of the table, rank, number of ranked results, figure)]."""
+    standings = defaultdict(list)
     for table in tables:
         for rank, row in enumerate(table.rows, 1):
-            written = table.figure.written(table.figure.of(row))
-            places[row].append((table.figure.name, rank, len(table.rows), written))
-    return places
+            written = table.figure.format(table.figure.value(row))
+            standings[row].append((table.figure.name, rank, len(table.rows), written))
+    return standings
 
 
 def _comparable(results, links):
-    """What the comparison needs of each entry, as JSON that no HTML parser ends early."""
+    """Returns the data of the comparison page as JSON, with <, > and & escaped for HTML."""
     rows = {}
     for result in results:
         figures = {
-            figure.name: figure.written(figure.of(result))
+            figure.name: figure.format(figure.value(result))
             for figure in FIGURES
-            if figure.phase == result.phase and figure.find(result) is not None
+            if figure.phase == result.phase and figure.lookup(result) is not None
         }
         facts = ("dataset", "phase", "model", "framework", "hardware", "author", "date")
         step = -(-len(result.curve) // MOST_POINTS) or 1

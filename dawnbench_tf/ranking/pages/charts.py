@@ -1,6 +1,6 @@
-"""Charts as numbers for the SVG template: places of lines, dots and ticks.
+"""Coordinates of charts for the SVG template: lines, dots and ticks.
 
-Drawn by the page itself, so that they follow its colours and thousands of them take seconds.
+The template draws them, so that they follow the page's colours and thousands take seconds.
 """
 
 import datetime
@@ -15,7 +15,7 @@ from dawnbench_tf.tasks import RANKED
 
 WIDTH, HEIGHT = 480, 276
 LEFT, RIGHT, TOP, BOTTOM = 70, 14, 28, 42  # margins, for the labels
-BOX = {  # for the template, which draws axes and labels around it
+BOX = {  # plot area; the template draws axes and labels around it
     "left": LEFT,
     "right": WIDTH - RIGHT,
     "bottom": HEIGHT - BOTTOM,
@@ -23,34 +23,34 @@ BOX = {  # for the template, which draws axes and labels around it
     "height": HEIGHT,
 }
 _TICKS = MaxNLocator(5, steps=[1, 2, 5, 10])
-_DURATIONS = (  # of ticks, in seconds
+_DURATIONS = (  # tick values in seconds, and their labels
     (1, "1 s"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h"), (36000, "10 h"),
     (86400, "1 day"), (864000, "10 days"), (8640000, "100 days"),
 )  # fmt: skip
 
 
 class Chart(NamedTuple):
-    """What the SVG template draws; places are in its own units, y downwards."""
+    """A chart for the SVG template; coordinates in SVG units, y downwards."""
 
     title: str
-    description: str  # for those who do not see it
+    description: str  # text alternative
     x_label: str
     y_label: str
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
     line: str  # points of a polyline
     dots: list[tuple[float, float, str, str]]  # x, y, class, label
-    threshold: float | None  # y of a level line
+    threshold: float | None  # y of the threshold's line
 
 
 class _Axis(NamedTuple):
     low: float
     high: float
-    start: float  # place of low
-    end: float
+    start: float  # coordinate of low
+    end: float  # coordinate of high
 
-    def at(self, value: float) -> float:
-        """Place of a value."""
+    def position(self, value: float) -> float:
+        """Returns the coordinate of a value."""
         share = (value - self.low) / ((self.high - self.low) or 1)
         return round(self.start + share * (self.end - self.start), 1)
 
@@ -63,12 +63,15 @@ def _y(low, high):
     return _Axis(low, high, HEIGHT - BOTTOM, TOP)
 
 
-def _points(pairs):
+def _polyline(pairs):
     return " ".join(f"{x:g},{y:g}" for x, y in pairs)
 
 
-def curve(result: Result) -> Chart | None:
-    """A training entry's metric over time, its first row at the threshold marked; None without."""
+def curve_chart(result: Result) -> Chart | None:
+    """Returns the chart of a training entry's metric over time; None without a curve.
+
+    A dot marks the first row that reaches the threshold.
+    """
     if not result.curve:
         return None
     task = RANKED[result.dataset]
@@ -82,23 +85,23 @@ def curve(result: Result) -> Chart | None:
     low = min(task.threshold, *values)
     span = (max(task.threshold, *values) - low) or 1
     x, y = _x(0, last * scale), _y(max(0, low - 0.05 * span), low + 1.08 * span)
-    places = [(x.at(hours * scale), y.at(value)) for hours, value in result.curve]
+    points = [(x.position(hours * scale), y.position(value)) for hours, value in result.curve]
     dots = []
     if result.hours is not None:
         label = f"{result.score:g} after {result.hours * scale:.4g} {unit}"
-        dots = [(x.at(result.hours * scale), y.at(result.score), "hit", label)]
-    what = f"{task.metric} from {values[0]:g} to {values[-1]:g}, best {max(values):g}"
+        dots = [(x.position(result.hours * scale), y.position(result.score), "hit", label)]
+    course = f"{task.metric} from {values[0]:g} to {values[-1]:g}, best {max(values):g}"
     reached = f"; {dots[0][3]}" if dots else "; the threshold was not reached"
     return Chart(
         title=f"{task.metric} over time",
-        description=f"{what}, threshold {task.threshold:g}{reached}.",
+        description=f"{course}, threshold {task.threshold:g}{reached}.",
         x_label=f"{unit} of training",
         y_label=task.metric,
-        x_ticks=[(x.at(tick), f"{tick:g}") for tick in _ticks(x)],
-        y_ticks=[(y.at(tick), f"{tick:g}") for tick in _ticks(y)],
-        line=_points(places),
+        x_ticks=[(x.position(tick), f"{tick:g}") for tick in _ticks(x)],
+        y_ticks=[(y.position(tick), f"{tick:g}") for tick in _ticks(y)],
+        line=_polyline(points),
         dots=dots,
-        threshold=y.at(task.threshold),
+        threshold=y.position(task.threshold),
     )
 
 
@@ -108,40 +111,45 @@ def _ticks(axis):
     ]
 
 
-def progress(table: Table) -> Chart:
-    """How a table's record fell over the years: all entries as dots, the record as a line."""
+def record_chart(table: Table) -> Chart:
+    """Returns the chart of a table's record over the years: entries as dots, record as a line."""
     figure, best = table.figure, records(table)
     shown = [  # on a logarithmic axis
         (row, _day(row.date), math.log10(_seconds(figure, row)))
         for row in table.rows
-        if figure.of(row) > 0
+        if figure.value(row) > 0
     ]
     days = [day for _, day, _ in shown] or [_day("2020-01-01")]
     logs = [log for _, _, log in shown] or [0.0]
     x = _x(min(days) - 30, max(days) + 30)
     y = _y(min(logs) - 0.2, max(logs) + 0.2)
     dots = [
-        (x.at(day), y.at(log), "record" if row in best else "entry", _label(figure, row))
+        (
+            x.position(day),
+            y.position(log),
+            "record" if row in best else "entry",
+            _label(figure, row),
+        )
         for row, day, log in shown
     ]
     steps: list[tuple[float, float]] = []
-    for row in (row for row in best if figure.of(row) > 0):
-        place = x.at(_day(row.date)), y.at(math.log10(_seconds(figure, row)))
-        steps += [(place[0], steps[-1][1]), place] if steps else [place]
+    for row in (row for row in best if figure.value(row) > 0):
+        point = x.position(_day(row.date)), y.position(math.log10(_seconds(figure, row)))
+        steps += [(point[0], steps[-1][1]), point] if steps else [point]
     if steps:
-        steps.append((x.at(x.high), steps[-1][1]))
+        steps.append((x.position(x.high), steps[-1][1]))
     first, last = best[0], best[-1]
     return Chart(
         title=f"Record of {table.dataset} {figure.name} over the years",
         description=(
-            f"The record fell from {figure.written(figure.of(first))} ({first.date}) "
-            f"to {figure.written(figure.of(last))} ({last.date}); {len(best)} records in all."
+            f"The record fell from {figure.format(figure.value(first))} ({first.date}) "
+            f"to {figure.format(figure.value(last))} ({last.date}); {len(best)} records in all."
         ),
         x_label="date of the entry",
         y_label=figure.name,
-        x_ticks=[(x.at(day), text) for day, text in _years(x)],
-        y_ticks=[(y.at(log), text) for log, text in _levels(figure, y)],
-        line=_points(steps),
+        x_ticks=[(x.position(day), text) for day, text in _years(x)],
+        y_ticks=[(y.position(log), text) for log, text in _levels(figure, y)],
+        line=_polyline(steps),
         dots=dots[-2000:],
         threshold=None,
     )
@@ -152,12 +160,12 @@ def _day(date):
 
 
 def _seconds(figure, row):
-    """A figure in the unit of its axis: seconds for times."""
-    return figure.of(row) * 3600 if figure.name == "training time" else figure.of(row)
+    """Returns a figure in the unit of its axis: training times in seconds."""
+    return figure.value(row) * 3600 if figure.name == "training time" else figure.value(row)
 
 
 def _label(figure, row):
-    return f"{figure.written(figure.of(row))}, {row.model}, {row.date}"
+    return f"{figure.format(figure.value(row))}, {row.model}, {row.date}"
 
 
 def _years(axis):
@@ -180,6 +188,6 @@ def _levels(figure, axis):
     inside = [(level, text) for level, text in levels if axis.low <= level <= axis.high]
     if inside:
         return inside
-    middle = (axis.low + axis.high) / 2  # all within a decade: one level will do
+    middle = (axis.low + axis.high) / 2  # all within a decade: one level suffices
     value = 10**middle / (3600 if figure.name == "training time" else 1)
-    return [(middle, figure.written(value))]
+    return [(middle, figure.format(value))]

@@ -40,7 +40,7 @@ def published(tmp_path_factory):
     words = {"model": HOSTILE, "author": "eve@evil.example", "codeURL": "https://a@b/"}
     put(run, name="m", hardware="\ud83d ] ]> \u202e" + HOSTILE, **words)
     (mine,) = results.read_tree(run)[0]
-    all_results = [*results.published(), replace(mine, mine=True)]
+    all_results = [*results.dawnbench_results(), replace(mine, mine=True)]
     folder = tmp_path_factory.mktemp("site")
     site(folder, all_results)
     return folder
@@ -54,7 +54,7 @@ def test_every_entry_has_a_page_and_every_table_all_of_its_rows(published):
     assert len(list((published / "entries").iterdir())) == 119
     index = (published / "index.html").read_text()
     counts = [body.count("<tr") for body in re.findall(r"<tbody>(.*?)</tbody>", index, re.S)]
-    all_results = results.published()
+    all_results = results.dawnbench_results()
     assert (
         sum(counts) == sum(len(result.rows) for result in tables.rank(all_results)) + 2
     )  # and mine's
@@ -89,7 +89,7 @@ def test_strangers_text_stays_text_and_nothing_is_fetched(published):
 
 
 def test_names_of_files_are_safe_and_no_two_alike(tmp_path):
-    base = results.published()[0]
+    base = results.dawnbench_results()[0]
     names = ["a/../../b", "A..b", "a b", "a_b", "é" * 300, "", "\n"]
     all_results = [replace(base, name=name) for name in names for _ in range(2)]
     site(tmp_path, all_results)
@@ -101,22 +101,24 @@ def test_names_of_files_are_safe_and_no_two_alike(tmp_path):
 
 def test_a_curve_s_dot_is_where_the_threshold_is_met():
     all_results = next(
-        result for result in results.published() if result.hours == 26 / 3600 or result.hours
+        result
+        for result in results.dawnbench_results()
+        if result.hours == 26 / 3600 or result.hours
     )
-    chart = charts.curve(all_results)
+    chart = charts.curve_chart(all_results)
     (x, y, kind, label) = chart.dots[0]
     assert kind == "hit" and f"{all_results.score:g}" in label and y <= chart.threshold
     assert f"{x:g},{y:g}" in chart.line.split()
 
 
 def test_charts_bear_one_entry_and_extremes():
-    base = next(result for result in results.published() if result.hours)
+    base = next(result for result in results.dawnbench_results() if result.hours)
     for curve in [((0.0, 94.0),), ((1e-9, 0.0), (1e9, 94.0)), ((1.0, 94.0), (2.0, 94.0))]:
-        one = results.at(replace(base, dataset="CIFAR10", curve=curve), 94.0)
-        assert "nan" not in repr(charts.curve(one))
+        one = results.at_threshold(replace(base, dataset="CIFAR10", curve=curve), 94.0)
+        assert "nan" not in repr(charts.curve_chart(one))
         for table in tables.rank([one]):
-            assert "nan" not in repr(charts.progress(table))
-    assert charts.curve(replace(base, curve=())) is None
+            assert "nan" not in repr(charts.record_chart(table))
+    assert charts.curve_chart(replace(base, curve=())) is None
 
 
 def test_the_comparison_s_data_ends_no_script(published):
