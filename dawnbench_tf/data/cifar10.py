@@ -22,7 +22,7 @@ PUBLISHED = {
     "cifar-10-python.tar.gz": "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
     "cifar-10-binary.tar.gz": "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
 }
-_PLACES = (
+_LOCATIONS = (
     "",
     "cifar-10-batches-py",
     "cifar-10-batches-bin",
@@ -60,7 +60,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
         )
     if (root / "cifar10").is_dir():
         return _from_tfds(root, download=False)
-    for place in _PLACES if root.is_dir() else _PLACES[:1]:
+    for place in _LOCATIONS if root.is_dir() else _LOCATIONS[:1]:
         splits = _from_batches(root / place) if _may_hold(root / place) else None
         if splits:
             return splits
@@ -144,11 +144,11 @@ def _to_nhwc(flat):
 
 
 def _from_tfds(root: Path, download: bool) -> Splits:
-    splits = tfds.read(root, "cifar10", ("train", "test"), _split_of_tfds, download)
+    splits = tfds.read(root, "cifar10", ("train", "test"), _convert_split, download)
     return Splits(splits[0], splits[1], Origin("TensorFlow Datasets"))
 
 
-def _split_of_tfds(dataset):
+def _convert_split(dataset):
     batches = list(dataset.batch(1000).as_numpy_iterator())
     return in_memory(
         np.concatenate([batch["image"] for batch in batches]),

@@ -29,7 +29,7 @@ class Placement(NamedTuple):
     data_format: str = "NHWC"
     waits: Waits | None = None  # counts the seconds that training waits for them
 
-    def distributed(
+    def distribute(
         self, of_worker: Callable[[tf.distribute.InputContext], tf.data.Dataset]
     ) -> tf.data.Dataset:
         """The batches of each worker's pipeline, shared out over its replicas.
@@ -50,9 +50,9 @@ class Placement(NamedTuple):
         )
         return share(of_worker, options)
 
-    def timed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+    def count_waits(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Training batches as they are, the time it takes to get one counted."""
-        return self.waits.timed(batches) if self.waits else batches
+        return self.waits.count(batches) if self.waits else batches
 
 
 class Data(Protocol):
@@ -137,7 +137,7 @@ class Data(Protocol):
     def first(self, count: int) -> "Data":
         """Returns the data set with its first `count` test examples only."""
 
-    def of_training(self, count: int) -> "Data":
+    def training_as_test(self, count: int) -> "Data":
         """Returns the data set with its first training examples as its test."""
 
     def held_out(self) -> "Data":
@@ -177,10 +177,10 @@ def open(
     >>> images.shape, labels.shape
     (TensorShape([64, 32, 32, 3]), TensorShape([64]))
     """
-    return of(recipe, load(recipe, data_dir, download), placement)
+    return from_splits(recipe, load(recipe, data_dir, download), placement)
 
 
-def of(recipe: Recipe, splits: Splits, placement: Placement | None = None) -> Data:
+def from_splits(recipe: Recipe, splits: Splits, placement: Placement | None = None) -> Data:
     """Places a data set that is loaded.
 
     Args:
@@ -231,7 +231,7 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
         place = () if task.embedded else (data_dir, download)
         splits = module.load(*place, **own.load_options(recipe))
     own.check(task, splits)
-    return splits.holding_out(recipe.held_out) if recipe.held_out else splits
+    return splits.hold_out(recipe.held_out) if recipe.held_out else splits
 
 
 def own_replicas(strategy: tf.distribute.Strategy, context: tf.distribute.InputContext) -> slice:

@@ -144,7 +144,7 @@ def _pieces(corpora):
     """Every word of the generated texts as a WordPiece."""
     texts = [text for c in corpora for text in (*c.contexts, *(q.text for q in c.questions))]
     cut = tokens.cut(texts, "words")
-    return wordpieces.of_words(word for annotated in cut for word in annotated.tokens)
+    return wordpieces.from_words(word for annotated in cut for word in annotated.tokens)
 
 
 def _corpus(questions, seed, name):

@@ -63,10 +63,10 @@ def load(data_dir: str, download: bool = False, form: Questions = _FORM) -> Enco
         origin = Origin(f"{TRAIN}, {TEST}", verified)
     else:
         train, test = tfds.read(
-            root, "squad/v1.1", ("train", "validation"), _corpus_of_tfds, download
+            root, "squad/v1.1", ("train", "validation"), _convert_split, download
         )
         origin = Origin("TensorFlow Datasets")
-    encoded = _encoded(train, test, words, form)
+    encoded = _encode(train, test, words, form)
     return encoded._replace(origin=origin, pretrained=weights)
 
 
@@ -129,14 +129,14 @@ class _Tokenized(NamedTuple):
     vectors: dict[str, np.ndarray]  # by normalized token; of WordPieces none
 
 
-def _encoded(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encoded:
+def _encode(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encoded:
     """The data set; `source` is the file of word vectors, or of WordPieces."""
     pieces = wordpieces.read(source, form.cased) if form.pretrained else None
     cache = _cache_file(train, test, source, form)
-    tokenized = _from_cache(cache, WORD_VECTORS[form.word_vectors].width)
+    tokenized = _read_cache(cache, WORD_VECTORS[form.word_vectors].width)
     if tokenized is None:
-        tokenized = _tokenized(train, test, source, form, pieces)
-        _to_cache(cache, tokenized)
+        tokenized = _tokenize(train, test, source, form, pieces)
+        _write_cache(cache, tokenized)
     _report(tokenized)
     return encoding.assemble(
         tokenized.train,
@@ -149,7 +149,7 @@ def _encoded(train: Corpus, test: Corpus, source: Path, form: Questions) -> Enco
     )
 
 
-def _tokenized(train, test, path, form, pieces) -> _Tokenized:
+def _tokenize(train, test, path, form, pieces) -> _Tokenized:
     words: dict[str, int] = {}
     splits = [encoding.encode(c, words, form.tokenizer, _progress, pieces) for c in (train, test)]
     if pieces:
@@ -157,7 +157,7 @@ def _tokenized(train, test, path, form, pieces) -> _Tokenized:
         return _Tokenized(splits[0], splits[1], list(words), {})
     terminal.status(f"reading {path.name}", logged=False)
     cased = WORD_VECTORS[form.word_vectors].cased
-    spelled = {vocabulary.normalized(word, cased) for word in words}
+    spelled = {vocabulary.normalize(word, cased) for word in words}
     vectors = word_vectors.read(path, form.word_vectors, spelled)
     terminal.status("")
     return _Tokenized(splits[0], splits[1], list(words), vectors)
@@ -197,7 +197,7 @@ def _cache_file(train, test, source, form):
     return Path(home) / "dawnbench_tf" / f"squad-{digest.hexdigest()[:24]}.npz"
 
 
-def _to_cache(path, tokenized):
+def _write_cache(path, tokenized):
     vectors = tokenized.vectors
     arrays = {"vectors": np.array([vectors[word] for word in sorted(vectors)], np.float32)}
     for name, split in (("train", tokenized.train), ("test", tokenized.test)):
@@ -216,7 +216,7 @@ def _to_cache(path, tokenized):
         terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
 
 
-def _from_cache(path, width) -> _Tokenized | None:
+def _read_cache(path, width) -> _Tokenized | None:
     """What the cache holds, vectors of a width; None if there is none, or it is damaged."""
     try:
         arrays = npz.read(path.read_bytes())
@@ -247,7 +247,7 @@ def _split(arrays, name):
     return EncodedSplit(*(field(key) for key in EncodedSplit._fields))
 
 
-def _corpus_of_tfds(dataset) -> Corpus:
+def _convert_split(dataset) -> Corpus:
     contexts: dict[str, int] = {}
     questions = []
     for row in dataset.as_numpy_iterator():

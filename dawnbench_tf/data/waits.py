@@ -19,12 +19,12 @@ class Waits:
         """So far."""
         return float(self._seconds.numpy())
 
-    def timed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+    def count(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """The batches as they are; from here on the time it takes to get one counts."""
         moments = tf.data.Dataset.counter().map(lambda _: tf.timestamp())  # when one is asked for
 
-        def count(moment, batch):
+        def add(moment, batch):
             with tf.control_dependencies([self._seconds.assign_add(tf.timestamp() - moment)]):
                 return tf.nest.map_structure(tf.identity, batch)
 
-        return tf.data.Dataset.zip(moments, batches).map(count)
+        return tf.data.Dataset.zip(moments, batches).map(add)

@@ -56,7 +56,7 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
     served = Served(
         build,
         data.examples(),
-        data.of_training(CALIBRATION).examples(),
+        data.training_as_test(CALIBRATION).examples(),
         data.fixed_shape,
         # A long text's windows are its batch.
         fixed_batch=not getattr(recipe.data, "sequence_length", 0),

@@ -36,7 +36,7 @@ def _index(url, split, flag) -> JpegIndex:
     path = f"{url.rstrip('/')}/{shards.INDEX.format(split=split)}"
     try:
         with tf.io.gfile.GFile(path, "rb") as file:
-            index, _ = shards.unpacked(url.rstrip("/"), file.read(shards.LARGEST_INDEX))
+            index, _ = shards.unpack(url.rstrip("/"), file.read(shards.LARGEST_INDEX))
     except (tf.errors.OpError, ValueError) as error:
         why = one_line(getattr(error, "message", None) or error, 80)
         refuse(
@@ -46,7 +46,7 @@ def _index(url, split, flag) -> JpegIndex:
 
 
 def _in_sequence(index) -> Callable[..., tf.data.Dataset]:
-    paths = tf.constant([index.place(name) for name in index.paths])
+    paths = tf.constant([index.full_path(name) for name in index.paths])
 
     def examples(seed, worker, workers):
         order = tf.random.experimental.stateless_shuffle(tf.range(len(paths)), seed)

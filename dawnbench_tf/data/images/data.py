@@ -43,15 +43,15 @@ class ImageData:
     @cached_property
     def steps_per_epoch(self) -> int:
         """The number of batches in an epoch."""
-        return pipeline.steps(self)
+        return pipeline.steps_per_epoch(self)
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
         """Returns an epoch's batches, (inputs, targets), for any training loop."""
-        return pipeline.epoch(self, epoch)
+        return pipeline.epoch_batches(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
         """Returns the batches of all epochs from `first_epoch` on, distributed over replicas."""
-        return pipeline.distributed(self, first_epoch)
+        return pipeline.training_batches(self, first_epoch)
 
     def on_devices(self) -> Callable[..., tuple]:
         """Returns what makes (inputs, targets) of a batch of `training_batches` within the step."""
@@ -73,7 +73,7 @@ class ImageData:
 
     def examples(self) -> Sequence[Example]:
         """Returns the network's inputs for each test example alone, in a batch of 1."""
-        return tested.OneByOne(self.splits, self.recipe)
+        return tested.SingleImages(self.splits, self.recipe)
 
     def join(self, outputs: Iterable[np.ndarray]) -> np.ndarray:
         """Returns the answer to each test example, from the logits of each of `examples`."""
@@ -95,7 +95,7 @@ class ImageData:
         """Returns the data set with its first `count` test examples only."""
         return replace(self, splits=self.splits._replace(test=self.splits.test.first(count)))
 
-    def of_training(self, count: int) -> "ImageData":
+    def training_as_test(self, count: int) -> "ImageData":
         """Returns the data set with its first training examples as its test."""
         return replace(self, splits=self.splits._replace(test=self.splits.train.first(count)))
 

@@ -69,7 +69,7 @@ class JpegIndex(NamedTuple):
         if np.sum(~kept) != len(numbers):
             what = f"of {len(numbers)} numbers {np.sum(~kept)} are an image's"
             raise Refusal(f"{self.root}: {what}; validation images should have their own names")
-        return self._replace(**{name: getattr(self, name)[kept] for name in OF_EXAMPLES})
+        return self._replace(**{name: getattr(self, name)[kept] for name in EXAMPLE_COLUMNS})
 
     def _open(self, path):
         if isinstance(self.root, str):
@@ -78,17 +78,17 @@ class JpegIndex(NamedTuple):
 
     def path(self, example: int) -> str:
         """The file that an example lies in."""
-        return self.place(self.paths[self.files[example]])
+        return self.full_path(self.paths[self.files[example]])
 
-    def place(self, name: bytes) -> str:
+    def full_path(self, name: bytes) -> str:
         """Where a file of that name is."""
         return f"{self.root}/{name.decode()}"
 
 
-OF_EXAMPLES = ("files", "offsets", "lengths", "labels", "numbers", "checksums")
+EXAMPLE_COLUMNS = ("files", "offsets", "lengths", "labels", "numbers", "checksums")
 
 
-def of_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
+def index_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
     """The index of files that hold an image each.
 
     Args:

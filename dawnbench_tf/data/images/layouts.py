@@ -66,7 +66,7 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
     """
     root = _root(wanted, data_dir, flag)
     for folder in (root, *sorted(root.glob(wanted.tfds), reverse=True)):
-        if shards.of_split(folder, TRAIN):
+        if shards.list_shards(folder, TRAIN):
             train, test = (shards.read(folder, split) for split in (TRAIN, VALIDATION))
             return Located(train, test, wanted.classes, "TFRecord shards")
     for folder in (root, root / _KAGGLE):

@@ -20,24 +20,24 @@ from dawnbench_tf.data.images import augment, jpegs
 _ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
 
 
-def steps_per_epoch(examples: int, batch_size: int) -> int:
+def count_batches(examples: int, batch_size: int) -> int:
     """Steps in which each example is seen at least once: 391 for 50,000 at 128, as the seeds count.
 
-    >>> steps_per_epoch(50_000, 128)
+    >>> count_batches(50_000, 128)
     391
     """
     return -(-examples // batch_size)
 
 
-def steps(data: Data) -> int:
+def steps_per_epoch(data: Data) -> int:
     """Returns the number of steps of an epoch."""
     recipe, examples = data.recipe, len(data.splits.train.labels)
     if recipe.drop_remainder:
         return examples // recipe.batch_size
-    return steps_per_epoch(examples, recipe.batch_size)
+    return count_batches(examples, recipe.batch_size)
 
 
-def distributed(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
+def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
     """Training batches from `first_epoch` on, shared out over replicas.
 
     An epoch's last batch is filled up with the first examples of its own order, so shapes are
@@ -55,18 +55,18 @@ def distributed(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
         worker = context.input_pipeline_id, context.num_input_pipelines
         batches = _batches(data, epochs, share(strategy, context), per_replica, worker)
         # Enough to bridge a checkpoint.
-        return data.placement.timed(batches.prefetch(4)).with_options(without_autotune())
+        return data.placement.count_waits(batches.prefetch(4)).with_options(without_autotune())
 
-    return data.placement.distributed(of_worker)
+    return data.placement.distribute(of_worker)
 
 
-def epoch(data: Data, number: int) -> tf.data.Dataset:
+def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
     """An epoch's global batches as the network gets them: images and labels.
 
     Returns:
       A data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,).
     """
-    fetch = data.splits.train.of_memory
+    fetch = data.splits.train.fetch
     whole = range(number, number + 1)
     batches = _batches(data, whole, lambda values, _: values, data.recipe.batch_size, (0, 1))
     prepared = batches.map(_preparation(data, fetch), machine.cpus(), deterministic=True)
@@ -83,7 +83,7 @@ def _batches(data, epochs, own, batch_size, worker):
       batch_size: examples of a batch.
       worker: number of this worker, and of all.
     """
-    recipe, split, count = data.recipe, data.splits.train, steps(data)
+    recipe, split, count = data.recipe, data.splits.train, steps_per_epoch(data)
     with tf.device("CPU:0"):
         labels = tf.constant(split.labels)  # here, so that no graph holds a copy
 

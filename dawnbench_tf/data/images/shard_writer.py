@@ -68,7 +68,7 @@ def write(
 
 
 def _refuse_others(root, split, names):
-    others = [name for name in shards.present(root, split) if name not in names]
+    others = [name for name in shards.list_present(root, split) if name not in names]
     if others:
         raise Refusal(f"{root / others[0]}: is there already; name another folder, or remove it")
 
@@ -106,7 +106,7 @@ def _write_shard(index, classes, path, examples, stop):
                 if stop.is_set():
                     break
                 label = int(index.labels[example])
-                content, size, unusual = _looked_at(index.raw(example), index.path(example))
+                content, size, unusual = _check_image(index.raw(example), index.path(example))
                 writer.write(record(content, size, label, classes[label], index.numbers[example]))
                 kinds.update(unusual)
         if not stop.is_set():
@@ -118,7 +118,7 @@ def _write_shard(index, classes, path, examples, stop):
     return kinds
 
 
-def _looked_at(content, path):
+def _check_image(content, path):
     """An image as it is stored, its (width, height), and what is unusual about it."""
     unusual = []
     _check_claim(content, path)
@@ -129,7 +129,7 @@ def _looked_at(content, path):
         with Image.open(io.BytesIO(content)) as image:
             size, mode = image.size, image.mode
             orientation = image.getexif().get(_ORIENTATION, 1)
-        if warning := _warning(content):
+        if warning := _decoder_warning(content):
             terminal.say(f"{path}: libjpeg: {warning}; kept as it is")
             unusual.append("damaged within, named above")
         if mode == "CMYK":
@@ -144,7 +144,7 @@ def _looked_at(content, path):
     return content, size, unusual
 
 
-def _warning(content):
+def _decoder_warning(content):
     """What libjpeg warns of in a JPEG that it decodes: the pixels it could not read are made up.
 
     Raises ValueError if it can't be decoded, or ends too early.

@@ -28,7 +28,7 @@ INDEX = "{split}.index.npz"
 BUFFER = 8 << 20  # bytes that are read at once
 _LOOKED_FOR = 64  # bytes of a JPEG that tell where it is in its record
 LARGEST_INDEX = 1 << 30  # bytes; that of ImageNet's 1,281,167 images has 46 million
-_COLUMNS = dict.fromkeys(jpeg_index.OF_EXAMPLES, np.int64) | dict.fromkeys(
+_COLUMNS = dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, np.int64) | dict.fromkeys(
     ("files", "lengths", "numbers"), np.int32
 )
 _DIGEST = "sha256"  # of the index's other arrays: its key
@@ -49,13 +49,13 @@ FORMS = (
 )
 
 
-def of_split(root: Path, split: str) -> list[str]:
+def list_shards(root: Path, split: str) -> list[str]:
     """Names of a split's shards in a folder, in order; none if there are none.
 
     Raises:
       Refusal: some are missing.
     """
-    names = present(root, split)
+    names = list_present(root, split)
     count = int(names[0].rpartition("-")[2]) if names else 0
     numbers = {int(name.rsplit("-", 3)[1]) for name in names}
     for number in range(count):
@@ -67,7 +67,7 @@ def of_split(root: Path, split: str) -> list[str]:
     return names
 
 
-def present(root: Path, split: str) -> list[str]:
+def list_present(root: Path, split: str) -> list[str]:
     """Names of those of a split's shards that are in a folder, in order."""
     matches = [_NAME.fullmatch(name) for name in sorted(os.listdir(root))]
     return [match[0] for match in matches if match and match[1] == split]
@@ -79,7 +79,7 @@ def read(root: Path, split: str) -> JpegIndex:
     Raises:
       Refusal: shards are missing or damaged, or are not those that the index was written for.
     """
-    names = of_split(root, split)
+    names = list_shards(root, split)
     if not names:
         raise Refusal(f"{root}: has no {split}-00000-of-... shards; copy them there")
     path = root / INDEX.format(split=split)
@@ -88,16 +88,16 @@ def read(root: Path, split: str) -> JpegIndex:
     try:
         if not path.is_file() or path.stat().st_size > LARGEST_INDEX:
             raise ValueError(f"is no file of at most {LARGEST_INDEX} bytes")
-        index, sizes = unpacked(root, path.read_bytes())
+        index, sizes = unpack(root, path.read_bytes())
     except (OSError, ValueError) as error:
         again = "run `prepare` with the same --out again, which keeps the shards; or remove it"
         raise Refusal(f"{path}: can't be read ({one_line(error, 80)}); {again}") from None
-    if not _is_of(index, sizes, names):
+    if not _describes(index, sizes, names):
         raise Refusal(f"{path}: is not of the shards beside it; remove it, or prepare them again")
     return index
 
 
-def unpacked(root: Path | str, content: bytes) -> tuple[JpegIndex, np.ndarray]:
+def unpack(root: Path | str, content: bytes) -> tuple[JpegIndex, np.ndarray]:
     """An index from its file's bytes, and the sizes of the shards that it was written for.
 
     Raises:
@@ -124,11 +124,11 @@ def _digest(arrays):
     return digest.digest()
 
 
-def _is_of(index, sizes, names):
+def _describes(index, sizes, names):
     """Whether an index can be that of the shards of these names."""
     if index.paths.tolist() != [name.encode() for name in names]:
         return False
-    if sizes.tolist() != [os.path.getsize(index.place(name)) for name in index.paths]:
+    if sizes.tolist() != [os.path.getsize(index.full_path(name)) for name in index.paths]:
         return False
     columns = {name: getattr(index, name) for name in _COLUMNS}
     if {column.shape for column in columns.values()} != {(index.labels.size,)}:
@@ -156,7 +156,7 @@ def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def write_index(index: JpegIndex, split: str) -> None:
     """Writes a split's index beside its shards, whole. Raises Refusal if it can't."""
     path = Path(index.root, INDEX.format(split=split))
-    sizes = [os.path.getsize(index.place(name)) for name in index.paths]
+    sizes = [os.path.getsize(index.full_path(name)) for name in index.paths]
     columns = {name: getattr(index, name) for name in JpegIndex._fields[1:]}
     arrays = {**columns, "sizes": np.array(sizes, np.int64)}
     arrays[_DIGEST] = np.frombuffer(_digest(arrays), np.uint8)
@@ -173,7 +173,7 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
     paths = [str(root / name) for name in names]
     parts = []
     with ThreadPoolExecutor(machine.cpus()) as pool:
-        for done, part in enumerate(pool.map(_of_shard, paths), 1):
+        for done, part in enumerate(pool.map(_scan_shard, paths), 1):
             parts.append(part)
             terminal.status(f"reading shards of {root}: {done} of {len(names)}", logged=False)
     of_shards = np.repeat(np.arange(len(names)), [len(part) for part in parts])
@@ -185,7 +185,7 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
 _SCANNED = ("offsets", "lengths", "labels", "numbers", "checksums")
 
 
-def _of_shard(path):
+def _scan_shard(path):
     """Returns the columns `_SCANNED` of a shard's images: int64 (images, 5)."""
     return np.array(list(_images(path)), np.int64).reshape(-1, len(_SCANNED))
 
@@ -195,7 +195,7 @@ def _images(path: str) -> Iterator[tuple[int, int, int, int, int]]:
     try:
         _check_lengths(path)
         for record in tf.data.TFRecordDataset(path, buffer_size=BUFFER).as_numpy_iterator():
-            image, label, number = _parsed(record, path)
+            image, label, number = _read_record(record, path)
             offset = position + HEADER + record.find(image[:_LOOKED_FOR])
             yield offset, len(image), label, number, zlib.crc32(image)
             position += HEADER + len(record) + FOOTER
@@ -218,7 +218,7 @@ def _check_lengths(path):
             file.seek(position)
 
 
-def _parsed(record, path):
+def _read_record(record, path):
     """A record's image, as stored, its label and its number."""
     try:
         features = tf.train.Example.FromString(record).features.feature

@@ -27,9 +27,9 @@ class Split(NamedTuple):
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Some of the images that are in memory, or all: uint8 (examples, height, width, 3)."""
         with tf.device("CPU:0"):
-            return self.of_memory(np.arange(len(self.labels))[indices]).numpy()
+            return self.fetch(np.arange(len(self.labels))[indices]).numpy()
 
-    def of_memory(self, indices: tf.Tensor) -> tf.Tensor:
+    def fetch(self, indices: tf.Tensor) -> tf.Tensor:
         """Images that are in memory by their indices (b,): uint8 (b, height, width, 3)."""
         held = tf.convert_to_tensor(self.held)
         return tf.gather(held, indices % held.shape[0])
@@ -47,7 +47,7 @@ class Splits(NamedTuple):
     origin: Origin = Origin(GIVEN)
     held_out: Split | None = None  # training examples that are not trained on
 
-    def holding_out(self, count: int) -> "Splits":
+    def hold_out(self, count: int) -> "Splits":
         """The data set with its last `count` training images, all in memory, held out."""
         left = len(self.train.labels) - count
         images, labels = self.train.images(slice(left, None)), self.train.labels[left:]

@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from dawnbench_tf.data.dataset import Data, Example, refusing_damage, without_autotune
 from dawnbench_tf.data.images import augment, jpegs
-from dawnbench_tf.data.images.pipeline import share, steps_per_epoch
+from dawnbench_tf.data.images.pipeline import count_batches, share
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.recipe import Recipe
 
-BLOCK = 500  # images that `OneByOne` prepares at a time
+BLOCK = 500  # images that `SingleImages` prepares at a time
 STRIDE, WIDEST = 32, 2.0  # sides of rectangular images: multiples of it, and their highest ratio
 
 
@@ -33,16 +33,16 @@ def batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf
     strategy, split = data.placement.strategy, data.splits.test
     per_replica = batch_size // strategy.num_replicas_in_sync
     count = len(split.labels)
-    steps = steps_per_epoch(count, batch_size)
+    steps = count_batches(count, batch_size)
     indices = np.resize(np.arange(count) if ratios is None else order(ratios), steps * batch_size)
-    seen = _seen(split, data.recipe, indices.reshape(steps, batch_size), ratios)
+    seen = _test_plan(split, data.recipe, indices.reshape(steps, batch_size), ratios)
 
     def of_worker(context):
         own = share(strategy, context)
-        dataset = _as_tested(split, [own(tf.constant(x), steps) for x in seen], per_replica)
+        dataset = _test_images(split, [own(tf.constant(x), steps) for x in seen], per_replica)
         return dataset.prefetch(2).with_options(without_autotune())
 
-    return data.placement.distributed(of_worker)
+    return data.placement.distribute(of_worker)
 
 
 def order(ratios: np.ndarray) -> np.ndarray:
@@ -50,8 +50,8 @@ def order(ratios: np.ndarray) -> np.ndarray:
     return np.argsort(ratios, kind="stable")
 
 
-def _seen(split, recipe, indices, ratios=None):
-    """What `_as_tested` takes for images (steps, b): their indices, of JPEGs their sides too."""
+def _test_plan(split, recipe, indices, ratios=None):
+    """What `_test_images` takes for images (steps, b): their indices, of JPEGs their sides too."""
     if split.jpegs is None:
         return [indices.ravel()]
     heights = widths = np.full(len(indices), recipe.test_side)
@@ -65,14 +65,14 @@ def _seen(split, recipe, indices, ratios=None):
     return [indices.ravel(), *sides]
 
 
-def _as_tested(split, seen, batch_size):
+def _test_images(split, seen, batch_size):
     """Batches of images as the test sees them, uint8 (b, h, w, c): full ones only.
 
     `seen` are their indices (images,), of JPEGs their heights and widths too, int32.
     """
     examples = tf.data.Dataset.from_tensor_slices(tuple(seen))
     if split.jpegs is None:
-        return examples.batch(batch_size, drop_remainder=True).map(split.of_memory, 2)
+        return examples.batch(batch_size, drop_remainder=True).map(split.fetch, 2)
     dataset = jpegs.decoded(examples, split.jpegs, jpegs.center_crop)
     dataset = dataset.batch(batch_size, drop_remainder=True)
     heights, widths = (np.unique(side) for side in seen[1:])
@@ -82,7 +82,7 @@ def _as_tested(split, seen, batch_size):
     return dataset.map(lambda images: tf.ensure_shape(images, shape))
 
 
-class OneByOne(Sequence[Example]):
+class SingleImages(Sequence[Example]):
     """The network's input for each test image alone: float32 (1, h, w, c), in their order.
 
     Images are prepared `BLOCK` at a time, when they are asked for, so that a set larger than
@@ -104,7 +104,7 @@ class OneByOne(Sequence[Example]):
 
     def __getitem__(self, index: Any) -> Any:  # an Example, or some of them in the same form
         if isinstance(index, slice):
-            return OneByOne(self._splits, self._recipe, self._indices[index])
+            return SingleImages(self._splits, self._recipe, self._indices[index])
         index = range(len(self))[index]
         if index // BLOCK != self._block:
             self._block = index // BLOCK
@@ -121,7 +121,7 @@ def without_augmentation(data: Data, count: int) -> np.ndarray:
 
 
 def _one_batch(split, recipe, data_format, indices):
-    seen = _seen(split, recipe, np.reshape(indices, (1, -1)))
+    seen = _test_plan(split, recipe, np.reshape(indices, (1, -1)))
     with tf.device("CPU:0"), refusing_damage():
-        images = next(iter(_as_tested(split, seen, len(indices))))
+        images = next(iter(_test_images(split, seen, len(indices))))
         return augment.standardizer(recipe, data_format)(images).numpy()

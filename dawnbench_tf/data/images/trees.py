@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import files
-from dawnbench_tf.data.images.jpeg_index import JpegIndex, of_files
+from dawnbench_tf.data.images.jpeg_index import JpegIndex, index_files
 from dawnbench_tf.refusals import Refusal
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
@@ -35,7 +35,7 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
             raise Refusal(f"{root / name}: holds no images; unpack it again")
         paths += [f"{name}/{image}" for image in images]
         counts.append(len(images))
-    return of_files(root, paths, np.repeat(np.arange(len(classes)), counts))
+    return index_files(root, paths, np.repeat(np.arange(len(classes)), counts))
 
 
 def read_flat(root: Path, labels: Sequence[int]) -> JpegIndex:
@@ -47,7 +47,7 @@ def read_flat(root: Path, labels: Sequence[int]) -> JpegIndex:
     images = _images(root)
     if len(images) != len(labels):
         raise Refusal(f"{root}: should hold {len(labels)} images, found {len(images)}")
-    return of_files(root, images, np.asarray(labels))
+    return index_files(root, images, np.asarray(labels))
 
 
 def is_flat(root: Path) -> bool:

@@ -45,22 +45,22 @@ class QuestionData:
     @cached_property
     def steps_per_epoch(self) -> int:
         """The number of batches in an epoch."""
-        return pipeline.steps(self)
+        return pipeline.steps_per_epoch(self)
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
         """Returns an epoch's batches, (inputs, targets), for any training loop."""
-        return pipeline.epoch(self, epoch)
+        return pipeline.epoch_batches(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
         """Returns the batches of all epochs from `first_epoch` on, distributed over replicas."""
-        return pipeline.distributed(self, first_epoch)
+        return pipeline.training_batches(self, first_epoch)
 
     def on_devices(self) -> None:
         """Batches are the network's inputs and targets as they come."""
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
         """Returns the test's batches, distributed; the last one's end may be padding."""
-        return pipeline.test(self, batch_size)
+        return pipeline.test_batches(self, batch_size)
 
     def prepare(self, batch: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
         """Returns the network's inputs of a batch of `test_batches`."""
@@ -72,7 +72,7 @@ class QuestionData:
 
     def examples(self) -> Sequence[Example]:
         """Returns the network's inputs for each test example alone, in a batch of 1."""
-        return pipeline.OneByOne(self.splits, self.recipe)
+        return pipeline.SingleQuestions(self.splits, self.recipe)
 
     def join(self, outputs: Iterable[np.ndarray]) -> Answers:
         """Returns the answer to each test example, from the logits of each of `examples`."""
@@ -86,7 +86,7 @@ class QuestionData:
         """Returns the data set with its first `count` test examples only."""
         return replace(self, splits=_first(self.splits, count))
 
-    def of_training(self, count: int) -> "QuestionData":
+    def training_as_test(self, count: int) -> "QuestionData":
         """Without the text itself: its answers are not for scores."""
         return replace(self, splits=_first(self.splits._replace(test=self.splits.train), count))
 

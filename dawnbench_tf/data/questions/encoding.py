@@ -158,7 +158,7 @@ def _without_annotations(split, words):
     )
 
 
-def of_question(
+def encode_question(
     context: str, question: str, vocab: Vocabulary, form: Questions = Questions()
 ) -> Encoded:
     """One question on one context, with no answer, as a data set whose words are known."""

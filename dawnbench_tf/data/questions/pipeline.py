@@ -25,16 +25,16 @@ MOST_QUESTIONS_PER_REPLICA = 64  # in a batch of the test
 MOST_CONTEXT_TOKENS = 24_000  # in a batch of the test, if it has more questions than replicas
 
 
-def steps(data: Data) -> int:
+def steps_per_epoch(data: Data) -> int:
     """Steps of an epoch, in which each question that is trained on is seen at least once."""
     encoded, recipe = data.splits, data.recipe
-    buckets = _buckets(_trained(encoded, recipe), encoded, recipe)
+    buckets = _buckets(_training_windows(encoded, recipe), encoded, recipe)
     return sum(-(-len(rows) // recipe.batch_size) for rows in buckets)
 
 
-def _trained(encoded, recipe) -> Windows:
+def _training_windows(encoded, recipe) -> Windows:
     """What training sees: longer contexts than the last bucket's are cut, as the seed cut them."""
-    seen = windows.of(encoded.train, recipe.data)
+    seen = windows.build(encoded.train, recipe.data)
     longest = recipe.data.bucket_boundaries[-1]
     return seen._replace(pasts=np.minimum(seen.pasts, seen.firsts + longest))
 
@@ -64,7 +64,7 @@ def _first_spans(split):
     return split.spans.values[split.spans.bounds[:-1]]
 
 
-def distributed(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
+def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
     """Training batches from `first_epoch` on, shared out over replicas.
 
     Contexts are filled up to their bucket's boundary, questions to the longest of the batch, or of
@@ -79,12 +79,12 @@ def distributed(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
 
     def of_worker(context):
         dataset = _batches(data, epochs, lambda rows: _share(rows, strategy, context))
-        return data.placement.timed(dataset.prefetch(4)).with_options(without_autotune())
+        return data.placement.count_waits(dataset.prefetch(4)).with_options(without_autotune())
 
-    return data.placement.distributed(of_worker)
+    return data.placement.distribute(of_worker)
 
 
-def epoch(data: Data, number: int) -> tf.data.Dataset:
+def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
     """An epoch's global batches: the network's inputs and right spans, int32 (batch, 2)."""
     batches = _batches(data, range(number, number + 1), lambda rows: [rows])
     return batches.prefetch(2).with_options(without_autotune())
@@ -94,7 +94,7 @@ def _batches(data, epochs, share):
     """Batches of some epochs; `share` takes a global batch's rows to those of each of its parts."""
     encoded, recipe, names = data.splits, data.recipe, _read_by(data.recipe)
     boundaries = recipe.data.bucket_boundaries
-    seen = _trained(encoded, recipe)
+    seen = _training_windows(encoded, recipe)
     buckets = _buckets(seen, encoded, recipe)
     question_lengths = np.minimum(
         encoded.train.questions.lengths(), recipe.data.most_question_tokens
@@ -206,14 +206,14 @@ def _signature(names, batch=None, lengths=None):
     )
 
 
-def test(data: Data, batch_size: int) -> tf.data.Dataset:
+def test_batches(data: Data, batch_size: int) -> tf.data.Dataset:
     """Every test question, shortest contexts first, nothing cut off; shared out over replicas.
 
     Returns:
       A distributed data set of the network's inputs, in batches of at most `batch_size`.
     """
     encoded, strategy, names = data.splits, data.placement.strategy, _read_by(data.recipe)
-    seen = windows.of(encoded.test, encoded.form)
+    seen = windows.build(encoded.test, encoded.form)
 
     def of_worker(context):
         def batches():
@@ -227,7 +227,7 @@ def test(data: Data, batch_size: int) -> tf.data.Dataset:
             .with_options(without_autotune())
         )
 
-    return data.placement.distributed(of_worker)
+    return data.placement.distribute(of_worker)
 
 
 def _test_batches(
@@ -250,7 +250,7 @@ def _test_batches(
 def collect(data: Data, outputs: list[np.ndarray], batch_size: int) -> spans.Answers:
     """The test's answers in the questions' own order, from logits (batch, 2, context) by batch."""
     encoded = data.splits
-    seen = windows.of(encoded.test, encoded.form)
+    seen = windows.build(encoded.test, encoded.form)
     merged = Merged(seen, encoded.form.most_answer_tokens)
     batches = _test_batches(seen, encoded, data.placement.strategy, batch_size)
     for (rows, _), logits in zip(batches, outputs, strict=True):
@@ -258,7 +258,7 @@ def collect(data: Data, outputs: list[np.ndarray], batch_size: int) -> spans.Ans
     return spans.answers(encoded, merged.spans)
 
 
-class OneByOne(Sequence[Example]):
+class SingleQuestions(Sequence[Example]):
     """The network's inputs for each test question alone, in their order.
 
     Nothing is padded, but where a question has several windows; these are its batch.
@@ -270,7 +270,7 @@ class OneByOne(Sequence[Example]):
 
     def __init__(self, encoded: Encoded, recipe: Recipe):
         self._encoded, self._names = encoded, _read_by(recipe)
-        self._windows = windows.of(encoded.test, encoded.form)
+        self._windows = windows.build(encoded.test, encoded.form)
         self._lengths = windows.question_lengths(encoded.test, encoded.form)
 
     def __len__(self):
@@ -280,15 +280,15 @@ class OneByOne(Sequence[Example]):
         if isinstance(index, slice):
             return [self[place] for place in range(len(self))[index]]
         row = range(len(self))[index]
-        own = self._windows.rows(self._windows.of_question(row))
+        own = self._windows.rows(self._windows.find(row))
         lengths = {"context": int(own.lengths().max()), "question": int(self._lengths[row])}
         return _inputs(self._names, self._encoded, self._encoded.test, own, lengths)
 
 
 def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:
     """The test's answers from the logits (windows, 2, context) of each question alone."""
-    seen = windows.of(encoded.test, encoded.form)
+    seen = windows.build(encoded.test, encoded.form)
     merged = Merged(seen, encoded.form.most_answer_tokens)
     for question, logits in enumerate(outputs):
-        merged.add(seen.of_question(question), logits)
+        merged.add(seen.find(question), logits)
     return spans.answers(encoded, merged.spans)

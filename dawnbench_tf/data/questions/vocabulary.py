@@ -36,7 +36,7 @@ class Vocabulary(NamedTuple):
             for place, character in enumerate(token[:CHARACTERS]):
                 row[place] = id_of_character.get(character, UNKNOWN)
         if not self.pieces:
-            tokens = [normalized(token, self.cased) for token in tokens]
+            tokens = [normalize(token, self.cased) for token in tokens]
         token_ids = [id_of_token.get(token, UNKNOWN) for token in tokens]
         return np.array(token_ids, np.int32), character_ids
 
@@ -68,7 +68,7 @@ def _are_texts(values):
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def normalized(token: str, cased: bool = False) -> str:
+def normalize(token: str, cased: bool = False) -> str:
     """A token as word vectors spell it: straight apostrophe, and lower case if they are."""
     return (token if cased else token.lower()).replace("’", "'")
 
@@ -114,5 +114,5 @@ def _merged(counts, cased):
     """Counts of tokens as written, by normalized token."""
     merged: Counter[str] = Counter()
     for token, count in counts.items():
-        merged[normalized(token, cased)] += count
+        merged[normalize(token, cased)] += count
     return merged

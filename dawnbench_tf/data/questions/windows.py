@@ -26,7 +26,7 @@ class Windows(NamedTuple):
         """Some of them, by index."""
         return Windows(*(values[places] for values in self))
 
-    def of_question(self, index: int) -> np.ndarray:
+    def find(self, index: int) -> np.ndarray:
         """Indices of a question's windows."""
         return np.arange(*np.searchsorted(self.questions, [index, index + 1]))
 
@@ -35,7 +35,7 @@ class Windows(NamedTuple):
         return self.pasts - self.firsts
 
 
-def of(split: EncodedSplit, form: Questions) -> Windows:
+def build(split: EncodedSplit, form: Questions) -> Windows:
     """The windows of a split: one for each question, where `sequence_length` sets no limit."""
     lengths = split.contexts.lengths()[split.context_of_question]
     fits = lengths
@@ -91,7 +91,7 @@ class Merged:
         logits = logits.copy()
         for place, row in enumerate(rows):
             if self._several[row]:
-                own = self._windows.rows(self._windows.of_question(self._windows.questions[row]))
+                own = self._windows.rows(self._windows.find(self._windows.questions[row]))
                 tokens = np.arange(logits.shape[2]) + self._windows.firsts[row]
                 most = own.firsts[np.argmax(_around(own, tokens), 0)] == self._windows.firsts[row]
                 logits[place, 0, ~most] = -np.inf

@@ -57,7 +57,7 @@ def read(path: Path, cased: bool) -> Vocabulary:
     return Vocabulary(lines[FIRST:], [], [], cased, pieces=True)
 
 
-def of_words(words: Iterable[str]) -> Vocabulary:
+def from_words(words: Iterable[str]) -> Vocabulary:
     """A vocabulary in which each of some words, in lower case, is a piece."""
     return Vocabulary([*SIGNS, *sorted({word.lower() for word in words})], [], [], pieces=True)
 
