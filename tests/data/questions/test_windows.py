@@ -131,7 +131,7 @@ def test_every_token_is_in_a_window_and_starts_in_just_one(lengths, length, stri
         assert (seen.lengths()[own] <= length - 3 - 3).all() and (seen.lengths()[own] > 0).all()
         starts = np.zeros(context, int)
         for row in own:
-            masked = merged._with_starts(np.array([row]), np.zeros((1, 2, seen.lengths()[row])))
+            masked = merged._mask_starts(np.array([row]), np.zeros((1, 2, seen.lengths()[row])))
             starts[seen.firsts[row] : seen.pasts[row]] += masked[0, 0] == 0
         assert (starts == 1).all()
 
