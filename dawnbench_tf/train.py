@@ -148,7 +148,7 @@ def train(
         from dawnbench_tf.training import pulse, session
 
     folder = Path(output or options.output_dir or _new_folder(recipe))
-    with session.opened(recipe, options, folder, clock, data, replaced) as opened:
+    with session.open_session(recipe, options, folder, clock, data, replaced) as opened:
         if not opened.finished:
             with pulse.beating(*opened.ticks), clock.part("train"):
                 opened.model.fit(

@@ -35,10 +35,10 @@ def ours(case: str) -> float:
         from dawnbench_tf.data.images.splits import Splits
 
     paths = _paths() * 100
-    index = jpeg_index.of_files(Path("/"), [path[1:] for path in paths], np.zeros(len(paths)))
+    index = jpeg_index.index_files(Path("/"), [path[1:] for path in paths], np.zeros(len(paths)))
     split = jpeg_index.split(index)
     recipe = recipes.get("imagenet/resnet50_v1_5", batch_size=BATCH)
-    return _rate(iter(dataset.of(recipe, Splits(split, split)).training_batches()))
+    return _rate(iter(dataset.from_splits(recipe, Splits(split, split)).training_batches()))
 
 
 def pytorch(case: str) -> float:

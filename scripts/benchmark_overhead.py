@@ -41,7 +41,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
         home = checkpoints.Folder(Path(folder), recipe)
         line = progress.Line(timer, epochs, steps)
         callbacks = [timer, checkpoints.Saver(home, model, timer), line]
-        beats = checkpoints.beat(home, timer.clock), line.tick
+        beats = checkpoints.clock_writer(home, timer.clock), line.tick
 
         def harness():
             with pulse.beating(*beats):

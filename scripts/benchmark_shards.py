@@ -89,7 +89,7 @@ def epoch(folder: str, images: str) -> None:
 
     _write(folder, int(images))
     recipe, split = _read(folder)
-    data = dataset.of(recipe, Splits(split, split))
+    data = dataset.from_splits(recipe, Splits(split, split))
     steps, batches = data.steps_per_epoch, iter(data.training_batches())
     _tell(
         f"an epoch over {len(split.labels):,} images",
@@ -103,7 +103,7 @@ def test(folder: str) -> None:
     from dawnbench_tf.data.images.splits import Splits
 
     recipe, split = _read(folder)
-    alone = tested.OneByOne(Splits(split, split), recipe)[:50_000]
+    alone = tested.SingleImages(Splits(split, split), recipe)[:50_000]
     _tell(f"{len(alone):,} images one at a time", lambda: collections.deque(alone, 1))
 
 
@@ -133,7 +133,7 @@ def _rate(split):
     from dawnbench_tf.data.images.splits import Splits
 
     recipe = recipes.get("imagenet/resnet50_v1_5", batch_size=64)
-    data = dataset.of(recipe, Splits(split, split))
+    data = dataset.from_splits(recipe, Splits(split, split))
     batches = iter(data.training_batches())
     next(batches)
     steps, start = data.steps_per_epoch - 1, time.perf_counter()

@@ -80,7 +80,7 @@ def _trained(recipe, encoded):
 
     with tempfile.TemporaryDirectory() as folder:
         run = train(recipe, output=folder, data=encoded)
-        evaluator = evaluation.Evaluator(dataset.of(recipe, encoded), run.model())
+        evaluator = evaluation.Evaluator(dataset.from_splits(recipe, encoded), run.model())
     evaluator()
     return clock.seconds_of(run.clock, ("train", "compile")), evaluator.answers
 

@@ -264,4 +264,4 @@ def test_what_a_network_can_not_have_or_see_is_refused(name, change, line):
 
     recipe = recipes.get(name, **change)
     with pytest.raises(Refusal, match="^" + re.escape(line)):
-        dataset.of(recipe, None).network()
+        dataset.from_splits(recipe, None).network()

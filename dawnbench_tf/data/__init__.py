@@ -1,8 +1,8 @@
-"""Data sets, and what becomes of them on their way into a model.
+"""Data sets: loading, input pipelines, augmentation and scores.
 
-Here: a module for each data set, whose `load` reads it; `dataset`, what training, inference and
-users take of it: batches, examples one by one, scores, the network. `images/` and `questions/`: the
-two kinds, each with a class of its own for that.
+One module for each data set, whose `load` reads its files. `dataset` has the interface that
+training, inference and users call: batches, single examples, scores, the network. `images/` and
+`questions/` implement that interface, one class each.
 
 May import: models, recipe, the shared modules. Never: training, inference, submission,
 ranking.

@@ -1,8 +1,7 @@
-"""Reading archives that strangers made: members of a tar file or a folder, held to their checksums.
+"""Safe reading of untrusted archives: members of a tar file or a folder, checksums verified.
 
-Archives are read in place: nothing is ever extracted, so nothing can land outside a folder. They
-are read to their end, where gzip, bzip2 and xz keep the checksum of their content, and no more is
-read into memory than a published file can hold.
+Nothing is extracted, so no file can be written outside a folder. Archives are read to the end,
+where gzip, bzip2 and xz store the checksum of their content. Size limits bound the memory used.
 """
 
 import bz2
@@ -20,17 +19,17 @@ from dawnbench_tf.refusals import Refusal, one_line
 
 LARGEST_MEMBER = 64 * 2**20  # bytes; CIFAR-10's largest file is 31 MB
 LARGEST_CONTENT = 1 << 30  # bytes of all members
-LARGEST_READ = 1 << 20  # bytes at once; only headers that are none of these are longer
+LARGEST_READ = 1 << 20  # bytes a read; only a damaged header asks for more
 _FORMS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _DAMAGES = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError)
 
 
 def is_published(path: Path, checksums: Mapping[str, str]) -> bool:
-    """Whether a file is, to the bit, one of those published.
+    """Whether a file is bit-identical to a published one.
 
     Args:
-      path: of the file, of any name.
-      checksums: SHA-256 by name, of each.
+      path: the file; its name does not matter.
+      checksums: SHA-256 of each published file, by name.
     """
     return path.is_file() and files.digest(path) in checksums.values()
 
@@ -40,65 +39,67 @@ def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
 
     Args:
       path: the folder, or the archive (.tar, .tar.gz, .tar.bz2, .tar.xz).
-      names: base names wanted.
+      names: base names of the files.
 
     Returns:
-      Contents by name.
+      The files' contents by name.
 
     Raises:
-      Refusal: one is missing, too large to be what it is named, or can't be read.
+      Refusal: a file is missing, larger than LARGEST_MEMBER, or can't be read.
     """
     try:
-        members = _from_folder(path, names) if path.is_dir() else _from_tar(path, names)
+        members = _read_folder(path, names) if path.is_dir() else _read_tar(path, names)
     except Refusal:
         raise
     except _DAMAGES as error:
-        why = one_line(error, 100)
-        raise Refusal(f"{path}: damaged or truncated ({why}); fetch it again") from None
+        reason = one_line(error, 100)
+        raise Refusal(f"{path}: damaged or truncated ({reason}); fetch it again") from None
     missing = [name for name in names if name not in members]
     if missing:
         raise Refusal(f"{path}: should hold {', '.join(names)}; {missing[0]} is missing")
     return members
 
 
-def _from_folder(path, names):
+def _read_folder(path, names):
     paths = [path / name for name in names if (path / name).is_file()]
-    return {file.name: _capped(file, file.stat().st_size, file.read_bytes) for file in paths}
+    return {file.name: _read_capped(file, file.stat().st_size, file.read_bytes) for file in paths}
 
 
-def _from_tar(path, names):
+def _read_tar(path, names):
     members = {}
     with open(path, "rb") as raw:
-        content = Bounded(path, _opened(raw))
+        content = Bounded(path, _decompressed(raw))
         with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
             for member in archive:
                 name = member.name.rsplit("/", 1)[-1]
                 is_file = member.isfile()  # links are not followed: they may point anywhere
                 if is_file and name in names and (file := archive.extractfile(member)):
-                    members[name] = _capped(f"{path}:{name}", member.size, partial(_whole, file))
+                    read = partial(_read_whole, file)
+                    members[name] = _read_capped(f"{path}:{name}", member.size, read)
         while content.read(LARGEST_READ):  # to the end: the checksum is there
             pass
     return members
 
 
-def _whole(file):
-    """A file's content, in pieces that `Bounded` gives."""
+def _read_whole(file):
+    """Reads a file to its end, in pieces that `Bounded` allows."""
     return b"".join(iter(partial(file.read, LARGEST_READ), b""))
 
 
-def _opened(raw: BinaryIO) -> Any:
+def _decompressed(raw: BinaryIO) -> Any:
+    """Returns the file's uncompressed content; the first bytes tell the compression."""
     start = raw.read(6)
     raw.seek(0)
     return next((form(raw) for magic, form in _FORMS if start.startswith(magic)), raw)
 
 
 class Bounded:
-    """A file that gives no more than a published archive holds, however it was compressed.
+    """A readable file with a limit on its content, against decompression bombs.
 
     Args:
-      path: of the file, for messages.
-      file: binary, open.
-      most: bytes of its content.
+      path: path of the file, for error messages.
+      file: open binary file.
+      most: largest allowed size of the uncompressed content, in bytes.
     """
 
     def __init__(self, path: Path, file: Any, most: int = LARGEST_CONTENT):
@@ -106,12 +107,12 @@ class Bounded:
         self.tell = file.tell
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes. Raises Refusal if too many are asked for, at once or in all."""
+        """Reads `size` bytes. Raises Refusal beyond LARGEST_READ at once, or `most` in total."""
         self._check(0 <= size <= LARGEST_READ and self._file.tell() <= self._most)
         return self._file.read(size)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Goes to a place. Raises Refusal if it is past all that may be there."""
+        """Seeks to an offset from the start. Raises Refusal for another origin, or past `most`."""
         self._check(whence == 0 and 0 <= offset <= self._most)
         return self._file.seek(offset)
 
@@ -120,7 +121,7 @@ class Bounded:
             raise Refusal(f"{self._path}: holds more than the published file can; fetch it again")
 
 
-def _capped(where, size, read):
+def _read_capped(where, size, read):
     if size > LARGEST_MEMBER:
         raise Refusal(
             f"{where}: {size} bytes, should be at most {LARGEST_MEMBER}; not the published file"

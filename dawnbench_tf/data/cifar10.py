@@ -1,6 +1,6 @@
 """CIFAR-10 from disk: cifar-10-python or cifar-10-binary (.tar.gz or extracted), or TFDS's folder.
 
-Formats: see HOME. Published archives hold five training batches and a test batch of 10,000 images
+HOME describes the formats. An archive holds five training batches and one test batch, 10,000 images
 each.
 """
 
@@ -22,7 +22,7 @@ PUBLISHED = {
     "cifar-10-python.tar.gz": "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
     "cifar-10-binary.tar.gz": "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
 }
-_PLACES = (
+_LOCATIONS = (
     "",
     "cifar-10-batches-py",
     "cifar-10-batches-bin",
@@ -32,15 +32,18 @@ _PLACES = (
 
 
 def load(data_dir: str, download: bool = False) -> Splits:
-    """CIFAR-10's 50,000 training and 10,000 test images.
+    """Loads CIFAR-10's 50,000 training and 10,000 test images.
 
     Args:
-      data_dir: an archive, the folder it was extracted to, a folder that holds either, or
-        TensorFlow Datasets' data_dir.
+      data_dir: an archive, its extracted folder, a folder that holds either, or TensorFlow
+        Datasets' data_dir.
       download: let TensorFlow Datasets download and prepare the data in `data_dir`.
 
+    Returns:
+      Images uint8 (examples, 32, 32, 3) in memory, labels 0 to 9.
+
     Raises:
-      Refusal: nothing is found there, or what is found is not the published data.
+      Refusal: `data_dir` holds no CIFAR-10, or a damaged one.
     """
     if not data_dir:
         refuse(
@@ -60,8 +63,8 @@ def load(data_dir: str, download: bool = False) -> Splits:
         )
     if (root / "cifar10").is_dir():
         return _from_tfds(root, download=False)
-    for place in _PLACES if root.is_dir() else _PLACES[:1]:
-        splits = _from_batches(root / place) if _may_hold(root / place) else None
+    for location in _LOCATIONS if root.is_dir() else _LOCATIONS[:1]:
+        splits = _from_batches(root / location) if _may_hold(root / location) else None
         if splits:
             return splits
     refuse(
@@ -73,11 +76,12 @@ def load(data_dir: str, download: bool = False) -> Splits:
 
 
 def _may_hold(path):
-    """Whether a folder, or a file that is named as an archive."""
+    """Whether a path is a folder, or a file with an archive's suffix."""
     return path.is_dir() or (path.is_file() and ".tar" in path.name or path.suffix == ".tgz")
 
 
 def _from_batches(path: Path) -> Splits | None:
+    """Reads the six batches from a folder or an archive; None if it holds neither format."""
     if path.is_dir():
         forms = [
             names
@@ -93,7 +97,7 @@ def _from_batches(path: Path) -> Splits | None:
     contents = archives.read_members(path, names)
     batches = [parse(f"{path}/{name}", contents.pop(name)) for name in names]
     images, labels = zip(*batches, strict=True)
-    # Checksums are of archives: an extracted folder has none.
+    # Checksums are published for archives, not for extracted folders.
     verified = archives.is_published(path, PUBLISHED) if path.is_file() else None
     return Splits(
         in_memory(np.concatenate(images[:5]), np.concatenate(labels[:5])),
@@ -103,7 +107,7 @@ def _from_batches(path: Path) -> Splits | None:
 
 
 def _parse_binary(where, content):
-    """Records of one label byte and 3,072 pixel bytes: channel, row, column."""
+    """Parses 10,000 records: one label byte, then 3,072 pixel bytes (channel, row, column)."""
     wanted = _PER_BATCH * (1 + _PIXELS)
     if len(content) != wanted:
         raise Refusal(
@@ -114,7 +118,7 @@ def _parse_binary(where, content):
 
 
 def _parse_python(where, content):
-    """A pickled dict: data uint8 (10000, 3072), labels a list of 10,000."""
+    """Parses a pickled dict: data uint8 (10000, 3072), labels a list of 10,000 integers."""
     batch = pickles.unpickle_arrays(where, content)
     data, labels = batch.get("data"), batch.get("labels")
     if data is None or labels is None:
@@ -144,11 +148,11 @@ def _to_nhwc(flat):
 
 
 def _from_tfds(root: Path, download: bool) -> Splits:
-    splits = tfds.read(root, "cifar10", ("train", "test"), _split_of_tfds, download)
+    splits = tfds.read(root, "cifar10", ("train", "test"), _convert_split, download)
     return Splits(splits[0], splits[1], Origin("TensorFlow Datasets"))
 
 
-def _split_of_tfds(dataset):
+def _convert_split(dataset):
     batches = list(dataset.batch(1000).as_numpy_iterator())
     return in_memory(
         np.concatenate([batch["image"] for batch in batches]),

@@ -1,6 +1,7 @@
-"""Data sets as training and inference use them: `open(recipe, data_dir)` makes one.
+"""The data set of a recipe: `open(recipe, data_dir)` returns batches, examples, scores, network.
 
-The only place where images and questions are told apart is `of`.
+`Data` is the interface; `images.data` and `questions.data` implement it. `from_splits` and `load`
+choose the implementation from the recipe's task.
 """
 
 import re
@@ -21,64 +22,67 @@ from dawnbench_tf.refusals import Refusal, refuse
 __all__ = ["open", "load", "of", "Data", "Placement"]
 
 Example = tuple[np.ndarray, ...]  # a model's inputs, each with a batch axis
-Splits = Any  # what `load` returns: `images.splits.Splits` or `questions.encoding.Encoded`
+Splits = Any  # `images.splits.Splits` or `questions.encoding.Encoded`
 
 
 class Placement(NamedTuple):
-    """Where batches go: the strategy that shares them out, the layout of images on its devices."""
+    """Where batches go: a distribution strategy, and the layout of images on its devices."""
 
     strategy: tf.distribute.Strategy
-    data_format: str = "NHWC"
-    waits: Waits | None = None  # counts the seconds that training waits for them
+    data_format: str = "NHWC"  # or NCHW
+    waits: Waits | None = None  # counts the seconds that training waits for batches
 
-    def distributed(
-        self, of_worker: Callable[[tf.distribute.InputContext], tf.data.Dataset]
+    def distribute(
+        self, make_pipeline: Callable[[tf.distribute.InputContext], tf.data.Dataset]
     ) -> tf.data.Dataset:
-        """The batches of each worker's pipeline, shared out over its replicas.
+        """Returns a distributed data set of the batches of all workers' pipelines.
 
-        What TensorFlow hands batches ahead to several devices with is autotuned, whatever the
-        pipeline says: two CPU devices took 22 s in place of 15 to the digits' threshold, and up to
-        a minute to end `fit`. There each replica has a pipeline of its own, and asks it itself.
+        Args:
+          make_pipeline: makes one worker's pipeline, of batches for one replica each.
         """
-        # No pipeline has control flow for AutoGraph, which would look for some for 0.3 s.
-        of_worker = tf.autograph.experimental.do_not_convert(of_worker)
+        # AutoGraph would search the pipelines for control flow for 0.3 s; they have none.
+        make_pipeline = tf.autograph.experimental.do_not_convert(make_pipeline)
         share = self.strategy.distribute_datasets_from_function
         mirrored = isinstance(self.strategy, tf.distribute.MirroredStrategy)
         if not mirrored or tf.config.list_logical_devices("GPU"):
-            return share(of_worker)
+            return share(make_pipeline)
+        # On several CPU devices TensorFlow's own prefetching autotunes, whatever the pipeline's
+        # options say: two devices took 22 s to the digits' threshold, not 15, and `fit` took up to
+        # a minute to end. So each replica reads a pipeline of its own, without prefetching.
         mode = tf.distribute.InputReplicationMode.PER_REPLICA
         options = tf.distribute.InputOptions(
             experimental_fetch_to_device=False, experimental_replication_mode=mode
         )
-        return share(of_worker, options)
+        return share(make_pipeline, options)
 
-    def timed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Training batches as they are, the time it takes to get one counted."""
-        return self.waits.timed(batches) if self.waits else batches
+    def count_waits(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns training batches unchanged; `waits` counts the seconds spent waiting for them."""
+        return self.waits.count(batches) if self.waits else batches
 
 
 class Data(Protocol):
-    """A recipe's data set on the devices of a strategy: batches, scores, and the network for them.
+    """A recipe's data set under a distribution strategy: batches, scores and the network.
 
-    `images.data.ImageData` and `questions.data.QuestionData` are the two. Batches are global ones,
-    of all replicas together.
+    `open` returns one: `images.data.ImageData` or `questions.data.QuestionData`. A batch size is
+    that of the global batch, of all replicas together. The columns of scores are those of the
+    recipe's task, e.g. top1Accuracy.
     """
 
     @property
     def recipe(self) -> Recipe:
-        """What is trained on it; its seed decides order and augmentation."""
+        """The recipe that is trained; its seed decides order and augmentation."""
 
     @property
     def splits(self) -> Splits:
-        """The examples themselves."""
+        """The training and test examples."""
 
     @property
     def placement(self) -> Placement:
-        """Where batches go."""
+        """Strategy and layout of the batches."""
 
     @property
     def origin(self) -> Origin:
-        """Where the examples came from."""
+        """Source of the files, and whether their SHA-256 is the published one."""
 
     @property
     def fixed_shape(self) -> bool:
@@ -86,92 +90,143 @@ class Data(Protocol):
 
     @property
     def sample_size(self) -> int:
-        """Test examples on which runtimes are compared."""
+        """Number of test examples on which inference compares runtimes."""
 
     # Training.
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches of an epoch."""
+        """Number of batches in an epoch."""
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
-        """Returns an epoch's batches, (inputs, targets), for any training loop.
+        """Returns one epoch's training batches, for any training loop.
 
-        Inputs are what the network takes: for images float32 (batch, height, width, 3) with labels
-        int64 (batch,), augmented; for questions a tuple named by `models.texts`, with spans int32
-        (batch, 2). The same batches, bit for bit, as `training_batches` makes on the devices.
+        The batches are equal, bit for bit, to those that `training_batches` yields on the devices.
+
+        Args:
+          epoch: index from 0; with the recipe's seed it decides order and augmentation.
+
+        Returns:
+          A data set of (inputs, targets). For images: augmented images float32 (batch, height,
+          width, 3), or (batch, 3, height, width) in NCHW; labels int64 (batch,). For questions: a
+          tuple of the network's inputs, in the order of its family's `reads` (shapes in
+          `models.texts`); answer spans int32 (batch, 2), first and last token.
         """
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
-        """Returns the batches of all epochs from `first_epoch` on, distributed over replicas.
+        """Returns the distributed training batches of all epochs from `first_epoch` on.
 
-        `on_devices` makes inputs and targets of them.
+        `on_devices` returns the function that turns a batch into inputs and targets.
         """
 
     def on_devices(self) -> Callable[..., tuple] | None:
-        """Returns what makes (inputs, targets) of a batch of `training_batches` within the step.
+        """Returns a function from a batch of `training_batches` to (inputs, targets).
 
-        None: its batches are inputs and targets.
+        It runs inside the training step, on each replica. None if the batches already are
+        (inputs, targets).
         """
 
     # The test.
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
-        """Returns the test's batches, distributed; the last one's end may be padding."""
+        """Returns the distributed test batches; the last one may end in padding.
+
+        Args:
+          batch_size: of the global batch; a multiple of the number of replicas.
+        """
 
     def prepare(self, batch: Any) -> Any:
-        """Returns the network's inputs of a batch of `test_batches`."""
+        """Returns the network's inputs for a batch of `test_batches`."""
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> Any:
-        """Returns the answer to each test example, from the logits of each of `test_batches`."""
+        """Returns the answers to all test examples, padding removed, in the test set's order.
+
+        Args:
+          outputs: logits of each batch of `test_batches(batch_size)`, in order.
+          batch_size: of the global batch.
+
+        Returns:
+          Logits (examples, classes) for images, `questions.spans.Answers` for questions.
+        """
 
     def examples(self) -> Sequence[Example]:
-        """Returns the network's inputs for each test example alone, in a batch of 1."""
+        """Returns the network's inputs for single test examples, each with a batch axis of 1."""
 
     def join(self, outputs: Iterable[np.ndarray]) -> Any:
-        """Returns the answer to each test example, from the logits of each of `examples`."""
+        """Returns the answers to all test examples, as `collect` does.
+
+        Args:
+          outputs: logits of each of `examples`, in order.
+        """
 
     def score(self, answers: Any) -> dict[str, float]:
-        """Returns `{column: score}` of what `collect` or `join` gave. All examples count."""
+        """Returns {column: score} over all test examples.
+
+        Args:
+          answers: the value that `collect` or `join` returned.
+
+        Raises:
+          ValueError: the number of answers differs from the number of test examples.
+        """
 
     # Parts of it.
 
     def first(self, count: int) -> "Data":
-        """Returns the data set with its first `count` test examples only."""
+        """Returns the data set with only its first `count` test examples."""
 
-    def of_training(self, count: int) -> "Data":
-        """Returns the data set with its first training examples as its test."""
+    def training_as_test(self, count: int) -> "Data":
+        """Returns the data set with its first `count` training examples as the test set."""
 
     def held_out(self) -> "Data":
-        """Returns the data set with the training examples that are held out as its test."""
+        """Returns the data set with its held-out training examples as the test set.
+
+        Raises:
+          ValueError: the recipe holds no examples out.
+        """
 
     # The network.
 
     def network(self, precision: str = "") -> tf.keras.Model:
-        """Builds the recipe's network, untrained: to be trained, or to answer in a precision."""
+        """Builds the recipe's network with untrained weights.
+
+        Args:
+          precision: of inference, e.g. "float32"; "": the recipe's, for training.
+        """
 
     def adapt(self, model: tf.keras.Model) -> None:
-        """Sets what an untrained network takes from the data: word vectors, whitening."""
+        """Sets the weights that come from data: whitening, word vectors, a pretrained BERT."""
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
-        """Returns the network as the test sees it, behind the recipe's test-time views."""
+        """Returns the network with the recipe's test-time augmentation (mean logits of views)."""
 
     # A run's folder.
 
     def save(self, folder: Path) -> None:
-        """Writes what inference needs besides recipe and weights."""
+        """Writes the files that inference needs besides recipe and weights (a vocabulary)."""
 
     def check_saved(self, folder: Path) -> None:
-        """Raises Refusal if `save` wrote another data set's."""
+        """Raises Refusal if the files that `save` wrote belong to another data set."""
 
     def save_answers(self, answers: Any, folder: Path) -> None:
-        """Writes answers in the form that the task's users want them, if there is one."""
+        """Writes the answers in the task's published format; nothing if it has none."""
 
 
 def open(
     recipe: Recipe, data_dir: str = "", download: bool = False, placement: Placement | None = None
 ) -> Data:
-    """Loads a recipe's data set: `of(recipe, load(recipe, data_dir, download), placement)`.
+    """Loads the data set of a recipe's task, or synthetic examples in its place.
+
+    Args:
+      recipe: its task and `synthetic` decide which examples are loaded.
+      data_dir: folder or archive of the data; "" for an embedded data set, which takes none.
+      download: let TensorFlow Datasets download and prepare the data in `data_dir`.
+      placement: strategy and image layout; None: the current strategy, NHWC.
+
+    Returns:
+      An `ImageData` or a `QuestionData`.
+
+    Raises:
+      Refusal: files are missing, or are not the published data.
 
     >>> from dawnbench_tf import recipes
     >>> digits = open(recipes.get("digits/resnet8"))
@@ -179,16 +234,19 @@ def open(
     >>> images.shape, labels.shape
     (TensorShape([64, 32, 32, 3]), TensorShape([64]))
     """
-    return of(recipe, load(recipe, data_dir, download), placement)
+    return from_splits(recipe, load(recipe, data_dir, download), placement)
 
 
-def of(recipe: Recipe, splits: Splits, placement: Placement | None = None) -> Data:
-    """Places a data set that is loaded.
+def from_splits(recipe: Recipe, splits: Splits, placement: Placement | None = None) -> Data:
+    """Makes the data set of a recipe from examples that are already loaded.
 
     Args:
-      recipe: of its task.
-      splits: what `load` returned, or examples in the same form.
-      placement: default: the strategy in whose scope this is, images in NHWC.
+      recipe: a recipe of the examples' task.
+      splits: `images.splits.Splits` or `questions.encoding.Encoded`, as `load` returns.
+      placement: strategy and image layout; None: the current strategy, NHWC.
+
+    Returns:
+      An `ImageData` or a `QuestionData`.
     """
     placement = placement or Placement(tf.distribute.get_strategy())
     return _module(recipe).DATA(recipe, splits, placement)
@@ -197,9 +255,15 @@ def of(recipe: Recipe, splits: Splits, placement: Placement | None = None) -> Da
 def saved_network(
     recipe: Recipe, folder: Path, placement: Placement, precision: str, portable: bool
 ) -> tf.keras.Model:
-    """Builds the network of a run, untrained, from its recipe and what `save` wrote.
+    """Builds a run's network, with untrained weights, from its recipe and its folder.
 
-    If `portable`, of Keras's own layers where it has them, in place of faster ones of ours.
+    Args:
+      recipe: the run's.
+      folder: the run's folder, with the files that `Data.save` wrote.
+      placement: strategy and image layout.
+      precision: of inference, e.g. "float32".
+      portable: whether images' networks use Keras's own layers in place of faster equivalents in
+        `dawnbench_tf.models`.
     """
     return _module(recipe).saved_network(recipe, folder, placement, precision, portable)
 
@@ -209,44 +273,45 @@ def _module(recipe):
 
 
 def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
-    """Loads the examples of a recipe's task, or synthetic ones in their place.
+    """Loads the examples of a recipe's task, or synthetic examples in their place.
 
     Args:
-      recipe: whose task, seed and `synthetic` decide.
-      data_dir: folder or archive of a data set that is not embedded.
-      download: let TensorFlow Datasets download and prepare it there.
+      recipe: its task, seed and `synthetic` decide which examples.
+      data_dir: folder or archive of the data; "" for an embedded data set, which takes none.
+      download: let TensorFlow Datasets download and prepare the data in `data_dir`.
 
     Returns:
       `images.splits.Splits` or `questions.encoding.Encoded`.
 
     Raises:
-      Refusal: it is not all there, or is not the published data.
+      Refusal: files are missing, or are not the published data.
     """
     task = recipe.task_row
-    own = _module(recipe)
+    modality = _module(recipe)
     if data_dir and task.embedded:
         refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
     if recipe.synthetic:
-        splits = own.synthetic(recipe)._replace(origin=Origin("synthetic"))
+        splits = modality.synthetic(recipe)._replace(origin=Origin("synthetic"))
     else:
         module = import_module(f"dawnbench_tf.data.{task.name}")
-        place = () if task.embedded else (data_dir, download)
-        splits = module.load(*place, **own.load_options(recipe))
-    own.check(task, splits)
-    return splits.holding_out(recipe.held_out) if recipe.held_out else splits
+        location = () if task.embedded else (data_dir, download)
+        splits = module.load(*location, **modality.load_options(recipe))
+    modality.check(task, splits)
+    return splits.hold_out(recipe.held_out) if recipe.held_out else splits
 
 
 def own_replicas(strategy: tf.distribute.Strategy, context: tf.distribute.InputContext) -> slice:
-    """Which replicas, of all in the strategy, this worker's pipeline feeds."""
+    """Returns the slice of the strategy's replicas that this worker's pipeline feeds."""
     count = strategy.num_replicas_in_sync // context.num_input_pipelines
     first = context.input_pipeline_id * count
     return slice(first, first + count)
 
 
 def without_autotune() -> tf.data.Options:
-    """The options of every pipeline.
+    """Returns the tf.data options of every pipeline: autotuning off.
 
-    With autotune on, `fit` lingered until the tuner's next period: 5.1 s for an epoch of 2.9 s.
+    With autotuning `fit` waited for the tuner's next period before it ended: 5.1 s for an epoch of
+    2.9 s.
     """
     options = tf.data.Options()
     options.autotune.enabled = False
@@ -255,14 +320,14 @@ def without_autotune() -> tf.data.Options:
 
 @contextmanager
 def refusing_damage() -> Iterator[None]:
-    """Makes a Refusal of TensorFlow's error where a pipeline meets examples that are damaged."""
+    """Raises Refusal for TensorFlow's errors about damaged examples in an input pipeline."""
     try:
         yield
     except tf.errors.OpError as error:
-        refusal = re.search(r"Refusal: (.+)", error.message)  # of Python inside a pipeline
+        refusal = re.search(r"Refusal: (.+)", error.message)  # raised by Python in the pipeline
         if refusal:
             raise Refusal(refusal[1]) from None
         if "JPEG" in error.message:
-            what = "an image is damaged; `dawnbench prepare` decodes all, and names it"
-            raise Refusal(f"--data_dir: {what}") from None
+            reason = "an image is damaged; `dawnbench prepare` decodes all, and names it"
+            raise Refusal(f"--data_dir: {reason}") from None
         raise

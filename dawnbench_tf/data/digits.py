@@ -1,4 +1,4 @@
-"""The embedded data set: 1,797 real handwritten digits that scikit-learn brings (UCI, 8x8 grey)."""
+"""The embedded data set: scikit-learn's 1,797 real handwritten digits (UCI, 8x8, grey)."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +10,7 @@ from dawnbench_tf.data.origin import Origin
 
 
 def load() -> Splits:
-    """The digits, 32x32x3: always the same 1,297 for training and 500 for test, stratified."""
+    """Returns the digits as 32x32x3 images: 1,297 training, 500 test; a fixed, stratified split."""
     bunch = load_digits()
     grey = np.asarray(bunch.images, np.float32)[..., None] * (255 / 16)  # stored as 0..16
     resized = tf.image.resize(grey, (32, 32)).numpy().round().astype(np.uint8)

@@ -1,7 +1,7 @@
-"""ImageNet (ILSVRC 2012, 1,000 classes) from disk: archives, unpacked, TFRecords, TFDS's folder.
+"""ImageNet (ILSVRC 2012, 1,000 classes): archives, unpacked files, TFRecords or TFDS's folder.
 
-The layouts are told in `images/layouts.py`. Labels are 0 to 999, in the order of the classes'
-WordNet ids, as everywhere but in the contest's own kit.
+`images/layouts.py` describes the layouts that are read. Labels are 0 to 999, in the order of the
+classes' WordNet ids; only ILSVRC's development kit numbers them differently.
 """
 
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ from dawnbench_tf.tasks import TASKS
 HOME = "https://image-net.org/download-images"
 ARCHIVES = ("ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar")
 BLACKLIST = "ILSVRC201?_clsloc_validation_blacklist.txt"
-_KITS = ("", "*devkit*/data/", "ILSVRC/*devkit*/data/")  # where it may lie
+_KITS = ("", "*devkit*/data/", "ILSVRC/*devkit*/data/")  # folders that may hold BLACKLIST
 LABELS = "imagenet_2012_validation_synset_labels.txt"  # as TensorFlow's own scripts name it
 
 
 def classes() -> list[str]:
-    """The WordNet ids of the 1,000 classes, in the order of the labels."""
+    """Returns the WordNet ids of the 1,000 classes, in the order of the labels."""
     file = resources.files("dawnbench_tf.data") / "imagenet_classes.txt"
     return file.read_text(encoding="utf-8").split()
 
 
 def find(data_dir: str, flag: str = "data_dir") -> Located:
-    """Where ImageNet's JPEGs are in a folder that `flag` named. Raises Refusal."""
+    """Finds ImageNet's JPEGs in a folder. Raises Refusal, naming `flag`, if there are none."""
     return layouts.find(_wanted(), data_dir, flag)
 
 
@@ -37,15 +37,15 @@ def _wanted():
 
 
 def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) -> Splits:
-    """ImageNet's 1,281,167 training and 50,000 validation JPEGs.
+    """Loads ImageNet's 1,281,167 training and 50,000 validation JPEGs.
 
     Args:
       data_dir: a folder in one of the layouts of `images/layouts.py`.
-      download: is refused: the archives are given out at HOME, to people who sign up.
-      skip_blacklisted: leave out the validation images that the development kit lists.
+      download: refused, because the archives need an account at HOME.
+      skip_blacklisted: leave out the validation images on the development kit's blacklist.
 
     Raises:
-      Refusal: nothing is found there, or what is found is not ImageNet.
+      Refusal: `data_dir` holds no data set, or one that is not ImageNet.
     """
     if download:
         refuse("download", True, f"ImageNet is given out at {HOME} only; name its --data_dir")
@@ -57,11 +57,11 @@ def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) 
 
 
 def _blacklisted(root: Path) -> set[int]:
-    """Numbers of the validation images that the development kit lists, as it lies beside them."""
-    paths = [path for place in _KITS for path in sorted(root.glob(f"{place}{BLACKLIST}"))]
+    """Reads the blacklist of the development kit: numbers of validation images, from 1 on."""
+    paths = [path for folder in _KITS for path in sorted(root.glob(f"{folder}{BLACKLIST}"))]
     if not paths:
-        right = f"needs the development kit's {BLACKLIST} in {root}"
-        refuse("skip_blacklisted", True, right)
+        reason = f"needs the development kit's {BLACKLIST} in {root}"
+        refuse("skip_blacklisted", True, reason)
     numbers = paths[0].read_text(encoding="utf-8").split()
     wanted = TASKS["imagenet"].blacklisted
     if not all(number.isdecimal() for number in numbers) or len(set(numbers)) != wanted:
@@ -70,19 +70,21 @@ def _blacklisted(root: Path) -> set[int]:
 
 
 def _labels_in_order(folder: Path) -> Sequence[int]:
-    """Labels of the validation images in the order of their names."""
-    path = next(
-        (place / LABELS for place in (folder, *folder.parents) if (place / LABELS).is_file()), None
-    )
+    """Returns the labels of the validation images, in the order of their file names.
+
+    Reads LABELS from `folder` or the nearest parent that has it; else TensorFlow Datasets' copy.
+    """
+    candidates = (parent / LABELS for parent in (folder, *folder.parents))
+    path = next((path for path in candidates if path.is_file()), None)
     text = path.read_text(encoding="utf-8") if path else _published_labels()
-    place = {name: label for label, name in enumerate(classes())}
+    labels = {name: label for label, name in enumerate(classes())}
     try:
-        return [place[name] for name in text.split()]
+        return [labels[name] for name in text.split()]
     except KeyError as error:
         raise Refusal(f"{path}: {error} is no class of ImageNet's") from None
 
 
 def _published_labels() -> str:
-    """The validation's classes, a line each, as TensorFlow Datasets brings them."""
+    """Returns the classes of the validation images, one a line, from TensorFlow Datasets."""
     folder = resources.files("tensorflow_datasets") / "datasets" / "imagenet2012"
     return (folder / "validation_labels.txt").read_text(encoding="utf-8")

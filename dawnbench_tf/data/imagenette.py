@@ -1,7 +1,7 @@
-"""Imagenette (fast.ai): ten classes of ImageNet that are easily told apart, 13,394 JPEGs.
+"""Imagenette (fast.ai): ten easily distinguished classes of ImageNet, 13,394 JPEGs.
 
-Small enough to try all of ImageNet's path on a laptop: https://github.com/fastai/imagenette. The
-layouts are told in `images/layouts.py`.
+Small enough to run the whole ImageNet pipeline on a laptop: https://github.com/fastai/imagenette.
+`images/layouts.py` describes the layouts that are read.
 """
 
 from pathlib import Path
@@ -30,19 +30,19 @@ _WANTED = DataSet("imagenette", CLASSES, "imagenette/*-v2/*")
 
 
 def find(data_dir: str, flag: str = "data_dir") -> Located:
-    """Where Imagenette's JPEGs are in a folder that `flag` named. Raises Refusal."""
+    """Finds Imagenette's JPEGs in a folder. Raises Refusal, naming `flag`, if there are none."""
     return layouts.find(_WANTED, data_dir, flag)
 
 
 def load(data_dir: str, download: bool = False) -> Splits:
-    """Imagenette's 9,469 training and 3,925 validation JPEGs (version 2, of 2019-12).
+    """Loads Imagenette's 9,469 training and 3,925 validation JPEGs (version 2, 2019-12).
 
     Args:
       data_dir: a folder in one of the layouts of `images/layouts.py`.
       download: let TensorFlow Datasets download and prepare the data in `data_dir`.
 
     Raises:
-      Refusal: nothing is found there, or what is found is not Imagenette.
+      Refusal: `data_dir` holds no data set, or one that is not Imagenette.
     """
     if download:
         tfds.check_reachable(HOME)

@@ -1,13 +1,14 @@
-"""Where a data set came from, and whether it is, to the bit, what was published."""
+"""The origin of a data set, and whether its files are bit-identical to the published ones."""
 
 from typing import NamedTuple
 
 
 class Origin(NamedTuple):
-    """Where a data set came from."""
+    """The origin of a data set."""
 
     source: str  # "cifar-10-python.tar.gz", "embedded", "synthetic"
-    verified: bool | None = None  # its files have the published SHA-256; None: there is none
+    # Whether the files have the published SHA-256; None if no checksum is published.
+    verified: bool | None = None
 
     def __str__(self):
         if self.verified is None:
@@ -16,6 +17,6 @@ class Origin(NamedTuple):
         return f"{self.source}, {published} (by SHA-256)"
 
     def facts(self) -> dict[str, str | bool]:
-        """What an entry's misc says of it."""
+        """Returns the origin as an entry's `misc` records it."""
         facts: dict[str, str | bool] = {"source": self.source}
         return facts if self.verified is None else {**facts, "verified": self.verified}

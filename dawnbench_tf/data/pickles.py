@@ -1,4 +1,4 @@
-"""Pickled dicts of arrays, as CIFAR-10's batches are, without Python's unpickler."""
+"""A safe reader for pickled dicts of arrays (CIFAR-10's batches), without Python's unpickler."""
 
 from typing import Any
 
@@ -17,23 +17,23 @@ _NAMES = {
 
 
 def unpickle_arrays(where: str, content: bytes) -> dict[str, Any]:
-    """Reads a pickled dict of arrays and plain values, and runs nothing.
+    """Reads a pickled dict of arrays and plain values, without running any code of the pickle.
 
     Args:
-      where: the file's name, for the error.
-      content: its bytes.
+      where: name of the file, for the error.
+      content: the pickle's bytes.
 
     Raises:
-      Refusal: it is anything else.
+      Refusal: the pickle holds anything else.
     """
     try:
         loaded = pickles.follow(content, _NAMES)
         if not isinstance(loaded, dict):
             raise ValueError(f"it is a {type(loaded).__name__}, should be a dict")
         return {_key(key): _finished(value) for key, value in loaded.items()}
-    except Exception as error:  # whatever garbage brings about, the file is refused
-        why = one_line(error, 120)
-        raise Refusal(f"{where}: not a pickle of plain arrays ({why}); fetch it again") from None
+    except Exception as error:  # damaged pickles raise errors of any type
+        reason = one_line(error, 120)
+        raise Refusal(f"{where}: not a pickle of plain arrays ({reason}); fetch it again") from None
 
 
 def _key(key):
@@ -41,7 +41,7 @@ def _key(key):
 
 
 def _finished(value):
-    """A value of the dict, made an array if it is to be one."""
+    """Returns a value of the dict; a recorded call of NumPy's `_reconstruct` as its array."""
     if not isinstance(value, pickles.Call):
         return value
     _, shape, dtype, by_columns, content = value.state

@@ -1,6 +1,6 @@
-"""SQuAD v1.1 from disk: its two JSON files, or TFDS's folder, and word vectors in a folder.
+"""SQuAD v1.1 from disk: its two JSON files or TFDS's folder, with word vectors or a BERT beside it.
 
-Texts are cut into tokens once; the result is kept in a cache, whose key is the files' content.
+Texts are tokenized once. A cache keeps the result; its key is a hash of the files' content.
 """
 
 import hashlib
@@ -38,21 +38,22 @@ PUBLISHED = {
 }
 HOME = "https://rajpurkar.github.io/SQuAD-explorer/"
 _FORM = Questions()
-MIN_COUNTS = (10, 50)  # of tokens without a vector, of characters; as in the seed
+# Counts that a token without a vector, or a character, has to exceed; as in DAWNBench's seed.
+MIN_COUNTS = (10, 50)
 
 
 def load(data_dir: str, download: bool = False, form: Questions = _FORM) -> Encoded:
-    """SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
+    """Loads SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
 
     Args:
-      data_dir: a folder with train-v1.1.json, dev-v1.1.json (or TensorFlow Datasets' squad/), and
-        the form's word vectors, by default glove.6B.100d.txt or glove.6B.zip; or, for WordPieces,
-        with the folder of the form's published BERT.
+      data_dir: a folder with train-v1.1.json and dev-v1.1.json, or TensorFlow Datasets' squad/; and
+        with the word vectors of `form`, by default glove.6B.100d.txt or glove.6B.zip, or, for
+        WordPieces, the folder of the published BERT of `form`.
       download: let TensorFlow Datasets download and prepare SQuAD in `data_dir`.
-      form: how texts become ids.
+      form: text settings of a recipe: tokenizer, word vectors, lengths.
 
     Raises:
-      Refusal: something is not the published data, or is missing: all of that is named at once.
+      Refusal: files are missing (one message names all of them), or are not the published data.
     """
     root = Path(data_dir).expanduser()
     in_json = (root / TRAIN).is_file() or not (download or (root / "squad").is_dir())
@@ -63,22 +64,25 @@ def load(data_dir: str, download: bool = False, form: Questions = _FORM) -> Enco
         origin = Origin(f"{TRAIN}, {TEST}", verified)
     else:
         train, test = tfds.read(
-            root, "squad/v1.1", ("train", "validation"), _corpus_of_tfds, download
+            root, "squad/v1.1", ("train", "validation"), _convert_split, download
         )
         origin = Origin("TensorFlow Datasets")
-    encoded = _encoded(train, test, words, form)
+    encoded = _encode(train, test, words, form)
     return encoded._replace(origin=origin, pretrained=weights)
 
 
 def _find(data_dir, root, form, in_json):
-    """The file of words, and that of weights or None. Raises Refusal for all that is missing."""
+    """Finds the file of word vectors or WordPieces, and the file of weights (None: no BERT).
 
-    def words():
+    Raises one Refusal that names everything that is missing.
+    """
+
+    def find_words():
         if form.pretrained:
             return wordpieces.find(root, form.pretrained)
         return word_vectors.find(root, form.word_vectors), None
 
-    checks: list[Callable[[], Any]] = [words]
+    checks: list[Callable[[], Any]] = [find_words]
     checks += [partial(_check_file, root / name) for name in (TRAIN, TEST) if in_json]
     if not data_dir or not root.is_dir():
         checks = [partial(_refuse_folder, data_dir, form)]
@@ -98,9 +102,9 @@ def _refuse_folder(data_dir, form):
     wanted = f"the folder {form.pretrained} of a BERT"
     if not form.pretrained:
         wanted = str(WORD_VECTORS[form.word_vectors])
-    what = "is no folder" if data_dir else "squad needs one"
-    right = f"{what}; should hold {TRAIN}, {TEST} and {wanted} (or --synthetic=decoded)"
-    refuse("data_dir", data_dir, right)
+    reason = "is no folder" if data_dir else "squad needs one"
+    expected = f"should hold {TRAIN}, {TEST} and {wanted} (or --synthetic=decoded)"
+    refuse("data_dir", data_dir, f"{reason}; {expected}")
 
 
 def _check_file(path):
@@ -108,8 +112,8 @@ def _check_file(path):
         raise _unreadable(path, "No such file")
 
 
-def _unreadable(path, why):
-    return Refusal(f"{path}: can't be read ({why}); fetch it from {HOME}, or add --download")
+def _unreadable(path, reason):
+    return Refusal(f"{path}: can't be read ({reason}); fetch it from {HOME}, or add --download")
 
 
 def _read(path: Path) -> Corpus:
@@ -121,22 +125,22 @@ def _read(path: Path) -> Corpus:
 
 
 class _Tokenized(NamedTuple):
-    """What the cache keeps: all that takes long."""
+    """The content of the cache: encoded splits and the word vectors they use."""
 
     train: EncodedSplit
     test: EncodedSplit
     words: list[str]  # all distinct tokens as written, by type id
-    vectors: dict[str, np.ndarray]  # by normalized token; of WordPieces none
+    vectors: dict[str, np.ndarray]  # by normalized token; empty for WordPieces
 
 
-def _encoded(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encoded:
-    """The data set; `source` is the file of word vectors, or of WordPieces."""
+def _encode(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encoded:
+    """Encodes the data set, or reads the cache; `source` is the file of vectors or WordPieces."""
     pieces = wordpieces.read(source, form.cased) if form.pretrained else None
     cache = _cache_file(train, test, source, form)
-    tokenized = _from_cache(cache, WORD_VECTORS[form.word_vectors].width)
+    tokenized = _read_cache(cache, WORD_VECTORS[form.word_vectors].width)
     if tokenized is None:
-        tokenized = _tokenized(train, test, source, form, pieces)
-        _to_cache(cache, tokenized)
+        tokenized = _tokenize(train, test, source, form, pieces)
+        _write_cache(cache, tokenized)
     _report(tokenized)
     return encoding.assemble(
         tokenized.train,
@@ -149,7 +153,7 @@ def _encoded(train: Corpus, test: Corpus, source: Path, form: Questions) -> Enco
     )
 
 
-def _tokenized(train, test, path, form, pieces) -> _Tokenized:
+def _tokenize(train, test, path, form, pieces) -> _Tokenized:
     words: dict[str, int] = {}
     splits = [encoding.encode(c, words, form.tokenizer, _progress, pieces) for c in (train, test)]
     if pieces:
@@ -157,18 +161,18 @@ def _tokenized(train, test, path, form, pieces) -> _Tokenized:
         return _Tokenized(splits[0], splits[1], list(words), {})
     terminal.status(f"reading {path.name}", logged=False)
     cased = WORD_VECTORS[form.word_vectors].cased
-    spelled = {vocabulary.normalized(word, cased) for word in words}
+    spelled = {vocabulary.normalize(word, cased) for word in words}
     vectors = word_vectors.read(path, form.word_vectors, spelled)
     terminal.status("")
     return _Tokenized(splits[0], splits[1], list(words), vectors)
 
 
-def _progress(done, of):
-    terminal.status(f"cutting tokens: {done:,} of {of:,} contexts", logged=False)
+def _progress(done, total):
+    terminal.status(f"tokenizing: {done:,} of {total:,} contexts", logged=False)
 
 
 def _report(tokenized):
-    """Says how many answers' text is not exactly that of their tokens."""
+    """Prints how many answers do not start and end at token boundaries."""
     for name, split in (("train", tokenized.train), ("dev", tokenized.test)):
         counts = np.bincount(split.alignments, minlength=4)
         if counts[1:].any():
@@ -183,7 +187,7 @@ def _report(tokenized):
 
 
 def _cache_file(train, test, source, form):
-    """The cache of exactly this data: its name is a hash of the content and of our own code."""
+    """Returns the path of the cache; its name is a hash of the data and of this package's code."""
     key = (train, test, tokens.version(form.tokenizer), form.word_vectors, form.cased)
     digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
     try:
@@ -197,7 +201,7 @@ def _cache_file(train, test, source, form):
     return Path(home) / "dawnbench_tf" / f"squad-{digest.hexdigest()[:24]}.npz"
 
 
-def _to_cache(path, tokenized):
+def _write_cache(path, tokenized):
     vectors = tokenized.vectors
     arrays = {"vectors": np.array([vectors[word] for word in sorted(vectors)], np.float32)}
     for name, split in (("train", tokenized.train), ("test", tokenized.test)):
@@ -211,13 +215,13 @@ def _to_cache(path, tokenized):
         path.parent.mkdir(parents=True, exist_ok=True)
         np.savez(temporary, **arrays)  # type: ignore[arg-type]
         os.replace(temporary, path)
-    except OSError as error:  # a full disk costs the next run a minute, no more
+    except OSError as error:  # without the cache the next run tokenizes again, for a minute
         files.discard(temporary)
         terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
 
 
-def _from_cache(path, width) -> _Tokenized | None:
-    """What the cache holds, vectors of a width; None if there is none, or it is damaged."""
+def _read_cache(path, width) -> _Tokenized | None:
+    """Reads the cache; None if it is missing, damaged, or its vectors have another width."""
     try:
         arrays = npz.read(path.read_bytes())
         words, with_vector = (
@@ -226,12 +230,12 @@ def _from_cache(path, width) -> _Tokenized | None:
         vectors = dict(zip(with_vector, arrays["vectors"], strict=True))
         tokenized = _Tokenized(_split(arrays, "train"), _split(arrays, "test"), words, vectors)
         return tokenized if _is_whole(tokenized, width) else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # it is made anew
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # the cache is made again
         return None
 
 
 def _is_whole(tokenized, width):
-    """Whether what a cache file holds is of the right kinds, and its checksum was that of zip."""
+    """Whether the values of a cache have the right types and shapes; zip checked its checksums."""
     texts = [*tokenized.words, *tokenized.vectors]
     return all(isinstance(text, str) for text in texts) and all(
         vector.shape == (width,) for vector in tokenized.vectors.values()
@@ -247,7 +251,7 @@ def _split(arrays, name):
     return EncodedSplit(*(field(key) for key in EncodedSplit._fields))
 
 
-def _corpus_of_tfds(dataset) -> Corpus:
+def _convert_split(dataset) -> Corpus:
     contexts: dict[str, int] = {}
     questions = []
     for row in dataset.as_numpy_iterator():

@@ -1,4 +1,4 @@
-"""Data sets that TensorFlow Datasets prepares, or has prepared, in a folder."""
+"""TensorFlow Datasets: preparing a data set in a folder, and reading a prepared one."""
 
 import urllib.error
 import urllib.request
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 def check_reachable(url: str) -> None:
-    """Refuses at once where TensorFlow Datasets would try again for minutes."""
+    """Raises Refusal within 10 s if a server can't be reached; TFDS would retry for minutes."""
     try:
         urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=10).close()
     except urllib.error.HTTPError:
-        pass  # it answers
+        pass  # the server answers
     except OSError as error:
         refuse("download", True, f"{url} can't be reached ({one_line(error, 80)})")
 
@@ -34,28 +34,31 @@ def read(
 
     Args:
       root: TensorFlow Datasets' `data_dir`.
-      name: of the data set, e.g. "squad/v1.1".
-      splits: their names.
-      convert: takes a split as a data set of dicts; what it returns is returned.
+      name: name of the data set, e.g. "squad/v1.1".
+      splits: names of the splits.
+      convert: function from a split, a data set of dicts, to a value.
       download: download and prepare the data set in `root` first.
 
+    Returns:
+      The value of `convert` for each split.
+
     Raises:
-      Refusal: the data set is not there, or is damaged.
+      Refusal: the data set is missing or damaged.
     """
     builder = _builder(root, name, download)
     try:
         return [convert(builder.as_dataset(split=split)) for split in splits]
-    except Exception as error:  # TFDS raises errors of a dozen kinds for damaged or missing files
+    except Exception as error:  # TFDS raises a dozen error types for damaged or missing files
         refuse("data_dir", root, f"TensorFlow Datasets can't read {name} in it: {one_line(error)}")
 
 
 def prepare(root: Path, name: str) -> None:
-    """Downloads and prepares a data set in TensorFlow Datasets' `data_dir`. Raises Refusal."""
+    """Downloads and prepares a data set in TFDS's `data_dir`. Raises Refusal if that fails."""
     _builder(root, name, download=True)
 
 
 def _builder(root, name, download):
-    import tensorflow_datasets  # takes seconds, and only this path needs it
+    import tensorflow_datasets  # takes seconds; only TFDS's folders need it
 
     action = "could not download" if download else "can't read"
     try:
@@ -63,5 +66,5 @@ def _builder(root, name, download):
         if download:
             builder.download_and_prepare()
         return builder
-    except Exception as error:  # of a dozen kinds
+    except Exception as error:  # TFDS raises a dozen error types
         refuse("data_dir", root, f"TensorFlow Datasets {action} {name} in it: {one_line(error)}")

@@ -1,13 +1,13 @@
-"""How long training waits for its input."""
+"""Input wait: the seconds that training waits for its batches."""
 
 import tensorflow as tf
 
 
 class Waits:
-    """Adds up the seconds in which a batch was asked for and not there yet.
+    """The total seconds between the request for a batch and its arrival.
 
-    Where a device takes batches ahead of its steps (several replicas do), part of the wait lies
-    under earlier steps: it is then an upper bound.
+    An upper bound where devices prefetch batches, as several replicas do: part of the wait then
+    overlaps earlier steps.
     """
 
     def __init__(self):
@@ -16,15 +16,16 @@ class Waits:
 
     @property
     def seconds(self) -> float:
-        """So far."""
+        """Seconds waited so far."""
         return float(self._seconds.numpy())
 
-    def timed(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """The batches as they are; from here on the time it takes to get one counts."""
-        moments = tf.data.Dataset.counter().map(lambda _: tf.timestamp())  # when one is asked for
+    def count(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns the batches unchanged; the time to get each is added to `seconds`."""
+        # zip asks for the moment first, then for the batch: `add` runs when the batch is there.
+        moments = tf.data.Dataset.counter().map(lambda _: tf.timestamp())
 
-        def count(moment, batch):
+        def add(moment, batch):
             with tf.control_dependencies([self._seconds.assign_add(tf.timestamp() - moment)]):
                 return tf.nest.map_structure(tf.identity, batch)
 
-        return tf.data.Dataset.zip(moments, batches).map(count)
+        return tf.data.Dataset.zip(moments, batches).map(add)

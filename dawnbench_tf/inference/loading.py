@@ -51,6 +51,6 @@ def builder(
             raise Refusal(f"{folder}: its weights are of another model than its {recipe.model}")
         for variable, array in zip(variables, arrays, strict=True):
             variable.assign(array)
-        return dataset.of(recipe, None, placement).with_views(model)
+        return dataset.from_splits(recipe, None, placement).with_views(model)
 
     return build

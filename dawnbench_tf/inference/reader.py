@@ -62,14 +62,14 @@ class Reader:
           Refusal: a text holds no word, or needs more memory than is free.
         """
         form = self._recipe.data
-        encoded = encoding.of_question(context, question, self._vocabulary, form)
+        encoded = encoding.encode_question(context, question, self._vocabulary, form)
         split = encoded.test
         for name, texts in (("passage", split.contexts), ("question", split.questions)):
             if not len(texts.values):
                 raise Refusal(f"the {name} is empty; should hold text")
-        example = pipeline.OneByOne(encoded, self._recipe)[0]
+        example = pipeline.SingleQuestions(encoded, self._recipe)[0]
         self._check_memory([ids[:WINDOWS_PER_BATCH] for ids in example])
-        merged = Merged(windows.of(split, form), most_words or form.most_answer_tokens)
+        merged = Merged(windows.build(split, form), most_words or form.most_answer_tokens)
         for rows in np.array_split(
             np.arange(len(example[0])), -(-len(example[0]) // WINDOWS_PER_BATCH)
         ):

@@ -62,7 +62,7 @@ def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
     served = Served(
         build,
         data.examples(),
-        data.of_training(CALIBRATION).examples(),
+        data.training_as_test(CALIBRATION).examples(),
         data.fixed_shape,
         # The windows of a long text form the batch of its example.
         fixed_batch=not getattr(recipe.data, "sequence_length", 0),

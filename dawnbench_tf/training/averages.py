@@ -38,7 +38,7 @@ class Averaging:
         return share
 
 
-def of(recipe: Recipe, steps: int, model: tf.keras.Model | None) -> Averaging:
+def make_averaging(recipe: Recipe, steps: int, model: tf.keras.Model | None) -> Averaging:
     """How the recipe's averages follow a model.
 
     Args:
@@ -105,7 +105,7 @@ class Averages(tf.keras.optimizers.Optimizer):
             tf.cond(step % recipe.average.every == 0, follow, lambda: None)
 
 
-def inner(model: tf.keras.Model) -> Any:
+def inner_optimizer(model: tf.keras.Model) -> Any:
     """A compiled model's optimizer itself, without the loss scaling around it."""
     return getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
@@ -123,7 +123,7 @@ def averaged(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterato
 
 def _pairs(model):
     """Each weight and statistic of a compiled model, with its average, if its optimizer has any."""
-    optimizer = inner(model)
+    optimizer = inner_optimizer(model)
     return optimizer.pairs() if getattr(optimizer, "use_ema", False) else []
 
 

@@ -159,7 +159,7 @@ class Saver(tf.keras.callbacks.Callback):
         if newest is None:
             self.timer.restore({"rows": [], "step": 0})
             return 0
-        averages.inner(self._model).build(self._model.trainable_variables)
+        averages.inner_optimizer(self._model).build(self._model.trainable_variables)
         _read(self._saved, newest.path)
         self.timer.restore(newest.state)
         return newest.epochs
@@ -210,7 +210,7 @@ class Saver(tf.keras.callbacks.Callback):
             files.remove(old)
 
 
-def beat(folder: Folder, clock: Clock) -> Callable[[], None]:
+def clock_writer(folder: Folder, clock: Clock) -> Callable[[], None]:
     """What writes the clock as it stands, so that no second of a run that dies is forgotten.
 
     A disk that takes nothing is told by the next checkpoint.

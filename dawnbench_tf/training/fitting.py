@@ -40,7 +40,7 @@ def build(data: Data, steps_per_execution: int = 1) -> tf.keras.Model:
             jit_compile=False,
         )
         # Now, so that moving averages start from the weights before the first step.
-        averages.inner(model).build(model.trainable_variables)
+        averages.inner_optimizer(model).build(model.trainable_variables)
     prepare_in_steps(model, data)
     # Else tf-keras logs the sum of all workers' mean losses.
     model.distribute_reduction_method = "first"
@@ -70,7 +70,7 @@ def tensorboard(folder: Path, profile_steps: tuple[int, ...]) -> tf.keras.callba
     )
 
 
-_OF_LOST_WORKERS = (
+_LOST_WORKER_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -86,7 +86,7 @@ def refusing(recipe: Recipe, folder: Path | None) -> Iterator[None]:
             yield
     except (tf.errors.ResourceExhaustedError, MemoryError):
         refuse("batch_size", recipe.batch_size, "does not fit into the device's memory; lower it")
-    except _OF_LOST_WORKERS:
+    except _LOST_WORKER_ERRORS:
         raise Refusal("a worker was lost; the same command on all workers continues") from None
     except OSError as error:
         raise files.cannot_write(folder or Path("."), error) from None
@@ -129,6 +129,6 @@ def check_agreement(
     if why:
         # A worker comes here when it knows why, so none leaves before all do. A function of its
         # own: another call of the first would meet those who still wait for that one's values.
-        with suppress(*_OF_LOST_WORKERS):
+        with suppress(*_LOST_WORKER_ERRORS):
             tf.function(gathered)()
         raise Refusal(why)

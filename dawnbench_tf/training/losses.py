@@ -22,11 +22,13 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
     def call(self, y_true, y_pred):
         classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` makes columns of them
         if len(y_pred.shape) == 2:
-            return self._of(classes, y_pred)
+            return self._cross_entropy(classes, y_pred)
         logits, auxiliary = tf.unstack(y_pred, axis=1)
-        return self._of(classes, logits) + self.auxiliary_weight * self._of(classes, auxiliary)
+        return self._cross_entropy(classes, logits) + self.auxiliary_weight * self._cross_entropy(
+            classes, auxiliary
+        )
 
-    def _of(self, classes, y_pred):
+    def _cross_entropy(self, classes, y_pred):
         if not self.smoothing:
             return tf.nn.sparse_softmax_cross_entropy_with_logits(classes, y_pred)
         count = y_pred.shape[-1]

@@ -195,7 +195,7 @@ def build(
     """
     schedule = Schedule(recipe.scaled_learning_rate, factor(recipe, steps_per_epoch))
     both: dict[str, Any] = {
-        "averaging": averages.of(recipe, recipe.steps(steps_per_epoch), model),
+        "averaging": averages.make_averaging(recipe, recipe.steps(steps_per_epoch), model),
         "global_clipnorm": recipe.optimizer.clip_norm or None,
     }
     if recipe.optimizer.name in ("sgd", "lars"):

@@ -46,7 +46,7 @@ def _multiplies(operation):
     return any(word in operation for word in _MATRIX)
 
 
-def measured(precision: str) -> tuple[float, str]:
+def measure_peak(precision: str) -> tuple[float, str]:
     """The most operations a second that the first device does just now, and in what.
 
     On a machine that is busy besides, it is less than the device can do: measure at several times

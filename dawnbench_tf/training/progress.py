@@ -32,7 +32,7 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     )
 
 
-def begins(folder: Folder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:
+def describe_start(folder: Folder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:
     """Where a run is kept, and what it goes on from, in a line."""
     spent = seconds_of(recorded)
     if newest is None:
@@ -95,8 +95,8 @@ class Line(tf.keras.callbacks.Callback):
         step = self.timer.step
         pace = (time.monotonic() - self._first[1]) / (step - self._first[0])  # s, with evaluations
         of_all = math.ceil(self.epochs * self.steps) - step
-        of_epoch = min(-step % self.steps, of_all)
-        return (of_all * pace, of_epoch * pace) if of_all > 0 else ()
+        epoch_left = min(-step % self.steps, of_all)
+        return (of_all * pace, epoch_left * pace) if of_all > 0 else ()
 
 
 def duration(seconds: float) -> str:
@@ -110,7 +110,7 @@ def duration(seconds: float) -> str:
 
 
 def text(
-    timer: TimeToAccuracy, epochs: float, left: float | None = None, of_epoch: float | None = None
+    timer: TimeToAccuracy, epochs: float, left: float | None = None, epoch_left: float | None = None
 ) -> str:
     """The line itself, what matters most first: a terminal of 80 columns shows its beginning.
 
@@ -118,7 +118,7 @@ def text(
       timer: of the run.
       epochs: of the recipe.
       left: seconds that all epochs take yet, if known.
-      of_epoch: seconds that the present one takes yet, if known.
+      epoch_left: seconds that the present one takes yet, if known.
     """
     parts = [f"epoch {timer.epoch:.4g}/{epochs:g}"]
     if timer.clock.current in DOING:
@@ -138,6 +138,6 @@ def text(
         parts.append(f"{timer.examples_per_second:,.0f} examples/s")
     if (cost := timer.cost()) is not None:
         parts.append(dollars(cost))
-    if of_epoch:
-        parts.append(f"{duration(of_epoch)} to the epoch's end")
+    if epoch_left:
+        parts.append(f"{duration(epoch_left)} to the epoch's end")
     return "  ".join(parts)

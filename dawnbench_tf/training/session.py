@@ -73,11 +73,11 @@ def prepare(
     with clock.part("load"):
         if splits is None:
             splits = dataset.load(recipe, options.data_dir, options.download)
-    return dataset.of(recipe, splits, placement)
+    return dataset.from_splits(recipe, splits, placement)
 
 
 @contextmanager
-def opened(
+def open_session(
     recipe: Recipe,
     options: RunOptions,
     output: Path,
@@ -107,7 +107,7 @@ def opened(
     recorded = folder.recorded(newest)  # seconds of earlier processes
     clock.carry_on(recorded)
     finished = newest is not None and checkpoints.is_finished(newest, recipe)
-    beats = [checkpoints.beat(folder, clock)] if chief and not finished else []
+    beats = [checkpoints.clock_writer(folder, clock)] if chief and not finished else []
     # Whatever ends it: no second is forgotten.
     with pulse.beating(*beats), fitting.refusing(recipe, output):
         with claim.given_back_if_refused():
@@ -123,7 +123,7 @@ def opened(
         if chief:
             terminal.status("")
             terminal.say(progress.summary(data, model, session.machine.hardware))
-            terminal.say(progress.begins(folder, newest, recorded))
+            terminal.say(progress.describe_start(folder, newest, recorded))
         yield session
 
 

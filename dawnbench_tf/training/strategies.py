@@ -118,7 +118,7 @@ def _multi_worker_mirrored(run):
         refuse(
             "output_dir", "", "several workers need the same folder; name one that all of them see"
         )
-    with _mortal():
+    with _default_signal_handlers():
         terminal.say(
             f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
             sys.stdout,
@@ -132,7 +132,7 @@ def _multi_worker_mirrored(run):
 
 
 @contextmanager
-def _mortal():
+def _default_signal_handlers():
     """Lets signals kill: TensorFlow hears no Python handler while it waits."""
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, signal.SIG_DFL) for number in signals]

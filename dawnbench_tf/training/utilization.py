@@ -127,7 +127,7 @@ class Utilization(tf.keras.callbacks.Callback):
             return self._run.peak_tflops * 1e12 * replicas, "--peak_tflops"
         if isinstance(self._strategy, tf.distribute.TPUStrategy):
             return None, "not measured on TPUs; --peak_tflops gives it"
-        peak, operation = peaks.measured(self._recipe.precision)
+        peak, operation = peaks.measure_peak(self._recipe.precision)
         return peak * (replicas if self._gpus else self._workers()), operation
 
     def _workers(self):

@@ -109,7 +109,7 @@ def is_lowered_whole(recipe):
     """XLA lowers the whole train step, gradients and update included, at static shapes."""
     task = recipe.task_row
     splits = FEW if models.get(recipe.model).wordpieces else SPLITS[task.inputs]
-    model = fitting.build(dataset.of(recipe, splits))
+    model = fitting.build(dataset.from_splits(recipe, splits))
     steps = -(-task.train_examples // recipe.batch_size)
     optimizer = optimizers.build(recipe, steps, model)
     optimizer.build(model.trainable_variables)
@@ -148,7 +148,7 @@ def static_batch(model, recipe, task):
 def test_the_smallest_compiles_and_runs_under_xla(name):
     recipe = recipes.get(name)
     task = recipe.task_row
-    model = dataset.of(recipe, SPLITS[task.inputs]).network()
+    model = dataset.from_splits(recipe, SPLITS[task.inputs]).network()
     model.compile("sgd", losses.LOSSES[task.loss](recipe), jit_compile=True)
     images = tf.random.normal([recipe.batch_size, 32, 32, 3])
     history = model.fit(

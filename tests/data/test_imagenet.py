@@ -48,7 +48,7 @@ def numbered(tmp_path, places=50_000):
     """An index of validation images whose label is their number, in an order of its own."""
     numbers = np.random.default_rng(0).permutation(places) + 1
     names = [f"val/ILSVRC2012_val_{number:08}.JPEG" for number in numbers]
-    return jpeg_index.of_files(tmp_path, names, numbers)
+    return jpeg_index.index_files(tmp_path, names, numbers)
 
 
 def test_the_blacklisted_are_left_out_by_their_numbers(tmp_path):
@@ -57,7 +57,7 @@ def test_the_blacklisted_are_left_out_by_their_numbers(tmp_path):
     path.write_text("".join(f"{number}\n" for number in range(36, 36 + 1762)))
     kept = numbered(tmp_path).without(imagenet._blacklisted(tmp_path))
     assert sorted(kept.labels) == [*range(1, 36), *range(36 + 1762, 50_001)]
-    assert {len(getattr(kept, name)) for name in jpeg_index.OF_EXAMPLES} == {48_238}
+    assert {len(getattr(kept, name)) for name in jpeg_index.EXAMPLE_COLUMNS} == {48_238}
     recipe = recipes.get("imagenet/resnet50_v1_5", skip_blacklisted=True)
     assert recipe.task_row.test_examples == 48_238
 
@@ -70,7 +70,7 @@ def test_blacklists_that_can_t_be_followed_are_refused(tmp_path):
     (tmp_path / "ILSVRC2015_clsloc_validation_blacklist.txt").write_text("1\n2\n")
     with pytest.raises(Refusal, match="should hold 1762 numbers"):
         imagenet._blacklisted(tmp_path)
-    nameless = jpeg_index.of_files(tmp_path, ["a.JPEG", "b.JPEG"], np.zeros(2))
+    nameless = jpeg_index.index_files(tmp_path, ["a.JPEG", "b.JPEG"], np.zeros(2))
     with pytest.raises(Refusal, match="of 2 numbers 0 are an image's"):
         nameless.without({1, 2})
     with pytest.raises(

@@ -89,7 +89,7 @@ def test_answers_that_are_off_are_counted_and_none_is_dropped(folder, capsys):
 def test_the_cache_gives_the_same_and_is_rebuilt_when_damaged_or_stale(folder, monkeypatch, capsys):
     first = squad.load(str(folder))
     (cache,) = (folder.parent / "cache/dawnbench_tf").iterdir()
-    monkeypatch.setattr(squad, "_tokenized", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(squad, "_tokenize", lambda *_: pytest.fail("made again"))
     same(squad.load(str(folder)), first)
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
@@ -243,4 +243,4 @@ def test_tfds_s_form_gives_the_same(folder):
                     },
                 }
 
-    assert squad._corpus_of_tfds(Dataset()) == parsed
+    assert squad._convert_split(Dataset()) == parsed

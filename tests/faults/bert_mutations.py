@@ -16,7 +16,7 @@ def berts(home: Path) -> Kind:
     """A vocabulary, safetensors, and a TensorFlow checkpoint's two files."""
     folder = home / "bert"
     folder.mkdir()
-    pieces = wordpieces.of_words([f"w{n}" for n in range(30)])
+    pieces = wordpieces.from_words([f"w{n}" for n in range(30)])
     vocab, weights = folder / wordpieces.VOCABULARY, folder / "model.safetensors"
     vocab.write_text("\n".join(["[PAD]", "[unused0]", *pieces.trained]) + "\n")
     published.write(weights, published.hugging_face())
@@ -34,7 +34,7 @@ def berts(home: Path) -> Kind:
         none = np.zeros(0)
         encoded = Encoded(*[none] * 3, pieces, *[none] * 5, form=None, pretrained=None)
         file = weights if path is weights else index
-        dataset.of(recipe, encoded._replace(pretrained=file)).adapt(model)
+        dataset.from_splits(recipe, encoded._replace(pretrained=file)).adapt(model)
         return "" if [w.shape for w in model.get_weights()] == shapes else "other weights"
 
     def trial(chosen):

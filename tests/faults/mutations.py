@@ -369,12 +369,12 @@ def vectors(home: Path) -> Kind:
     splits = [encoding.encode(corpus, types) for _ in range(2)]
     cached = squad._Tokenized(splits[0], splits[1], list(types), {"ada": np.zeros(100, np.float32)})
     cache = folder / "cache.npz"
-    squad._to_cache(cache, cached)
-    whole = repr(squad._from_cache(cache, 100))
+    squad._write_cache(cache, cached)
+    whole = repr(squad._read_cache(cache, 100))
 
     def look(path):
         if path is cache:
-            tokenized = squad._from_cache(cache, 100)
+            tokenized = squad._read_cache(cache, 100)
             return "" if tokenized is None or repr(tokenized) == whole else "another cache"
         if path.name == vocabulary.FILE:
             return "" if vocabulary.load(folder) == vocab else "other words"

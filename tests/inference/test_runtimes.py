@@ -204,7 +204,7 @@ def bert(request, one_export):
     data = qa_mini.generate(6, 6, seed=1, form=recipe.data)
     sizes = {"pieces": 2 + len(data.vocabulary.trained), "cls_id": 3, "sep_id": 4}
     build = built("bert_tiny_span", {**sizes, "layers": 2, "hidden": 8, "heads": 2})
-    examples = pipeline.OneByOne(data, recipe)[:3]
+    examples = pipeline.SingleQuestions(data, recipe)[:3]
     windows = [len(contexts) for contexts, _ in examples]
     assert (max(windows) > 1) == bool(request.param)
     served = Served(build, examples, examples, False, fixed_batch=not request.param)
@@ -225,7 +225,7 @@ def reader(request, one_export):
         sizes["characters"] = 2 + len(data.vocabulary.characters)
     build = built(request.param, {**family.smallest({}), **sizes})
     recipe = replace(recipes.get("qa_mini/bidaf"), model=request.param)
-    examples = pipeline.OneByOne(data, recipe)[:3]
+    examples = pipeline.SingleQuestions(data, recipe)[:3]
     served = Served(build, examples, examples, False)
     return served, logits(served)
 

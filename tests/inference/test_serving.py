@@ -69,8 +69,8 @@ def test_a_bert_reads_a_long_text_in_windows_and_its_best_answer_counts(tmp_path
     answer = Reader(tmp_path)(text, question)
     assert text[answer.begin : answer.end] == answer.text and 0 < answer.probability < 1
     form = recipe.data
-    alone = encoding.of_question(text, question, splits.vocabulary, form)
-    (example,) = pipeline.OneByOne(alone, recipe)
+    alone = encoding.encode_question(text, question, splits.vocabulary, form)
+    (example,) = pipeline.SingleQuestions(alone, recipe)
     assert len(example[0]) > 16  # more than are read at once
     logits = model(list(example), training=False).numpy()
     (wanted,) = pipeline.join([logits], alone).texts
@@ -84,7 +84,7 @@ def test_weights_of_another_bert_are_one_line(tmp_path):
     splits = dataset.load(recipe)._replace(pretrained=weights)
     words = "--pretrained=uncased_L-2_H-128_A-2: .* of bert_tiny_span: it has no embeddings/word"
     with pytest.raises(Refusal, match=words) as error:
-        fitting.build(dataset.of(recipe, splits))
+        fitting.build(dataset.from_splits(recipe, splits))
     assert "\n" not in str(error.value)
 
 

@@ -21,7 +21,7 @@ def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
     ]
     labels = np.where(np.arange(26) % 2, one_by_one, -1)  # right for every other one
     splits = Splits(*[in_memory(images, labels)] * 2)
-    data = dataset.of(recipes.get("digits/resnet8"), splits)
+    data = dataset.from_splits(recipes.get("digits/resnet8"), splits)
     evaluate = evaluation.Evaluator(data, model)
     assert evaluate() == {"top1Accuracy": 50.0}
     assert evaluate() == {"top1Accuracy": 50.0}

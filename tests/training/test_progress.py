@@ -36,16 +36,16 @@ def test_the_best_is_told_where_it_is_not_the_last():
 def test_80_columns_show_score_time_and_loss():
     tta = timer()
     tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": 96.0}]
-    assert "loss 0.500" in progress.text(tta, 100, left=7400, of_epoch=3)[:76]
+    assert "loss 0.500" in progress.text(tta, 100, left=7400, epoch_left=3)[:76]
     tta.rows.insert(0, {"epoch": 1, "hours": 0, "top1Accuracy": 97.0})
-    assert "2:03:20 left" in progress.text(tta, 100, left=7400, of_epoch=3)[:76]
+    assert "2:03:20 left" in progress.text(tta, 100, left=7400, epoch_left=3)[:76]
 
 
 def test_a_row_s_line_has_the_parts_that_80_columns_have_room_for(monkeypatch):
     tta = timer()
     tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": 97.0}]
     tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 38.4})
-    whole = progress.text(tta, 30, left=39.0, of_epoch=3)
+    whole = progress.text(tta, 30, left=39.0, epoch_left=3)
     part = terminal.fitted(whole, Terminal())
     assert len(whole) > 80 >= len(part) and whole.startswith(f"{part}  ")
     assert "39 s left" in part and terminal.fitted(whole, io.StringIO()) == whole

@@ -43,7 +43,7 @@ for name in sys.argv[1:]:
     for devices, precision in (("one", "float32"), ("two", "float32"), ("one", "mixed_bfloat16")):
         own = replace(recipe, precision=precision)
         values = []
-        data = dataset.of(own, splits, Placement(STRATEGIES[devices]))
+        data = dataset.from_splits(own, splits, Placement(STRATEGIES[devices]))
         model = fitting.build(data)
         for layer in model._flatten_layers():
             if isinstance(layer, Dropout):

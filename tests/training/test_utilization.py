@@ -28,7 +28,7 @@ def test_a_network_without_a_fixed_shape_or_with_a_loop_says_nothing():
 
 
 def test_the_peak_is_more_than_a_plain_loop_of_numpy_reaches():
-    peak, operation = peaks.measured("float32")
+    peak, operation = peaks.measure_peak("float32")
     assert operation in ("a matrix product", "a convolution")
     assert 1e9 < peak < 1e16
 
@@ -85,7 +85,7 @@ def test_waits_are_what_a_slow_pipeline_takes_and_not_what_its_reader_does():
     def slow(number):
         return tf.numpy_function(lambda n: (time.sleep(0.05), n)[1], [number], tf.int64)
 
-    batches = iter(waits.timed(tf.data.Dataset.range(4).map(slow)))
+    batches = iter(waits.count(tf.data.Dataset.range(4).map(slow)))
     time.sleep(0.2)
     assert [int(batch) for batch in batches] == [0, 1, 2, 3]
     assert 0.2 <= waits.seconds < 0.5
@@ -93,7 +93,7 @@ def test_waits_are_what_a_slow_pipeline_takes_and_not_what_its_reader_does():
 
 def test_batches_come_through_as_they_were():
     batches = tf.data.Dataset.range(3).map(lambda n: ({"a": n, "b": 2 * n}, n))
-    assert [(int(x["b"]), int(y)) for x, y in Waits().timed(batches)] == [(0, 0), (2, 1), (4, 2)]
+    assert [(int(x["b"]), int(y)) for x, y in Waits().count(batches)] == [(0, 0), (2, 1), (4, 2)]
 
 
 def test_one_replica_has_nothing_to_tell():

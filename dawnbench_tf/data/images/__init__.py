@@ -1,4 +1,4 @@
-"""Images and the classes they belong to: splits that are fetched by index, augmentation, batches.
+"""Image classification data: splits that are read by index, augmentation, batches, scores.
 
 May import: models, recipe, the shared modules, data. Never: data.questions, training, inference,
 submission, ranking.

@@ -1,8 +1,8 @@
-"""TFRecord shards in a bucket, such as gs://: training reads them file after file.
+"""TFRecord shards in a bucket (gs://), which training reads sequentially.
 
-A seek there costs what reading a hundred images does. So an epoch's order is that of the files,
-drawn anew, and of `BUFFER` images at a time; each worker reads files of its own. Their index, which
-`prepare` writes, has to lie beside them; through it the test is read as anywhere.
+A seek in a bucket costs as much as reading a hundred images. So each epoch shuffles the files, and
+then blocks of `BUFFER` images; each worker reads its own files. The index that `prepare` writes has
+to lie beside the shards: it has the labels, and the test images are read through it.
 """
 
 import os
@@ -16,15 +16,19 @@ from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import one_line, refuse
 
-BUFFER = 10_000  # images that are shuffled at a time: 1.1 GB of ImageNet's
-FILES = 16  # read at a time, by turns
+BUFFER = 10_000  # images that are shuffled together: 1.1 GB of ImageNet's JPEGs
+FILES = 16  # files that are read in parallel, interleaved
 
 
 def find(url: str, flag: str = "data_dir") -> Splits:
-    """The data set that `prepare` made, wherever it was copied to.
+    """Opens a data set that `prepare` made, in a bucket.
+
+    Args:
+      url: the bucket's folder, e.g. gs://bucket/imagenet.
+      flag: the flag that named it, for errors.
 
     Raises:
-      Refusal: no index is there, or it can't be read.
+      Refusal: an index is missing or can't be read.
     """
     train, test = (_index(url, split, flag) for split in ("train", "validation"))
     in_sequence = Split(train.labels, in_sequence=_in_sequence(train))
@@ -36,17 +40,18 @@ def _index(url, split, flag) -> JpegIndex:
     path = f"{url.rstrip('/')}/{shards.INDEX.format(split=split)}"
     try:
         with tf.io.gfile.GFile(path, "rb") as file:
-            index, _ = shards.unpacked(url.rstrip("/"), file.read(shards.LARGEST_INDEX))
+            index, _ = shards.unpack(url.rstrip("/"), file.read(shards.LARGEST_INDEX))
     except (tf.errors.OpError, ValueError) as error:
-        why = one_line(getattr(error, "message", None) or error, 80)
+        reason = one_line(getattr(error, "message", None) or error, 80)
         refuse(
-            flag, url, f"{os.path.basename(path)} can't be read there ({why}); prepare writes it"
+            flag, url, f"{os.path.basename(path)} can't be read there ({reason}); prepare writes it"
         )
     return index
 
 
 def _in_sequence(index) -> Callable[..., tf.data.Dataset]:
-    paths = tf.constant([index.place(name) for name in index.paths])
+    """Returns a function (seed, worker, workers) -> labels and JPEGs in an epoch's order."""
+    paths = tf.constant([index.full_path(name) for name in index.paths])
 
     def examples(seed, worker, workers):
         order = tf.random.experimental.stateless_shuffle(tf.range(len(paths)), seed)
@@ -55,9 +60,9 @@ def _in_sequence(index) -> Callable[..., tf.data.Dataset]:
             tf.data.TFRecordDataset, FILES, num_parallel_calls=FILES, deterministic=True
         )
 
-        def shuffled(block, some):  # Dataset.shuffle takes no seed of a graph
-            own = tf.random.experimental.stateless_fold_in(seed, block)
-            return tf.random.experimental.stateless_shuffle(some, own)
+        def shuffled(number, block):  # Dataset.shuffle takes no seed that is a tensor
+            block_seed = tf.random.experimental.stateless_fold_in(seed, number)
+            return tf.random.experimental.stateless_shuffle(block, block_seed)
 
         blocks = records.batch(BUFFER).enumerate().map(shuffled)
         return blocks.unbatch().map(shards.parse)

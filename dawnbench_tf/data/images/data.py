@@ -1,4 +1,4 @@
-"""Images as training and inference use them."""
+"""`ImageData`: the data set interface for images."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from dawnbench_tf import models
 from dawnbench_tf.data.dataset import Example, Placement
 from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested
 from dawnbench_tf.data.images.splits import Splits
-from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - of this room
+from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - `dataset` calls it
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.models import factories, networks
 from dawnbench_tf.models.factories import LayerClasses
@@ -27,7 +27,13 @@ from dawnbench_tf.tasks import Task
 
 @dataclass(frozen=True)
 class ImageData:
-    """Images and their classes: see `dataset.Data`."""
+    """A recipe's image data set: see `dataset.Data`.
+
+    Args:
+      recipe: a recipe of an image task.
+      splits: training and test images.
+      placement: strategy and image layout.
+    """
 
     recipe: Recipe
     splits: Splits
@@ -37,97 +43,100 @@ class ImageData:
 
     @property
     def origin(self) -> Origin:
-        """Where the examples came from."""
+        """Source of the files, and whether their SHA-256 is the published one."""
         return self.splits.origin
 
     @cached_property
     def steps_per_epoch(self) -> int:
-        """The number of batches in an epoch."""
-        return pipeline.steps(self)
+        """Number of batches in an epoch."""
+        return pipeline.steps_per_epoch(self)
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
-        """Returns an epoch's batches, (inputs, targets), for any training loop."""
-        return pipeline.epoch(self, epoch)
+        """Returns one epoch's batches of augmented images and labels, for any training loop."""
+        return pipeline.epoch_batches(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
-        """Returns the batches of all epochs from `first_epoch` on, distributed over replicas."""
-        return pipeline.distributed(self, first_epoch)
+        """Returns the distributed training batches of all epochs from `first_epoch` on."""
+        return pipeline.training_batches(self, first_epoch)
 
     def on_devices(self) -> Callable[..., tuple]:
-        """Returns what makes (inputs, targets) of a batch of `training_batches` within the step."""
+        """Returns a function from a batch of `training_batches` to (images, labels)."""
         return pipeline.on_devices(self)
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
-        """Returns the test's batches, distributed; the last one's end may be padding."""
+        """Returns the distributed test batches; the last one may end in padding."""
         return tested.batches(self, batch_size, self._ratios)
 
     def prepare(self, batch: tf.Tensor) -> tf.Tensor:
-        """Returns the network's inputs of a batch of `test_batches`."""
+        """Returns the network's inputs for a batch of `test_batches`: standardized images."""
         return augment.standardizer(self.recipe, self.placement.data_format)(batch)
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> np.ndarray:
-        """Returns the answer to each test example, from the logits of each of `test_batches`."""
+        """Returns logits (examples, classes) in the test set's order, padding removed."""
         logits = np.concatenate(outputs)[: len(self.splits.test.labels)]  # the rest is padding
         ratios = self._ratios
         return logits if ratios is None else logits[np.argsort(tested.order(ratios))]
 
     def examples(self) -> Sequence[Example]:
-        """Returns the network's inputs for each test example alone, in a batch of 1."""
-        return tested.OneByOne(self.splits, self.recipe)
+        """Returns the network's inputs for single test images: float32 (1, h, w, c) each."""
+        return tested.SingleImages(self.splits, self.recipe)
 
     def join(self, outputs: Iterable[np.ndarray]) -> np.ndarray:
-        """Returns the answer to each test example, from the logits of each of `examples`."""
+        """Returns logits (examples, classes), from the logits of each of `examples`."""
         return np.concatenate(list(outputs))
 
     def score(self, answers: np.ndarray) -> dict[str, float]:
-        """Returns `{column: score}` of what `collect` or `join` gave. All examples count."""
+        """Returns the task's accuracies, in percent, for the logits of all test examples."""
         return scores.SCORES[self.recipe.task_row.scoring](answers, self.splits.test.labels)
 
     @cached_property
     def _ratios(self) -> np.ndarray | None:
-        """Width to height of each test image, where the test has rectangular ones: (examples,)."""
+        """Aspect ratios (width / height) of the test images, (examples,).
+
+        None unless the recipe has `rectangular_test` and the images are JPEGs.
+        """
         read = self.splits.test.jpegs
         if not self.recipe.data.rectangular_test or read is None:
             return None
         return jpegs.ratios(read, len(self.splits.test.labels))
 
     def first(self, count: int) -> "ImageData":
-        """Returns the data set with its first `count` test examples only."""
+        """Returns the data set with only its first `count` test images."""
         return replace(self, splits=self.splits._replace(test=self.splits.test.first(count)))
 
-    def of_training(self, count: int) -> "ImageData":
-        """Returns the data set with its first training examples as its test."""
+    def training_as_test(self, count: int) -> "ImageData":
+        """Returns the data set with its first `count` training images as the test set."""
         return replace(self, splits=self.splits._replace(test=self.splits.train.first(count)))
 
     def held_out(self) -> "ImageData":
-        """Returns the data set with the training examples that are held out as its test."""
+        """Returns the data set with its held-out images as the test set; ValueError if none."""
         held_out = self.splits.held_out
         if held_out is None:
             raise ValueError(f"{self.recipe.name} holds no examples out")
         return replace(self, splits=self.splits._replace(test=held_out))
 
     def network(self, precision: str = "") -> tf.keras.Model:
-        """Builds the recipe's network, untrained: to be trained, or to answer in a precision."""
+        """Builds the recipe's network with untrained weights; `precision` is that of inference."""
         return network(self.recipe, self.placement, precision)
 
     def adapt(self, model: tf.keras.Model) -> None:
-        """Sets what an untrained network takes from the data: word vectors, whitening."""
+        """Sets the weights of whitening layers from training images."""
         for layer in model.layers:
             if isinstance(layer, Whitening):
                 layer.adapt(tested.without_augmentation(self, layer.examples))
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
-        """Returns the network as the test sees it, behind the recipe's test-time views."""
+        """Returns the network with the recipe's test-time augmentation (mean logits of views)."""
         return views.with_views(model, self.recipe.data.test_views, self.placement.data_format)
 
     def save(self, folder: Path) -> None:
-        """Recipe and weights say all: nothing is written."""
+        """Does nothing: inference on images needs only recipe and weights."""
 
     def check_saved(self, folder: Path) -> None:
-        """Nothing was written."""
+        """Does nothing: `save` writes no file."""
 
     def save_answers(self, answers: np.ndarray, folder: Path) -> None:
-        """Logits are not kept."""
+        """Does nothing: logits are not published."""
 
 
 DATA = ImageData
@@ -141,13 +150,13 @@ def load_options(recipe: Recipe) -> dict[str, Any]:
 def saved_network(
     recipe: Recipe, folder: Path, placement: Placement, precision: str, portable: bool
 ) -> tf.keras.Model:
-    """Builds the network of a run, untrained, as it answers: nothing of its folder is needed."""
+    """Builds the network of a run for inference, with untrained weights; ignores `folder`."""
     layers = factories.KERAS if portable else factories.TRAINING
     return network(recipe, placement, precision, layers)
 
 
 def check(task: Task, splits: Splits) -> None:
-    """Raises Refusal if labels are not as many as the task has, or out of range."""
+    """Raises Refusal if a split has another number of labels than the task, or one out of range."""
     for name, split, examples in (
         ("train", splits.train, task.train_examples),
         ("test", splits.test, task.test_examples),
@@ -171,10 +180,17 @@ def network(
     precision: str = "",
     layers: LayerClasses = factories.TRAINING,
 ) -> tf.keras.Model:
-    """The recipe's network for its task's images: for training, or to answer in a precision."""
+    """Builds the recipe's network for its task's images, with untrained weights.
+
+    Args:
+      recipe: model, precision, sizes of images.
+      placement: strategy and image layout.
+      precision: of inference; "": the recipe's, for training.
+      layers: the classes of its layers.
+    """
     task, channels_first = recipe.task_row, placement.data_format == "NCHW"
     sides = [recipe.test_side if precision or _one_size(recipe) else None] * 2
-    args, variant = _of_family(recipe), models.get(recipe.model)
+    args, variant = _family_args(recipe), models.get(recipe.model)
     _check_sides(recipe, args)
     args = {
         **variant.args,
@@ -199,15 +215,15 @@ def _check_sides(recipe, args):
         if side < least and recipe.task_row.jpegs:
             refuse(name, side, f"{recipe.model} sees images of {least} pixels at least")
         if side < least:
-            right = f"sees images of {least} pixels at least; {recipe.task} has {side}"
-            refuse("model", recipe.model, right)
+            reason = f"sees images of {least} pixels at least; {recipe.task} has {side}"
+            refuse("model", recipe.model, reason)
     if recipe.network.auxiliary_weight and not _one_size(recipe):
-        right = "the head sees images of one size; set --image_sizes to one, or this to 0"
-        refuse("auxiliary_weight", recipe.network.auxiliary_weight, right)
+        reason = "the head sees images of one size; set --image_sizes to one, or this to 0"
+        refuse("auxiliary_weight", recipe.network.auxiliary_weight, reason)
 
 
-def _of_family(recipe):
-    """Arguments that only some families take."""
+def _family_args(recipe):
+    """Returns the arguments that only some families take; refuses them for other families."""
     body = networks.family_of(models.get(recipe.model)).body
     args = {}
     for name, argument, families in (
@@ -225,9 +241,9 @@ def _of_family(recipe):
 
 
 def _synchronizes(recipe, strategy):
-    """Whether BN needs to speak across replicas to see the global batch."""
+    """Whether BN needs statistics across replicas, to be over the global batch."""
     several = strategy.num_replicas_in_sync > 1 and recipe.network.synchronized_batch_norm
-    args = {**models.get(recipe.model).args, **_of_family(recipe)}
+    args = {**models.get(recipe.model).args, **_family_args(recipe)}
     if several and args.get("final_survival", 1) < 1:
         refuse(
             "synchronized_batch_norm",

@@ -1,6 +1,6 @@
-"""Where each JPEG of a split lies: a file of its own, or a piece of a TFRecord shard.
+"""An index of the JPEGs of a split: file, offset and length of each, for any layout on disk.
 
-Whatever the layout, a split is read by index, so that an epoch's order is drawn over all of it.
+A split is read by index, so an epoch's order is a permutation of the whole split.
 """
 
 import zlib
@@ -15,39 +15,39 @@ from dawnbench_tf import files
 from dawnbench_tf.data.images.splits import Split
 from dawnbench_tf.refusals import Refusal
 
-JPEG = b"\xff\xd8\xff"  # how one begins
-VALIDATION = "ILSVRC2012_val_"  # and a number of eight digits: a validation image's file
+JPEG = b"\xff\xd8\xff"  # first bytes of a JPEG
+VALIDATION = "ILSVRC2012_val_"  # prefix of a validation image's file; eight digits follow
 LARGEST = 64 << 20  # bytes; ILSVRC's largest image has 15 million
-RE_ENCODED = 100  # quality of what was no JPEG
-UNKNOWN = -1  # in place of a checksum
+RE_ENCODED = 100  # JPEG quality of images that were in another format
+UNKNOWN = -1  # stands for a missing checksum
 
 
 class JpegIndex(NamedTuple):
-    """Where the JPEGs of a split lie, and of which class they are."""
+    """Location and class of each JPEG of a split."""
 
-    root: Path | str  # a folder; or a bucket's, with ://
+    root: Path | str  # a folder; a bucket's URL, with ://
     paths: np.ndarray  # bytes (files,), below root
-    files: np.ndarray  # int32 (examples,), which of paths
+    files: np.ndarray  # int32 (examples,), index into paths
     offsets: np.ndarray  # int64 (examples,), bytes
     lengths: np.ndarray  # int32 (examples,), bytes; LARGEST: to the file's end
     labels: np.ndarray  # int64 (examples,)
-    numbers: np.ndarray  # int32 (examples,), of validation images, from 1 on; 0: not known
-    checksums: np.ndarray  # int64 (examples,), CRC-32 of an image's bytes; UNKNOWN: not known
+    numbers: np.ndarray  # int32 (examples,), number of a validation image, from 1 on; 0: not known
+    checksums: np.ndarray  # int64 (examples,), CRC-32 of an image's bytes, or UNKNOWN
 
     def read(self, example: int) -> bytes:
-        """The bytes of a JPEG; of an image in another form (ILSVRC has a PNG), re-encoded.
+        """Returns an image as JPEG; another format (ILSVRC has a PNG) is re-encoded.
 
         Raises:
-          Refusal: its file can't be read, or holds no image there.
+          Refusal: the file can't be read, or holds no image there.
         """
         content = self.raw(example)
         return content if content.startswith(JPEG) else as_jpeg(content, self.path(example))
 
     def raw(self, example: int) -> bytes:
-        """The bytes of an image, whatever its form.
+        """Returns the bytes of an image as stored, in any format.
 
         Raises:
-          Refusal: they can't be read, or their checksum is known and differs.
+          Refusal: they can't be read, or differ from their checksum.
         """
         path, checksum = self.path(example), self.checksums[example]
         try:
@@ -64,12 +64,16 @@ class JpegIndex(NamedTuple):
         return content
 
     def without(self, numbers: Collection[int]) -> "JpegIndex":
-        """The index without validation images of some numbers; all of them have to be there."""
+        """Returns the index without the validation images of the given numbers.
+
+        Raises:
+          Refusal: a number belongs to no image.
+        """
         kept = ~np.isin(self.numbers, list(numbers))
         if np.sum(~kept) != len(numbers):
-            what = f"of {len(numbers)} numbers {np.sum(~kept)} are an image's"
-            raise Refusal(f"{self.root}: {what}; validation images should have their own names")
-        return self._replace(**{name: getattr(self, name)[kept] for name in OF_EXAMPLES})
+            reason = f"of {len(numbers)} numbers {np.sum(~kept)} are an image's"
+            raise Refusal(f"{self.root}: {reason}; validation images should have their own names")
+        return self._replace(**{name: getattr(self, name)[kept] for name in EXAMPLE_COLUMNS})
 
     def _open(self, path):
         if isinstance(self.root, str):
@@ -77,24 +81,24 @@ class JpegIndex(NamedTuple):
         return open(path, "rb", buffering=0)
 
     def path(self, example: int) -> str:
-        """The file that an example lies in."""
-        return self.place(self.paths[self.files[example]])
+        """Returns the path of the file that holds an example."""
+        return self.full_path(self.paths[self.files[example]])
 
-    def place(self, name: bytes) -> str:
-        """Where a file of that name is."""
+    def full_path(self, name: bytes) -> str:
+        """Returns the full path of one of `paths`."""
         return f"{self.root}/{name.decode()}"
 
 
-OF_EXAMPLES = ("files", "offsets", "lengths", "labels", "numbers", "checksums")
+EXAMPLE_COLUMNS = ("files", "offsets", "lengths", "labels", "numbers", "checksums")
 
 
-def of_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
-    """The index of files that hold an image each.
+def index_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
+    """Returns the index of files that hold one image each.
 
     Args:
-      root: their folder.
-      paths: below root, in the split's order.
-      labels: classes (examples,).
+      root: folder of the files.
+      paths: paths below root, in the split's order.
+      labels: classes, (examples,).
     """
     count = len(paths)
     return JpegIndex(
@@ -110,7 +114,7 @@ def of_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
 
 
 def number(name: str) -> int:
-    """The number of an ILSVRC validation image by its file's name; 0 if it is none.
+    """Returns the number of an ILSVRC validation image by its file name; 0 for another file.
 
     >>> number("val/ILSVRC2012_val_00000293.JPEG"), number("n01440764_10026.JPEG")
     (293, 0)
@@ -121,18 +125,22 @@ def number(name: str) -> int:
 
 
 def as_jpeg(content: bytes, where: Any) -> bytes:
-    """An image in another form, as a JPEG. Raises Refusal, which says `where`, if it is none."""
+    """Re-encodes an image of another format as JPEG.
+
+    Raises:
+      Refusal: `content` is no image; the message starts with `where`.
+    """
     try:
         with tf.device("CPU:0"):
             pixels = tf.io.decode_image(content, channels=3, expand_animations=False)
             return tf.io.encode_jpeg(pixels, quality=RE_ENCODED).numpy()
     except tf.errors.InvalidArgumentError:
-        what = "is empty" if not content else "holds no image that can be decoded"
-        raise Refusal(f"{where}: {what}; fetch it again") from None
+        reason = "is empty" if not content else "holds no image that can be decoded"
+        raise Refusal(f"{where}: {reason}; fetch it again") from None
 
 
 def split(index: JpegIndex) -> Split:
-    """The split that an index tells of."""
+    """Returns the split of an index: labels, and a function that reads JPEGs by index."""
 
     def read(examples):
         return np.array([index.read(example) for example in examples], object)

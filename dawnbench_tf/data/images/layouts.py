@@ -1,9 +1,9 @@
-"""Finds an image data set's JPEGs in a folder, whichever of the widespread layouts it has.
+"""Finds an image data set's JPEGs in a folder, in any of these layouts.
 
 train-00000-of-01024 ..., validation-00000-of-00128 ...     TFRecord shards, perhaps an index
 NAME/.../NAME-train.tfrecord-00000-of-...                   TensorFlow Datasets' folder
 train/CLASS/*.JPEG, val/CLASS/*.JPEG                        the unpacked archives
-train/CLASS/*.JPEG, val/*.JPEG                              with a validation in order
+train/CLASS/*.JPEG, val/*.JPEG                              validation images in one folder
 ILSVRC2012_img_train.tar, ILSVRC2012_img_val.tar            ImageNet's archives
 """
 
@@ -18,61 +18,61 @@ from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import refuse
 
 TRAIN, VALIDATION = "train", "validation"
-_VALIDATIONS = ("val", "validation")  # of a tree
+_VALIDATIONS = ("val", "validation")  # folders of the validation images
 _KAGGLE = "ILSVRC/Data/CLS-LOC"
 
 
 class DataSet(NamedTuple):
-    """What a folder is searched for."""
+    """Names of an image data set's classes, folders and archives."""
 
     name: str
-    classes: Sequence[str]  # names of folders, in the order of the labels
-    tfds: str  # pattern of the folder in which TensorFlow Datasets keeps it
-    archives: tuple[str, str] | None = None  # of training and validation, tar files
-    # From a folder to the labels of validation images that lie there in order.
+    classes: Sequence[str]  # names of class folders, in the order of the labels
+    tfds: str  # glob pattern of TensorFlow Datasets' folder
+    archives: tuple[str, str] | None = None  # tar files of training and validation images
+    # Function from a folder to the labels of the validation images in it, in order of file name.
     labels_in_order: Callable[[Path], Sequence[int]] | None = None
 
 
 class Located(NamedTuple):
-    """A data set that was found."""
+    """The indices of a data set that was found in a folder."""
 
     train: JpegIndex
     test: JpegIndex
-    classes: Sequence[str]  # names of the labels
-    source: str  # in words
+    classes: Sequence[str]  # names of the classes, in the order of the labels
+    source: str  # the layout, e.g. "tar archives"
 
     def splits(self) -> Splits:
-        """As training and inference take it."""
+        """Returns the splits that training and inference read."""
         return Splits(
             jpeg_index.split(self.train), jpeg_index.split(self.test), Origin(self.source)
         )
 
 
 def load(wanted: DataSet, data_dir: str) -> Splits:
-    """A data set from a folder, as `find` does, or from a bucket: `data_dir` with ://."""
+    """Loads a data set from a folder, or from a bucket if `data_dir` has ://."""
     return buckets.find(data_dir) if "://" in data_dir else find(wanted, data_dir).splits()
 
 
 def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
-    """Finds where the JPEGs of a data set are.
+    """Finds the JPEGs of a data set in a folder.
 
     Args:
       wanted: the data set.
       data_dir: folder in one of the layouts.
-      flag: that named it.
+      flag: the flag that named the folder, for errors.
 
     Raises:
-      Refusal: no layout is there, or it is damaged or of another data set.
+      Refusal: the folder has none of the layouts, is damaged, or holds another data set.
     """
     root = _root(wanted, data_dir, flag)
     for folder in (root, *sorted(root.glob(wanted.tfds), reverse=True)):
-        if shards.of_split(folder, TRAIN):
+        if shards.list_shards(folder, TRAIN):
             train, test = (shards.read(folder, split) for split in (TRAIN, VALIDATION))
             return Located(train, test, wanted.classes, "TFRecord shards")
     for folder in (root, root / _KAGGLE):
         if (folder / TRAIN).is_dir():
             train = trees.read(folder / TRAIN, wanted.classes)
-            test = _validation_of_tree(folder, wanted, flag)
+            test = _read_validation(folder, wanted, flag)
             return Located(train, test, wanted.classes, "JPEG files")
     labels = wanted.labels_in_order
     if labels and wanted.archives and (root / wanted.archives[0]).is_file():
@@ -97,7 +97,7 @@ def _root(wanted, data_dir, flag):
     return root
 
 
-def _validation_of_tree(folder, wanted, flag):
+def _read_validation(folder, wanted, flag):
     for name in _VALIDATIONS:
         if (folder / name).is_dir():
             if wanted.labels_in_order and trees.is_flat(folder / name):

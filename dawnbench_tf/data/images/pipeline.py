@@ -1,10 +1,13 @@
-"""Batches of training images, the same for however many replicas.
+"""Training batches of images, equal under every distribution strategy.
 
-Images that fit into memory live on the devices and are augmented there, a batch in a few large
-operations; JPEGs are read, cropped and decoded on the host, ahead of the steps. Everything random
-about an epoch (order, crops, flips) is drawn at its start from (seed, epoch) alone, for the global
-batch, and only then shared out: the same examples make up step i of epoch e under every strategy,
-after every restart. Axes: b batch, h height, w width, c channels.
+Images that fit into memory are kept on the devices and augmented there, a batch at a time. JPEGs
+are read, cropped and decoded on the host, ahead of the steps.
+
+Reproducibility: order, crops and flips of an epoch are drawn at its start from (seed, epoch), for
+the global batch, and only then split over the replicas. So step i of epoch e has the same examples
+under every strategy, and after every restart.
+
+Axes: b batch, h height, w width, c channels.
 """
 
 import math
@@ -20,76 +23,77 @@ from dawnbench_tf.data.images import augment, jpegs
 _ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
 
 
-def steps_per_epoch(examples: int, batch_size: int) -> int:
-    """Steps in which each example is seen at least once: 391 for 50,000 at 128, as the seeds count.
+def count_batches(examples: int, batch_size: int) -> int:
+    """Returns ceil(examples / batch_size), as DAWNBench's seeds count steps.
 
-    >>> steps_per_epoch(50_000, 128)
+    >>> count_batches(50_000, 128)
     391
     """
     return -(-examples // batch_size)
 
 
-def steps(data: Data) -> int:
-    """Returns the number of steps of an epoch."""
+def steps_per_epoch(data: Data) -> int:
+    """Returns the number of steps in an epoch: ceil, or floor with `drop_remainder`."""
     recipe, examples = data.recipe, len(data.splits.train.labels)
     if recipe.drop_remainder:
         return examples // recipe.batch_size
-    return steps_per_epoch(examples, recipe.batch_size)
+    return count_batches(examples, recipe.batch_size)
 
 
-def distributed(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
-    """Training batches from `first_epoch` on, shared out over replicas.
+def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
+    """Returns the distributed training batches of all epochs from `first_epoch` on.
 
-    An epoch's last batch is filled up with the first examples of its own order, so shapes are
-    static and no example is left out; or, with `recipe.drop_remainder`, there is none.
+    The last batch of an epoch is completed with the first examples of the epoch's order, so shapes
+    are static and no example is left out. With `recipe.drop_remainder` a partial batch is dropped.
 
     Returns:
-      A distributed data set of what `on_devices` makes images and labels of: a few numbers for each
-      image, where the split holds all; else labels int64 (b,), uint8 images (b, h, w, c).
+      A distributed data set of batches for the function of `on_devices`. Images in memory: their
+      indices, labels, crop offsets, flips and, with Cutout, positions. JPEGs: labels int64 (b,),
+      images uint8 (b, h, w, c).
     """
     strategy = data.placement.strategy
     per_replica = data.recipe.batch_size // strategy.num_replicas_in_sync
     epochs = range(first_epoch, math.ceil(data.recipe.epochs))
 
-    def of_worker(context):
+    def make_pipeline(context):
         worker = context.input_pipeline_id, context.num_input_pipelines
         batches = _batches(data, epochs, share(strategy, context), per_replica, worker)
-        # Enough to bridge a checkpoint.
-        return data.placement.timed(batches.prefetch(4)).with_options(without_autotune())
+        # 4 batches bridge the time of writing a checkpoint.
+        return data.placement.count_waits(batches.prefetch(4)).with_options(without_autotune())
 
-    return data.placement.distributed(of_worker)
+    return data.placement.distribute(make_pipeline)
 
 
-def epoch(data: Data, number: int) -> tf.data.Dataset:
-    """An epoch's global batches as the network gets them: images and labels.
+def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
+    """Returns the global batches of epoch `number`, augmented and standardized.
 
     Returns:
       A data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,).
     """
-    fetch = data.splits.train.of_memory
+    fetch = data.splits.train.fetch
     whole = range(number, number + 1)
     batches = _batches(data, whole, lambda values, _: values, data.recipe.batch_size, (0, 1))
     prepared = batches.map(_preparation(data, fetch), machine.cpus(), deterministic=True)
     return prepared.prefetch(2).with_options(without_autotune())
 
 
-def _batches(data, epochs, own, batch_size, worker):
-    """Batches of what `on_devices` prepares, for some epochs.
+def _batches(data, epochs, select, batch_size, worker):
+    """Returns this worker's batches of some epochs, not yet prepared by `on_devices`.
 
     Args:
       data: the data set.
-      epochs: range of them.
-      own: from values (steps * batch, ...) of an epoch, and its steps, to this worker's.
-      batch_size: examples of a batch.
-      worker: number of this worker, and of all.
+      epochs: range of epochs.
+      select: function from (values (steps * batch, ...), steps) to this worker's values.
+      batch_size: examples in a batch.
+      worker: index of this worker, and number of workers.
     """
-    recipe, split, count = data.recipe, data.splits.train, steps(data)
+    recipe, split, count = data.recipe, data.splits.train, steps_per_epoch(data)
     with tf.device("CPU:0"):
-        labels = tf.constant(split.labels)  # here, so that no graph holds a copy
+        labels = tf.constant(split.labels)  # outside the graphs, so that none holds a copy
 
     def plan(epoch):
-        drawn = (_plan_of_jpegs if split.held is None else _plan)(epoch, labels, recipe, count)
-        return tf.data.Dataset.from_tensor_slices(tuple(own(x, count) for x in drawn))
+        drawn = (_jpeg_plan if split.held is None else _plan)(epoch, labels, recipe, count)
+        return tf.data.Dataset.from_tensor_slices(tuple(select(x, count) for x in drawn))
 
     numbers = tf.data.Dataset.range(epochs.start, epochs.stop)
     if split.in_sequence:
@@ -102,14 +106,18 @@ def _batches(data, epochs, own, batch_size, worker):
 
 
 def _in_sequence(epochs, read, plan, recipe, worker):
-    """Examples of a split that is read in its own order; of what is planned, the rest is used."""
+    """Returns examples of a sequential split (gs://): images in file order, crops from the plan.
+
+    The plan's indices and labels are unused: the files decide the order, and hold the labels.
+    """
     crop = _cropper(recipe)
 
-    def of_epoch(epoch):
-        examples = read(_seed(recipe, epoch, _ORDER), *worker).repeat()  # files differ in length
+    def read_epoch(epoch):
+        # A worker's files may hold fewer images than its share of the epoch: it starts again.
+        examples = read(_seed(recipe, epoch, _ORDER), *worker).repeat()
         return tf.data.Dataset.zip(examples, plan(epoch))
 
-    return epochs.flat_map(of_epoch).map(
+    return epochs.flat_map(read_epoch).map(
         lambda example, drawn: crop(example[1], example[0], *drawn[2:]),
         num_parallel_calls=machine.cpus(),
         deterministic=True,
@@ -117,12 +125,14 @@ def _in_sequence(epochs, read, plan, recipe, worker):
 
 
 def on_devices(data: Data) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    """What makes images and labels of a batch of `distributed`, as a part of the training step.
+    """Returns a function from a batch of `training_batches` to images and labels.
 
-    Where the split holds all images, every device gets them, so that no step waits for the host.
+    It runs inside the training step. Images in memory are copied to every device first, so no step
+    waits for the host.
 
     Returns:
-      From a batch to images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,).
+      A function that returns images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64
+      (b,).
     """
     held = data.splits.train.held
     fetch = None if held is None else _on_each_device(held.numpy(), data.placement.strategy)
@@ -130,27 +140,27 @@ def on_devices(data: Data) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
 
 
 def _preparation(data, fetch):
-    """From a batch to the network's images and labels; `fetch` takes indices to images."""
+    """Returns the function of `on_devices`; `fetch` is a function from indices to images."""
     recipe = data.recipe
     standardize = augment.standardizer(recipe, data.placement.data_format)
     if data.splits.train.held is None:
         return lambda labels, images: (standardize(images), labels)
 
-    def prepare(indices, labels, offsets, flips, *places):
+    def prepare(indices, labels, offsets, flips, *positions):
         images = fetch(indices)
         images = augment.crop_and_flip(
             images, offsets, flips, recipe.data.pad, recipe.data.pad_mode
         )
-        return standardize(images, *places), labels
+        return standardize(images, *positions), labels
 
     return prepare
 
 
 def _on_each_device(images, strategy):
-    """From indices to images, of a copy of them all on each of the strategy's devices.
+    """Copies all images to every device; returns a function from indices to images.
 
-    They are held as words of float32: workers hand one another the values that variables start
-    from, which can't be bytes, and TensorFlow keeps integers of 32 bits in the host's memory.
+    The copy is a float32 variable that holds 4 bytes in each element. Workers exchange initial
+    values of variables, which fails for uint8, and TensorFlow keeps int32 variables in host memory.
     """
     count, *shape = images.shape
     rows = images.reshape(count, -1)
@@ -168,8 +178,10 @@ def _on_each_device(images, strategy):
 
 
 def _plan(epoch, labels, recipe, steps):
-    """What an epoch's steps see, all replicas together: indices, labels, offsets, flips; places of
-    what is cut out, if anything is."""
+    """Draws an epoch of images in memory, each of length steps * batch.
+
+    Returns indices, labels, crop offsets, flips and, with Cutout, positions in 0..1.
+    """
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
     crop_seed, cutout_seed = (_seed(recipe, epoch, purpose) for purpose in (_CROP, _CUTOUT))
@@ -182,13 +194,14 @@ def _plan(epoch, labels, recipe, steps):
     return *drawn, tf.random.stateless_uniform([count, 2], cutout_seed)
 
 
-def _plan_of_jpegs(epoch, labels, recipe, steps):
-    """What an epoch's steps see of JPEGs: indices, labels, seeds of crops, flips, sizes."""
+def _jpeg_plan(epoch, labels, recipe, steps):
+    """Draws an epoch of JPEGs: indices, labels, seeds of crops, flips, sizes; (steps * batch,)."""
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
     seeds = tf.random.stateless_uniform(
         [count, 2], _seed(recipe, epoch, _CROP), minval=None, maxval=None, dtype=tf.int32
     )
+    # The size's index is the number of boundaries that the epoch has passed.
     past = tf.cast(epoch, tf.float32) >= tf.constant(recipe.data.image_size_epochs, tf.float32)
     size = tf.gather(recipe.sizes, tf.reduce_sum(tf.cast(past, tf.int32)))
     flips = _flips(epoch, labels, recipe, order)
@@ -196,7 +209,7 @@ def _plan_of_jpegs(epoch, labels, recipe, steps):
 
 
 def _order(epoch, labels, recipe, steps):
-    """Indices of the examples that an epoch's steps see, (steps x batch,)."""
+    """Draws an epoch's order: indices of examples, (steps * batch,), a permutation that wraps."""
     examples = labels.shape[0]
     seed = _seed(recipe, epoch, _ORDER)
     order = tf.random.experimental.stateless_shuffle(tf.range(examples), seed)
@@ -206,16 +219,17 @@ def _order(epoch, labels, recipe, steps):
 def _flips(epoch, labels, recipe, order):
     """Whether each of the examples in `order` is mirrored."""
     seed = _seed(recipe, epoch, _FLIP)
-    if recipe.data.alternating_flip:  # drawn once for each image; then all turn in each epoch
+    # Alternating flip (airbench): drawn once for each image, then inverted in every other epoch.
+    if recipe.data.alternating_flip:
         first = tf.random.stateless_uniform([labels.shape[0]], _seed(recipe, 0, _FLIP)) < 0.5
         return tf.gather(first, order) ^ (epoch % 2 == 1)
     return tf.random.stateless_uniform(order.shape, seed) < (0.5 if recipe.data.flip else 0.0)
 
 
 def _cropper(recipe):
-    """From a JPEG and what is drawn for it to its label and its pixels in training."""
+    """Returns a function from a JPEG and its plan to the label and the augmented pixels."""
     if recipe.data.rand_augment:
-        # Only here: it takes seconds to import.
+        # Imported here because it takes seconds.
         from dawnbench_tf.data.images.rand_augment import rand_augment
 
     def crop(jpeg, label, seed, flip, size):
@@ -240,11 +254,15 @@ def _seed(recipe, epoch, purpose):
 def share(
     strategy: tf.distribute.Strategy, context: tf.distribute.InputContext
 ) -> Callable[[tf.Tensor, int], tf.Tensor]:
-    """Cuts what belongs to this worker's replicas out of every global batch."""
+    """Returns a function that selects this worker's part of every global batch.
+
+    The function takes an epoch's values (steps * batch, ...) and its number of steps.
+    """
     own, replicas = own_replicas(strategy, context), strategy.num_replicas_in_sync
 
-    def own_part(values, steps):  # (steps * batch, ...) -> (steps * own share of the batch, ...)
+    def select(values, steps):  # (steps * batch, ...) -> (steps * worker's batch, ...)
+        # A global batch is the replicas' batches end to end: replica r has its r-th part.
         by_replica = tf.reshape(values, [steps, replicas, -1, *values.shape[1:]])
         return tf.reshape(by_replica[:, own], [-1, *values.shape[1:]])
 
-    return own_part
+    return select

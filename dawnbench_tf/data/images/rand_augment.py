@@ -1,8 +1,8 @@
-"""RandAugment: a few operations on an image, drawn from a list, all of one magnitude.
+"""RandAugment: random operations on an image, all of one magnitude.
 
-Cubuk et al. 2019 (arXiv 1909.13719). The operations are those of tensorflow/models; what is drawn
-there from the state of a generator, here follows from a seed, so that a run can be repeated. Its
-Cutout, which draws inside the operation, is left out.
+Cubuk et al. 2019 (arXiv 1909.13719). The operations are those of tensorflow/models, but drawn from
+a seed instead of a generator's state, so that a run can be repeated. Cutout is left out, because
+its operation draws random numbers itself.
 """
 
 from collections.abc import Callable
@@ -10,18 +10,18 @@ from collections.abc import Callable
 import tensorflow as tf
 from official.vision.ops import augment
 
-HIGHEST = 10  # magnitude
-_GREY = [128, 128, 128]  # is asked for; tensorflow/models reflects the image in place of it
+HIGHEST = 10  # the largest magnitude
+_GREY = [128, 128, 128]  # a required argument that tensorflow/models ignores: it reflects the image
 
 
 def rand_augment(image: tf.Tensor, seed: tf.Tensor, operations: int, magnitude: float) -> tf.Tensor:
-    """An image after some operations.
+    """Applies random operations to an image, one after the other.
 
     Args:
       image: uint8 (height, width, 3).
-      seed: int32 (2,), decides which operations, and which way they go.
-      operations: how many.
-      magnitude: of all, 0 to HIGHEST.
+      seed: int32 (2,), decides the operations and their signs.
+      operations: number of operations.
+      magnitude: magnitude of all operations, 0 to HIGHEST.
 
     Returns:
       uint8 (height, width, 3).
@@ -29,18 +29,17 @@ def rand_augment(image: tf.Tensor, seed: tf.Tensor, operations: int, magnitude: 
     share = magnitude / HIGHEST
     shape = image.shape
     for number in range(operations):
-        own = tf.random.experimental.stateless_fold_in(seed, number + 1)
-        sign = tf.cast(tf.random.stateless_uniform([], own) < 0.5, tf.float32) * 2 - 1
+        operation_seed = tf.random.experimental.stateless_fold_in(seed, number + 1)
+        sign = tf.cast(tf.random.stateless_uniform([], operation_seed) < 0.5, tf.float32) * 2 - 1
         branches = _branches(image, share, sign)
-        drawn = tf.random.stateless_uniform(
-            [], tf.random.experimental.stateless_fold_in(own, 0), 0, len(branches), tf.int32
-        )
+        branch_seed = tf.random.experimental.stateless_fold_in(operation_seed, 0)
+        drawn = tf.random.stateless_uniform([], branch_seed, 0, len(branches), tf.int32)
         image = tf.ensure_shape(tf.switch_case(drawn, branches), shape)
     return image
 
 
 def _branches(image, share, sign) -> list[Callable[[], tf.Tensor]]:
-    """The operations, at a share of their highest magnitude; `sign` is -1 or 1."""
+    """Returns the operations at a fraction `share` of the largest magnitude; `sign` is -1 or 1."""
     factor = share * 1.8 + 0.1
     pixels = sign * share * 100 / 224 * tf.cast(tf.shape(image)[0], tf.float32)
     return [

@@ -1,7 +1,4 @@
-"""Accuracies of classifiers: NumPy in, `{column: score}` out, every example counted.
-
-Used alike by training's callback and by inference, whatever ran the model.
-"""
+"""Top-k accuracy of image classifiers, in NumPy; training and inference both use it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,18 +9,20 @@ import numpy as np
 def top_accuracies(
     outputs: np.ndarray, references: np.ndarray, most: tuple[int, ...] = (1,)
 ) -> dict[str, float]:
-    """Top-k accuracies in percent: how often the true class is among the k likeliest.
+    """Returns top-k accuracies in percent: the true class is among the k largest outputs.
 
-    Of equal outputs the earlier class counts as the likelier, as in `np.argmax`; an output that is
-    not a number counts as wrong.
+    Ties go to the lower class, as in `np.argmax`. An example with a NaN output counts as wrong.
 
     Args:
       outputs: logits or probabilities, (examples, classes).
       references: true classes, (examples,).
-      most: each k.
+      most: the values of k.
+
+    Returns:
+      {"topKAccuracy": percent} for each k.
 
     Raises:
-      ValueError: there is not one output for each example.
+      ValueError: the numbers of outputs and references differ.
 
     >>> top_accuracies(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1]), most=(1, 2))
     {'top1Accuracy': 50.0, 'top2Accuracy': 100.0}
@@ -35,10 +34,10 @@ def top_accuracies(
         )
     classes = np.arange(outputs.shape[1])
     true = references[:, None]
-    of_true = np.where(true == classes, outputs, -np.inf).max(1, keepdims=True)
-    ahead = (outputs > of_true) | ((outputs == of_true) & (classes < true))
-    ranks = ahead.sum(1)  # 0 where the true class is the likeliest
-    answered = np.isfinite(of_true[:, 0]) & ~np.isnan(outputs).any(1)
+    true_outputs = np.where(true == classes, outputs, -np.inf).max(1, keepdims=True)
+    ahead = (outputs > true_outputs) | ((outputs == true_outputs) & (classes < true))
+    ranks = ahead.sum(1)  # 0 where the true class has the largest output
+    answered = np.isfinite(true_outputs[:, 0]) & ~np.isnan(outputs).any(1)
     return {
         f"top{k}Accuracy": 100 * int(np.sum(answered & (ranks < k))) / len(references) for k in most
     }

@@ -1,7 +1,7 @@
-"""Writes JPEGs as TFRecord shards with an index, each image looked at on the way.
+"""Writes JPEGs as TFRecord shards with an index, and checks every image.
 
-The records are those of TensorFlow's own ImageNet scripts (image/encoded, image/class/label from 1
-on); so are the repairs: what is no JPEG, and JPEGs in CMYK, are encoded anew.
+Records have the format of TensorFlow's ImageNet scripts (image/encoded, image/class/label from 1
+on). As in those scripts, other image formats and CMYK JPEGs are re-encoded as RGB JPEGs.
 """
 
 import io
@@ -24,30 +24,30 @@ from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal
 
 _ORDER_SEED = 2012
-_MOST_PIXELS = 100_000_000  # of an image
-_PIXELS_PER_BYTE = 1_000  # at most, of images over a million pixels; flat JPEGs have 170
-Image.MAX_IMAGE_PIXELS = None  # Pillow's own bound, which warns or raises: ours is below
-_ORIENTATION = 0x0112  # EXIF's tag; 1 is upright
+_MOST_PIXELS = 100_000_000  # largest image, in pixels
+_PIXELS_PER_BYTE = 1_000  # limit for images over 2^20 pixels; single-color JPEGs have 170
+Image.MAX_IMAGE_PIXELS = None  # Pillow's own limit, which warns or raises; _check_size has ours
+_ORIENTATION = 0x0112  # EXIF tag; 1 is upright
 
 
 def write(
     index: JpegIndex, classes: Sequence[str], root: Path, split: str, per_shard: int, shuffled: bool
 ) -> Counter[str]:
-    """Writes a split's shards and index; shards that are there already are not written again.
+    """Writes a split's shards and index; existing shards are kept.
 
     Args:
-      index: of the split.
-      classes: names of the labels.
-      root: folder, which is there, of the shards.
-      split: its name in theirs.
-      per_shard: examples of a shard, at most.
-      shuffled: whether examples are put into an order of their own, the same each time.
+      index: index of the split's images.
+      classes: names of the classes, in the order of the labels.
+      root: existing folder of the shards.
+      split: name of the split in the shards' names, "train" or "validation".
+      per_shard: largest number of examples in a shard.
+      shuffled: whether examples are shuffled, by a fixed seed.
 
     Returns:
-      How many of the images that were written now are unusual, by what they are.
+      Numbers of unusual images by type (e.g. "grey"), among the images that this call wrote.
 
     Raises:
-      Refusal: an image is damaged, a shard is not of these images or can't be written.
+      Refusal: an image is damaged, or a shard holds other images or can't be written.
     """
     order = np.arange(len(index.labels))
     if shuffled:
@@ -57,25 +57,26 @@ def write(
     names = [f"{split}-{number:05}-of-{count:05}" for number in range(count)]
     _refuse_others(root, split, names)
     jobs = [(root / name, part) for name, part in zip(names, parts, strict=True)]
-    kinds = _write_all(index, classes, [job for job in jobs if not job[0].exists()])
+    unusual = _write_all(index, classes, [job for job in jobs if not job[0].exists()])
+    # The index is made from the files on disk, so it also covers, and checks, existing shards.
     terminal.status(f"reading {split} again")
     written = shards.scan(root, names)
     for shard, (path, part) in enumerate(jobs):
         if written.labels[written.files == shard].tolist() != index.labels[part].tolist():
             raise Refusal(f"{path}: is not of these images; remove it, and prepare again")
     shards.write_index(written, split)
-    return kinds
+    return unusual
 
 
 def _refuse_others(root, split, names):
-    others = [name for name in shards.present(root, split) if name not in names]
+    others = [name for name in shards.list_present(root, split) if name not in names]
     if others:
         raise Refusal(f"{root / others[0]}: is there already; name another folder, or remove it")
 
 
 def _write_all(index, classes, missing):
-    """Writes shards, several at a time; Ctrl-C and the first that fails stop all."""
-    kinds, stop, begin, done = Counter[str](), Event(), time.monotonic(), 0
+    """Writes shards in parallel threads; Ctrl-C or the first failure stops all of them."""
+    unusual, stop, begin, done = Counter[str](), Event(), time.monotonic(), 0
     total = sum(len(part) for _, part in missing)
     with ThreadPoolExecutor(machine.cpus()) as pool:
         jobs = {
@@ -84,7 +85,7 @@ def _write_all(index, classes, missing):
         }
         try:
             for job in as_completed(jobs):
-                kinds += job.result()
+                unusual += job.result()
                 done += jobs[job]
                 rate = done / (time.monotonic() - begin)
                 terminal.status(
@@ -94,34 +95,38 @@ def _write_all(index, classes, missing):
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
-    return kinds
+    return unusual
 
 
 def _write_shard(index, classes, path, examples, stop):
+    """Writes a shard under a temporary name, then renames it: a shard is never incomplete."""
     temporary = path.with_name(f".{path.name}.tmp")
-    kinds = Counter[str]()
+    counts = Counter[str]()
     try:
         with tf.io.TFRecordWriter(str(temporary)) as writer:
             for example in examples.tolist():
                 if stop.is_set():
                     break
                 label = int(index.labels[example])
-                content, size, unusual = _looked_at(index.raw(example), index.path(example))
+                content, size, unusual = _check_image(index.raw(example), index.path(example))
                 writer.write(record(content, size, label, classes[label], index.numbers[example]))
-                kinds.update(unusual)
+                counts.update(unusual)
         if not stop.is_set():
             os.replace(temporary, path)
     except (OSError, tf.errors.OpError) as error:
         raise files.cannot_write(path, error) from None
     finally:
         files.discard(temporary)
-    return kinds
+    return counts
 
 
-def _looked_at(content, path):
-    """An image as it is stored, its (width, height), and what is unusual about it."""
+def _check_image(content, path):
+    """Returns an image as it will be stored, its (width, height), and its unusual properties.
+
+    Raises Refusal if it is damaged or larger than an image can be.
+    """
     unusual = []
-    _check_claim(content, path)
+    _check_size(content, path)
     if not content.startswith(jpeg_index.JPEG):
         unusual.append("no JPEG, encoded anew")
         content = jpeg_index.as_jpeg(content, path)
@@ -129,7 +134,7 @@ def _looked_at(content, path):
         with Image.open(io.BytesIO(content)) as image:
             size, mode = image.size, image.mode
             orientation = image.getexif().get(_ORIENTATION, 1)
-        if warning := _warning(content):
+        if warning := _decoder_warning(content):
             terminal.say(f"{path}: libjpeg: {warning}; kept as it is")
             unusual.append("damaged within, named above")
         if mode == "CMYK":
@@ -144,10 +149,11 @@ def _looked_at(content, path):
     return content, size, unusual
 
 
-def _warning(content):
-    """What libjpeg warns of in a JPEG that it decodes: the pixels it could not read are made up.
+def _decoder_warning(content):
+    """Returns libjpeg's warning about a damaged JPEG; "" if there is none.
 
-    Raises ValueError if it can't be decoded, or ends too early.
+    After a warning libjpeg fills the unreadable pixels in. Raises ValueError for a JPEG that can't
+    be decoded or ends too early.
     """
     try:
         simplejpeg.decode_jpeg(content, "GRAY")
@@ -159,31 +165,31 @@ def _warning(content):
     return ""
 
 
-def _check_claim(content, path):
-    """Raises Refusal for an image whose header claims more pixels than there can be."""
+def _check_size(content, path):
+    """Raises Refusal if an image's header claims too many pixels for the size of its file."""
     try:
         with Image.open(io.BytesIO(content)) as image:
             width, height = image.size
     except (OSError, ValueError, SyntaxError):
-        what = "holds no image that can be decoded" if content else "is empty"
-        raise Refusal(f"{path}: {what}; fetch it again") from None
+        reason = "holds no image that can be decoded" if content else "is empty"
+        raise Refusal(f"{path}: {reason}; fetch it again") from None
     most = min(max(_PIXELS_PER_BYTE * len(content), 2**20), _MOST_PIXELS)
     if width * height > most:
-        what = f"{len(content):,} bytes that claim {width:,} x {height:,} pixels"
-        raise Refusal(f"{path}: {what}, more than an image of that size has; fetch it again")
+        claim = f"{len(content):,} bytes that claim {width:,} x {height:,} pixels"
+        raise Refusal(f"{path}: {claim}, more than an image of that size has; fetch it again")
 
 
 def record(
     content: bytes, size: tuple[int, int], label: int, synset: str, number: int = 0
 ) -> bytes:
-    """A serialized tf.train.Example.
+    """Returns a serialized tf.train.Example.
 
     Args:
       content: a JPEG.
-      size: its width and height.
-      label: its class, from 0 on.
-      synset: that class's name.
-      number: of a validation image, from 1 on; 0: none.
+      size: width and height.
+      label: class, from 0 on; stored from 1 on.
+      synset: name of the class.
+      number: number of a validation image, from 1 on; 0: not a validation image.
     """
     values = {
         "image/encoded": content,

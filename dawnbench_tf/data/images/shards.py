@@ -1,7 +1,7 @@
-"""Images in TFRecord shards, `train-00000-of-01024`, and the index that finds each in them.
+"""TFRecord shards of images, `train-00000-of-01024`, and the index of the images in them.
 
-Two forms are read: that of TensorFlow's own ImageNet scripts, which `prepare` writes too
-(image/encoded; image/class/label from 1 on), and that of TensorFlow Datasets (image, label).
+Two record formats are read: that of TensorFlow's ImageNet scripts and of `prepare` (image/encoded;
+image/class/label from 1 on), and that of TensorFlow Datasets (image, label).
 """
 
 import hashlib
@@ -22,25 +22,25 @@ from dawnbench_tf.data.images import jpeg_index
 from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal, one_line
 
-HEADER, FOOTER = 12, 4  # bytes around a record: its length and checksums
+HEADER, FOOTER = 12, 4  # bytes around a record: length and its checksum, checksum of the data
 _NAME = re.compile(r"(?:.*[-.])?(train|validation)(?:\.tfrecord)?-(\d{5})-of-(\d{5})")
 INDEX = "{split}.index.npz"
-BUFFER = 8 << 20  # bytes that are read at once
-_LOOKED_FOR = 64  # bytes of a JPEG that tell where it is in its record
-LARGEST_INDEX = 1 << 30  # bytes; that of ImageNet's 1,281,167 images has 46 million
-_COLUMNS = dict.fromkeys(jpeg_index.OF_EXAMPLES, np.int64) | dict.fromkeys(
+BUFFER = 8 << 20  # bytes a read
+_PREFIX = 64  # first bytes of an image, by which its offset in the record is found
+LARGEST_INDEX = 1 << 30  # bytes; the index of ImageNet's 1,281,167 images has 46 million
+_COLUMNS = dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, np.int64) | dict.fromkeys(
     ("files", "lengths", "numbers"), np.int32
 )
-_DIGEST = "sha256"  # of the index's other arrays: its key
+_DIGEST = "sha256"  # key of the checksum of the index's other arrays
 
 
 class Form(NamedTuple):
-    """Names of a record's features."""
+    """The feature names of a record format."""
 
     image: str
     label: str
     first_label: int
-    name: str  # of the file that it was; may be missing
+    name: str  # the image's original file name; may be missing
 
 
 FORMS = (
@@ -49,37 +49,37 @@ FORMS = (
 )
 
 
-def of_split(root: Path, split: str) -> list[str]:
-    """Names of a split's shards in a folder, in order; none if there are none.
+def list_shards(root: Path, split: str) -> list[str]:
+    """Returns the names of a split's shards in a folder, in order; [] if it has none.
 
     Raises:
-      Refusal: some are missing.
+      Refusal: some shards are missing, or one is no regular file.
     """
-    names = present(root, split)
+    names = list_present(root, split)
     count = int(names[0].rpartition("-")[2]) if names else 0
     numbers = {int(name.rsplit("-", 3)[1]) for name in names}
     for number in range(count):
         if number not in numbers:
             raise Refusal(f"{root}: shard {number} of {count} of {split} is missing; copy it again")
     for name in names:
-        if not (root / name).is_file():  # a pipe would be waited for
+        if not (root / name).is_file():  # opening a pipe would wait forever
             raise Refusal(f"{root / name}: is no regular file; copy the shard again")
     return names
 
 
-def present(root: Path, split: str) -> list[str]:
-    """Names of those of a split's shards that are in a folder, in order."""
+def list_present(root: Path, split: str) -> list[str]:
+    """Returns the names of a split's shards in a folder, in order, even if some are missing."""
     matches = [_NAME.fullmatch(name) for name in sorted(os.listdir(root))]
     return [match[0] for match in matches if match and match[1] == split]
 
 
 def read(root: Path, split: str) -> JpegIndex:
-    """The index of a split's shards: as it was written beside them, else from reading them all.
+    """Reads the index of a split's shards; without an index file it scans all shards.
 
     Raises:
-      Refusal: shards are missing or damaged, or are not those that the index was written for.
+      Refusal: shards are missing or damaged, or the index belongs to other shards.
     """
-    names = of_split(root, split)
+    names = list_shards(root, split)
     if not names:
         raise Refusal(f"{root}: has no {split}-00000-of-... shards; copy them there")
     path = root / INDEX.format(split=split)
@@ -88,20 +88,20 @@ def read(root: Path, split: str) -> JpegIndex:
     try:
         if not path.is_file() or path.stat().st_size > LARGEST_INDEX:
             raise ValueError(f"is no file of at most {LARGEST_INDEX} bytes")
-        index, sizes = unpacked(root, path.read_bytes())
+        index, sizes = unpack(root, path.read_bytes())
     except (OSError, ValueError) as error:
         again = "run `prepare` with the same --out again, which keeps the shards; or remove it"
         raise Refusal(f"{path}: can't be read ({one_line(error, 80)}); {again}") from None
-    if not _is_of(index, sizes, names):
+    if not _describes(index, sizes, names):
         raise Refusal(f"{path}: is not of the shards beside it; remove it, or prepare them again")
     return index
 
 
-def unpacked(root: Path | str, content: bytes) -> tuple[JpegIndex, np.ndarray]:
-    """An index from its file's bytes, and the sizes of the shards that it was written for.
+def unpack(root: Path | str, content: bytes) -> tuple[JpegIndex, np.ndarray]:
+    """Parses an index file; returns the index, and the sizes of its shards in bytes.
 
     Raises:
-      ValueError: it is damaged, was changed since, or is of a version that kept no checksums.
+      ValueError: the file is damaged or modified, or an early version wrote it without checksums.
     """
     arrays = npz.read(content)
     digest = arrays.pop(_DIGEST, None)
@@ -117,6 +117,7 @@ def unpacked(root: Path | str, content: bytes) -> tuple[JpegIndex, np.ndarray]:
 
 
 def _digest(arrays):
+    """Returns the SHA-256 of named arrays: names, dtypes, shapes and values."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -124,11 +125,11 @@ def _digest(arrays):
     return digest.digest()
 
 
-def _is_of(index, sizes, names):
-    """Whether an index can be that of the shards of these names."""
+def _describes(index, sizes, names):
+    """Whether an index fits the shards of these names: names, sizes, dtypes and offsets."""
     if index.paths.tolist() != [name.encode() for name in names]:
         return False
-    if sizes.tolist() != [os.path.getsize(index.place(name)) for name in index.paths]:
+    if sizes.tolist() != [os.path.getsize(index.full_path(name)) for name in index.paths]:
         return False
     columns = {name: getattr(index, name) for name in _COLUMNS}
     if {column.shape for column in columns.values()} != {(index.labels.size,)}:
@@ -137,13 +138,14 @@ def _is_of(index, sizes, names):
         column.dtype != _COLUMNS[name] or (column < 0).any() for name, column in columns.items()
     ):
         return False
+    # Every image has to lie inside its shard. File numbers out of range look up shard 0 here.
     inside = index.files < len(names)
     ends = sizes[index.files * inside]
     return bool(inside.all() and (index.offsets <= ends - index.lengths).all())
 
 
 def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Label and JPEG, int64 and a string, of a record that `prepare` wrote."""
+    """Parses a record that `prepare` wrote; returns label (int64, from 0 on) and JPEG (string)."""
     form = FORMS[0]
     scalars = {
         form.image: tf.io.FixedLenFeature([], tf.string),
@@ -154,9 +156,9 @@ def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def write_index(index: JpegIndex, split: str) -> None:
-    """Writes a split's index beside its shards, whole. Raises Refusal if it can't."""
+    """Writes a split's index beside its shards, atomically. Raises Refusal if that fails."""
     path = Path(index.root, INDEX.format(split=split))
-    sizes = [os.path.getsize(index.place(name)) for name in index.paths]
+    sizes = [os.path.getsize(index.full_path(name)) for name in index.paths]
     columns = {name: getattr(index, name) for name in JpegIndex._fields[1:]}
     arrays = {**columns, "sizes": np.array(sizes, np.int64)}
     arrays[_DIGEST] = np.frombuffer(_digest(arrays), np.uint8)
@@ -165,19 +167,19 @@ def write_index(index: JpegIndex, split: str) -> None:
 
 
 def scan(root: Path, names: Sequence[str]) -> JpegIndex:
-    """Finds each JPEG in shards, by reading them whole; their checksums are checked.
+    """Indexes shards by reading them completely, verifying the records' checksums.
 
     Raises:
-      Refusal: a shard is damaged, or holds records of no form that is read.
+      Refusal: a shard is damaged, or its records have neither format.
     """
     paths = [str(root / name) for name in names]
     parts = []
     with ThreadPoolExecutor(machine.cpus()) as pool:
-        for done, part in enumerate(pool.map(_of_shard, paths), 1):
+        for done, part in enumerate(pool.map(_scan_shard, paths), 1):
             parts.append(part)
             terminal.status(f"reading shards of {root}: {done} of {len(names)}", logged=False)
-    of_shards = np.repeat(np.arange(len(names)), [len(part) for part in parts])
-    columns = {"files": of_shards, **dict(zip(_SCANNED, np.concatenate(parts).T, strict=True))}
+    numbers = np.repeat(np.arange(len(names)), [len(part) for part in parts])
+    columns = {"files": numbers, **dict(zip(_SCANNED, np.concatenate(parts).T, strict=True))}
     typed = {name: column.astype(_COLUMNS[name]) for name, column in columns.items()}
     return JpegIndex(root, np.array(names, np.bytes_), **typed)
 
@@ -185,18 +187,20 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
 _SCANNED = ("offsets", "lengths", "labels", "numbers", "checksums")
 
 
-def _of_shard(path):
-    """Returns the columns `_SCANNED` of a shard's images: int64 (images, 5)."""
+def _scan_shard(path):
+    """Returns the columns _SCANNED of a shard's images, int64 (images, 5)."""
     return np.array(list(_images(path)), np.int64).reshape(-1, len(_SCANNED))
 
 
 def _images(path: str) -> Iterator[tuple[int, int, int, int, int]]:
-    position = 0
+    """Yields the columns _SCANNED of each image of a shard."""
+    position = 0  # offset of the record's header in the file
     try:
         _check_lengths(path)
         for record in tf.data.TFRecordDataset(path, buffer_size=BUFFER).as_numpy_iterator():
-            image, label, number = _parsed(record, path)
-            offset = position + HEADER + record.find(image[:_LOOKED_FOR])
+            image, label, number = _read_record(record, path)
+            # Protobuf stores the image's bytes unchanged inside the record.
+            offset = position + HEADER + record.find(image[:_PREFIX])
             yield offset, len(image), label, number, zlib.crc32(image)
             position += HEADER + len(record) + FOOTER
     except OSError as error:
@@ -206,23 +210,26 @@ def _images(path: str) -> Iterator[tuple[int, int, int, int, int]]:
 
 
 def _check_lengths(path):
-    """Raises Refusal for a record longer than its shard or an image: TensorFlow takes it all."""
+    """Raises Refusal for a record longer than its shard or an image.
+
+    TensorFlow would allocate the memory that the record's header asks for.
+    """
     size, position = os.path.getsize(path), 0
     with open(path, "rb", buffering=0) as file:
         while len(header := file.read(8)) == 8:
             (length,) = struct.unpack("<Q", header)
             if length > min(jpeg_index.LARGEST, size - position - HEADER - FOOTER):
-                what = f"the record at byte {position} says it has {length} bytes"
-                raise Refusal(f"{path}: damaged ({what}); copy it again")
+                reason = f"the record at byte {position} says it has {length} bytes"
+                raise Refusal(f"{path}: damaged ({reason}); copy it again")
             position += HEADER + length + FOOTER
             file.seek(position)
 
 
-def _parsed(record, path):
-    """A record's image, as stored, its label and its number."""
+def _read_record(record, path):
+    """Returns a record's image as stored, its label from 0 on, and its validation number or 0."""
     try:
         features = tf.train.Example.FromString(record).features.feature
-    except Exception as error:  # protobuf's own DecodeError, of a package that isn't ours
+    except Exception as error:  # protobuf's DecodeError; importing it would add a dependency
         raise Refusal(f"{path}: holds no tf.train.Example ({one_line(error, 80)})") from None
     for form in FORMS:
         if form.image in features and form.label in features:

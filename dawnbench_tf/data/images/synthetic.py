@@ -1,8 +1,8 @@
-"""Synthetic images with a task's shapes and counts: learnable, the same for a seed.
+"""Synthetic images with a task's shapes and counts: learnable, and deterministic for a seed.
 
-Each class is one smooth pattern; an example is its class's pattern, dimmed at random, in noise. For
-trying hardware and pipelines without the data: a run on them is labelled and never an entry. Of a
-data set larger than memory there are `POOL` different images, which stand for all.
+They are for tests of hardware and pipelines without the data; a run on them is labelled and can't
+become an entry. Each class has one smooth pattern. An example is its class's pattern with random
+contrast, plus noise. A data set larger than memory repeats `POOL` different images.
 """
 
 import numpy as np
@@ -13,19 +13,19 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
 POOL = 1000
-JPEG_SHAPE = (400, 472)  # height, width: ImageNet's mean
-_QUALITY = 85  # which gives them 110 KB each, ImageNet's mean
+JPEG_SHAPE = (400, 472)  # height and width, ImageNet's means
+_QUALITY = 85  # JPEG quality that gives 110 KB an image, ImageNet's mean
 
 
 def load(recipe: Recipe) -> Splits:
-    """Splits with the counts of examples and classes of the recipe's task.
+    """Generates splits with the numbers of examples and classes of the recipe's task.
 
     Args:
-      recipe: whose `synthetic` says in which form; "decoded" images have the size that training
-        has, and live on the devices; "jpeg" are read and decoded as the real ones are.
+      recipe: its `synthetic` is "decoded" (images of the training size, kept on the devices) or
+        "jpeg" (JPEGs, which are read and decoded like real ones).
 
     Raises:
-      Refusal: the task's images don't come in that form, or training has them in several sizes.
+      Refusal: "jpeg" for a task without JPEGs, or "decoded" for several image sizes.
     """
     task = recipe.task_row
     if recipe.synthetic == "jpeg" and not task.jpegs:
@@ -55,6 +55,7 @@ def _split(images, labels, recipe) -> Split:
 
 
 def _images(rng, coarse, labels, height, width):
+    """Draws images uint8 (labels, height, width, 3) from 4x4 patterns, one for each class."""
     fine = np.ones((1, -(-height // 4), -(-width // 4), 1), np.float32)
     images = np.empty((len(labels), height, width, 3), np.uint8)
     step = max(1, 1000 * 32 * 32 // (height * width))  # images whose floats take 12 MB

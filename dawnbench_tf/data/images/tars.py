@@ -1,4 +1,4 @@
-"""Images in tar archives that are read in place, as ImageNet's are given out."""
+"""Images in tar archives, ImageNet's published form, which are read without extraction."""
 
 import tarfile
 from collections.abc import Sequence
@@ -13,46 +13,46 @@ from dawnbench_tf.refusals import Refusal, one_line, shown
 
 LARGEST_IMAGE = 2**31 - 1  # bytes: lengths are int32
 
-_Place = tuple[str, int, int]  # name, offset, length
+_Member = tuple[str, int, int]  # name, offset in the file, length; both in bytes
 
 
 def read(path: Path, classes: Sequence[str]) -> JpegIndex:
-    """The images in an archive of archives, CLASS.tar, class by class, in the order of their names.
+    """Indexes an archive of archives CLASS.tar: by class, then by image name.
 
     Raises:
-      Refusal: it can't be read, or a class is missing, empty, or none.
+      Refusal: the archive can't be read; a class is missing, empty, or not in `classes`.
     """
-    with _opened(path) as file:
-        members = {name.removesuffix(".tar"): (at, size) for name, at, size in _members(path, file)}
-        for name in sorted(set(classes) ^ set(members)):
-            what = "is missing" if name in classes else f"is none of the {len(classes)} classes"
-            raise Refusal(f"{path}:{shown(name)}.tar: {what}; should be the published archive")
-        places: list[_Place] = []
+    with _open(path) as file:
+        tar_files = {name.removesuffix(".tar"): extent for name, *extent in _members(path, file)}
+        for name in sorted(set(classes) ^ set(tar_files)):
+            reason = "is missing" if name in classes else f"is none of the {len(classes)} classes"
+            raise Refusal(f"{path}:{shown(name)}.tar: {reason}; should be the published archive")
+        images: list[_Member] = []
         labels = []
         for label, name in enumerate(classes):
-            images = sorted(_members(path, file, *members[name]))
-            if not images:
+            members = sorted(_members(path, file, *tar_files[name]))
+            if not members:
                 raise Refusal(f"{path}:{name}.tar: holds no images; fetch it again")
-            places += images
-            labels += [label] * len(images)
+            images += members
+            labels += [label] * len(members)
             terminal.status(f"reading {path}: class {label + 1} of {len(classes)}", logged=False)
-    return _index(path, places, labels)
+    return _index(path, images, labels)
 
 
 def read_flat(path: Path, labels: Sequence[int]) -> JpegIndex:
-    """The images in an archive, in the order of their names, which is that of the labels.
+    """Indexes an archive of images, sorted by name; `labels` are in the same order.
 
     Raises:
-      Refusal: it can't be read, or there are more or fewer images than labels.
+      Refusal: the archive can't be read, or holds another number of images than labels.
     """
-    with _opened(path) as file:
-        places = sorted(_members(path, file))
-    if len(places) != len(labels):
-        raise Refusal(f"{path}: should hold {len(labels)} images, found {len(places)}")
-    return _index(path, places, labels)
+    with _open(path) as file:
+        images = sorted(_members(path, file))
+    if len(images) != len(labels):
+        raise Refusal(f"{path}: should hold {len(labels)} images, found {len(images)}")
+    return _index(path, images, labels)
 
 
-def _opened(path):
+def _open(path):
     try:
         if path.exists() and not path.is_file():
             raise OSError("is no regular file")
@@ -61,9 +61,9 @@ def _opened(path):
         raise files.cannot_read(path, error) from None
 
 
-def _members(path, file, offset=0, size=None) -> list[_Place]:
-    """Files in the archive, none of them compressed, that lies at an offset of a file."""
-    places: dict[str, _Place] = {}
+def _members(path, file, offset=0, size=None) -> list[_Member]:
+    """Returns the regular files of the uncompressed archive at an offset of an open file."""
+    members: dict[str, _Member] = {}
     end = path.stat().st_size if size is None else offset + size
     try:
         file.seek(offset)
@@ -71,21 +71,21 @@ def _members(path, file, offset=0, size=None) -> list[_Place]:
         with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
             for member in archive:
                 name = member.name.rsplit("/", 1)[-1]
-                if member.size < 0 or name in places:  # of a size below 0, it would be read forever
-                    what = "is there twice" if name in places else "has a size below 0"
-                    raise Refusal(f"{path}: {shown(name)} {what}; fetch it again")
+                if member.size < 0 or name in members:  # tarfile loops forever on a negative size
+                    reason = "is there twice" if name in members else "has a size below 0"
+                    raise Refusal(f"{path}: {shown(name)} {reason}; fetch it again")
                 if member.offset_data + member.size > end:
                     raise Refusal(f"{path}: truncated at {shown(name)}; fetch it again")
                 if member.isfile():
-                    places[name] = (name, member.offset_data, member.size)
+                    members[name] = (name, member.offset_data, member.size)
     except (tarfile.TarError, OSError, EOFError) as error:
         raise Refusal(f"{path}: damaged ({one_line(error, 80)}); fetch it again") from None
-    return list(places.values())
+    return list(members.values())
 
 
-def _index(path, places, labels):
-    count = len(places)
-    names, offsets, lengths = zip(*places, strict=True)
+def _index(path, images, labels):
+    count = len(images)
+    names, offsets, lengths = zip(*images, strict=True)
     if max(lengths) > LARGEST_IMAGE:
         name = shown(names[lengths.index(max(lengths))])
         raise Refusal(f"{path}: {name} has {max(lengths):,} bytes; should be an image")

@@ -1,4 +1,4 @@
-"""Test images: in batches, the same for however many replicas, and one by one.
+"""Test images: in batches, equal under every distribution strategy, and one by one.
 
 Axes: b batch, h height, w width, c channels.
 """
@@ -11,52 +11,58 @@ import tensorflow as tf
 
 from dawnbench_tf.data.dataset import Data, Example, refusing_damage, without_autotune
 from dawnbench_tf.data.images import augment, jpegs
-from dawnbench_tf.data.images.pipeline import share, steps_per_epoch
+from dawnbench_tf.data.images.pipeline import count_batches, share
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.recipe import Recipe
 
-BLOCK = 500  # images that `OneByOne` prepares at a time
-STRIDE, WIDEST = 32, 2.0  # sides of rectangular images: multiples of it, and their highest ratio
+BLOCK = 500  # images that `SingleImages` prepares at a time
+STRIDE = 32  # sides of rectangular test images are multiples of this, in pixels
+WIDEST = 2.0  # largest ratio of the sides of rectangular test images
 
 
 def batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf.data.Dataset:
-    """Test images, uint8 (b, h, w, c), shared out over replicas.
+    """Returns distributed batches of test images, uint8 (b, h, w, c).
 
-    The last batch is filled up with the first images again; `collect` cuts these off.
+    The last batch is completed with the first images; `collect` removes these.
 
     Args:
-      data: whose test it is.
-      batch_size: of all replicas together.
-      ratios: width to height of each image, for batches of rectangular images, sorted by it; None:
-        square ones, in their order.
+      data: data set with the test images.
+      batch_size: of the global batch.
+      ratios: aspect ratios (width / height) of the images, (examples,): images are sorted by
+        ratio, and each batch has rectangular images of one shape. None: square images.
     """
     strategy, split = data.placement.strategy, data.splits.test
     per_replica = batch_size // strategy.num_replicas_in_sync
     count = len(split.labels)
-    steps = steps_per_epoch(count, batch_size)
+    steps = count_batches(count, batch_size)
     indices = np.resize(np.arange(count) if ratios is None else order(ratios), steps * batch_size)
-    seen = _seen(split, data.recipe, indices.reshape(steps, batch_size), ratios)
+    plan = _test_plan(split, data.recipe, indices.reshape(steps, batch_size), ratios)
 
-    def of_worker(context):
-        own = share(strategy, context)
-        dataset = _as_tested(split, [own(tf.constant(x), steps) for x in seen], per_replica)
+    def make_pipeline(context):
+        select = share(strategy, context)
+        dataset = _test_images(split, [select(tf.constant(x), steps) for x in plan], per_replica)
         return dataset.prefetch(2).with_options(without_autotune())
 
-    return data.placement.distributed(of_worker)
+    return data.placement.distribute(make_pipeline)
 
 
 def order(ratios: np.ndarray) -> np.ndarray:
-    """Indices of the test images by ratio, so that a batch can have one shape: (examples,)."""
+    """Returns indices that sort test images by aspect ratio, so that a batch has one shape."""
     return np.argsort(ratios, kind="stable")
 
 
-def _seen(split, recipe, indices, ratios=None):
-    """What `_as_tested` takes for images (steps, b): their indices, of JPEGs their sides too."""
+def _test_plan(split, recipe, indices, ratios=None):
+    """Returns the plan of `_test_images`: indices and, for JPEGs, heights and widths.
+
+    Each is int (steps * b,); `indices` are (steps, b), the batches. JPEGs are square, or have the
+    mean ratio of their batch.
+    """
     if split.jpegs is None:
         return [indices.ravel()]
     heights = widths = np.full(len(indices), recipe.test_side)
     if ratios is not None:
-        ratios = np.clip(ratios[indices].mean(1), 1 / WIDEST, WIDEST)
+        # The short side is test_side; the long side is rounded to a multiple of STRIDE.
+        ratios = np.clip(ratios[indices].mean(1), 1 / WIDEST, WIDEST)  # (steps,)
         heights, widths = (
             np.where(longer > 1, np.round(recipe.test_side * longer / STRIDE) * STRIDE, heights)
             for longer in (1 / ratios, ratios)
@@ -65,33 +71,29 @@ def _seen(split, recipe, indices, ratios=None):
     return [indices.ravel(), *sides]
 
 
-def _as_tested(split, seen, batch_size):
-    """Batches of images as the test sees them, uint8 (b, h, w, c): full ones only.
-
-    `seen` are their indices (images,), of JPEGs their heights and widths too, int32.
-    """
-    examples = tf.data.Dataset.from_tensor_slices(tuple(seen))
+def _test_images(split, plan, batch_size):
+    """Returns full batches of test images, uint8 (b, h, w, c), from a plan of `_test_plan`."""
+    examples = tf.data.Dataset.from_tensor_slices(tuple(plan))
     if split.jpegs is None:
-        return examples.batch(batch_size, drop_remainder=True).map(split.of_memory, 2)
+        return examples.batch(batch_size, drop_remainder=True).map(split.fetch, 2)
     dataset = jpegs.decoded(examples, split.jpegs, jpegs.center_crop)
     dataset = dataset.batch(batch_size, drop_remainder=True)
-    heights, widths = (np.unique(side) for side in seen[1:])
+    heights, widths = (np.unique(side) for side in plan[1:])
     if len(heights) > 1 or len(widths) > 1:
         return dataset
     shape = [batch_size, int(heights[0]), int(widths[0]), 3]
     return dataset.map(lambda images: tf.ensure_shape(images, shape))
 
 
-class OneByOne(Sequence[Example]):
-    """The network's input for each test image alone: float32 (1, h, w, c), in their order.
+class SingleImages(Sequence[Example]):
+    """A sequence of the network's inputs for single test images, float32 (1, h, w, c).
 
-    Images are prepared `BLOCK` at a time, when they are asked for, so that a set larger than
-    memory can be gone through.
+    Images are prepared on access, `BLOCK` at a time, so the test set may be larger than memory.
 
     Args:
-      splits: whose test it is.
-      recipe: which says how images are standardized.
-      indices: of the images; all if none are given.
+      splits: splits with the test images.
+      recipe: decides size and standardization.
+      indices: indices of the images; None: all.
     """
 
     def __init__(self, splits: Splits, recipe: Recipe, indices: range | None = None):
@@ -102,9 +104,9 @@ class OneByOne(Sequence[Example]):
     def __len__(self):
         return len(self._indices)
 
-    def __getitem__(self, index: Any) -> Any:  # an Example, or some of them in the same form
+    def __getitem__(self, index: Any) -> Any:  # an Example; for a slice, SingleImages
         if isinstance(index, slice):
-            return OneByOne(self._splits, self._recipe, self._indices[index])
+            return SingleImages(self._splits, self._recipe, self._indices[index])
         index = range(len(self))[index]
         if index // BLOCK != self._block:
             self._block = index // BLOCK
@@ -114,14 +116,14 @@ class OneByOne(Sequence[Example]):
 
 
 def without_augmentation(data: Data, count: int) -> np.ndarray:
-    """The first training images as a network gets them in the test: float32."""
+    """Returns the first `count` training images prepared as for the test, float32 (b, ...)."""
     split = data.splits.train
     indices = np.arange(min(count, len(split.labels)))
     return _one_batch(split, data.recipe, data.placement.data_format, indices)
 
 
 def _one_batch(split, recipe, data_format, indices):
-    seen = _seen(split, recipe, np.reshape(indices, (1, -1)))
+    plan = _test_plan(split, recipe, np.reshape(indices, (1, -1)))
     with tf.device("CPU:0"), refusing_damage():
-        images = next(iter(_as_tested(split, seen, len(indices))))
+        images = next(iter(_test_images(split, plan, len(indices))))
         return augment.standardizer(recipe, data_format)(images).numpy()

@@ -1,4 +1,4 @@
-"""Images as files in a folder for each class, the form in which ImageNet is unpacked."""
+"""Images as files in one folder for each class, the layout of the unpacked ImageNet."""
 
 import os
 from collections.abc import Sequence
@@ -7,26 +7,26 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import files
-from dawnbench_tf.data.images.jpeg_index import JpegIndex, of_files
+from dawnbench_tf.data.images.jpeg_index import JpegIndex, index_files
 from dawnbench_tf.refusals import Refusal
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
 
 
 def read(root: Path, classes: Sequence[str]) -> JpegIndex:
-    """The images below a folder for each class, class by class, in the order of their names.
+    """Indexes images in class folders: by class, then by file name.
 
     Args:
-      root: that holds these folders.
-      classes: their names, in the order of the labels.
+      root: folder of the class folders.
+      classes: names of the class folders, in the order of the labels.
 
     Raises:
-      Refusal: a folder is missing, empty, or of no class.
+      Refusal: a class folder is missing, empty, or not in `classes`.
     """
     names = {entry.name for entry in _entries(root) if entry.is_dir()}
     for name in sorted(set(classes) ^ names):
-        what = "is missing" if name in classes else f"is none of the {len(classes)} classes"
-        raise Refusal(f"{root / name}: {what}; should be a folder for each class, as published")
+        reason = "is missing" if name in classes else f"is none of the {len(classes)} classes"
+        raise Refusal(f"{root / name}: {reason}; should be a folder for each class, as published")
     paths: list[str] = []
     counts = []
     for name in classes:
@@ -35,29 +35,29 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
             raise Refusal(f"{root / name}: holds no images; unpack it again")
         paths += [f"{name}/{image}" for image in images]
         counts.append(len(images))
-    return of_files(root, paths, np.repeat(np.arange(len(classes)), counts))
+    return index_files(root, paths, np.repeat(np.arange(len(classes)), counts))
 
 
 def read_flat(root: Path, labels: Sequence[int]) -> JpegIndex:
-    """The images in one folder, in the order of their names, which is that of the labels.
+    """Indexes images in one folder, sorted by name; `labels` are in the same order.
 
     Raises:
-      Refusal: there are more or fewer images than labels.
+      Refusal: the folder holds another number of images than labels.
     """
     images = _images(root)
     if len(images) != len(labels):
         raise Refusal(f"{root}: should hold {len(labels)} images, found {len(images)}")
-    return of_files(root, images, np.asarray(labels))
+    return index_files(root, images, np.asarray(labels))
 
 
 def is_flat(root: Path) -> bool:
-    """Whether a folder holds images, and no folders."""
+    """Whether a folder has entries, and no folder among them."""
     entries = _entries(root)
     return bool(entries) and not any(entry.is_dir() for entry in entries)
 
 
 def _images(folder):
-    """Names of the images in a folder, in order."""
+    """Returns the names of the images in a folder, sorted."""
     names = (entry.name for entry in _entries(folder) if entry.is_file())
     return sorted(name for name in names if name.lower().endswith(SUFFIXES))
 

@@ -1,4 +1,4 @@
-"""Texts as spaCy cuts and annotates them: lemmas, parts of speech, entity types."""
+"""spaCy's tokenizer and annotations: lemmas, parts of speech, entity types."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,33 +7,33 @@ from typing import Any, NamedTuple
 
 from dawnbench_tf.refusals import refuse
 
-MODEL = "en_core_web_md"  # that DrQA's entries used
+MODEL = "en_core_web_md"  # spaCy's model in DrQA's published entries
 _PARTS = """$ '' , -LRB- -RRB- . : ADD AFX CC CD DT EX FW HYPH IN JJ JJR JJS LS MD NFP NN NNP NNPS
     NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB XX _SP ``"""
 _ENTITIES = """CARDINAL DATE EVENT FAC GPE LANGUAGE LAW LOC MONEY NORP ORDINAL ORG PERCENT PERSON
     PRODUCT QUANTITY TIME WORK_OF_ART"""
-# Ids of OntoNotes' tags, `models.texts.TAGS` in all; 0 is a tag that is not among them.
+# Ids of OntoNotes' tags, below `models.texts.TAGS`; 0 stands for any other tag.
 PART_IDS = {tag: 1 + i for i, tag in enumerate(_PARTS.split())}
 ENTITY_IDS = {tag: 1 + i for i, tag in enumerate(["", *_ENTITIES.split()])}
 
 
 class Annotated(NamedTuple):
-    """What is said of a text's tokens."""
+    """The tokens of a text with their annotations; lemmas and tags may be empty."""
 
     tokens: list[str]
     offsets: list[tuple[int, int]]  # first and past-the-last character
     lemmas: list[str]
-    tags: list[tuple[int, int]]  # ids of part of speech and of entity type
+    tags: list[tuple[int, int]]  # ids of part of speech and entity type
 
 
 @cache
 def _pipeline() -> Any:
-    """spaCy's, loaded once."""
+    """Loads spaCy's pipeline, once in a process."""
     try:
         import spacy
     except ImportError:
-        right = "spaCy is not installed; pip install spacy, or train with --tokenizer=glove"
-        refuse("tokenizer", "spacy", right)
+        reason = "spaCy is not installed; pip install spacy, or train with --tokenizer=glove"
+        refuse("tokenizer", "spacy", reason)
     try:
         return spacy.load(MODEL)
     except OSError:
@@ -42,14 +42,14 @@ def _pipeline() -> Any:
 
 
 def version() -> str:
-    """Of the pipeline, in a cache's key. Raises Refusal if it is not installed."""
+    """Returns the pipeline's version, for a cache's key. Raises Refusal if it is not installed."""
     meta = _pipeline().meta
     return f"{meta['name']} {meta['version']} {meta['spacy_version']}"
 
 
 def annotate(texts: Iterable[str]) -> Iterator[Annotated]:
-    """Cuts and annotates texts, one after the other."""
-    spaced = (re.sub(r"\s", " ", text) for text in texts)  # as the entries' code has it
+    """Tokenizes and annotates texts; yields one `Annotated` for each."""
+    spaced = (re.sub(r"\s", " ", text) for text in texts)  # as in the entries' code
     for document in _pipeline().pipe(spaced):
         yield Annotated(
             [token.text for token in document],

@@ -1,4 +1,4 @@
-"""Questions on contexts as training and inference use them."""
+"""`QuestionData`: the data set interface for questions on contexts."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,13 @@ _SIGNS = ("cls", "sep")
 
 @dataclass(frozen=True)
 class QuestionData:
-    """Questions on contexts and their answers: see `dataset.Data`."""
+    """A recipe's data set of questions on contexts: see `dataset.Data`.
+
+    Args:
+      recipe: a recipe of a reading task.
+      splits: encoded training and test questions.
+      placement: strategy of the batches.
+    """
 
     recipe: Recipe
     splits: Encoded
@@ -39,78 +45,81 @@ class QuestionData:
 
     @property
     def origin(self) -> Origin:
-        """Where the examples came from."""
+        """Source of the files, and whether their SHA-256 is the published one."""
         return self.splits.origin
 
     @cached_property
     def steps_per_epoch(self) -> int:
-        """The number of batches in an epoch."""
-        return pipeline.steps(self)
+        """Number of batches in an epoch."""
+        return pipeline.steps_per_epoch(self)
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
-        """Returns an epoch's batches, (inputs, targets), for any training loop."""
-        return pipeline.epoch(self, epoch)
+        """Returns one epoch's batches of inputs and answer spans, for any training loop."""
+        return pipeline.epoch_batches(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
-        """Returns the batches of all epochs from `first_epoch` on, distributed over replicas."""
-        return pipeline.distributed(self, first_epoch)
+        """Returns the distributed training batches of all epochs from `first_epoch` on."""
+        return pipeline.training_batches(self, first_epoch)
 
     def on_devices(self) -> None:
-        """Batches are the network's inputs and targets as they come."""
+        """Returns None: batches of `training_batches` already are (inputs, targets)."""
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
-        """Returns the test's batches, distributed; the last one's end may be padding."""
-        return pipeline.test(self, batch_size)
+        """Returns the distributed test batches; the last one may end in padding."""
+        return pipeline.test_batches(self, batch_size)
 
     def prepare(self, batch: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
-        """Returns the network's inputs of a batch of `test_batches`."""
+        """Returns a batch of `test_batches` unchanged: it is the network's inputs."""
         return batch
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> Answers:
-        """Returns the answer to each test example, from the logits of each of `test_batches`."""
+        """Returns the answers to all test questions, from the logits of each of `test_batches`."""
         return pipeline.collect(self, outputs, batch_size)
 
     def examples(self) -> Sequence[Example]:
-        """Returns the network's inputs for each test example alone, in a batch of 1."""
-        return pipeline.OneByOne(self.splits, self.recipe)
+        """Returns the network's inputs for single test questions."""
+        return pipeline.SingleQuestions(self.splits, self.recipe)
 
     def join(self, outputs: Iterable[np.ndarray]) -> Answers:
-        """Returns the answer to each test example, from the logits of each of `examples`."""
+        """Returns the answers to all test questions, from the logits of each of `examples`."""
         return pipeline.join(outputs, self.splits)
 
     def score(self, answers: Answers) -> dict[str, float]:
-        """Returns `{column: score}` of what `collect` or `join` gave. All examples count."""
+        """Returns SQuAD's F1 and exact match over all test questions, and the seed entry's F1."""
         return scores.squad(answers, self.splits)
 
     def first(self, count: int) -> "QuestionData":
-        """Returns the data set with its first `count` test examples only."""
+        """Returns the data set with only its first `count` test questions."""
         return replace(self, splits=_first(self.splits, count))
 
-    def of_training(self, count: int) -> "QuestionData":
-        """Without the text itself: its answers are not for scores."""
+    def training_as_test(self, count: int) -> "QuestionData":
+        """Returns the data set with its first `count` training questions as the test set.
+
+        For calibration: `test_corpus` remains that of the test, so do not score the answers.
+        """
         return replace(self, splits=_first(self.splits._replace(test=self.splits.train), count))
 
     def held_out(self) -> "QuestionData":
-        """Returns the data set with the training examples that are held out as its test."""
+        """Raises ValueError: no reading task holds examples out."""
         raise ValueError(f"{self.recipe.name} holds no examples out")
 
     def network(self, precision: str = "") -> tf.keras.Model:
-        """Builds the recipe's network, untrained: to be trained, or to answer in a precision."""
+        """Builds the recipe's network with untrained weights; `precision` is that of inference."""
         return network(self.recipe, self.splits.vocabulary, precision)
 
     def adapt(self, model: tf.keras.Model) -> None:
-        """Gives the network what is published of it.
+        """Loads pretrained weights: a BERT's, or fixed and tuned word vectors.
 
-        Its word vectors, those that stay and those that others start from; or all weights of a
-        BERT.
+        Raises:
+          Refusal: the BERT's file can't be read, or does not fit the model.
         """
         encoded = self.splits
         if encoded.pretrained:
             try:
                 models.load_published(model, encoded.pretrained)
             except (OSError, ValueError) as error:
-                why = one_line(error, 300).replace("`file`", str(encoded.pretrained))
-                raise Refusal(f"--pretrained={self.recipe.data.pretrained}: {why}") from None
+                reason = one_line(error, 300).replace("`file`", str(encoded.pretrained))
+                raise Refusal(f"--pretrained={self.recipe.data.pretrained}: {reason}") from None
         if encoded.vocabulary.pieces:
             return
         words = model.get_layer("words")
@@ -118,20 +127,20 @@ class QuestionData:
         words.set_last_trained(encoded.tuned)
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
-        """Returns the network as the test sees it, behind the recipe's test-time views."""
+        """Returns the network unchanged: questions have no test-time augmentation."""
         return model
 
     def save(self, folder: Path) -> None:
-        """Writes what inference needs besides recipe and weights."""
+        """Writes the vocabulary, which inference needs besides recipe and weights."""
         vocabulary.save(self.splits.vocabulary, folder)
 
     def check_saved(self, folder: Path) -> None:
-        """Raises Refusal if `save` wrote another data set's."""
+        """Raises Refusal if the folder's vocabulary belongs to another data set."""
         if vocabulary.load(folder) != self.splits.vocabulary:
             raise Refusal(f"--data_dir: holds other words than {folder} was trained on")
 
     def save_answers(self, answers: Answers, folder: Path) -> None:
-        """Writes them as SQuAD's official evaluator takes them, to predictions.json."""
+        """Writes predictions.json in the format of SQuAD's official evaluator."""
         text = json.dumps(predictions(answers, self.splits)) + "\n"
         files.write_whole(folder / "predictions.json", text)
 
@@ -156,7 +165,7 @@ def load_options(recipe: Recipe) -> dict[str, Any]:
 
 
 def check(task: Task, encoded: Encoded) -> None:
-    """Raises Refusal if there are not as many questions as the task has."""
+    """Raises Refusal if a split has another number of questions than the task."""
     for name, split, questions in (
         ("train", encoded.train, task.train_examples),
         ("test", encoded.test, task.test_examples),
@@ -167,7 +176,7 @@ def check(task: Task, encoded: Encoded) -> None:
 
 
 def synthetic(recipe: Recipe) -> Encoded:
-    """Returns generated questions of `qa_mini`, as many as the task has."""
+    """Returns generated questions of `qa_mini`, with the task's numbers of questions."""
     if recipe.synthetic == "jpeg":
         refuse("synthetic", "jpeg", f"{recipe.task} has questions; decoded would run")
     task = recipe.task_row
@@ -176,7 +185,13 @@ def synthetic(recipe: Recipe) -> Encoded:
 
 
 def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.Model:
-    """The recipe's network for a vocabulary, untrained; by default in the precision of training."""
+    """Builds the recipe's network for a vocabulary, with untrained weights.
+
+    Args:
+      recipe: model, word vectors, precision.
+      vocab: decides the sizes of the embeddings.
+      precision: of inference; "": the recipe's, for training.
+    """
     count, variant = FIRST + len(vocab.trained), models.get(recipe.model)
     if variant.wordpieces:
         signs = {f"{name}_id": FIRST + vocab.trained.index(f"[{name.upper()}]") for name in _SIGNS}
@@ -192,5 +207,5 @@ def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.
 def saved_network(
     recipe: Recipe, folder: Path, placement: Placement, precision: str, portable: bool
 ) -> tf.keras.Model:
-    """Builds the network of a run for the vocabulary in its folder, untrained."""
+    """Builds the network of a run with untrained weights, for the vocabulary in its folder."""
     return network(recipe, vocabulary.load(folder), precision)

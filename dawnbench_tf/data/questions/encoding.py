@@ -1,4 +1,4 @@
-"""Contexts and questions as ids: what the `load` of every data set of questions returns."""
+"""`Encoded`, contexts and questions as ids: the return type of every reading data set's `load`."""
 
 import math
 from collections import Counter
@@ -17,11 +17,18 @@ from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
 from dawnbench_tf.recipe import Questions
 from dawnbench_tf.tasks import GIVEN
 
-ALIGNED, MOVED, CUT, NOWHERE = range(4)  # how an answer's text met the tokens of its context
+# Alignments of an answer with its context's tokens: exact; found at another offset; starts or ends
+# inside a token; not found.
+ALIGNED, MOVED, CUT, NOWHERE = range(4)
 
 
 def choice(form: Questions, min_token_count: int, min_character_count: int) -> Choice:
-    """Which words are known, by a data set's own counts."""
+    """Returns the choice of tokens that get ids, from a recipe's and a data set's settings.
+
+    Args:
+      form: text settings of a recipe.
+      min_token_count, min_character_count: as in `Choice`.
+    """
     least = min_token_count if form.learned_words else math.inf
     cased = WORD_VECTORS[form.word_vectors].cased
     return Choice(least, min_character_count, form.tuned_words, cased)
@@ -39,51 +46,56 @@ class Ragged(NamedTuple):
         length: int,
         part: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> np.ndarray:
-        """Some rows, (rows, length, ...), cut at `length`, filled up with zeros.
+        """Returns rows as an array (rows, length, ...), cut at `length`, padded with zeros.
 
-        Of each row a part alone, if it is given: (first values, past-the-last ones).
+        Args:
+          rows: indices of the rows.
+          length: length of the result.
+          part: takes only a part of each row: index of its first value, and past its last, each
+            (rows,).
         """
         begins, ends = self.bounds[rows], self.bounds[np.asarray(rows) + 1]
         if part:
             begins, ends = begins + part[0], begins + part[1]
-        places = begins[:, None] + np.arange(length)  # (rows, length)
-        inside = places < ends[:, None]
-        values = self.values[np.where(inside, places, 0)]
+        indices = begins[:, None] + np.arange(length)  # (rows, length)
+        inside = indices < ends[:, None]
+        # Padding reads value 0, which `inside` then zeroes: no index is out of range.
+        values = self.values[np.where(inside, indices, 0)]
         return values * inside.reshape(inside.shape + (1,) * (values.ndim - 2))
 
     def lengths(self) -> np.ndarray:
-        """Length of every row."""
+        """Returns the length of every row, (rows,)."""
         return np.diff(self.bounds)
 
 
 class EncodedSplit(NamedTuple):
-    """One split as type ids; id i is `words[i]`, the i-th distinct token of the data set."""
+    """A split as type ids: id i is the i-th distinct token of the data set."""
 
     contexts: Ragged  # tokens of each context
-    offsets: Ragged  # (tokens, 2): first and past-the-last character of each
+    offsets: Ragged  # (tokens, 2): first and past-the-last character of each token
     questions: Ragged  # tokens of each question
     context_of_question: np.ndarray  # (questions,)
-    spans: Ragged  # (answers, 2): first and last token of each right answer; -1: nowhere
+    spans: Ragged  # (answers, 2): first and last token of each right answer; -1: NOWHERE
     alignments: np.ndarray  # (answers,): ALIGNED to NOWHERE
-    context_lemmas: Ragged  # ids of tokens' lemmas, or of their lower case
-    question_lemmas: Ragged  # the same ids
-    context_tags: Ragged  # (tokens, 2): ids of part of speech and of entity type; 0: not told
+    context_lemmas: Ragged  # ids of lemmas, or of lower-cased tokens
+    question_lemmas: Ragged  # from the same table of ids
+    context_tags: Ragged  # (tokens, 2): ids of part of speech and entity type; 0: unknown
 
 
 class Encoded(NamedTuple):
-    """A data set of questions. A type id is a row of the three tables of ids."""
+    """A data set of questions: its splits, and tables from type ids to the network's ids."""
 
     train: EncodedSplit
     test: EncodedSplit
-    test_corpus: Corpus  # the text itself, for scores
+    test_corpus: Corpus  # the test's text, for scores
     vocabulary: Vocabulary
     vectors: np.ndarray  # float32 (fixed tokens, width)
-    tuned: np.ndarray  # float32 (last trained tokens, width): vectors that these start from
+    tuned: np.ndarray  # float32 (tuned tokens, width): initial vectors of the last trained tokens
     token_ids: np.ndarray  # int32 (types,)
     character_ids: np.ndarray  # int32 (types, 16)
-    lower_ids: np.ndarray  # int32 (types,): the same for The and the
+    lower_ids: np.ndarray  # int32 (types,): equal for tokens that differ only in case
     form: Questions
-    pretrained: Path | None = None  # the file of weights that the network starts from
+    pretrained: Path | None = None  # file of the network's initial weights (BERT)
     origin: Origin = Origin(GIVEN)
 
 
@@ -91,28 +103,28 @@ def encode(
     corpus: Corpus,
     words: dict[str, int],
     tokenizer: str = "glove",
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
     pieces: Vocabulary | None = None,
 ) -> EncodedSplit:
-    """Encodes a split.
+    """Encodes a split: tokenizes its texts and aligns its answers with the tokens.
 
     Args:
-      corpus: its text.
-      words: type id of each token as written; new ones are added.
-      tokenizer: that cuts texts, one of those in `tokens`.
-      progress: called now and then with the contexts that are done, and all.
-      pieces: of the tokenizer wordpiece.
+      corpus: contexts and questions.
+      words: type id of each token as written; new tokens are added.
+      tokenizer: name of the tokenizer, as in `tokens.cut`.
+      progress: called every 1,000 contexts with the numbers of contexts done, and in total.
+      pieces: vocabulary of the tokenizer wordpiece.
     """
     cut = partial(tokens.cut, tokenizer=tokenizer, pieces=pieces)
     types = partial(_types, words=words, lemma_ids={})
-    of_contexts = _reported(cut(corpus.contexts), len(corpus.contexts), progress)
-    contexts, offsets, context_lemmas, tags = types(of_contexts)
+    annotated = _reported(cut(corpus.contexts), len(corpus.contexts), progress)
+    contexts, offsets, context_lemmas, tags = types(annotated)
     questions, _, question_lemmas, _ = types(cut([q.text for q in corpus.questions]))
     spans, alignments = [], []
     for q in corpus.questions:
-        right = [_align(corpus.contexts[q.context], offsets[q.context], *a) for a in q.answers]
-        spans.append([span for span, _ in right])
-        alignments += [alignment for _, alignment in right]
+        aligned = [_align(corpus.contexts[q.context], offsets[q.context], *a) for a in q.answers]
+        spans.append([span for span, _ in aligned])
+        alignments += [alignment for _, alignment in aligned]
     split = EncodedSplit(
         _ragged(contexts),
         _ragged(offsets, 2),
@@ -128,18 +140,21 @@ def encode(
 
 
 def _types(texts, words, lemma_ids):
-    """Of each text: type ids of its tokens, their offsets, lemmas' ids, tags' ids."""
-    rows: tuple[list, ...] = ([], [], [], [])
-    for of_text, offsets, lemmas, tags in texts:
-        types = [words.setdefault(token, len(words)) for token in of_text]
-        of_lemmas = [lemma_ids.setdefault(lemma, len(lemma_ids)) for lemma in lemmas]
-        for row, value in zip(rows, (types, offsets, of_lemmas, tags), strict=True):
-            row.append(value)
-    return rows
+    """Returns four lists with an item for each text: type ids, offsets, lemma ids, tag ids.
+
+    New tokens and lemmas get the next free id, in `words` and `lemma_ids`.
+    """
+    lists: tuple[list, ...] = ([], [], [], [])
+    for text_tokens, offsets, lemmas, tags in texts:
+        types = [words.setdefault(token, len(words)) for token in text_tokens]
+        lemma_row = [lemma_ids.setdefault(lemma, len(lemma_ids)) for lemma in lemmas]
+        for values, value in zip(lists, (types, offsets, lemma_row, tags), strict=True):
+            values.append(value)
+    return lists
 
 
 def _reported(texts, count, progress):
-    """Texts as they come, each thousand of `count` told to `progress`."""
+    """Yields texts unchanged, and calls `progress` every 1,000 of `count` texts."""
     for index, text in enumerate(texts, 1):
         yield text
         if index % 1000 == 0:
@@ -147,7 +162,7 @@ def _reported(texts, count, progress):
 
 
 def _without_annotations(split, words):
-    """With lower case in place of lemmas, and tags that say nothing."""
+    """Fills annotations in for tokenizers without: lower-cased tokens as lemmas, all tags 0."""
     lower = _lower_ids(words)
     return split._replace(
         context_lemmas=split.contexts._replace(values=lower[split.contexts.values]),
@@ -158,10 +173,16 @@ def _without_annotations(split, words):
     )
 
 
-def of_question(
+def encode_question(
     context: str, question: str, vocab: Vocabulary, form: Questions = Questions()
 ) -> Encoded:
-    """One question on one context, with no answer, as a data set whose words are known."""
+    """Encodes one question on one context, without an answer, as a data set.
+
+    Args:
+      context, question: texts.
+      vocab: vocabulary of the trained network; other tokens get the id UNKNOWN.
+      form: text settings of the network's recipe.
+    """
     corpus = Corpus([context], [Question("", question, 0, ())])
     words: dict[str, int] = {}
     split = encode(corpus, words, form.tokenizer, pieces=vocab if vocab.pieces else None)
@@ -170,30 +191,31 @@ def of_question(
 
 
 def _ids(vocab: Vocabulary, words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The tables of ids of a data set's distinct tokens."""
+    """Returns the tables `token_ids`, `character_ids` and `lower_ids` of distinct tokens."""
     token_ids, character_ids = vocab.ids(words)
     return token_ids, character_ids, _lower_ids(words)
 
 
 def _lower_ids(words):
-    """An id for each word, the same for The and the, int32."""
+    """Returns an id for each word, equal for words that differ only in case; int32 (words,)."""
     return np.unique([word.lower() for word in words], return_inverse=True)[1].astype(np.int32)
 
 
 def _align(context, offsets, answer, start):
-    """An answer's first and last token, and how its text met them."""
-    at = tokens.locate(context, answer, start)
+    """Returns an answer's first and last token, and its alignment (ALIGNED to NOWHERE)."""
+    offset = tokens.locate(context, answer, start)
     stripped = answer.strip()
-    begin = at + answer.index(stripped)
+    begin = offset + answer.index(stripped)
     end = begin + len(stripped)
-    span = tokens.span(offsets, begin, end) if at >= 0 else None
+    span = tokens.span(offsets, begin, end) if offset >= 0 else None
     if span is None:
         return (-1, -1), NOWHERE
     whole = offsets[span[0]][0] == begin and offsets[span[1]][1] == end
-    return span, (ALIGNED if at == start else MOVED) if whole else CUT
+    return span, (ALIGNED if offset == start else MOVED) if whole else CUT
 
 
 def _ragged(rows, columns=None):
+    """Makes a Ragged int32 array from lists of numbers, or of tuples of `columns` numbers."""
     shape = (-1,) if columns is None else (-1, columns)
     flat = [value for row in rows for value in row]
     bounds = np.cumsum([0, *map(len, rows)])
@@ -201,19 +223,23 @@ def _ragged(rows, columns=None):
 
 
 def count(split: EncodedSplit, words: list[str]) -> tuple[Counter[str], Counter[str]]:
-    """How often each token, as written, is in a split, and how often in its questions.
+    """Counts the tokens of a split: in contexts and questions together, and in questions.
 
-    A context's are counted once for each question on it, as the original counted.
+    The tokens of a context count once for each of its questions, as in the original.
+
+    Args:
+      split: the split.
+      words: all distinct tokens as written, in the order of their type ids.
     """
     questions = np.bincount(split.context_of_question, minlength=len(split.contexts.bounds) - 1)
     weights = np.repeat(questions, split.contexts.lengths())
-    of_contexts = np.bincount(split.contexts.values, weights, minlength=len(words))
-    of_questions = np.bincount(split.questions.values, minlength=len(words))
+    context_counts = np.bincount(split.contexts.values, weights, minlength=len(words))
+    question_counts = np.bincount(split.questions.values, minlength=len(words))
 
     def by_word(counts):
         return Counter({word: int(n) for word, n in zip(words, counts, strict=True) if n})
 
-    return by_word(of_contexts + of_questions), by_word(of_questions)
+    return by_word(context_counts + question_counts), by_word(question_counts)
 
 
 def assemble(
@@ -225,15 +251,16 @@ def assemble(
     vocab: Choice | Vocabulary,
     form: Questions,
 ) -> Encoded:
-    """A data set from its encoded splits.
+    """Makes a data set from its encoded splits.
 
     Args:
       train, test: the splits.
-      test_corpus: the test's text.
+      test_corpus: the test's contexts and questions, for scores.
       words: all distinct tokens as written, in the order of their type ids.
-      vectors: by normalized token.
-      vocab: the vocabulary, or which tokens and characters it is to have; others are UNKNOWN.
-      form: how the texts were made ids.
+      vectors: word vectors by normalized token.
+      vocab: the vocabulary, or the choice of tokens and characters for one that is built from
+        `train`. Other tokens get the id UNKNOWN.
+      form: text settings of a recipe.
     """
     if not isinstance(vocab, Vocabulary):
         vocab = vocabulary.build(*count(train, words), vectors, vocab)

@@ -1,8 +1,9 @@
-"""Batches of questions whose contexts are of like length.
+"""Batches of questions, bucketed by the length of their contexts.
 
-All that is random about an epoch is drawn at its start from (seed, epoch) for the global batch and
-then shared out: the same questions make up step i of epoch e under every strategy, after every
-restart. A network gets the inputs that its family reads, as `models.texts` names them.
+Reproducibility: an epoch's order is drawn at its start from (seed, epoch), for the global batch,
+and then split over the replicas. So step i of epoch e has the same questions under every strategy,
+and after every restart. A network gets the inputs that its family reads; `models.texts` has their
+names and shapes.
 """
 
 import math
@@ -21,30 +22,38 @@ from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
-MOST_QUESTIONS_PER_REPLICA = 64  # in a batch of the test
-MOST_CONTEXT_TOKENS = 24_000  # in a batch of the test, if it has more questions than replicas
+MOST_QUESTIONS_PER_REPLICA = 64  # largest test batch of a replica
+# Limit of questions x longest context in a global test batch of more questions than replicas.
+MOST_CONTEXT_TOKENS = 24_000
 
 
-def steps(data: Data) -> int:
-    """Steps of an epoch, in which each question that is trained on is seen at least once."""
+def steps_per_epoch(data: Data) -> int:
+    """Returns the number of steps in an epoch: the sum of ceil(questions / batch) over buckets."""
     encoded, recipe = data.splits, data.recipe
-    buckets = _buckets(_trained(encoded, recipe), encoded, recipe)
+    buckets = _buckets(_training_windows(encoded, recipe), encoded, recipe)
     return sum(-(-len(rows) // recipe.batch_size) for rows in buckets)
 
 
-def _trained(encoded, recipe) -> Windows:
-    """What training sees: longer contexts than the last bucket's are cut, as the seed cut them."""
-    seen = windows.of(encoded.train, recipe.data)
+def _training_windows(encoded, recipe) -> Windows:
+    """Returns the training windows; contexts are cut at the last bucket's boundary, as in the seed.
+
+    The windows whose questions are dropped are still among them: see `_buckets`.
+    """
+    whole = windows.build(encoded.train, recipe.data)
     longest = recipe.data.bucket_boundaries[-1]
-    return seen._replace(pasts=np.minimum(seen.pasts, seen.firsts + longest))
+    return whole._replace(pasts=np.minimum(whole.pasts, whole.firsts + longest))
 
 
-def _buckets(seen, encoded, recipe):
-    """Indices of the windows that are trained on, by length of their context."""
-    split, lengths = encoded.train, seen.lengths()
-    fits = (split.questions.lengths() <= recipe.data.most_question_tokens)[seen.questions]
-    right = _first_spans(split)[seen.questions]
-    fits &= (right[:, 0] >= seen.firsts) & (right[:, 1] < seen.pasts)
+def _buckets(trained, encoded, recipe):
+    """Returns the indices of the windows that are trained on, for each bucket.
+
+    A window is dropped if its question is too long or the first right answer is not inside it.
+    """
+    split, lengths = encoded.train, trained.lengths()
+    fits = (split.questions.lengths() <= recipe.data.most_question_tokens)[trained.questions]
+    answers = _first_spans(split)[trained.questions]
+    fits &= (answers[:, 0] >= trained.firsts) & (answers[:, 1] < trained.pasts)
+    # Bucket i has the contexts of edges[i] + 1 to edges[i + 1] tokens.
     edges = (0, *recipe.data.bucket_boundaries)
     buckets = [
         np.flatnonzero(fits & (lengths > low) & (lengths <= high))
@@ -60,58 +69,63 @@ def _buckets(seen, encoded, recipe):
 
 
 def _first_spans(split):
-    """Each question's first right answer, (questions, 2)."""
+    """Returns first and last token of each question's first right answer, (questions, 2)."""
     return split.spans.values[split.spans.bounds[:-1]]
 
 
-def distributed(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
-    """Training batches from `first_epoch` on, shared out over replicas.
+def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
+    """Returns the distributed training batches of all epochs from `first_epoch` on.
 
-    Contexts are filled up to their bucket's boundary, questions to the longest of the batch, or of
-    all where there is but one bucket; a bucket's last batch with questions from the head of its own
-    order.
+    Contexts are padded to their bucket's boundary. Questions are padded to the longest one in the
+    batch; with one bucket, to the longest of all, so that shapes are static. The last batch of a
+    bucket is completed with the first questions of the bucket's order.
 
     Returns:
-      A distributed data set of the network's inputs and right spans, int32 (batch, 2).
+      A distributed data set of the network's inputs, and answer spans int32 (batch, 2).
     """
     strategy = data.placement.strategy
     epochs = range(first_epoch, math.ceil(data.recipe.epochs))
 
-    def of_worker(context):
+    def make_pipeline(context):
         dataset = _batches(data, epochs, lambda rows: _share(rows, strategy, context))
-        return data.placement.timed(dataset.prefetch(4)).with_options(without_autotune())
+        return data.placement.count_waits(dataset.prefetch(4)).with_options(without_autotune())
 
-    return data.placement.distributed(of_worker)
+    return data.placement.distribute(make_pipeline)
 
 
-def epoch(data: Data, number: int) -> tf.data.Dataset:
-    """An epoch's global batches: the network's inputs and right spans, int32 (batch, 2)."""
+def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
+    """Returns the global batches of epoch `number`: inputs, answer spans int32 (batch, 2)."""
     batches = _batches(data, range(number, number + 1), lambda rows: [rows])
     return batches.prefetch(2).with_options(without_autotune())
 
 
 def _batches(data, epochs, share):
-    """Batches of some epochs; `share` takes a global batch's rows to those of each of its parts."""
-    encoded, recipe, names = data.splits, data.recipe, _read_by(data.recipe)
+    """Returns the batches of some epochs.
+
+    `share` is a function from a global batch's windows to this worker's parts, one for each
+    replica; each part becomes a batch.
+    """
+    encoded, recipe, names = data.splits, data.recipe, _input_names(data.recipe)
     boundaries = recipe.data.bucket_boundaries
-    seen = _trained(encoded, recipe)
-    buckets = _buckets(seen, encoded, recipe)
+    trained = _training_windows(encoded, recipe)
+    buckets = _buckets(trained, encoded, recipe)
     question_lengths = np.minimum(
         encoded.train.questions.lengths(), recipe.data.most_question_tokens
     )
-    right = _first_spans(encoded.train)[seen.questions] - seen.firsts[:, None]
+    # Targets count tokens from the window's first.
+    targets = _first_spans(encoded.train)[trained.questions] - trained.firsts[:, None]
     static: dict[str, int | None] = {"context": None, "question": None}
-    if len(boundaries) == 1:  # what a TPU needs
+    if len(boundaries) == 1:  # static shapes, which a TPU needs
         static = {"context": boundaries[0], "question": int(question_lengths.max())}
 
     def batches():
         for epoch in epochs:
             for length, rows in _epoch(buckets, recipe, epoch):
-                longest = int(question_lengths[seen.questions[rows]].max())
+                longest = int(question_lengths[trained.questions[rows]].max())
                 lengths = {"context": length, "question": static["question"] or longest}
-                for own in share(rows):
-                    inputs = _inputs(names, encoded, encoded.train, seen.rows(own), lengths)
-                    yield inputs, right[own]
+                for part in share(rows):
+                    inputs = _inputs(names, encoded, encoded.train, trained.take(part), lengths)
+                    yield inputs, targets[part]
 
     size = len(share(np.arange(recipe.batch_size))[0])
     signature = _signature(names, size, static), tf.TensorSpec((size, 2), tf.int32)
@@ -119,34 +133,35 @@ def _batches(data, epochs, share):
 
 
 def _epoch(buckets, recipe, epoch):
-    """An epoch's global batches, in their order: (length to fill up to, indices of windows)."""
+    """Returns an epoch's global batches in order: (padded context length, window indices)."""
     random = np.random.default_rng([recipe.seed, epoch])
     batches = []
     for length, rows in zip(recipe.data.bucket_boundaries, buckets, strict=True):
         count = -(-len(rows) // recipe.batch_size)
         if count:
+            # np.resize repeats the order's head, which completes the last batch.
             order = np.resize(random.permutation(rows), count * recipe.batch_size)
             batches += [(length, batch) for batch in np.split(order, count)]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
 def _share(rows, strategy, context):
-    """This worker's part of a global batch: indices for each of its replicas."""
+    """Returns this worker's part of a global batch: window indices for each of its replicas."""
     return np.split(rows, strategy.num_replicas_in_sync)[own_replicas(strategy, context)]
 
 
-def _read_by(recipe):
-    """Names of the inputs of the recipe's network, in their order."""
+def _input_names(recipe):
+    """Returns the names of the inputs of the recipe's network, in order."""
     return networks.family_of(models.get(recipe.model)).reads
 
 
-def _inputs(names, encoded, split, seen, lengths) -> tuple[np.ndarray, ...]:
-    """Inputs for some windows: (windows, tokens, ...), 0 in padding.
+def _inputs(names, encoded, split, selected, lengths) -> tuple[np.ndarray, ...]:
+    """Returns the network's inputs for the selected windows: (windows, tokens, ...), 0 in padding.
 
-    `lengths` has the number of tokens of a "context" and of a "question".
+    `lengths` are the padded numbers of tokens of "context" and "question".
     """
-    contexts, rows = split.context_of_question[seen.questions], seen.questions
-    part = (seen.firsts, seen.pasts)
+    contexts, rows = split.context_of_question[selected.questions], selected.questions
+    part = (selected.firsts, selected.pasts)
     whole = (0 * rows, split.questions.lengths()[rows])
     types = {
         "context": _types(split.contexts, contexts, lengths["context"], part),
@@ -155,7 +170,7 @@ def _inputs(names, encoded, split, seen, lengths) -> tuple[np.ndarray, ...]:
     inputs = []
     for name in names:
         text, _, kind = name.partition("_")
-        of_text, inside = types[text]
+        type_ids, inside = types[text]
         if kind == "matches":
             lemmas = (
                 split.context_lemmas.padded(contexts, lengths["context"], part),
@@ -166,31 +181,37 @@ def _inputs(names, encoded, split, seen, lengths) -> tuple[np.ndarray, ...]:
             inputs.append(split.context_tags.padded(contexts, lengths["context"], part))
         else:
             ids = encoded.character_ids if kind == "characters" else encoded.token_ids
-            values = ids[of_text]
+            values = ids[type_ids]
             inputs.append(values * inside.reshape(inside.shape + (1,) * (values.ndim - 2)))
     return tuple(inputs)
 
 
 def _matches(lower_ids, types, lemmas):
-    """What `models.texts` has of matches, float32 (rows, context, 4).
+    """Returns the match features of `models.texts`, float32 (rows, context, 4).
 
-    `types` are those of context and question with where tokens are, `lemmas` their lemmas' ids.
+    For each token of the context: whether the question has the token; has it apart from case; has
+    its lemma; and the token's frequency in the context.
+
+    Args:
+      lower_ids: lower-case id by type id.
+      types: for "context" and "question", type ids and the mask of tokens, each (rows, length).
+      lemmas: lemma ids of contexts and questions, each (rows, length).
     """
     (contexts, are_tokens), (questions, are_asked) = types["context"], types["question"]
     matches = np.zeros((*contexts.shape, 4), np.float32)
-    for row, of_row in enumerate(matches):
+    for row, features in enumerate(matches):
         c, q = contexts[row][are_tokens[row]], questions[row][are_asked[row]]
         lower, length = lower_ids[c], len(c)
-        of_row[:length, 0] = np.isin(c, q)
-        of_row[:length, 1] = np.isin(lower, lower_ids[q])
-        of_row[:length, 2] = np.isin(lemmas[0][row][:length], lemmas[1][row][: len(q)])
-        _, places, counts = np.unique(lower, return_inverse=True, return_counts=True)
-        of_row[:length, 3] = counts[places] / length
+        features[:length, 0] = np.isin(c, q)
+        features[:length, 1] = np.isin(lower, lower_ids[q])
+        features[:length, 2] = np.isin(lemmas[0][row][:length], lemmas[1][row][: len(q)])
+        _, distinct, counts = np.unique(lower, return_inverse=True, return_counts=True)
+        features[:length, 3] = counts[distinct] / length
     return matches
 
 
 def _types(source, rows, length, part):
-    """Type ids of parts of texts, (rows, length), and which of these places have a token."""
+    """Returns type ids of parts of texts, and the mask of tokens; each (rows, length)."""
     inside = np.arange(length) < (part[1] - part[0])[:, None]
     return source.padded(rows, length, part), inside
 
@@ -206,20 +227,20 @@ def _signature(names, batch=None, lengths=None):
     )
 
 
-def test(data: Data, batch_size: int) -> tf.data.Dataset:
-    """Every test question, shortest contexts first, nothing cut off; shared out over replicas.
+def test_batches(data: Data, batch_size: int) -> tf.data.Dataset:
+    """Returns distributed batches of all test questions, shortest contexts first, nothing cut off.
 
     Returns:
-      A distributed data set of the network's inputs, in batches of at most `batch_size`.
+      A distributed data set of the network's inputs, in global batches of at most `batch_size`.
     """
-    encoded, strategy, names = data.splits, data.placement.strategy, _read_by(data.recipe)
-    seen = windows.of(encoded.test, encoded.form)
+    encoded, strategy, names = data.splits, data.placement.strategy, _input_names(data.recipe)
+    tested = windows.build(encoded.test, encoded.form)
 
-    def of_worker(context):
+    def make_pipeline(context):
         def batches():
-            for rows, lengths in _test_batches(seen, encoded, strategy, batch_size):
-                for own in _share(rows, strategy, context):
-                    yield _inputs(names, encoded, encoded.test, seen.rows(own), lengths)
+            for rows, lengths in _test_batches(tested, encoded, strategy, batch_size):
+                for part in _share(rows, strategy, context):
+                    yield _inputs(names, encoded, encoded.test, tested.take(part), lengths)
 
         return (
             tf.data.Dataset.from_generator(batches, output_signature=_signature(names))
@@ -227,18 +248,22 @@ def test(data: Data, batch_size: int) -> tf.data.Dataset:
             .with_options(without_autotune())
         )
 
-    return data.placement.distributed(of_worker)
+    return data.placement.distribute(make_pipeline)
 
 
 def _test_batches(
-    seen: Windows, encoded: Encoded, strategy: tf.distribute.Strategy, batch_size: int
+    tested: Windows, encoded: Encoded, strategy: tf.distribute.Strategy, batch_size: int
 ) -> Iterator[tuple[np.ndarray, dict[str, int]]]:
-    """Yields indices of windows, and tokens of a context and of a question, per batch."""
+    """Yields each global batch's window indices, and its lengths of "context" and "question".
+
+    The order depends on the arguments alone, so `collect` can match logits with windows.
+    """
     replicas = strategy.num_replicas_in_sync
-    lengths = seen.lengths()
-    question_lengths = windows.question_lengths(encoded.test, encoded.form)[seen.questions]
+    lengths = tested.lengths()
+    question_lengths = windows.question_lengths(encoded.test, encoded.form)[tested.questions]
     order = np.argsort(lengths, kind="stable")
     while len(order):
+        # Halves the batch until its padded contexts fit; a multiple of the number of replicas.
         size = min(batch_size, MOST_QUESTIONS_PER_REPLICA * replicas)
         while size > replicas and lengths[order[:size]].max() * size > MOST_CONTEXT_TOKENS:
             size = max(size // 2 // replicas, 1) * replicas
@@ -248,29 +273,36 @@ def _test_batches(
 
 
 def collect(data: Data, outputs: list[np.ndarray], batch_size: int) -> spans.Answers:
-    """The test's answers in the questions' own order, from logits (batch, 2, context) by batch."""
+    """Returns the answers to all test questions, in the questions' order.
+
+    Args:
+      data: the data set.
+      outputs: logits (batch, 2, context) of each of `test_batches(data, batch_size)`, in order.
+      batch_size: of the global batch.
+    """
     encoded = data.splits
-    seen = windows.of(encoded.test, encoded.form)
-    merged = Merged(seen, encoded.form.most_answer_tokens)
-    batches = _test_batches(seen, encoded, data.placement.strategy, batch_size)
+    tested = windows.build(encoded.test, encoded.form)
+    merged = Merged(tested, encoded.form.most_answer_tokens)
+    batches = _test_batches(tested, encoded, data.placement.strategy, batch_size)
     for (rows, _), logits in zip(batches, outputs, strict=True):
         merged.add(rows, logits)
     return spans.answers(encoded, merged.spans)
 
 
-class OneByOne(Sequence[Example]):
-    """The network's inputs for each test question alone, in their order.
+class SingleQuestions(Sequence[Example]):
+    """A sequence of the network's inputs for single test questions.
 
-    Nothing is padded, but where a question has several windows; these are its batch.
+    The batch axis has the windows of the question, usually one. Only a question with several
+    windows is padded.
 
     Args:
-      encoded: whose test it is.
-      recipe: of the network.
+      encoded: data set with the test questions.
+      recipe: recipe of the network.
     """
 
     def __init__(self, encoded: Encoded, recipe: Recipe):
-        self._encoded, self._names = encoded, _read_by(recipe)
-        self._windows = windows.of(encoded.test, encoded.form)
+        self._encoded, self._names = encoded, _input_names(recipe)
+        self._windows = windows.build(encoded.test, encoded.form)
         self._lengths = windows.question_lengths(encoded.test, encoded.form)
 
     def __len__(self):
@@ -278,17 +310,17 @@ class OneByOne(Sequence[Example]):
 
     def __getitem__(self, index: Any) -> Any:  # an Example, or a list of them
         if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
+            return [self[question] for question in range(len(self))[index]]
         row = range(len(self))[index]
-        own = self._windows.rows(self._windows.of_question(row))
+        own = self._windows.take(self._windows.find(row))
         lengths = {"context": int(own.lengths().max()), "question": int(self._lengths[row])}
         return _inputs(self._names, self._encoded, self._encoded.test, own, lengths)
 
 
 def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:
-    """The test's answers from the logits (windows, 2, context) of each question alone."""
-    seen = windows.of(encoded.test, encoded.form)
-    merged = Merged(seen, encoded.form.most_answer_tokens)
+    """Returns the answers to all test questions, from logits (windows, 2, context) of each."""
+    tested = windows.build(encoded.test, encoded.form)
+    merged = Merged(tested, encoded.form.most_answer_tokens)
     for question, logits in enumerate(outputs):
-        merged.add(seen.of_question(question), logits)
+        merged.add(tested.find(question), logits)
     return spans.answers(encoded, merged.spans)

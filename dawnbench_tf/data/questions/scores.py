@@ -1,7 +1,4 @@
-"""Scores of readers: answers in, `{column: score}` out, every question counted.
-
-Used alike by training's callback and by inference, whatever ran the model.
-"""
+"""Scores of readers: SQuAD's F1 and exact match; training and inference both use them."""
 
 import numpy as np
 from official.nlp.tools import squad_evaluate_v1_1  # needs no TensorFlow
@@ -11,17 +8,20 @@ from dawnbench_tf.data.questions.spans import Answers, predictions
 
 
 def squad(outputs: Answers, references: Encoded) -> dict[str, float]:
-    """SQuAD v1.1's official F1 and exact match, as fractions, and the seed entry's own F1.
+    """Returns SQuAD v1.1's official F1 and exact match, and the F1 of DAWNBench's seed entries.
 
-    `seedF1` is what DAWNBench's seed entries logged: overlap of token positions, on the first 6,000
-    test questions that might be trained on. No rule knows it.
+    `seedF1` is the score that the seed entries logged: overlap of token positions, on the first
+    6,000 test questions within the training limits. No rule of the benchmark uses it.
 
     Args:
-      outputs: an answer for each test question, in their order.
+      outputs: an answer for each test question, in the questions' order.
       references: the data set.
 
+    Returns:
+      {"f1Score", "exactMatch", "seedF1"}, each 0 to 1.
+
     Raises:
-      ValueError: there is not one answer for each question.
+      ValueError: the numbers of answers and questions differ.
     """
     questions = references.test_corpus.questions
     if len(outputs.texts) != len(questions):
@@ -40,23 +40,25 @@ def squad(outputs: Answers, references: Encoded) -> dict[str, float]:
 
 
 def seed_f1(predicted: np.ndarray, test: EncodedSplit, most: int = 6000) -> float:
-    """Mean over questions of the best F1 between predicted and right token positions, 0 to 1.
+    """Returns the mean F1, 0 to 1, of predicted token positions against the best right answer.
+
+    It counts the first `most` questions that have at most 30 tokens, and whose right answers were
+    all found and end within the context's first 400 tokens.
 
     Args:
-      predicted: (questions, 2): first and last token of each answer.
+      predicted: (questions, 2), first and last token of each answer.
       test: the questions.
-      most: only so many questions count, those first of at most 30 tokens whose answers all end
-        within 400 tokens.
+      most: number of questions.
     """
     scores = []
     for index, (first, last) in enumerate(predicted):
-        right = test.spans.values[test.spans.bounds[index] : test.spans.bounds[index + 1]]
+        answers = test.spans.values[test.spans.bounds[index] : test.spans.bounds[index + 1]]
         length = test.questions.bounds[index + 1] - test.questions.bounds[index]
-        if length > 30 or right[:, 1].max() >= 400 or right[:, 0].min() < 0:
+        if length > 30 or answers[:, 1].max() >= 400 or answers[:, 0].min() < 0:
             continue
-        common = np.minimum(right[:, 1], last) - np.maximum(right[:, 0], first) + 1
+        common = np.minimum(answers[:, 1], last) - np.maximum(answers[:, 0], first) + 1
         common = np.maximum(common, 0)
-        sizes = (last - first + 1) + (right[:, 1] - right[:, 0] + 1)
+        sizes = (last - first + 1) + (answers[:, 1] - answers[:, 0] + 1)
         scores.append(float(np.max(2 * common / sizes)))
         if len(scores) == most:
             break

@@ -1,4 +1,4 @@
-"""The answer in a context: the best first and last token, from their logits. NumPy only."""
+"""Answer spans: the best first and last token, from their logits. NumPy only."""
 
 from typing import NamedTuple
 
@@ -8,32 +8,35 @@ from dawnbench_tf.data.questions.encoding import Encoded
 
 
 class Answers(NamedTuple):
-    """Predicted answers, one for each question, in the questions' order."""
+    """Predicted answers, in the questions' order."""
 
     texts: list[str]
-    spans: np.ndarray  # (questions, 2): first and last token
+    spans: np.ndarray  # (questions, 2), first and last token
 
 
 def best(logits: np.ndarray, most_tokens: int = 0) -> np.ndarray:
-    """First and last token i <= j with the highest p(first = i) p(last = j).
+    """Returns the span i <= j with the largest p(first = i) p(last = j).
 
     Args:
-      logits: of first and last token, (batch, 2, context); padding is far below all tokens.
-      most_tokens: tokens of an answer, at most; 0: no limit, as the original.
+      logits: (batch, 2, context), of first and last token; padding has very low logits.
+      most_tokens: largest number of tokens in an answer; 0: no limit, as in the original.
 
     Returns:
-      int (batch, 2).
+      int (batch, 2), first and last token.
     """
     first, last = logits[:, 0], logits[:, 1]  # (batch, context)
     length = first.shape[1]
-    total = np.full(first.shape, -np.inf, np.float64)  # of the best span that ends there
+    # total[:, j]: logit sum of the best span that ends at j; starts[:, j]: its first token.
+    total = np.full(first.shape, -np.inf, np.float64)
     starts = np.zeros(first.shape, np.int64)
     if not most_tokens:
+        # The best start for j is the argmax of `first` up to j: a running maximum, O(context).
         highest = np.maximum.accumulate(first, 1)
         new = first > np.pad(highest, [(0, 0), (1, 0)], constant_values=-np.inf)[:, :-1]
         starts = np.maximum.accumulate(np.where(new, np.arange(length), 0), 1)
         total = highest.astype(np.float64) + last
     else:
+        # Tries spans of 1, 2, ... most_tokens tokens, all ends j at once.
         for back in range(min(most_tokens, length)):
             value = first[:, : length - back].astype(np.float64) + last[:, back:]
             better = value > total[:, back:]
@@ -44,14 +47,11 @@ def best(logits: np.ndarray, most_tokens: int = 0) -> np.ndarray:
 
 
 def probability(logits: np.ndarray, spans: np.ndarray) -> np.ndarray:
-    """p(first) p(last) of each span.
+    """Returns p(first) p(last) of each span, float (batch,).
 
     Args:
-      logits: of first and last token, (batch, 2, context).
-      spans: int (batch, 2).
-
-    Returns:
-      float (batch,).
+      logits: (batch, 2, context), of first and last token.
+      spans: int (batch, 2), first and last token.
     """
     shifted = np.exp(logits - logits.max(-1, keepdims=True))
     shares = shifted / shifted.sum(-1, keepdims=True)
@@ -60,11 +60,11 @@ def probability(logits: np.ndarray, spans: np.ndarray) -> np.ndarray:
 
 
 def answers(encoded: Encoded, predicted: np.ndarray) -> Answers:
-    """The text from the first to the last token of each test question's answer.
+    """Returns answers with their texts, from the first to the last token of each span.
 
     Args:
       encoded: the data set.
-      predicted: int (questions, 2), first and last token.
+      predicted: int (questions, 2), first and last token for each test question.
     """
     split, corpus = encoded.test, encoded.test_corpus
     offsets, first = split.offsets, split.offsets.bounds[split.context_of_question]
@@ -78,6 +78,6 @@ def answers(encoded: Encoded, predicted: np.ndarray) -> Answers:
 
 
 def predictions(answers: Answers, encoded: Encoded) -> dict[str, str]:
-    """Answers to the test's questions by question id: the JSON of SQuAD's official evaluator."""
+    """Returns {question id: answer}, the input of SQuAD's official evaluator."""
     questions = encoded.test_corpus.questions
     return {q.id: text for q, text in zip(questions, answers.texts, strict=True)}

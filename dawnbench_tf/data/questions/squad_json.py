@@ -1,4 +1,4 @@
-"""Contexts with questions and answers, in SQuAD v1.1's JSON form, checked key by key.
+"""A parser of SQuAD v1.1's JSON that checks every key.
 
 {"version": "1.1", "data": [{"title": ..., "paragraphs": [{"context": ..., "qas": [
     {"id": ..., "question": ..., "answers": [{"text": ..., "answer_start": ...}]}]}]}]}
@@ -9,31 +9,34 @@ from typing import NamedTuple
 
 from dawnbench_tf.refusals import Refusal, one_line
 
-MOST = 5_000_000  # lists and objects; SQuAD's training file has 500,000, each takes 100 bytes
+MOST = 5_000_000  # lists and objects, of 100 bytes each; SQuAD's training file has 500,000
 
 
 class Question(NamedTuple):
-    """A question on a context, and every answer that counts as right."""
+    """A question on a context, with all its right answers."""
 
     id: str
     text: str
     context: int  # index into Corpus.contexts
-    answers: tuple[tuple[str, int], ...]  # text, and the character of the context it starts at
+    answers: tuple[tuple[str, int], ...]  # text, and offset of its first character in the context
 
 
 class Corpus(NamedTuple):
-    """All contexts (SQuAD's passages) of a file, and all questions on them."""
+    """The contexts (SQuAD's passages) and questions of a file."""
 
     contexts: list[str]
     questions: list[Question]
 
 
 def parse(where: str, content: bytes) -> Corpus:
-    """Reads a file's content. Raises Refusal, naming the key, if it is not SQuAD v1.1.
+    """Parses the content of a SQuAD v1.1 file.
 
     Args:
-      where: the file's name, for the error.
-      content: its bytes.
+      where: name of the file, for the error.
+      content: the file's bytes.
+
+    Raises:
+      Refusal, naming the key: the content is not SQuAD v1.1's JSON.
     """
     if content.count(b"[") + content.count(b"{") > MOST:
         raise Refusal(f"{where}: holds more lists and objects than SQuAD; fetch it again")
@@ -43,52 +46,56 @@ def parse(where: str, content: bytes) -> Corpus:
         raise Refusal(f"{where}: not JSON ({one_line(error)}); fetch it again") from None
     contexts: list[str] = []
     questions: list[Question] = []
-    seen: set[str] = set()
-    for article, at_article in _items(whole, "data", where):
-        for paragraph, at in _items(article, "paragraphs", at_article):
-            context = _text(paragraph, "context", at)
-            for qa, at_qa in _items(paragraph, "qas", at):
-                questions.append(_question(qa, len(contexts), at_qa))
-                if questions[-1].id in seen:
+    ids: set[str] = set()
+    for article, article_key in _items(whole, "data", where):
+        for paragraph, paragraph_key in _items(article, "paragraphs", article_key):
+            context = _text(paragraph, "context", paragraph_key)
+            for qa, qa_key in _items(paragraph, "qas", paragraph_key):
+                questions.append(_question(qa, len(contexts), qa_key))
+                if questions[-1].id in ids:
                     twice = one_line(ascii(questions[-1].id), 60)
-                    raise Refusal(f"{at_qa}.id: {twice} is there twice; should be one")
-                seen.add(questions[-1].id)
+                    raise Refusal(f"{qa_key}.id: {twice} is there twice; should be one")
+                ids.add(questions[-1].id)
             contexts.append(context)
     if not questions:
         raise Refusal(f"{where}: holds no question; should be SQuAD v1.1's JSON")
     return Corpus(contexts, questions)
 
 
-def _question(qa, context, at):
+def _question(qa, context, where):
     if isinstance(qa, dict) and "is_impossible" in qa:
-        raise Refusal(f"{at}: has is_impossible, so this is SQuAD v2; v1.1 is what is measured")
+        raise Refusal(f"{where}: has is_impossible, so this is SQuAD v2; should be v1.1")
     answers = []
-    for answer, at_answer in _items(qa, "answers", at):
-        start = _value(answer, "answer_start", int, at_answer)
+    for answer, answer_key in _items(qa, "answers", where):
+        start = _value(answer, "answer_start", int, answer_key)
         if not -1 <= start < 2**31:
-            raise Refusal(f"{at_answer}.answer_start: should be a place in the context")
-        answers.append((_text(answer, "text", at_answer), start))
+            raise Refusal(f"{answer_key}.answer_start: should be an offset in the context")
+        answers.append((_text(answer, "text", answer_key), start))
     if not answers:
-        raise Refusal(f"{at}.answers: is empty; each question should have an answer")
-    return Question(_text(qa, "id", at), _text(qa, "question", at), context, tuple(answers))
+        raise Refusal(f"{where}.answers: is empty; each question should have an answer")
+    return Question(_text(qa, "id", where), _text(qa, "question", where), context, tuple(answers))
 
 
-def _value(node, key, type_, at):
+def _value(node, key, type_, where):
+    """Returns node[key]; raises Refusal, naming the path of keys, if it is not of the type."""
     if not isinstance(node, dict) or key not in node:
-        raise Refusal(f"{at}: has no {key!r}; should be SQuAD v1.1's JSON")
+        raise Refusal(f"{where}: has no {key!r}; should be SQuAD v1.1's JSON")
     if not isinstance(node[key], type_) or isinstance(node[key], bool):
-        raise Refusal(f"{at}.{key}: is a {type(node[key]).__name__}, should be {type_.__name__}")
+        raise Refusal(f"{where}.{key}: is a {type(node[key]).__name__}, should be {type_.__name__}")
     return node[key]
 
 
-def _text(node, key, at):
-    text = _value(node, key, str, at)
+def _text(node, key, where):
+    text = _value(node, key, str, where)
     if not text.strip():
-        raise Refusal(f"{at}.{key}: is empty; should be text")
+        raise Refusal(f"{where}.{key}: is empty; should be text")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise Refusal(f"{at}.{key}: holds half of a character (a lone surrogate); fetch it again")
+        raise Refusal(
+            f"{where}.{key}: holds half of a character (a lone surrogate); fetch it again"
+        )
     return text
 
 
-def _items(node, key, at):
-    return [(item, f"{at}.{key}[{i}]") for i, item in enumerate(_value(node, key, list, at))]
+def _items(node, key, where):
+    """Returns (item, path of keys) for each item of a list."""
+    return [(item, f"{where}.{key}[{i}]") for i, item in enumerate(_value(node, key, list, where))]

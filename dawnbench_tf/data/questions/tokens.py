@@ -1,4 +1,4 @@
-"""Tokens of a text with their exact character offsets, and answers as spans of tokens."""
+"""Tokenizers with exact character offsets, and the alignment of answers with tokens."""
 
 import importlib.metadata
 import re
@@ -9,8 +9,8 @@ from dawnbench_tf.data.questions import annotation, treebank, wordpieces
 from dawnbench_tf.data.questions.annotation import Annotated
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 
-# Contractions part as in GloVe's vocabulary (do n't, it 's); a number keeps its commas and points;
-# every other sign is a token of its own, so that an answer's ends are ends of tokens.
+# Contractions are split as in GloVe's vocabulary (do n't, it 's). Numbers keep commas and points.
+# Every other sign is a token of its own, so that answers start and end at token boundaries.
 _GLOVE = re.compile(
     r"""[^\W\d_]+?(?=n['’]t\b) | n['’]t\b | ['’](?:s|re|ve|ll|d|m)\b
       | \d+(?:[.,]\d+)* | [^\W\d_]+ | \S""",
@@ -20,7 +20,11 @@ _TOKENS = {"glove": _GLOVE, "words": re.compile(r"\w+|[^\w\s]")}
 
 
 def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
-    """First and past-the-last character of each token.
+    """Returns first and past-the-last character of each token of a text.
+
+    Args:
+      text: the text.
+      tokenizer: "glove", "words" or "treebank".
 
     >>> text = "Don't pay $1,000.50!"
     >>> [text[a:b] for a, b in offsets(text)]
@@ -36,12 +40,12 @@ def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
 def cut(
     texts: Iterable[str], tokenizer: str, pieces: Vocabulary | None = None
 ) -> Iterator[Annotated]:
-    """Tokens of texts, one text after the other, with what the tokenizer tells of them.
+    """Tokenizes texts; yields one `Annotated` for each.
 
     Args:
-      texts: to cut.
-      tokenizer: a recipe's.
-      pieces: of the tokenizer wordpiece.
+      texts: the texts.
+      tokenizer: "glove", "words", "treebank", "spacy" or "wordpiece".
+      pieces: vocabulary of the tokenizer wordpiece.
     """
     if tokenizer == "spacy":
         yield from annotation.annotate(texts)
@@ -49,12 +53,12 @@ def cut(
         yield from wordpieces.cut(texts, pieces)
     else:
         for text in texts:
-            places = offsets(text, tokenizer)
-            yield Annotated([text[a:b] for a, b in places], places, [], [])
+            extents = offsets(text, tokenizer)
+            yield Annotated([text[a:b] for a, b in extents], extents, [], [])
 
 
 def version(tokenizer: str) -> str:
-    """The tokenizer with its version. Raises Refusal if it is not installed."""
+    """Returns the tokenizer's name and version. Raises Refusal if it is not installed."""
     versions = {
         "spacy": annotation.version,
         "treebank": treebank.version,
@@ -64,18 +68,18 @@ def version(tokenizer: str) -> str:
 
 
 def locate(context: str, answer: str, start: int) -> int:
-    """The character where an answer's text starts: `start`, or the nearest other; -1: nowhere."""
+    """Returns the offset of the answer's occurrence nearest to `start`; -1 if there is none."""
     if start >= 0 and context.startswith(answer, start):
         return start
-    starts, at = [], context.find(answer)
-    while at >= 0:
-        starts.append(at)
-        at = context.find(answer, at + 1)
-    return min(starts, key=lambda at: abs(at - start), default=-1)
+    offsets, offset = [], context.find(answer)
+    while offset >= 0:
+        offsets.append(offset)
+        offset = context.find(answer, offset + 1)
+    return min(offsets, key=lambda offset: abs(offset - start), default=-1)
 
 
 def span(token_offsets: list[tuple[int, int]], begin: int, end: int) -> tuple[int, int] | None:
-    """The first and the last token that overlap the characters from `begin` to before `end`."""
+    """Returns first and last token that overlap the characters begin..end - 1; None if none do."""
     first = bisect_right(token_offsets, begin, key=lambda token: token[1])
     last = bisect_left(token_offsets, end, key=lambda token: token[0]) - 1
     return (first, last) if first <= last else None

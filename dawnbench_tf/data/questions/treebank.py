@@ -1,4 +1,4 @@
-"""Tokens as the Penn Treebank has them, by nltk; cut further as BiDAF's seed did."""
+"""Penn Treebank tokens, by nltk, split further at the signs of BiDAF's seed."""
 
 import importlib.metadata
 import re
@@ -8,20 +8,20 @@ from typing import Any
 
 from dawnbench_tf.refusals import refuse
 
-# squad/utils.py: tokens part at these too, which become tokens of their own.
+# squad/utils.py of the seed: tokens are split at these signs, which become tokens of their own.
 _SIGNS = "-\u2212\u2014\u2013/~\"'\u201c\u2019\u201d\u2018\u00b0"
 _PARTS = re.compile(f"[{_SIGNS}]|[^{_SIGNS}]+")
-_QUOTE = re.compile("``|''|\"")  # what nltk writes as `` or ''
+_QUOTE = re.compile("``|''|\"")  # quotes that nltk writes as `` or ''
 
 
 @cache
 def _tokenizers() -> tuple[Any, Any]:
-    """nltk's, of sentences and of a sentence's words."""
+    """Loads nltk's tokenizers of sentences, and of the words of a sentence."""
     try:
         from nltk.tokenize import NLTKWordTokenizer, PunktTokenizer
     except ImportError:
-        right = "nltk is not installed; pip install nltk, or train with --tokenizer=glove"
-        refuse("tokenizer", "treebank", right)
+        reason = "nltk is not installed; pip install nltk, or train with --tokenizer=glove"
+        refuse("tokenizer", "treebank", reason)
     try:
         return PunktTokenizer("english"), NLTKWordTokenizer()
     except LookupError:
@@ -30,7 +30,7 @@ def _tokenizers() -> tuple[Any, Any]:
 
 
 def version() -> str:
-    """Of nltk, in a cache's key. Raises Refusal if it is not installed."""
+    """Returns nltk's version, for a cache's key. Raises Refusal if it is not installed."""
     _tokenizers()
     return f"nltk {importlib.metadata.version('nltk')}"
 
@@ -39,11 +39,12 @@ def offsets(text: str) -> Iterator[tuple[int, int]]:
     """Yields first and past-the-last character of each token."""
     sentences, words = _tokenizers()
     for begin, end in sentences.span_tokenize(text):
-        at, sentence = 0, text[begin:end]
+        first, sentence = 0, text[begin:end]
+        # nltk returns words without offsets. Each is found after the word before it.
         for word in words.tokenize(sentence):
-            quote = _QUOTE.search(sentence, at) if word in ("``", "''") else None
-            at = quote.start() if quote else sentence.index(word, at)
-            past = quote.end() if quote else at + len(word)
-            for part in _PARTS.finditer(sentence, at, past):
+            quote = _QUOTE.search(sentence, first) if word in ("``", "''") else None
+            first = quote.start() if quote else sentence.index(word, first)
+            past = quote.end() if quote else first + len(word)
+            for part in _PARTS.finditer(sentence, first, past):
                 yield begin + part.start(), begin + part.end()
-            at = past
+            first = past

@@ -1,4 +1,4 @@
-"""Token and character ids."""
+"""Vocabularies: ids of tokens and characters."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,42 +12,42 @@ from dawnbench_tf.models.texts import CHARACTERS
 from dawnbench_tf.refusals import Refusal
 
 FILE = "vocabulary.json"
-LARGEST = 64 * 2**20  # bytes of it; with fastText's 2 million words it has 35 million
+LARGEST = 64 * 2**20  # bytes of FILE; with fastText's 2 million words it has 35 million
 PADDING, UNKNOWN = 0, 1  # ids of tokens and of characters
-SIGNS = ("[UNK]", "[CLS]", "[SEP]")  # what WordPieces are besides pieces of words
-FIRST = 2  # the first id of a token, or of a character, that is known
+SIGNS = ("[UNK]", "[CLS]", "[SEP]")  # special WordPieces
+FIRST = 2  # first id of known tokens and characters
 
 
 class Vocabulary(NamedTuple):
-    """Token ids: 0 padding, 1 unknown, then `trained`, then `fixed`."""
+    """The known tokens and characters. Token ids: 0 padding, 1 unknown, then `trained`, `fixed`."""
 
-    trained: list[str]  # tokens whose vector is trained
-    fixed: list[str]  # tokens with a vector, which stays as it is
+    trained: list[str]  # tokens with trained vectors
+    fixed: list[str]  # tokens with pretrained vectors that are not trained
     characters: list[str]  # character ids: 0 padding, 1 unknown, then these
     cased: bool = False  # whether tokens keep their case; else they are lower case
-    pieces: bool = False  # whether tokens are WordPieces: a BERT's, in the order of its own ids
+    pieces: bool = False  # whether tokens are a BERT's WordPieces, in the order of its ids
 
     def ids(self, tokens: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of tokens as written, int32 (tokens,), and of their characters, (tokens, 16)."""
+        """Returns ids of tokens as written, int32 (tokens,), and of characters, (tokens, 16)."""
         id_of_token = {token: FIRST + i for i, token in enumerate(self.trained + self.fixed)}
         id_of_character = {character: FIRST + i for i, character in enumerate(self.characters)}
         character_ids = np.zeros((len(tokens), CHARACTERS), np.int32)
         for row, token in zip(character_ids, tokens, strict=True):
-            for place, character in enumerate(token[:CHARACTERS]):
-                row[place] = id_of_character.get(character, UNKNOWN)
+            for column, character in enumerate(token[:CHARACTERS]):
+                row[column] = id_of_character.get(character, UNKNOWN)
         if not self.pieces:
-            tokens = [normalized(token, self.cased) for token in tokens]
+            tokens = [normalize(token, self.cased) for token in tokens]
         token_ids = [id_of_token.get(token, UNKNOWN) for token in tokens]
         return np.array(token_ids, np.int32), character_ids
 
 
 def save(vocabulary: Vocabulary, folder: Path) -> None:
-    """Writes what a trained reader needs besides its weights: FOLDER/vocabulary.json."""
+    """Writes a vocabulary to FOLDER/vocabulary.json."""
     files.write_json(folder / FILE, vocabulary._asdict())
 
 
 def load(folder: Path) -> Vocabulary:
-    """Reads a run's vocabulary. Raises Refusal if it is not there, or damaged."""
+    """Reads the vocabulary of a run's folder. Raises Refusal if it is missing or damaged."""
     path = folder / FILE
     if not path.is_file():
         raise Refusal(f"{path}: can't be read (it is not there); not a reader's run?")
@@ -68,18 +68,18 @@ def _are_texts(values):
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def normalized(token: str, cased: bool = False) -> str:
-    """A token as word vectors spell it: straight apostrophe, and lower case if they are."""
+def normalize(token: str, cased: bool = False) -> str:
+    """Spells a token as word vectors do: straight apostrophes; lower case unless `cased`."""
     return (token if cased else token.lower()).replace("’", "'")
 
 
 class Choice(NamedTuple):
-    """Which tokens and characters get ids of their own."""
+    """Settings that decide which tokens and characters get ids of their own."""
 
-    min_token_count: float  # one without a vector is trained if training has more of it than this
-    min_character_count: int  # a character is known if there are more than this
-    tuned: int = 0  # of questions' most frequent tokens with a vector: it is trained from there
-    cased: bool = False
+    min_token_count: float  # a token without a vector is trained if it occurs more often than this
+    min_character_count: int  # a character is known if it occurs more often than this
+    tuned: int = 0  # number of questions' most frequent tokens whose pretrained vectors are tuned
+    cased: bool = False  # whether tokens keep their case
 
 
 def build(
@@ -88,13 +88,13 @@ def build(
     vectors: Mapping[str, np.ndarray],
     choice: Choice,
 ) -> Vocabulary:
-    """The vocabulary of a training set. The tokens that are tuned end `trained`.
+    """Builds the vocabulary of a training set. Tuned tokens are the last ones of `trained`.
 
     Args:
-      counts: how often each token, as written, is in it.
-      in_questions: how often each is in its questions.
-      vectors: by normalized token, for all that have one.
-      choice: which of them get ids.
+      counts: number of occurrences of each token, as written, in the training set.
+      in_questions: number of occurrences of each token in the training set's questions.
+      vectors: word vectors by normalized token.
+      choice: settings that decide which tokens and characters get ids.
     """
     tokens = _merged(counts, choice.cased)
     characters: Counter[str] = Counter()
@@ -102,8 +102,9 @@ def build(
         for character in token:
             characters[character] += count
     trained = [t for t, n in tokens.items() if n > choice.min_token_count and t not in vectors]
-    of_questions = _merged(in_questions, choice.cased)
-    candidates = sorted(of_questions.keys() & vectors.keys(), key=lambda t: (-of_questions[t], t))
+    asked = _merged(in_questions, choice.cased)
+    # By falling count, then alphabetically: the order must not depend on hashes.
+    candidates = sorted(asked.keys() & vectors.keys(), key=lambda t: (-asked[t], t))
     tuned = candidates[: choice.tuned]
     frequent = [c for c, count in characters.items() if count > choice.min_character_count]
     fixed = sorted(vectors.keys() - set(tuned))
@@ -111,8 +112,8 @@ def build(
 
 
 def _merged(counts, cased):
-    """Counts of tokens as written, by normalized token."""
+    """Returns counts by normalized token, from counts of tokens as written."""
     merged: Counter[str] = Counter()
     for token, count in counts.items():
-        merged[normalized(token, cased)] += count
+        merged[normalize(token, cased)] += count
     return merged

@@ -1,7 +1,8 @@
-"""Windows: what a network reads at once, a question with its context or with a part of it.
+"""Sliding windows over contexts, and the merging of the windows' answers.
 
-A context that is too long for BERT is read in windows that overlap; of what they answer, the best
-counts (google-research/bert, run_squad.py: `doc_stride`, `_check_is_max_context`).
+A window is a question with its context or a part of it: one input of the network. A context that is
+too long for BERT is read in overlapping windows, and the best answer of all its windows counts
+(google-research/bert, run_squad.py: `doc_stride`, `_check_is_max_context`).
 """
 
 from typing import NamedTuple
@@ -12,94 +13,103 @@ from dawnbench_tf.data.questions import spans
 from dawnbench_tf.data.questions.encoding import EncodedSplit
 from dawnbench_tf.recipe import Questions
 
-SIGNS = 3  # of a sequence: [CLS], and [SEP] twice
+SIGNS = 3  # special tokens of a sequence: [CLS], and [SEP] twice
 
 
 class Windows(NamedTuple):
-    """One row each; a question's own follow one another."""
+    """Windows as columns, each (windows,); the windows of a question are consecutive."""
 
-    questions: np.ndarray  # (windows,): index
-    firsts: np.ndarray  # first token of the context
-    pasts: np.ndarray  # past its last
+    questions: np.ndarray  # index of the question
+    firsts: np.ndarray  # first token of the window in the context
+    pasts: np.ndarray  # past its last token
 
-    def rows(self, places: np.ndarray) -> "Windows":
-        """Some of them, by index."""
-        return Windows(*(values[places] for values in self))
+    def take(self, indices: np.ndarray) -> "Windows":
+        """Returns the windows with the given indices."""
+        return Windows(*(values[indices] for values in self))
 
-    def of_question(self, index: int) -> np.ndarray:
-        """Indices of a question's windows."""
-        return np.arange(*np.searchsorted(self.questions, [index, index + 1]))
+    def find(self, question: int) -> np.ndarray:
+        """Returns the indices of a question's windows."""
+        return np.arange(*np.searchsorted(self.questions, [question, question + 1]))
 
     def lengths(self) -> np.ndarray:
-        """Tokens of the context in each."""
+        """Returns the number of context tokens in each window, (windows,)."""
         return self.pasts - self.firsts
 
 
-def of(split: EncodedSplit, form: Questions) -> Windows:
-    """The windows of a split: one for each question, where `sequence_length` sets no limit."""
+def build(split: EncodedSplit, form: Questions) -> Windows:
+    """Returns the windows of a split; one for each question if there is no `sequence_length`."""
     lengths = split.contexts.lengths()[split.context_of_question]
-    fits = lengths
+    fits = lengths  # context tokens that fit into a window, for each question
     if form.sequence_length:
         fits = form.sequence_length - SIGNS - question_lengths(split, form)
+    # Windows start every `strides` tokens; the last one reaches the context's end:
+    # count = 1 + ceil((length - fit) / stride), or 1 if the whole context fits.
     strides = np.clip(fits, 1, form.document_stride)
     counts = 1 - (np.minimum(fits - lengths, 0) // strides)
     questions = np.repeat(np.arange(len(lengths)), counts)
-    places = np.arange(len(questions)) - np.repeat(np.cumsum(counts) - counts, counts)
-    firsts = places * strides[questions]
+    # Number of the window within its question: 0, 1, ..., count - 1.
+    numbers = np.arange(len(questions)) - np.repeat(np.cumsum(counts) - counts, counts)
+    firsts = numbers * strides[questions]
     return Windows(questions, firsts, np.minimum(firsts + fits[questions], lengths[questions]))
 
 
 def question_lengths(split: EncodedSplit, form: Questions) -> np.ndarray:
-    """Tokens of each question, as many as are read of it."""
+    """Returns the length of each question; with `sequence_length`, cut at most_question_tokens."""
     lengths = split.questions.lengths()
     return np.minimum(lengths, form.most_question_tokens) if form.sequence_length else lengths
 
 
 class Merged:
-    """The answers of all questions, out of their windows'.
+    """The best answer of each question, merged from the logits of its windows.
 
     Args:
-      windows: of a split.
-      most_tokens: of an answer; 0: no limit.
+      windows: the windows of a split.
+      most_tokens: largest number of tokens in an answer; 0: no limit.
     """
 
     def __init__(self, windows: Windows, most_tokens: int):
         self._windows, self._most = windows, most_tokens
         count = int(windows.questions[-1]) + 1
-        self._scores = np.full(count, -np.inf)
+        self._scores = np.full(count, -np.inf)  # logit sum of the best answer so far
         self._several = np.bincount(windows.questions)[windows.questions] > 1
-        self.spans = np.zeros((count, 2), np.int32)  # first and last token of each answer
-        self.probabilities = np.zeros(count)  # in the window that the answer is of
+        self.spans = np.zeros((count, 2), np.int32)  # first and last token in the context
+        self.probabilities = np.zeros(count)  # p(first) p(last) within the answer's window
 
     def add(self, rows: np.ndarray, logits: np.ndarray) -> None:
-        """Adds logits (rows, 2, tokens) of some windows, by index."""
-        best = spans.best(self._with_starts(rows, logits), self._most)
-        places = np.arange(len(rows))
-        scores = logits[places, 0, best[:, 0]] + logits[places, 1, best[:, 1]]
+        """Adds the logits (rows, 2, tokens) of the windows with indices `rows`."""
+        best = spans.best(self._mask_starts(rows, logits), self._most)
+        batch = np.arange(len(rows))
+        scores = logits[batch, 0, best[:, 0]] + logits[batch, 1, best[:, 1]]
         probabilities = spans.probability(logits, best)
-        for place, row in enumerate(rows):
+        for i, row in enumerate(rows):
             question = self._windows.questions[row]
-            if scores[place] > self._scores[question]:
-                self._scores[question] = scores[place]
-                self.spans[question] = best[place] + self._windows.firsts[row]
-                self.probabilities[question] = probabilities[place]
+            if scores[i] > self._scores[question]:
+                self._scores[question] = scores[i]
+                # From tokens of the window to tokens of the context.
+                self.spans[question] = best[i] + self._windows.firsts[row]
+                self.probabilities[question] = probabilities[i]
 
-    def _with_starts(self, rows, logits):
-        """The logits without starts that another of the question's windows sees more around."""
+    def _mask_starts(self, rows, logits):
+        """Masks starts for which another window has more context (BERT's max_context)."""
         if not self._several[rows].any():
             return logits
         logits = logits.copy()
-        for place, row in enumerate(rows):
+        for i, row in enumerate(rows):
             if self._several[row]:
-                own = self._windows.rows(self._windows.of_question(self._windows.questions[row]))
+                own = self._windows.take(self._windows.find(self._windows.questions[row]))
                 tokens = np.arange(logits.shape[2]) + self._windows.firsts[row]
-                most = own.firsts[np.argmax(_around(own, tokens), 0)] == self._windows.firsts[row]
-                logits[place, 0, ~most] = -np.inf
+                # For each token, whether this window is the one with the most context around it.
+                firsts = own.firsts[np.argmax(_context_around(own, tokens), 0)]
+                logits[i, 0, firsts != self._windows.firsts[row]] = -np.inf
         return logits
 
 
-def _around(windows, tokens):
-    """How much of the context each window sees around each token, (windows, tokens)."""
+def _context_around(windows, tokens):
+    """Returns BERT's measure of the context around each token, (windows, tokens).
+
+    It is the smaller number of tokens before or after, plus 0.01 x the window's length; -inf for a
+    token outside the window.
+    """
     before = tokens - windows.firsts[:, None]
     after = windows.pasts[:, None] - 1 - tokens
     least = np.minimum(before, after)

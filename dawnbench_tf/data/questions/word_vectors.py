@@ -1,4 +1,4 @@
-"""Word vectors as they are published: GloVe's and fastText's text files."""
+"""Pretrained word vectors: GloVe's and fastText's published text files."""
 
 import io
 import zipfile
@@ -12,7 +12,7 @@ import numpy as np
 
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 
-LONGEST_LINE = 1 << 16  # bytes; those of 300 numbers have 3,000
+LONGEST_LINE = 1 << 16  # bytes; a line of 300 numbers has 3,000
 _BOM = b"\xef\xbb\xbf"
 _DAMAGES = (
     OSError,
@@ -26,13 +26,13 @@ _DAMAGES = (
 
 
 class WordVectors(NamedTuple):
-    """A set of word vectors, as published."""
+    """A published set of word vectors."""
 
-    file: str  # a word and its numbers a line
-    archive: str  # the zip that holds it
-    width: int  # numbers of a vector
-    cased: bool  # whether The and the have vectors of their own
-    home: str
+    file: str  # text file, one word and its numbers a line
+    archive: str  # zip that holds the file
+    width: int  # numbers in a vector
+    cased: bool  # whether The and the have different vectors
+    home: str  # URL
 
     def __str__(self):
         return f"{self.file} or {self.archive}"
@@ -52,10 +52,14 @@ WORD_VECTORS = {
 
 
 def find(folder: Path, name: str) -> Path:
-    """The file of WORD_VECTORS[name] in a folder, or its zip. Raises Refusal if there is none."""
+    """Returns the file of WORD_VECTORS[name] in a folder, or its zip.
+
+    Raises:
+      Refusal: the folder has neither; the message names another set that it has.
+    """
     files = {
-        of_set: folder / file
-        for of_set, wanted in WORD_VECTORS.items()
+        key: folder / file
+        for key, wanted in WORD_VECTORS.items()
         for file in (wanted.archive, wanted.file)
         if (folder / file).is_file()
     }
@@ -67,20 +71,20 @@ def find(folder: Path, name: str) -> Path:
 
 
 def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
-    """Vectors of some tokens, line by line from a file or the zip that holds it.
+    """Reads the vectors of given tokens from a file, or from the zip that holds it.
 
-    A line of words with spaces between them, of which glove.840B.300d has some, is passed over.
+    Skips lines whose word contains spaces; glove.840B.300d has some.
 
     Args:
-      path: of the file.
-      name: of its WORD_VECTORS.
-      tokens: that are asked for, as the file spells them; not each needs to be in it.
+      path: the file.
+      name: its key in WORD_VECTORS.
+      tokens: tokens in the file's spelling; those that the file lacks are left out.
 
     Returns:
-      float32 (width,) by token.
+      {token: float32 (width,)}.
 
     Raises:
-      Refusal, naming the line: one is malformed or of another width.
+      Refusal, naming the line: it is malformed or has another width.
     """
     wanted, vectors = WORD_VECTORS[name], {}
     try:
@@ -91,7 +95,7 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
                     continue
                 where = f"{path}:{number}"
                 if number <= 2 or len(rest) < 2 * wanted.width:
-                    _vector(rest, wanted, where)  # of another width, or cut off
+                    _vector(rest, wanted, where)  # refuses another width, and truncated lines
                 token = word.removeprefix(_BOM if number == 1 else b"").decode("utf-8", "replace")
                 if token in tokens and not _has_spaces(rest, wanted.width):
                     if token in vectors:
@@ -100,21 +104,21 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
     except Refusal:
         raise
     except _DAMAGES as error:
-        why = one_line(error, 100)
-        raise Refusal(f"{path}: can't be read ({why}); fetch it again") from None
+        reason = one_line(error, 100)
+        raise Refusal(f"{path}: can't be read ({reason}); fetch it again") from None
     if not vectors:
         raise Refusal(f"{path}: has none of the data's words; should be {wanted.file}")
     return vectors
 
 
 def _is_header(line, width):
-    """Whether a line is fastText's first: how many words, of what width."""
+    """Whether a line is fastText's header: number of words, and width."""
     fields = line.split()
     return len(fields) == 2 and fields[0].isdigit() and fields[1] == b"%d" % width
 
 
 def _has_spaces(rest, width):
-    """Whether what follows a line's first word goes on with others: is no number."""
+    """Whether the word of a line contains spaces: fields before the last `width` are no numbers."""
     return any(not _is_number(field) for field in rest.split()[:-width])
 
 
@@ -127,7 +131,7 @@ def _is_number(field):
 
 
 def _lines(file, path):
-    """The lines of a file, none of them longer than a vector's can be."""
+    """Yields the lines of a file. Raises Refusal for a line of LONGEST_LINE bytes."""
     while line := file.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
             raise Refusal(f"{path}: holds a line of over {LONGEST_LINE} bytes; fetch it again")
@@ -149,7 +153,7 @@ def _open(path: Path, name: str) -> Iterator[BinaryIO]:
 
 def _vector(text, wanted, where):
     try:
-        if b"_" in text:  # a number to Python, to nobody else
+        if b"_" in text:  # only Python reads 1_000 as a number
             raise ValueError
         vector = np.array(text.split(), np.float32)
     except ValueError:

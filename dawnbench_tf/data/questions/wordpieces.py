@@ -1,6 +1,6 @@
-"""Texts as BERT cuts them: tf-models-official's WordPieces, each with its place in the text.
+"""BERT's WordPieces by tf-models-official, with the offset of each in the text.
 
-A published BERT comes as a folder with its vocabulary and its weights.
+A published BERT is a folder with its vocabulary and its weights.
 """
 
 import unicodedata
@@ -18,16 +18,16 @@ WEIGHTS = (
     "bert_model.ckpt.index",
     "tf_model.h5",
     "pytorch_model.bin",
-)  # of Hugging Face and of google-research/bert
+)  # files of Hugging Face and google-research/bert
 HOME = "https://github.com/google-research/bert"
-LONGEST = 1 << 24  # bytes of a vocabulary
+LONGEST = 1 << 24  # largest vocabulary, in bytes
 
 
 def find(root: Path, name: str) -> tuple[Path, Path]:
-    """The vocabulary and the weights of a published BERT: files in ROOT/name.
+    """Returns the files of vocabulary and weights of a published BERT in ROOT/name.
 
     Raises:
-      Refusal: one of them is not there.
+      Refusal: the folder or one of the files is missing.
     """
     folder = root / name
     if not folder.is_dir():
@@ -41,45 +41,48 @@ def find(root: Path, name: str) -> tuple[Path, Path]:
 
 
 def read(path: Path, cased: bool) -> Vocabulary:
-    """A published vocabulary, a piece a line. Raises Refusal if it is none, or damaged."""
+    """Reads a BERT's vocabulary, one piece a line. Raises Refusal if it is damaged or not one."""
     try:
         with open(path, "rb") as file:
             content = file.read(LONGEST + 1)
         lines = content.decode().rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        why = one_line(error, 100)
-        raise Refusal(f"{path}: can't be read ({why}); fetch it again") from None
+        reason = one_line(error, 100)
+        raise Refusal(f"{path}: can't be read ({reason}); fetch it again") from None
     lines = [line.removesuffix("\r") for line in lines]
-    right = lines[0] == "[PAD]" and set(SIGNS) <= set(lines[FIRST:])
-    if not right or len(content) > LONGEST or len(set(lines)) < len(lines):
+    has_signs = lines[0] == "[PAD]" and set(SIGNS) <= set(lines[FIRST:])
+    if not has_signs or len(content) > LONGEST or len(set(lines)) < len(lines):
         signs = f"[PAD] first, {', '.join(SIGNS)} later, none twice"
         raise Refusal(f"{path}: should be a BERT's pieces, one a line: {signs}; fetch it again")
     return Vocabulary(lines[FIRST:], [], [], cased, pieces=True)
 
 
-def of_words(words: Iterable[str]) -> Vocabulary:
-    """A vocabulary in which each of some words, in lower case, is a piece."""
+def from_words(words: Iterable[str]) -> Vocabulary:
+    """Makes a vocabulary with each word, in lower case, as one piece."""
     return Vocabulary([*SIGNS, *sorted({word.lower() for word in words})], [], [], pieces=True)
 
 
 def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
-    """Cuts texts into pieces, one text after the other."""
-    words_of, pieces_of = _tokenizers(vocabulary)
+    """Tokenizes texts into pieces; yields one `Annotated` for each, without lemmas and tags."""
+    split_words, split_pieces = _tokenizers(vocabulary)
     for text in texts:
-        pieces, offsets, at = [], [], 0
-        places = _places(text, vocabulary.cased)
-        for word in words_of(text):
-            of_word = pieces_of(word)
-            for piece in of_word:
-                size = len(word) if len(of_word) == 1 else len(piece.removeprefix("##"))
-                offsets.append((places[at], places[at + size - 1] + 1))
-                at += size
-            pieces += of_word
+        # The tokenizers return no offsets. `sources` maps characters of the words, end to end, to
+        # characters of the text; `first` is the first character of the next piece.
+        pieces, offsets, first = [], [], 0
+        sources = _sources(text, vocabulary.cased)
+        for word in split_words(text):
+            word_pieces = split_pieces(word)
+            for piece in word_pieces:
+                # A single piece may be [UNK], so its length is that of the word.
+                size = len(word) if len(word_pieces) == 1 else len(piece.removeprefix("##"))
+                offsets.append((sources[first], sources[first + size - 1] + 1))
+                first += size
+            pieces += word_pieces
         yield Annotated(pieces, offsets, [], [])
 
 
 def _tokenizers(vocabulary) -> tuple[Callable[[str], list[str]], Callable[[str], list[str]]]:
-    """tf-models-official's: of a text's words, and of a word's pieces."""
+    """Returns tf-models-official's functions text -> words, and word -> pieces."""
     from official.nlp.tools import tokenization  # imports TensorFlow
 
     basic = tokenization.BasicTokenizer(do_lower_case=not vocabulary.cased)
@@ -87,21 +90,21 @@ def _tokenizers(vocabulary) -> tuple[Callable[[str], list[str]], Callable[[str],
     return basic.tokenize, cache(pieces.tokenize)
 
 
-def _places(text, cased):
-    """The character that each character of the text's words, end to end, comes from.
+def _sources(text, cased):
+    """Returns, for each character of the text's words end to end, its index in the text.
 
-    Words hold no space and no control character; in lower case they are decomposed, and accents
-    are left out.
+    Words have no spaces and no control characters. Lower-cased words are decomposed (NFD) and have
+    no accents, so a character of the text may give several characters, or none.
     """
-    places = []
-    for place, character in enumerate(text):
+    sources = []
+    for index, character in enumerate(text):
         if character.isspace() or ord(character) in (0, 0xFFFD) or _is_control(character):
             continue
         if not cased:
             character = unicodedata.normalize("NFD", character.lower())
         kept = (part for part in character if cased or unicodedata.category(part) != "Mn")
-        places += [place for _ in kept]
-    return places
+        sources += [index for _ in kept]
+    return sources
 
 
 def _is_control(character):

@@ -42,7 +42,7 @@ def labels_and_greys(splits, workers=1, index=0, first_epoch=0):
     shared = SimpleNamespace(
         num_replicas_in_sync=workers, distribute_datasets_from_function=lambda make: make(context)
     )
-    dataset = pipeline.distributed(ImageData(RECIPE, splits, Placement(shared)), first_epoch)
+    dataset = pipeline.training_batches(ImageData(RECIPE, splits, Placement(shared)), first_epoch)
     return [
         (label, round(image.mean() / 20))
         for labels, images in dataset

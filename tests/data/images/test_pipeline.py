@@ -248,7 +248,7 @@ def test_the_size_of_training_images_changes_at_its_epoch():
     resumed = train(recipe=OF_JPEGS, splits=JPEGS, first_epoch=2)
     assert [images.shape[1] for images, _ in resumed] == [16] * 5
     one = replace(OF_JPEGS, data=replace(OF_JPEGS.data, image_sizes=(8,), image_size_epochs=()))
-    dataset = pipeline.distributed(ImageData(one, JPEGS, Placement(Shared())))
+    dataset = pipeline.training_batches(ImageData(one, JPEGS, Placement(Shared())))
     assert dataset.element_spec[1].shape == (12, 8, 8, 3)  # static, as a TPU wants it
 
 
@@ -313,9 +313,9 @@ def test_examples_one_by_one_are_the_test_s_and_made_a_block_at_a_time(monkeypat
         fetched.append(len(seen[0]))
         return unpatched(split, seen, batch_size)
 
-    unpatched = tested._as_tested
-    monkeypatch.setattr(tested, "_as_tested", as_tested)
-    examples = tested.OneByOne(SPLITS, RECIPE)
+    unpatched = tested._test_images
+    monkeypatch.setattr(tested, "_test_images", as_tested)
+    examples = tested.SingleImages(SPLITS, RECIPE)
     wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
     assert len(examples) == 23 and examples[0][0].shape == (1, 8, 8, 3)
     np.testing.assert_allclose(np.concatenate([image for (image,) in examples]), wanted, atol=1e-6)

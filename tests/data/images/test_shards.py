@@ -18,7 +18,7 @@ SPLIT = "train"
 def test_an_index_is_what_reading_every_record_tells(small, tmp_path):
     small.write_shards(tmp_path)
     scanned = shards.read(tmp_path, SPLIT)
-    names = [str(tmp_path / name) for name in shards.of_split(tmp_path, SPLIT)]
+    names = [str(tmp_path / name) for name in shards.list_shards(tmp_path, SPLIT)]
     parsed = [
         tf.train.Example.FromString(record).features.feature["image/encoded"].bytes_list.value[0]
         for record in tf.data.TFRecordDataset(names).as_numpy_iterator()
@@ -74,7 +74,7 @@ def test_an_image_damaged_after_its_index_was_written_is_refused(small, tmp_path
     split = jpeg_index.split(read)
     recipe = recipes.get("imagenette/resnet18", test_image_size=16)
     with pytest.raises(Refusal, match=words):  # in training's and the test's pipelines
-        list(tested.OneByOne(Splits(split, split), recipe))
+        list(tested.SingleImages(Splits(split, split), recipe))
 
 
 @pytest.mark.parametrize("column", ["labels", "offsets", "sizes"])
@@ -130,7 +130,7 @@ def test_a_pipe_is_refused_and_not_waited_for(name, small, tmp_path):
 
 def _columns(examples, **change):
     """An index of two shards, some of whose columns are as they may not be."""
-    columns = {**dict.fromkeys(jpeg_index.OF_EXAMPLES, 0), **change}
+    columns = {**dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, 0), **change}
     rows = [np.resize(value, examples + isinstance(value, list)) for value in columns.values()]
     return np.array([b"train-00000-of-00002", b"train-00001-of-00002"]), *rows
 
@@ -175,5 +175,5 @@ def test_records_of_something_else_are_refused(small, tmp_path):
 def test_a_million_examples_fit_into_200_megabytes():
     count = 1_281_167
     names = [f"n{place:08}/n{place:08}_{place}.JPEG" for place in range(count)]
-    index = jpeg_index.of_files("", names, np.zeros(count))
+    index = jpeg_index.index_files("", names, np.zeros(count))
     assert sum(array.nbytes for array in index[1:]) < 200e6

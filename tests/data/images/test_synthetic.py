@@ -51,7 +51,7 @@ def test_a_few_images_stand_for_a_set_that_is_larger_than_memory(form, monkeypat
     batch = next(iter(data.test_batches(16)))
     assert batch.shape == (16, 64, 64, 3) and batch.dtype == tf.uint8
     sides = [np.full(16, 64, np.int32)] * (2 if form == "jpeg" else 0)
-    again = next(iter(tested._as_tested(splits.test, [np.arange(100, 116), *sides], 16)))
+    again = next(iter(tested._test_images(splits.test, [np.arange(100, 116), *sides], 16)))
     np.testing.assert_array_equal(batch, again)
     np.testing.assert_array_equal(splits.test.labels[:16], splits.test.labels[100:116])
 

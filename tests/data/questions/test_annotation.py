@@ -59,7 +59,7 @@ def test_lemmas_and_tags_come_with_each_token(spacy):
         split, split, corpus, list(words), {}, encoding.choice(form, 0, 0), form
     )
     recipe = recipes.get("qa_mini/drqa", tokenizer="spacy")
-    _, matches, tags, question = pipeline.OneByOne(encoded, recipe)[0]
+    _, matches, tags, question = pipeline.SingleQuestions(encoded, recipe)[0]
     share = [0.4, 0.2, 0.2, 0.4, 0.2]  # Ada and ada are one
     lemma = [0, 1, 0, 0, 0]  # wrote, of writes; the question's notes has a lemma of its own
     lower = [0, 0, 1, 0, 0]

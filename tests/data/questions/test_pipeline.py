@@ -20,14 +20,16 @@ RECIPE = recipes.get("qa_mini/bidaf", batch_size=8, epochs=2, bucket_boundaries=
 
 
 def buckets(data, recipe):
-    return pipeline._buckets(pipeline._trained(data, recipe), data, recipe)
+    return pipeline._buckets(pipeline._training_windows(data, recipe), data, recipe)
 
 
 def train(shared=None, **kwargs):
     shared = shared or Shared()
     return [
         [np.asarray(x) for x in tf.nest.flatten(batch)]
-        for batch in pipeline.distributed(QuestionData(RECIPE, DATA, Placement(shared)), **kwargs)
+        for batch in pipeline.training_batches(
+            QuestionData(RECIPE, DATA, Placement(shared)), **kwargs
+        )
     ]
 
 
@@ -37,7 +39,7 @@ def key(words, ends):
 
 def test_an_epoch_shows_every_question_and_pads_to_its_bucket():
     batches = train(first_epoch=1)
-    assert len(batches) == pipeline.steps(QuestionData(RECIPE, DATA, None))
+    assert len(batches) == pipeline.steps_per_epoch(QuestionData(RECIPE, DATA, None))
     assert {batch[0].shape[1] for batch in batches} == {55, 90}
     shown = Counter()
     for words, letters, questions, _, ends in batches:
@@ -74,9 +76,9 @@ def test_epochs_differ_and_follow_from_the_seed():
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_every_test_answer_finds_its_question(replicas):
     shared = Shared(replicas)
-    inputs = list(pipeline.test(QuestionData(RECIPE, DATA, Placement(shared)), 8))
+    inputs = list(pipeline.test_batches(QuestionData(RECIPE, DATA, Placement(shared)), 8))
     batches = [inputs[i : i + replicas] for i in range(0, len(inputs), replicas)]
-    order = iter(pipeline._test_batches(windows.of(DATA.test, DATA.form), DATA, shared, 8))
+    order = iter(pipeline._test_batches(windows.build(DATA.test, DATA.form), DATA, shared, 8))
     outputs = []
     for parts in batches:
         rows, lengths = next(order)
@@ -96,7 +98,7 @@ def test_every_test_answer_finds_its_question(replicas):
 def test_matches_are_what_a_reader_of_the_texts_would_say():
     """The token as written, in lower case (twice: nothing tells lemmas), and how often it is."""
     corpus = DATA.test_corpus
-    inputs = pipeline.OneByOne(DATA, replace(RECIPE, model="drqa"))
+    inputs = pipeline.SingleQuestions(DATA, replace(RECIPE, model="drqa"))
     for row, question in enumerate(corpus.questions):
         words, matches, tags, _ = inputs[row]
         texts = corpus.contexts[question.context], question.text
@@ -121,7 +123,7 @@ def test_an_answer_has_as_many_tokens_as_the_recipe_allows():
 
 def test_a_long_passage_is_cut_nowhere_in_the_test():
     data = DATA._replace(test=LONG)
-    batches = pipeline._test_batches(windows.of(LONG, data.form), data, Shared(), 500)
+    batches = pipeline._test_batches(windows.build(LONG, data.form), data, Shared(), 500)
     sizes = [(len(rows), lengths["context"]) for rows, lengths in batches]
     assert max(length for _, length in sizes) == 50_000
     assert all(rows == 1 or rows * length <= 24_000 for rows, length in sizes)
@@ -150,14 +152,14 @@ def test_no_passage_in_any_bucket_is_refused():
         recipe = replace(
             RECIPE, data=replace(RECIPE.data, bucket_boundaries=(1,), most_question_tokens=1)
         )
-        pipeline.steps(QuestionData(recipe, DATA, None))
+        pipeline.steps_per_epoch(QuestionData(recipe, DATA, None))
 
 
 def test_a_context_longer_than_the_last_boundary_is_cut_as_the_seed_s_was():
     short = replace(RECIPE, data=replace(RECIPE.data, bucket_boundaries=(20,)))
     batches = [
         [np.asarray(x) for x in tf.nest.flatten(batch)]
-        for batch in pipeline.distributed(QuestionData(short, DATA, Placement(Shared())))
+        for batch in pipeline.training_batches(QuestionData(short, DATA, Placement(Shared())))
     ]
     assert all(batch[0].shape[1] == 20 and batch[0].all() for batch in batches)  # no padding
     assert all(batch[-1].max() < 20 for batch in batches)  # each answer is still there

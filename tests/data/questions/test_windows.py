@@ -22,7 +22,7 @@ from dawnbench_tf.refusals import Refusal
 from tests.data.images.test_pipeline import Shared
 
 WORDS = "ada bruno carla dimitri elena farid greta hugo ines jonas".split()
-PIECES = wordpieces.of_words(WORDS)
+PIECES = wordpieces.from_words(WORDS)
 Result = namedtuple("Result", ["unique_id", "start_logits", "end_logits"])
 
 
@@ -84,15 +84,15 @@ def test_windows_and_their_best_answers_are_those_of_tf_models_official(tmp_path
     texts = corpus(random, [2, 9, 17, 30, 31, 75, 120], [1, 4, 6, 9, 2, 5, 3])
     of = form(length, stride)
     data = encoded(texts, of)
-    seen = windows.of(data.test, of)
+    seen = windows.build(data.test, of)
     examples, features = theirs(texts, of, tmp_path)
     assert len(features) == len(seen.questions)
     recipe = recipes.get("squad/bert_tiny", sequence_length=length, most_question_tokens=6)
-    rows = pipeline.OneByOne(data, recipe)
+    rows = pipeline.SingleQuestions(data, recipe)
     merged, results = Merged(seen, of.most_answer_tokens), []
     for question in range(len(texts.questions)):
         contexts, questions = rows[question]
-        own = seen.of_question(question)
+        own = seen.find(question)
         logits = random.normal(size=(len(own), 2, contexts.shape[1])).astype(np.float32)
         for place, row in enumerate(own):
             context = contexts[place][contexts[place] > 0]
@@ -123,15 +123,15 @@ def test_every_token_is_in_a_window_and_starts_in_just_one(lengths, length, stri
     texts = corpus(random, [n + 1 for n in lengths], [3] * len(lengths))
     of = form(length, stride)
     split = encoding.encode(texts, {}, of.tokenizer, pieces=PIECES)
-    seen = windows.of(split, of)
+    seen = windows.build(split, of)
     merged = Merged(seen, 0)
     for question, context in enumerate(split.contexts.lengths()):
-        own = seen.of_question(question)
+        own = seen.find(question)
         assert (seen.questions[own] == question).all()
         assert (seen.lengths()[own] <= length - 3 - 3).all() and (seen.lengths()[own] > 0).all()
         starts = np.zeros(context, int)
         for row in own:
-            masked = merged._with_starts(np.array([row]), np.zeros((1, 2, seen.lengths()[row])))
+            masked = merged._mask_starts(np.array([row]), np.zeros((1, 2, seen.lengths()[row])))
             starts[seen.firsts[row] : seen.pasts[row]] += masked[0, 0] == 0
         assert (starts == 1).all()
 
@@ -153,7 +153,7 @@ def test_training_sees_each_window_that_holds_the_answer():
         most_question_tokens=6,
         bucket_boundaries=(22,),
     )
-    batches = list(pipeline.distributed(QuestionData(recipe, data, Placement(Shared()))))
+    batches = list(pipeline.training_batches(QuestionData(recipe, data, Placement(Shared()))))
     assert len(batches) == 3  # the second word is in the first window alone
     for (context, question), ends in batches:
         place = ends.numpy()[0]
@@ -166,7 +166,7 @@ def test_all_of_a_generated_set_goes_through_as_wordpieces():
     of = recipes.get("squad/bert_tiny").data
     data = qa_mini.generate(12, 6, seed=1, form=of)
     recipe = recipes.get("squad/bert_tiny")
-    contexts, questions = pipeline.OneByOne(data, recipe)[0]
+    contexts, questions = pipeline.SingleQuestions(data, recipe)[0]
     assert contexts.min() > 4 and questions.min() > 4  # nothing is [UNK], or padding
     assert data.vocabulary.pieces and data.pretrained is None
     answers = spans.answers(data, data.test.spans.values)

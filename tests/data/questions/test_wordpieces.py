@@ -82,7 +82,7 @@ def test_a_run_s_pieces_come_back_and_need_their_signs(tmp_path):
 
 
 def test_words_become_pieces():
-    assert wordpieces.of_words(["The", "a", "the"]).trained == [*PIECES[:3], "a", "the"]
+    assert wordpieces.from_words(["The", "a", "the"]).trained == [*PIECES[:3], "a", "the"]
 
 
 @pytest.mark.parametrize(
