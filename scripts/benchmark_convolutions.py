@@ -97,7 +97,7 @@ def _convolution(layer, batch):
     def of_kernel_products():
         from dawnbench_tf.models.layers import convolution
 
-        return convolution._of_kernel(x, upstream)
+        return convolution._kernel_gradient(x, upstream)
 
     forms = {"forward": {"TensorFlow": forward}}
     forms["input's gradient"] = {"TensorFlow": of_input}

@@ -19,7 +19,7 @@ from dawnbench_tf.data.waits import Waits
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 
-__all__ = ["open", "load", "of", "Data", "Placement"]
+__all__ = ["open", "load", "from_splits", "Data", "Placement"]
 
 Example = tuple[np.ndarray, ...]  # a model's inputs, each with a batch axis
 Splits = Any  # `images.splits.Splits` or `questions.encoding.Encoded`

@@ -1,7 +1,7 @@
-"""Recipe: everything that moves the accuracy curve. Where and on what it runs: RunOptions.
+"""Recipe: every setting that can change the accuracy curve. `RunOptions` has the others.
 
-It is composed of parts, a module each, which check themselves. Each setting, in whichever part, is
-a flag, and a key of run.json, of its flat name.
+A recipe is composed of parts, one module each; every part checks its own settings. A setting's
+flat name is its flag and its key in run.json.
 
 May import: the shared modules. Never: TensorFlow, models, recipes, data, training, inference,
 submission, ranking.
@@ -25,45 +25,71 @@ from dawnbench_tf.tasks import TASKS, Task
 
 __all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "Jpegs", "Questions"]
 
-_EXAMPLES = {Images: "images of one size", Jpegs: "JPEGs", Questions: "questions"}
+_EXAMPLES = {Images: "images of one size", Jpegs: "JPEGs", Questions: "questions"}  # in errors
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is trained, and how. Checked when made: raises Refusal."""
+    """Model, data settings, optimizer and schedule of a training run.
+
+    A change of a setting is `replace(recipe, ...)` for its own fields and parts, or
+    `recipe.with_values(...)` by flat name. `help(models.build)` describes the models.
+
+    Args:
+      name: TASK/NAME, as in `dawnbench recipes`.
+      task: name of a row of `tasks.TASKS`.
+      network, optimizer, schedule, average: parts; their own settings are flags too.
+      data: `Images`, `Jpegs` or `Questions`, as the task's examples are.
+      evidence: entries and measurements of this recipe; not compared.
+
+    Every other argument is a setting: `dawnbench train --helpfull` describes it.
+
+    Raises:
+      Refusal: a setting is out of its range, or does not fit the task or another setting.
+    """
 
     GROUP: ClassVar[str] = "what to train"
     name: str = ""
     task: str = ""
-    model: str = setting("", "model to train, a name of the catalogue")
+    model: str = setting("", "name of the model to train; docs/MODELS.md lists all")
     threshold: float | None = setting(
-        None, "stop when the metric reaches this; default: the task's own", low=0
+        None,
+        "training stops when the metric reaches this, in the metric's unit; default: the task's "
+        "threshold",
+        low=0,
     )
-    epochs: float = setting(1, "most epochs to train for; may be a fraction", above=0)
-    batch_size: int = setting(128, "global batch size, in examples, over all replicas", low=1)
+    epochs: float = setting(1, "maximum number of training epochs; may be a fraction", above=0)
+    batch_size: int = setting(
+        128, "global batch size: examples per step, summed over all replicas", low=1
+    )
     drop_remainder: bool = setting(
         False,
-        "an epoch leaves out the examples that fill no batch; if not, it fills its last one up",
+        "drop the examples that do not fill an epoch's last batch; if not, that batch is filled "
+        "up with examples from the start of the epoch",
     )
-    eval_every: float = setting(1.0, "epochs between evaluations; may be a fraction", low=0.001)
+    eval_every: float = setting(1.0, "evaluation interval, in epochs; may be a fraction", low=0.001)
     seed: int = setting(
         0,
-        "seed of initial weights, data order, augmentation, dropped blocks",
+        "random seed of initial weights, data order, augmentation, dropout and stochastic depth",
         low=0,
         high=2**31 - 1,
     )
     precision: str = setting(
         "float32",
-        "precision of the layers; float64 tells rounding from mistakes",
+        "numeric precision of the layers, a Keras dtype policy; float64 shows whether a "
+        "difference is due to rounding",
         choices=("float32", "mixed_bfloat16", "mixed_float16", "float64"),
     )
     label_smoothing: float = setting(
-        0.0, "share of each label that is spread evenly over all classes", low=0, high=0.99
+        0.0,
+        "label smoothing: share of each label's probability that is spread evenly over all classes",
+        low=0,
+        high=0.99,
     )
     held_out: int = setting(
         0,
-        "size of a held-out set: the last N training examples, on which the finished model is "
-        "tested once; images of one size",
+        "size N of a held-out set: the last N training examples are not trained on, and the "
+        "finished model is scored on them once; for images of one size",
         low=0,
     )
     skip_blacklisted: bool = setting(
@@ -72,66 +98,71 @@ class Recipe:
     )
     synthetic: str | None = setting(
         None,
-        "generated examples in place of the data set, as arrays or as JPEGs: never an entry",
+        "train on generated examples in place of the data set: decoded (arrays on the devices) or "
+        "jpeg (JPEGs that are decoded); for speed tests, never an entry",
         choices=("decoded", "jpeg"),
     )
     network: Network = Network()
     optimizer: Optimizer = Optimizer()
     schedule: Schedule = Schedule()
     average: Average = Average()
-    data: Any = field(default=Images(), metadata={"parts": tuple(_EXAMPLES)})  # by the task
+    data: Any = field(default=Images(), metadata={"parts": tuple(_EXAMPLES)})
     evidence: tuple[Published | Reported | Measured, ...] = field(default=(), compare=False)
 
     def __post_init__(self):
         check(self)
-        if self.epochs == int(self.epochs):  # a flag's 30.0 is the row's 30
+        if self.epochs == int(self.epochs):  # --epochs=30 is parsed as 30.0; rows say 30
             object.__setattr__(self, "epochs", int(self.epochs))
         if self.task:
             self._check_data()
             self._check_counts()
 
     def _check_data(self):
-        task, kind, right = self.task_row, type(self.data), _kind(self.task_row)
-        if kind is not right:
-            refuse(
-                "recipe", self.name, f"{task.name} has {_EXAMPLES[right]}, not {_EXAMPLES[kind]}"
-            )
-        of_one_size = {"held_out": self.held_out, "final_survival": self.network.final_survival}
-        for name, value in of_one_size.items():
-            if value and kind is not Images:
-                refuse(name, value, f"is for images of one size; {task.name} has {_EXAMPLES[kind]}")
+        task, settings = self.task_row, type(self.data)
+        expected = _data_settings(task)
+        own = _EXAMPLES[settings]
+        if settings is not expected:
+            refuse("recipe", self.name, f"{task.name} has {_EXAMPLES[expected]}, not {own}")
+        one_size_only = {"held_out": self.held_out, "final_survival": self.network.final_survival}
+        for name, value in one_size_only.items():
+            if value and settings is not Images:
+                refuse(name, value, f"is for images of one size; {task.name} has {own}")
         if self.skip_blacklisted and not task.blacklisted:
-            refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no such images")
+            refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
         for name in task.required:
             if not getattr(self.data, name):
-                refuse(name, "", f"{task.name} needs it; --helpfull says what it is")
+                refuse(name, "", f"is required for {task.name}; --helpfull describes it")
 
     def _check_counts(self):
         task = self.task_row
         examples = task.train_examples - self.held_out
         if examples < 1:
-            right = f"should be fewer than {task.name}'s {task.train_examples} examples"
-            refuse("held_out", self.held_out, right)
+            expected = f"should be fewer than {task.name}'s {task.train_examples} examples"
+            refuse("held_out", self.held_out, expected)
         if self.batch_size > examples:
-            right = f"should be at most {task.name}'s {examples} examples"
-            refuse("batch_size", self.batch_size, right)
+            expected = f"should be at most {task.name}'s {examples} examples"
+            refuse("batch_size", self.batch_size, expected)
         if self.threshold is not None and not 0 < self.threshold <= task.highest:
-            right = f"{task.metric} should be over 0, at most {task.highest:g}"
-            refuse("threshold", self.threshold, right)
+            expected = f"{task.metric} should be over 0, at most {task.highest:g}"
+            refuse("threshold", self.threshold, expected)
 
-    def steps(self, steps_per_epoch: int) -> int:
-        """Steps of all epochs; a fraction of an epoch is rounded up to a whole step."""
+    def total_steps(self, steps_per_epoch: int) -> int:
+        """Returns the steps of the whole training; a partial step counts as a whole one.
+
+        Args:
+          steps_per_epoch: the pipeline's; depends on `batch_size` and `drop_remainder`.
+        """
         return math.ceil(round(self.epochs * steps_per_epoch, 6))
 
     @property
     def scaled_learning_rate(self) -> float:
-        """The learning rate that the schedule scales, after linear scaling with the batch size."""
+        """Learning rate that the schedule's factors multiply: after linear batch-size scaling."""
         rate, examples = self.optimizer.learning_rate, self.optimizer.scale_learning_rate_from
         return rate * (self.batch_size / examples) if examples else rate
 
     @property
     def task_row(self) -> Task:
-        """The row of its task, with the test examples that the recipe has."""
+        """Row of the task; its `test_examples` exclude blacklisted images if the recipe does."""
         row = TASKS[self.task]
         if not self.skip_blacklisted:
             return row
@@ -139,49 +170,53 @@ class Recipe:
 
     @property
     def goal(self) -> float:
-        """What the metric is to reach: its own threshold, else its task's."""
+        """Threshold that training stops at: the recipe's own, else the task's."""
         return self.task_row.threshold if self.threshold is None else self.threshold
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sides of training images, in pixels, by phase of training."""
+        """Height and width of training images in pixels, one number per phase of training."""
         own = self.data.image_sizes if isinstance(self.data, Jpegs) else ()
         return own or (self.task_row.image_size,)
 
     @property
     def test_side(self) -> int:
-        """Side of a test image, in pixels."""
+        """Height and width of a test image, in pixels."""
         own = self.data.test_image_size if isinstance(self.data, Jpegs) else 0
         return own or self.sizes[-1]
 
     def values(self) -> dict[str, Any]:
-        """All that moves the curve, flat: what a run's folder and its entry record.
+        """Returns every setting by flat name, as run.json and the entry record them.
 
-        Settings of other kinds of examples are there as well, with their defaults.
+        Data settings that do not apply to the task are included with their defaults.
         """
-        others = (flat(kind()) for kind in _EXAMPLES)
-        values = [flat(self), *others, *(flat(part) for part in parts(self).values())]
+        # Own parts come last: their values replace the defaults of the same names.
+        defaults = (flat(settings()) for settings in _EXAMPLES)
+        values = [flat(self), *defaults, *(flat(part) for part in parts(self).values())]
         names = {"name": self.name, "task": self.task}
         return names | {name: value for item in values for name, value in item.items()}
 
     def with_values(self, **values: Any) -> "Recipe":
-        """The recipe with other values of some settings, by flat name, in whichever part.
+        """Returns a copy with some settings changed, in any part.
+
+        Args:
+          **values: settings by flat name (`batch_size`, `schedule_epochs`), `name` and `task`.
 
         Raises:
-          TypeError: there is no setting of such a name.
-          Refusal: a value is out of its bounds, or of another kind of examples than the task's.
+          TypeError: a name is not a setting of a recipe.
+          Refusal: a value is out of its range, or the setting is not for the task's examples.
         """
         own = {"name", "task"}.union(flat(self), *map(flat, parts(self).values()))
         for name in values:
             if name not in own:
-                self._check_foreign(name, values[name])
+                self._check_inapplicable(name, values[name])
         names = {name: values[name] for name in ("name", "task") if name in values}
         changed = {name: replaced(part, values) for name, part in parts(self).items()}
         return replaced(self, values, **names, **changed)
 
-    def _check_foreign(self, name, value):
-        """Refuses a setting of another kind of examples, unless the value is the default."""
-        owners = [kind for kind in _EXAMPLES if name in flat(kind())]
+    def _check_inapplicable(self, name, value):
+        """Refuses a data setting that is not for this task, unless the value is its default."""
+        owners = [settings for settings in _EXAMPLES if name in flat(settings())]
         if not owners:
             raise TypeError(f"{name}: no setting of a recipe")
         if value != flat(owners[0]())[name]:
@@ -190,15 +225,17 @@ class Recipe:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Recipe":
-        """Inverse of `values()`, perhaps through JSON.
+        """Returns the recipe that `values()` describes: its inverse.
 
-        Settings that an earlier version did not have yet take their defaults: these keep the curve
-        as it was.
+        Args:
+          values: settings by flat name; lists, as JSON has them, stand for tuples. A setting that
+            is missing, because an earlier version did not have it, takes the value that version
+            trained with.
 
         Raises:
-          TypeError: there are settings that this version does not know.
-          KeyError: there is no such task.
-          Refusal: a value is out of its bounds.
+          TypeError: a name is not a setting of this version.
+          KeyError: the task does not exist.
+          Refusal: a value is out of its range.
         """
         settings: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
@@ -207,14 +244,15 @@ class Recipe:
         if isinstance(settings.get("synthetic"), bool):
             settings["synthetic"] = "decoded" if settings["synthetic"] else None
         if settings.get("optimizer") == "adadelta":
-            settings.setdefault("epsilon", 1e-6)  # 0.1.0's own
-        settings.setdefault("rate_in_velocity", True)  # as in Keras's SGD, which was used
+            settings.setdefault("epsilon", 1e-6)  # version 0.1.0's
+        settings.setdefault("rate_in_velocity", True)  # earlier versions used Keras's SGD
         task = settings.get("task")
-        return cls(data=_kind(TASKS[task])() if task else Images()).with_values(**settings)
+        data = _data_settings(TASKS[task])() if task else Images()
+        return cls(data=data).with_values(**settings)
 
 
-def _kind(task):
-    """The class of the settings of a task's examples."""
+def _data_settings(task):
+    """Returns the class of a task's data settings."""
     if task.inputs == "questions":
         return Questions
     return Jpegs if task.jpegs else Images

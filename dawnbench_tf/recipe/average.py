@@ -1,4 +1,4 @@
-"""Average: a moving average of the weights, beside or in place of them."""
+"""Average: exponential moving average of the weights, for evaluation or lookahead."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,32 +9,33 @@ from dawnbench_tf.settings import check, flag_name, setting, setting_fields
 
 @dataclass(frozen=True)
 class Average:
-    """The moving average that is evaluated. Raises Refusal."""
+    """Exponential moving average of weights and BN statistics. Raises Refusal if invalid."""
 
     GROUP: ClassVar[str] = "averages"
     decay: float = setting(
         0.0,
-        "evaluate a moving average of weights and BN statistics that keeps this share at each "
-        "step; 0: them as they are",
+        "decay of an exponential moving average of weights and BN statistics, per step; the "
+        "average is evaluated in place of the weights; 0: no average",
         low=0,
         high=0.99999,
         flag="average",
     )
     every: int = setting(
         1,
-        "steps between updates of the average, which then keeps average to this power",
+        "N steps between updates of the moving average, whose decay then is average^N",
         low=1,
         flag="average_every",
     )
     ramp: bool = setting(
         False,
-        "the average keeps (1 + step) / (10 + step) while that is less: it forgets the start",
+        "limit the decay per step to (1 + step) / (10 + step), so that the average forgets the "
+        "initial weights soon",
         flag="average_ramp",
     )
     lookahead: bool = setting(
         False,
-        "lookahead: at each update the weights become their average, whose weight is average x "
-        "(step / steps)^3",
+        "lookahead optimizer: each update also sets the weights to their average, whose decay is "
+        "multiplied by (step / total steps)^3",
     )
 
     def __post_init__(self):
@@ -42,4 +43,4 @@ class Average:
         for item in setting_fields(self):
             value = getattr(self, item.name)
             if value != item.default and not self.decay:
-                refuse(flag_name(item), value, "should have --average as well")
+                refuse(flag_name(item), value, "requires --average")

@@ -1,32 +1,32 @@
-"""What is known of a recipe: entries, what others report, our own runs."""
+"""Evidence for a recipe: published entries, results reported elsewhere, our own measurements."""
 
 from typing import NamedTuple
 
 
 class Published(NamedTuple):
-    """A published entry that the recipe reproduces."""
+    """A published DAWNBench entry whose training the recipe reproduces."""
 
-    entry: str  # path in the tree of published entries
-    hours: float  # to the threshold
-    best: float  # score of its best row
+    entry: str  # path of its JSON file below the folder of published entries
+    hours: float  # training time to the threshold, as published
+    best: float  # highest score of its rows, in the metric's unit
     hardware: str
 
 
 class Reported(NamedTuple):
-    """What others report of the network, or of a recipe like this one: what to expect, no entry."""
+    """A score that a paper or library reports for this network or a similar recipe; no entry."""
 
-    score: float  # of the task's metric
-    source: str  # and how it differs
+    score: float  # the task's metric
+    source: str  # where it is reported, and how that training differs
 
 
 class Measured(NamedTuple):
-    """Our own measurement of the recipe: a distribution, not a lucky run."""
+    """Our own measurement of the recipe over several runs, misses included."""
 
-    date: str
-    machine: str
+    date: str  # YYYY-MM-DD
+    machine: str  # processor or GPU, load, TensorFlow's version
     runs: int
-    reached: int  # runs that reached the threshold
-    mean: float  # score of the row that ended the run
-    sd: float
-    seconds: float | None  # on the clock to the threshold, the median; None: half never reach it
-    command: str
+    reached: int  # number of runs that reached the threshold
+    mean: float  # mean of the runs' last scores
+    sd: float  # standard deviation of the runs' last scores
+    seconds: float | None  # median time to the threshold on the clock; None: half never reach it
+    command: str  # repeats the measurement

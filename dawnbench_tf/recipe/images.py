@@ -1,4 +1,4 @@
-"""Images and Jpegs: how images of one size, and JPEGs of any size, are varied and tested."""
+"""Images, Jpegs: augmentation and evaluation settings for images of one size or JPEGs."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,30 +6,47 @@ from typing import ClassVar
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, setting
 
-# Settings of both.
-_FLIP = setting(False, "training images: mirror half of them")
+# Settings that both classes have.
+_FLIP = setting(
+    False, "random horizontal flip of training images, with probability 1/2 in each epoch"
+)
 _ALTERNATING_FLIP = setting(
-    False, "with flip: an image that is mirrored in one epoch is not in the next"
+    False,
+    "with --flip: flip each image in every second epoch, the first one chosen at random, in "
+    "place of a new draw in each epoch",
 )
 _STANDARDIZE = setting(
     "image",
-    "images to mean 0, deviation 1: by each image's own figures, or by channel_mean and "
-    "channel_deviation",
+    "standardize images to mean 0 and standard deviation 1: by each image's own mean and "
+    "deviation (image), or by channel_mean and channel_deviation (channel)",
     choices=("image", "channel"),
 )
-_CHANNEL_MEAN = setting((), "mean of each channel, of pixels in 0..1", low=0, high=1)
-_CHANNEL_DEVIATION = setting((), "standard deviation of each channel", low=0.001, high=1)
+_CHANNEL_MEAN = setting(
+    (),
+    "mean of each color channel for --standardize=channel, with pixels scaled to 0..1; three "
+    "numbers, comma-separated",
+    low=0,
+    high=1,
+)
+_CHANNEL_DEVIATION = setting(
+    (),
+    "standard deviation of each color channel for --standardize=channel, with pixels scaled to "
+    "0..1; three numbers, comma-separated",
+    low=0.001,
+    high=1,
+)
 _TEST_VIEWS = setting(
     "image",
-    "test-time augmentation, logits averaged: none (image); mirror; or mirror and shifts by one "
-    "pixel up-left and down-right (6 views, unshifted ones weighted double)",
+    "test-time augmentation: average the logits of the image alone (image), of the image and its "
+    "horizontal flip (mirror), or of both and their shifts by one pixel up-left and down-right "
+    "(mirror_and_shifts: 6 views, unshifted ones weighted double)",
     choices=("image", "mirror", "mirror_and_shifts"),
 )
 
 
 @dataclass(frozen=True)
 class Images:
-    """Images that come in the network's own size. Raises Refusal."""
+    """Settings for images that all have the network's input size. Raises Refusal if invalid."""
 
     GROUP: ClassVar[str] = "images"
     flip: bool = _FLIP
@@ -39,14 +56,21 @@ class Images:
     channel_deviation: tuple[float, ...] = _CHANNEL_DEVIATION
     test_views: str = _TEST_VIEWS
     pad: int = setting(
-        0, "training images: pad by so many pixels a side, then crop at random", low=0, high=31
+        0,
+        "random crop: pad training images by N pixels on each side, then crop them to their "
+        "original size at a random position; 0: no crop",
+        low=0,
+        high=31,
     )
     pad_mode: str = setting(
-        "zeros", "what pad adds: zeros, or the image reflected", choices=("zeros", "reflection")
+        "zeros",
+        "values of the pixels that --pad adds: zeros, or the image reflected at its edge",
+        choices=("zeros", "reflection"),
     )
     cutout: int = setting(
         0,
-        "training images: a square of this side, at random, becomes the mean color",
+        "Cutout: fill a square of N x N pixels, at a random position of each training image, with "
+        "the mean color; 0: no Cutout",
         low=0,
         high=31,
     )
@@ -54,12 +78,12 @@ class Images:
 
     def __post_init__(self):
         check(self)
-        _check_both(self)
+        _check_shared(self)
 
 
 @dataclass(frozen=True)
 class Jpegs:
-    """Images of any size, which are cropped and resized. Raises Refusal."""
+    """Settings for JPEGs of any size, cropped and resized. Raises Refusal if invalid."""
 
     GROUP: ClassVar[str] = "images"
     flip: bool = _FLIP
@@ -70,69 +94,77 @@ class Jpegs:
     test_views: str = _TEST_VIEWS
     image_sizes: tuple[int, ...] = setting(
         (),
-        "JPEGs: sides of training images in pixels, comma-separated, each until its epoch in "
-        "image_size_epochs; default: the task's own",
+        "JPEGs: height and width of training images in pixels; several numbers, comma-separated, "
+        "are used one after another (progressive resizing, see image_size_epochs); default: the "
+        "task's size",
         low=8,
         high=2048,
     )
     image_size_epochs: tuple[int, ...] = setting(
-        (), "epochs at which image_sizes change, comma-separated", low=1
+        (),
+        "epochs at which training moves on to the next of image_sizes, comma-separated; one fewer "
+        "than image_sizes",
+        low=1,
     )
     test_image_size: int = setting(
-        0, "JPEGs: sides of test images in pixels; 0: the last of image_sizes", low=0, high=2048
+        0,
+        "JPEGs: height and width of test images in pixels; 0: the last of image_sizes",
+        low=0,
+        high=2048,
     )
     rectangular_test: bool = setting(
         False,
-        "JPEGs: a test image is as wide, or as high, as the mean of its batch, for which images of "
-        "like shape are put together; in `infer` it is square",
+        "JPEGs: evaluate on rectangular images: the test set is sorted by aspect ratio, and each "
+        "batch has the mean ratio of its images; `infer` uses square images",
     )
     smallest_crop: float = setting(
         0.08,
-        "JPEGs: training sees crops of this share of an image's area at least, resized",
+        "JPEGs: minimum area of a random resized crop, as a share of the training image's area",
         low=0.01,
         high=1,
     )
     rand_augment: tuple[float, ...] = setting(
         (),
-        "JPEGs: RandAugment's number of operations, and their magnitude from 0 to 10, "
-        "comma-separated, e.g. 2,9",
+        "JPEGs: RandAugment on training images: number of operations, and their magnitude from 0 "
+        "to 10, comma-separated, e.g. 2,9; default: none",
         low=0,
         high=10,
     )
     color_shift: tuple[float, ...] = setting(
         (),
-        "JPEGs: brightness and chroma of training images are moved by up to these shares of their "
-        "range, comma-separated, e.g. 0.125,0.1",
+        "JPEGs: color jitter: highest random shift of brightness and of chroma of training "
+        "images, as shares of their range, comma-separated, e.g. 0.125,0.1; default: none",
         low=0,
         high=1,
     )
-    # Synthetic arrays that stand for JPEGs are not cropped.
+    # The pipeline for images of one size reads these of synthetic arrays in the JPEGs' place.
     pad: ClassVar[int] = 0
     pad_mode: ClassVar[str] = "zeros"
     cutout: ClassVar[int] = 0
 
     def __post_init__(self):
         check(self)
-        _check_both(self)
+        _check_shared(self)
         if list(self.image_size_epochs) != sorted(set(self.image_size_epochs)):
-            refuse("image_size_epochs", self.image_size_epochs, "should rise")
+            refuse("image_size_epochs", self.image_size_epochs, "should increase")
         if len(self.image_size_epochs) != max(len(self.image_sizes) - 1, 0):
-            right = f"should be one fewer than the {len(self.image_sizes)} image_sizes"
-            refuse("image_size_epochs", self.image_size_epochs, right)
-        drawn = self.rand_augment
-        if drawn and (len(drawn) != 2 or drawn[0] < 1 or drawn[0] != int(drawn[0])):
-            refuse("rand_augment", drawn, "should be a whole number of operations, and a magnitude")
+            expected = f"should be one fewer than the {len(self.image_sizes)} image_sizes"
+            refuse("image_size_epochs", self.image_size_epochs, expected)
+        policy = self.rand_augment
+        if policy and (len(policy) != 2 or policy[0] < 1 or policy[0] != int(policy[0])):
+            expected = "should be a whole number of operations, and a magnitude"
+            refuse("rand_augment", policy, expected)
         if len(self.color_shift) not in (0, 2):
-            refuse(
-                "color_shift", self.color_shift, "should be two shares: of brightness, of chroma"
-            )
+            expected = "should be two shares: of brightness, of chroma"
+            refuse("color_shift", self.color_shift, expected)
 
 
-def _check_both(images):
+def _check_shared(images):
+    """Refuses invalid combinations of the settings that both classes have."""
     if images.alternating_flip and not images.flip:
-        refuse("alternating_flip", True, "should have --flip as well")
+        refuse("alternating_flip", True, "requires --flip")
     if images.standardize == "channel" and not (
         len(images.channel_mean) == len(images.channel_deviation) == 3
     ):
-        right = "takes three figures each in channel_mean and channel_deviation"
-        refuse("standardize", "channel", right)
+        expected = "requires three numbers in each of channel_mean and channel_deviation"
+        refuse("standardize", "channel", expected)

@@ -8,25 +8,31 @@ from dawnbench_tf.settings import check, setting
 
 @dataclass(frozen=True)
 class Network:
-    """Arguments of the model. Raises Refusal."""
+    """Model arguments that a recipe sets. Raises Refusal if invalid."""
 
     GROUP: ClassVar[str] = "images"
     final_survival: float = setting(
         0.0,
-        "stochastic depth, in CIFAR ResNets: survival probability of the last unit, from 1 at the "
-        "first; 0: the network's own",
+        "stochastic depth, for CIFAR ResNets: survival probability of the last residual unit; it "
+        "falls linearly from 1 at the input; 0: the model's own value",
         low=0,
         high=1,
     )
     zero_last_norm: bool = setting(
-        False, "the scale of each residual branch's last BN starts at 0, in ResNets for ImageNet"
+        False,
+        "initialize the scale (gamma) of the last BN of each residual branch to 0; for ResNets "
+        "for ImageNet",
     )
     auxiliary_weight: float = setting(
-        0.0, "weight of an auxiliary head's loss beside the head's own, in AmoebaNets", low=0
+        0.0,
+        "weight of an auxiliary head's loss, which is added to the main loss; for AmoebaNets; 0: "
+        "no auxiliary head",
+        low=0,
     )
     synchronized_batch_norm: bool = setting(
         True,
-        "BN statistics over the global batch, as on one device; if not, over each replica's share",
+        "compute BN statistics over the global batch, as on one device; if not, over each "
+        "replica's part of it, which needs less communication",
     )
 
     def __post_init__(self):

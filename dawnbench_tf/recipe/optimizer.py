@@ -1,4 +1,4 @@
-"""Optimizer: how gradients become updates."""
+"""Optimizer: algorithm, learning rate, momentum, clipping and weight decay."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,55 +11,64 @@ _NAMES = ("sgd", "lars", "rmsprop", "adam", "adamw", "adamax", "adadelta")
 
 @dataclass(frozen=True)
 class Optimizer:
-    """The optimizer and its settings. Raises Refusal."""
+    """Optimizer and its settings. Raises Refusal if invalid."""
 
     GROUP: ClassVar[str] = "optimizer and schedule"
-    name: str = setting("sgd", "optimizer", choices=_NAMES, flag="optimizer")
-    learning_rate: float = setting(0.1, "learning rate that the schedule scales", above=0)
+    name: str = setting("sgd", "optimization algorithm", choices=_NAMES, flag="optimizer")
+    learning_rate: float = setting(
+        0.1, "base learning rate, which the schedule's factors multiply", above=0
+    )
     scale_learning_rate_from: int = setting(
         0,
-        "linear scaling: multiply learning_rate by batch_size / this many examples; 0: don't",
+        "linear scaling rule: multiply learning_rate by batch_size / N; 0: do not scale",
         low=0,
     )
-    momentum: float = setting(0.9, "momentum of sgd, lars and rmsprop", low=0, high=1)
+    momentum: float = setting(0.9, "momentum m of sgd, lars and rmsprop", low=0, high=1)
     trust: float = setting(
-        0.001, "LARS trust coefficient: a kernel's rate is multiplied by this x |w| / |g|", above=0
+        0.001,
+        "LARS trust coefficient: each kernel's learning rate is multiplied by this x |w| / |g|",
+        above=0,
     )
     epsilon: float = setting(
         1e-7,
-        "added to what a step is divided by: squared gradients' mean (rmsprop), its root (adam, "
-        "adamw, adadelta), their greatest (adamax)",
+        "small constant in the update's denominator, for numerical stability; added to the mean "
+        "squared gradient (rmsprop, adadelta), to its root (adam, adamw) or to the largest "
+        "gradient (adamax)",
         above=0,
     )
     clip_norm: float = setting(
-        0.0, "gradients are scaled down to this norm over all weights; 0: they are not", low=0
+        0.0,
+        "gradient clipping: maximum L2 norm of all gradients together; 0: no clipping",
+        low=0,
     )
-    nesterov: bool = setting(False, "Nesterov momentum in sgd")
+    nesterov: bool = setting(False, "Nesterov momentum; for sgd")
     rate_in_velocity: bool = setting(
         False,
-        "momentum v = m v - lr g, w += v (Keras; Page); if not, v = m v + g, w -= lr v "
-        "(TensorFlow 1, PyTorch); in lars always",
+        "form of momentum: v = m v - lr g, w += v (Keras; Page); if not, v = m v + g, w -= lr v "
+        "(TensorFlow 1, PyTorch); lars always uses the first. They differ when lr changes",
     )
     weight_decay: float = setting(
         0.0,
-        "L2: adds this x (sum of squares) / 2 of the weights that decay to the loss; adamw takes "
-        "this x the rate of themselves off them at each step",
+        "weight decay d: adds the L2 penalty d / 2 x (sum of squared weights) to the loss; adamw "
+        "instead subtracts lr x d x w at each step (decoupled)",
         low=0,
     )
     decays: str = setting(
         "kernels",
-        "which weights decay: kernels, those of convolutions and dense layers; all, BN's scales "
-        "and shifts and biases too, as PyTorch's weight_decay has it",
+        "weights that decay: kernels of convolutions and dense layers (kernels), or also biases "
+        "and BN's scales and shifts, as with PyTorch's weight_decay (all)",
         choices=("kernels", "all"),
     )
     shift_rate: float = setting(
         1.0,
-        "learning-rate multiplier of BN's shifts (beta); their weight decay is divided by it; in "
-        "sgd",
+        "learning-rate multiplier of BN's shifts (beta), whose weight decay is divided by it; for "
+        "sgd and lars",
         above=0,
     )
     whitening_bias_epochs: float = setting(
-        0.0, "epochs after which a whitening layer's bias stays as it is; 0: never; in sgd", low=0
+        0.0,
+        "epochs after which a whitening layer's bias is frozen; 0: never; for sgd and lars",
+        low=0,
     )
 
     def __post_init__(self):
@@ -67,4 +76,4 @@ class Optimizer:
         if self.name not in ("sgd", "lars") and (
             self.shift_rate != 1 or self.whitening_bias_epochs
         ):
-            refuse("optimizer", self.name, "has no shift_rate and no whitening_bias_epochs")
+            refuse("optimizer", self.name, "takes neither shift_rate nor whitening_bias_epochs")

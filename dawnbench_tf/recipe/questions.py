@@ -1,4 +1,4 @@
-"""Questions: how contexts, questions and answers are cut, and what their words stand for."""
+"""Questions: tokenization, vocabulary and batching of question answering on texts."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,7 +6,7 @@ from typing import ClassVar
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, setting
 
-BERTS = (  # as google-research/bert and Microsoft's UniLM call them
+BERTS = (  # names of google-research/bert and Microsoft's UniLM
     "uncased_L-2_H-128_A-2",
     "uncased_L-4_H-256_A-4",
     "uncased_L-4_H-512_A-8",
@@ -21,73 +21,85 @@ BERTS = (  # as google-research/bert and Microsoft's UniLM call them
 
 @dataclass(frozen=True)
 class Questions:
-    """How texts become token ids, and batches. Raises Refusal."""
+    """Settings for turning texts into batches of token ids. Raises Refusal if invalid."""
 
     GROUP: ClassVar[str] = "questions"
     bucket_boundaries: tuple[int, ...] = setting(
         (),
-        "context lengths, in tokens, that batches are padded to, comma-separated; in training "
-        "longer contexts are cut at the last, and questions whose answer lies beyond are dropped",
+        "context lengths, in tokens, that batches are padded to, comma-separated; in training, "
+        "contexts are cut at the last, and questions whose answer lies beyond it are dropped",
         low=1,
     )
     tokenizer: str = setting(
         "glove",
-        "how texts are cut: glove, contractions parted as in GloVe's vocabulary and every sign "
-        "alone; words, runs of letters and digits, every other sign alone; treebank, nltk's Penn "
-        "Treebank, parted at dashes and quotes; spacy, which tells lemmas, parts of speech and "
-        "entity types as well; wordpiece, a BERT's. treebank and spacy take packages of their own",
+        "tokenizer: glove (contractions split as in GloVe's vocabulary, each punctuation sign a "
+        "token), words (runs of letters and digits, each other sign a token), treebank (nltk's "
+        "Penn Treebank, split further at dashes and quotes), spacy (which also tags lemmas, parts "
+        "of speech and entity types) or wordpiece (BERT's); treebank and spacy require "
+        "dawnbench_tf[tokenizers]",
         choices=("glove", "words", "treebank", "spacy", "wordpiece"),
     )
     word_vectors: str = setting(
         "glove.6B.100d",
-        "published vectors of words; a data set that is embedded has none, only their width",
+        "pretrained word vectors, read from --data_dir; an embedded data set uses only their width",
         choices=("glove.6B.100d", "glove.840B.300d", "crawl-300d-2M"),
     )
     tuned_words: int = setting(
-        0, "so many of the most frequent words of questions learn on from their vectors", low=0
+        0,
+        "number N of word vectors that are fine-tuned: those of the N most frequent words of "
+        "questions; all other pretrained vectors stay fixed",
+        low=0,
     )
     learned_words: bool = setting(
-        True, "frequent words without a vector learn one; if not, they are unknown"
+        True,
+        "learn vectors for frequent words without a pretrained one; if not, these words are "
+        "unknown tokens",
     )
     most_question_tokens: int = setting(
-        30, "in training longer questions are left out", low=1, high=1000
+        30,
+        "maximum question length in tokens: longer questions are left out of training",
+        low=1,
+        high=1000,
     )
-    most_answer_tokens: int = setting(0, "tokens of an answer, at most; 0: any number", low=0)
+    most_answer_tokens: int = setting(
+        0, "maximum length of a predicted answer in tokens; 0: no limit", low=0
+    )
     pretrained: str = setting(
         "",
-        "published BERT that training starts from, a folder of --data_dir with its vocab.txt and "
-        "its weights; a data set that is embedded has none",
+        "published BERT to fine-tune: a folder in --data_dir with its vocab.txt and its weights; "
+        "an embedded data set uses neither",
         choices=("", *BERTS),
     )
     sequence_length: int = setting(
         0,
-        "WordPieces that a BERT reads at once, of question and passage and three signs; longer "
-        "passages are read in windows that overlap, and the best of their answers counts",
+        "BERT's input length in WordPieces: question, passage and three special tokens; longer "
+        "passages are split into overlapping windows, and the best answer of all windows is used",
         low=0,
         high=512,
     )
     document_stride: int = setting(
-        128, "WordPieces from the start of a window to that of the next", low=1
+        128, "distance between the starts of two consecutive windows, in WordPieces", low=1
     )
 
     @property
     def cased(self) -> bool:
-        """Whether the published BERT tells The from the."""
+        """Whether the pretrained BERT distinguishes upper and lower case."""
         return self.pretrained.startswith("cased")
 
     def __post_init__(self):
         check(self)
         if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):
-            refuse("bucket_boundaries", self.bucket_boundaries, "should rise")
-        of_berts = self.tokenizer == "wordpiece"
+            refuse("bucket_boundaries", self.bucket_boundaries, "should increase")
+        wordpiece = self.tokenizer == "wordpiece"
         for name, value in (
             ("pretrained", self.pretrained),
             ("sequence_length", self.sequence_length),
         ):
-            if bool(value) != of_berts:
-                right = "should be a BERT's, for" if of_berts else "is for"
-                refuse(name, value, f"{right} --tokenizer=wordpiece; --helpfull says what it is")
-        least = self.most_question_tokens + 4
-        if self.sequence_length and self.sequence_length < least:
-            why = f"should be {least} at least: most_question_tokens, three signs and the passage"
-            refuse("sequence_length", self.sequence_length, why)
+            if bool(value) != wordpiece:
+                reason = "is required for" if wordpiece else "is for"
+                refuse(name, value, f"{reason} --tokenizer=wordpiece; --helpfull describes it")
+        # The question, [CLS], two [SEP] and at least one WordPiece of the passage.
+        shortest = self.most_question_tokens + 4
+        if self.sequence_length and self.sequence_length < shortest:
+            expected = f"should be at least most_question_tokens + 4 = {shortest}"
+            refuse("sequence_length", self.sequence_length, expected)

@@ -1,6 +1,6 @@
-"""All recipes, by name: rows of `Recipe`; a variant is `replace(ROW, ...)` with its differences.
+"""All recipes by name: a module for each task, whose RECIPES lists its rows of `Recipe`.
 
-A module for each task; what it calls RECIPES is all its rows.
+A row that varies another is `replace(ROW, ...)` with its differences.
 
 May import: models (the catalogue), recipe, the shared modules. Never: TensorFlow, data, training,
 inference, submission, ranking.
@@ -24,17 +24,25 @@ DEFAULT = "digits/resnet8"
 
 
 def rows() -> dict[str, Recipe]:
-    """All recipes by name, task by task."""
+    """Returns all recipes by name, sorted by task."""
     modules = [import_module(f"{__name__}.{task}") for task in sorted(TASKS)]
     return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
 def get(name: str, **changes: Any) -> Recipe:
-    """The recipe of that name, with some of its settings changed, by flat name.
+    """Returns a recipe by name, with some of its settings changed.
+
+    >>> get("cifar10/resnet56_tf", batch_size=256).batch_size
+    256
+
+    Args:
+      name: TASK/NAME, as `dawnbench recipes` lists it.
+      **changes: new values of settings by flat name, e.g. `learning_rate`, `schedule_epochs`.
 
     Raises:
-      TypeError: there is no setting of such a name.
-      Refusal: there is none of that name (the nearest is named), or the changed recipe is none.
+      TypeError: a name in `changes` is not a setting.
+      Refusal: no recipe has this name (the message suggests the nearest), or the changed recipe is
+        invalid.
     """
     recipes = rows()
     if name not in recipes:
@@ -45,11 +53,15 @@ def get(name: str, **changes: Any) -> Recipe:
 
 
 def changed(recipe: Recipe, **changes: Any) -> Recipe:
-    """A recipe with some of its settings changed, by flat name: `learning_rate`, `schedule_epochs`.
+    """Returns a copy of a recipe with some of its settings changed, checked against its model.
+
+    Args:
+      recipe: recipe to change.
+      **changes: new values of settings by flat name, e.g. `learning_rate`, `schedule_epochs`.
 
     Raises:
-      TypeError: there is no setting of such a name.
-      Refusal: the changed recipe is none, or its model is not in the catalogue or not for its task.
+      TypeError: a name in `changes` is not a setting.
+      Refusal: a value is invalid, or the model is not in the catalogue or not for this task.
     """
     recipe = recipe.with_values(**changes)
     try:
@@ -57,17 +69,18 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
     except ValueError as error:
         refuse("model", recipe.model, str(error))
     if variant.inputs != recipe.task_row.inputs:
-        takes = f"takes {variant.inputs}, and {recipe.task} has {recipe.task_row.inputs}"
-        refuse("model", recipe.model, f"{takes}; docs/MODELS.md lists all")
+        reason = f"takes {variant.inputs}, and {recipe.task} has {recipe.task_row.inputs}"
+        refuse("model", recipe.model, f"{reason}; docs/MODELS.md lists all")
     tokenizer = recipe.data.tokenizer if isinstance(recipe.data, Questions) else ""
     if variant.wordpieces != (tokenizer == "wordpiece"):
-        reads = "WordPieces: wordpiece" if variant.wordpieces else "words: any but wordpiece"
-        refuse("tokenizer", tokenizer, f"{recipe.model} reads {reads} would run")
+        expected = "should be wordpiece" if variant.wordpieces else "should not be wordpiece"
+        tokens = "WordPieces" if variant.wordpieces else "words"
+        refuse("tokenizer", tokenizer, f"{expected}: {recipe.model} reads {tokens}")
     return recipe
 
 
 def table() -> str:
-    """All recipes, a line each, with their evidence below."""
+    """Returns the text of `dawnbench recipes`: a line for each recipe, its evidence below."""
     lines = []
     for recipe in rows().values():
         goal = f"{recipe.task_row.metric} {recipe.goal:g}"
@@ -80,11 +93,11 @@ def table() -> str:
 
 
 def description(recipe: Recipe, everything: bool = False) -> str:
-    """A recipe's settings by part, as flags, where they come from, and its evidence.
+    """Returns a recipe's settings as flags, part by part, with their source and the evidence.
 
     Args:
-      recipe: to describe.
-      everything: also settings that are as by default.
+      recipe: recipe to describe.
+      everything: whether to include the settings that have their default values.
     """
     lines = [f"{recipe.name}: {recipe.task_row.metric} {recipe.goal:g}"]
     for title, part in {"recipe": recipe, **parts(recipe)}.items():
@@ -95,7 +108,7 @@ def description(recipe: Recipe, everything: bool = False) -> str:
             if value is not None and (everything or value != default[name])
         ]
         lines += [f"{title}:", *(f"  {text}" for text in shown)] if shown else []
-    lines.append(f"source: dawnbench_tf/recipes/{recipe.task}.py, whose comments name it")
+    lines.append(f"source: see the comments of dawnbench_tf/recipes/{recipe.task}.py")
     lines += ["evidence:"] * bool(recipe.evidence)
     for item in recipe.evidence:
         lines += [f"  {_evidence(item)}"]

@@ -1,12 +1,13 @@
-"""CIFAR-10 to 94 % top-1: DAWNBench's TensorFlow seeds, its PyTorch seeds, the fast entries."""
+"""CIFAR-10 to 94 % top-1: DAWNBench's TensorFlow and PyTorch seeds, and the fast entries."""
 
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Images, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Measured, Published
 
-# resnet_main.py: 0.01 for the first epoch, 0.1 to 91, 0.01 to 136, 0.001 to 181. The entries of
-# 2017 ran 181 epochs of 391 steps; L2 over convolutions and the dense kernel.
+# Source: resnet_main.py of DAWNBench's TensorFlow seeds. Learning rate 0.01 for the first epoch,
+# 0.1 until epoch 91, 0.01 until 136, 0.001 until 181. The entries of 2017 trained 181 epochs of 391
+# steps. The L2 penalty is on convolutions and the dense kernel.
 RESNET20_TF = Recipe(
     name="cifar10/resnet20_tf",
     task="cifar10",
@@ -45,9 +46,10 @@ RESNET164_B_TF = replace(
     ),
 )
 
-# The README of the PyTorch seeds: 0.01 for 5 epochs, 0.1 for 90, 0.01 for 45, 0.001 for 45; their
-# optimizer decays every parameter. Their epoch's last batch is one of 80 images; here it is filled
-# up to 128 from the epoch's own head, so that shapes are static and every replica has its share.
+# Source: README of DAWNBench's PyTorch seeds. Learning rate 0.01 for 5 epochs, 0.1 for 90, 0.01 for
+# 45, 0.001 for 45; weight decay of every parameter.
+# Difference: the last batch of an epoch has 80 images there. Here it is filled up to 128 from the
+# start of the epoch, so that shapes are static and replicas have equal shares.
 RESNET56_PROJ = replace(
     RESNET20_TF,
     name="cifar10/resnet56_proj",
@@ -60,7 +62,7 @@ RESNET56_PROJ = replace(
         pad=4,
         standardize="channel",
         channel_mean=(0.4914, 0.4822, 0.4465),
-        # the seeds' own; over all pixels it is 0.247, 0.243, 0.262
+        # as in the seeds; the deviation over all pixels is 0.247, 0.243, 0.262
         channel_deviation=(0.2023, 0.1994, 0.2010),
     ),
 )
@@ -69,8 +71,8 @@ RESNET110_STOCHASTIC = replace(
     RESNET56_PROJ, name="cifar10/resnet110_stochastic", model="resnet110_stochastic"
 )
 
-# The entries have 181 rows, and reach 94 % from row 137 on: the rate fell at 91 and 136, as in the
-# TensorFlow seeds, not at the README's 95 and 140.
+# The entries have 181 rows and reach 94 % from row 137 on. So their learning rate fell at epochs 91
+# and 136, as in the TensorFlow seeds, and not at the README's 95 and 140.
 PREACT164 = replace(
     RESNET56_PROJ,
     name="cifar10/preact164",
@@ -100,8 +102,9 @@ PREACT164_BASIC = replace(
     ),
 )
 
-# cifar10-fast's dawn.py at the commit that the entry names. Its loss is summed over the batch, its
-# rate and decay divided and multiplied by 512: as here, with the mean. Half precision there.
+# Source: dawn.py of cifar10-fast, at the commit that the entry names. Its loss is the sum over the
+# batch, its rate is divided and its decay multiplied by 512: equal to ours, whose loss is the mean.
+# Difference: half precision there.
 RESNET9_24EP = Recipe(
     name="cifar10/resnet9_24ep",
     task="cifar10",
@@ -130,12 +133,12 @@ RESNET9_24EP = Recipe(
     ),
 )
 
-# new_dawn.py: biases are BN's shifts: 64 times the rate, a 64th of the decay. BN's scales are
-# frozen. Its optimizer counts a step before it reads the schedule, so that step n of 97 an epoch,
-# the first being 0, has the rate of n + 1: each corner comes a step earlier here.
-# Differences: averages follow there after steps 1, 6, ..., 96 of each epoch, 200 times in all, here
-# after every fifth step of the run, 194 times; evaluation there uses the moving statistics of the
-# first ghost group, from the second epoch on, here the mean of all groups.
+# Source: new_dawn.py of cifar10-fast. BN's shifts, its only biases, have 64 times the learning rate
+# and a 64th of the decay; BN's scales are frozen. Its optimizer counts a step before it reads the
+# schedule: step n (from 0; 97 per epoch) has the rate of n + 1. So each corner is a step earlier.
+# Differences: its averages are updated after steps 1, 6, ..., 96 of each epoch, 200 times in all;
+# here after every fifth step of the run, 194 times. Its evaluation uses, from the second epoch on,
+# the moving statistics of the first ghost group; here it uses the mean of all groups.
 _PAGE_STEPS = 50_000 // 512
 RESNET9_10EP = replace(
     RESNET9_24EP,
@@ -156,12 +159,13 @@ RESNET9_10EP = replace(
     evidence=(),
 )
 
-# cifar10-airbench's legacy/airbench94.py and 96. Their rates, 11.5 and 9 per 1,024 examples, are
-# what all steps of one gradient come to, Nesterov's 1 + 1 / (1 - momentum) of them; their decays,
-# 0.0153 and 0.012, are rate times decay. Both of the sum of losses, here of the mean.
-# Difference: their lookahead also averages the frozen whitening kernel, from the random values that
-# it had before it was set: it moves by about 1e-6 of these. Here it stays as it was set.
-_STEPS_OF_A_GRADIENT = 1 + 1 / (1 - 0.85)
+# Source: legacy/airbench94.py and legacy/airbench96.py of cifar10-airbench. Their rates, 11.5 and 9
+# per 1,024 examples, are the total weight of one gradient over all steps: with Nesterov momentum,
+# learning rate x (1 + 1 / (1 - momentum)). Their decays, 0.0153 and 0.012, are rate x weight decay.
+# Both are for the sum of the losses; ours are for the mean.
+# Difference: their lookahead also averages the frozen whitening kernel with its random initial
+# values, which changes it by about 1e-6 of them. Here the kernel does not change.
+_GRADIENT_WEIGHT = 1 + 1 / (1 - 0.85)
 AIRBENCH94 = Recipe(
     name="cifar10/airbench94",
     task="cifar10",
@@ -172,7 +176,7 @@ AIRBENCH94 = Recipe(
     label_smoothing=0.2,
     precision="mixed_bfloat16",
     optimizer=Optimizer(
-        learning_rate=11.5 / _STEPS_OF_A_GRADIENT,
+        learning_rate=11.5 / _GRADIENT_WEIGHT,
         momentum=0.85,
         nesterov=True,
         weight_decay=0.0153 / 11.5,
@@ -193,8 +197,8 @@ AIRBENCH94 = Recipe(
         test_views="mirror_and_shifts",
     ),
 )
-# Its author's 1,000 runs of 9.9 epochs end at 94.01 at the mean: half of them are misses. Two
-# epochs more, in the same proportions, leave room for the spread of 0.15 between runs.
+# The author's 1,000 runs of 9.9 epochs end at 94.01 on average, so half of them miss 94 %. Two more
+# epochs, with the schedule stretched, allow for the standard deviation of 0.15 between runs.
 AIRBENCH94_12EP = replace(
     AIRBENCH94,
     name="cifar10/airbench94_12ep",
@@ -221,7 +225,7 @@ AIRBENCH96 = replace(
     model="airbench96",
     epochs=37,
     optimizer=replace(
-        AIRBENCH94.optimizer, learning_rate=9 / _STEPS_OF_A_GRADIENT, weight_decay=0.012 / 9
+        AIRBENCH94.optimizer, learning_rate=9 / _GRADIENT_WEIGHT, weight_decay=0.012 / 9
     ),
     schedule=replace(AIRBENCH94.schedule, epochs=(0, 0.1 * 37, 37), factors=(0.2, 1, 0)),
     data=replace(AIRBENCH94.data, pad=4, cutout=12),

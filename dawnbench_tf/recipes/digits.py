@@ -1,4 +1,4 @@
-"""The embedded task: scikit-learn's real handwritten digits to 98 % top-1, no download."""
+"""digits to 98 % top-1: scikit-learn's handwritten digits, embedded, without a download."""
 
 from dawnbench_tf.recipe import Images, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Measured

@@ -1,12 +1,13 @@
-"""ImageNet to 93 % top-5: published entries, and what people train ResNets with today."""
+"""ImageNet to 93 % top-5: published DAWNBench entries, and today's usual training of ResNets."""
 
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Jpegs, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published, Reported
 
-# He et al. 2018 (arXiv 1812.01187), sections 2 to 5: rate 0.1 for each 256 examples, five epochs'
-# warmup, cosine, smoothed labels, no decay of BN and biases, last BN of each branch from 0.
+# Source: He et al. 2018 (arXiv 1812.01187), sections 2 to 5. Learning rate 0.1 per 256 examples,
+# five epochs of warmup, cosine schedule, label smoothing, no weight decay of BN and biases, the
+# last BN of each residual branch initialized to 0.
 RESNET50_V1_5 = Recipe(
     name="imagenet/resnet50_v1_5",
     task="imagenet",
@@ -23,13 +24,13 @@ RESNET50_V1_5 = Recipe(
     data=Jpegs(
         flip=True,
         standardize="channel",
-        channel_mean=(0.485, 0.456, 0.406),  # as torchvision's and timm's weights have it
+        channel_mean=(0.485, 0.456, 0.406),  # torchvision's and timm's weights expect these
         channel_deviation=(0.229, 0.224, 0.225),
     ),
     evidence=(
         Reported(
             score=93.28,
-            source="arXiv 1812.01187, table 5: ResNet-50-B in 120 epochs, not smoothed, in steps",
+            source="arXiv 1812.01187, table 5: ResNet-50-B, 120 epochs, steps, no smoothing",
         ),
     ),
 )
@@ -48,8 +49,8 @@ RESNET26D = replace(  # the network of the fastest inference entries
     evidence=(Reported(score=93.156, source="timm's resnet26d.bt_in1k, trained otherwise"),),
 )
 
-# tensorflow/tpu, models/official/resnet: `train_batch_size` 32768, 3,558 steps, and of lars_util.py
-# the rate and the warmup for it.
+# Source: models/official/resnet of tensorflow/tpu: `train_batch_size` 32768, 3,558 steps; learning
+# rate and warmup for this batch size are those of lars_util.py.
 RESNET50_LARS = replace(
     RESNET50_V1_5,
     name="imagenet/resnet50_lars",
@@ -62,7 +63,8 @@ RESNET50_LARS = replace(
     evidence=(),
 )
 
-# Google's entries of 2018-09. The rate falls at once at an epoch: here within a hundredth of it.
+# Source: Google's entries of 2018-09. Their learning rate drops in one step; here over a hundredth
+# of an epoch.
 RESNET50_TPU = replace(
     RESNET50_V1_5,
     name="imagenet/resnet50_tpu",
@@ -82,9 +84,10 @@ RESNET50_TPU = replace(
         ),
     ),
 )
-# The schedule that fast.ai's entries of 2018 had, images that grow, as Google's port of it has it:
-# its batch stays, theirs grew too. resnet_benchmark.py --use_fast_lr: rates at epochs 4, 21, 35,
-# 43, sizes at 18 and 41; each phase is tested at its size there, here all at the last.
+# Progressive resizing of fast.ai's entries of 2018, in Google's port: resnet_benchmark.py
+# --use_fast_lr. Its batch size is constant; fast.ai's grew. Learning rates change at epochs 4, 21,
+# 35, 43, image sizes at 18 and 41.
+# Difference: it evaluates each phase at the phase's size; here all are evaluated at the last.
 RESNET50_PROGRESSIVE = replace(
     RESNET50_TPU,
     name="imagenet/resnet50_progressive",
@@ -101,9 +104,10 @@ RESNET50_PROGRESSIVE = replace(
     ),
 )
 
-# DAWNBench's TensorFlow seed says no settings. Its rows rise after epochs 30, 60 and 90, as a rate
-# in steps makes them; network and momentum are tf_cnn_benchmarks's, which it names. Not known:
-# batch, rate, decay, augmentation; they are He et al.'s (arXiv 1512.03385) here.
+# Source: DAWNBench's TensorFlow seed, which states no settings. Its accuracy rises after epochs 30,
+# 60 and 90, as with a step schedule. Network and momentum are those of tf_cnn_benchmarks, which it
+# names. Batch size, learning rate, weight decay and augmentation are unknown; here they are He et
+# al.'s (arXiv 1512.03385).
 RESNET152_DAWN = replace(
     RESNET50_V1_5,
     name="imagenet/resnet152_dawn",
@@ -123,10 +127,10 @@ RESNET152_DAWN = replace(
     ),
 )
 
-# Google's entries of 2018-04, at the README's settings for one Cloud TPU; those of the pods trained
-# 4,096 images at once, 35 and 41 epochs, after three epochs' warmup. The rate falls by 0.88 after
-# each epoch, here within a hundredth of it. Not here: the 1,001st class, test images squeezed to
-# squares.
+# Source: Google's entries of 2018-04, with the README's settings for one Cloud TPU. (The entries on
+# pods had batch size 4,096, three epochs of warmup, 35 and 41 epochs.) The learning rate is
+# multiplied by 0.88 after each epoch; here over a hundredth of an epoch.
+# Differences: no 1,001st class; test images are cropped, not squeezed to squares.
 _EPOCHS = 35
 AMOEBANET_D = Recipe(
     name="imagenet/amoebanet_d",

@@ -1,15 +1,16 @@
-"""SQuAD v1.1 to F1 0.75: the readers of DAWNBench's entries, as these trained them."""
+"""SQuAD v1.1 to F1 0.75: readers with the training of DAWNBench's entries, and BERTs."""
 
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Optimizer, Questions, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published, Reported
 
-# basic/cli.py: Adam at 0.001, constant, batches of 60, 20,000 steps (14 epochs of ours, which take
-# every question of at most 30 words whose answer is within the first 400 of its passage). The
-# entries logged the raw weights' F1 after each 1,000 steps, which they call an epoch. Optimizers'
-# epsilon is TensorFlow 1's default. Where the answer is in several places, its first is the right
-# one here; the seed drew one at each step.
+# Source: basic/cli.py of BiDAF's seed. Adam at a constant 0.001, batch size 60, 20,000 steps: 14 of
+# our epochs, which contain every question of at most 30 words whose answer is within the first 400
+# words of its passage. The entries call 1,000 steps an epoch and logged F1 of the weights
+# themselves, not of their average. Epsilon is TensorFlow 1's default.
+# Difference: of several occurrences of an answer the first one is the target; the seed drew one at
+# each step.
 BIDAF_TF = Recipe(
     name="squad/bidaf_tf",
     task="squad",
@@ -36,10 +37,10 @@ BIDAF_PAPER = replace(
     evidence=(),
 )
 
-# tensorflow/tpu, experimental/qanet: `build_config`, README. The rate rises over 1,000 steps.
-# The entry's rows are evaluations beside training, their epochs none of the data. Contexts of over
-# 256 tokens are cut there; in the original at a place drawn so that the answer stays. Unknown words
-# are zeros there, and learn one vector here.
+# Source: experimental/qanet of tensorflow/tpu, `build_config` and README. Warmup over 1,000 steps.
+# The entry's rows are evaluations that ran beside training; their epochs do not count the data.
+# Differences: contexts of over 256 tokens are cut at 256, there at a random position that keeps the
+# answer. Unknown words share one learned vector, there zeros.
 QANET_TPU = Recipe(
     name="squad/qanet_tpu",
     task="squad",
@@ -69,9 +70,10 @@ QANET_TPU = Recipe(
     ),
 )
 
-# hitvoice/DrQA: flags' defaults; their 40 epochs, the entries stop after 10 or 11. Adamax is
-# PyTorch's own there, at 0.002: the 0.001 of the entries' misc is a flag that only SGD has. Its
-# LSTMs see padding in training, here never; an answer that ends inside a token is left out there.
+# Source: hitvoice/DrQA, defaults of its flags: 40 epochs, where the entries stop after 10 or 11.
+# Adamax has PyTorch's default rate, 0.002: the 0.001 in the entries' `misc` is a flag for SGD only.
+# Differences: its LSTMs process padding in training, ours never do. It leaves out answers that end
+# inside a token.
 DRQA = Recipe(
     name="squad/drqa",
     task="squad",
@@ -119,9 +121,10 @@ DRQA_128 = replace(
     ),
 )
 
-# felixgwu/FastFusionNet: README's command, flags' defaults; its 100 epochs, the entry has 99.
-# Difference: the norm that it clips to 20 includes the gradients of the word vectors that stay
-# fixed; here the norm is that of the trained weights, so that a step is clipped less often.
+# Source: felixgwu/FastFusionNet, README's command and defaults of its flags: 100 epochs, of which
+# the entry has 99.
+# Difference: it clips by a norm that includes the gradients of fixed word vectors; here only
+# trained weights count, so fewer steps are clipped.
 FASTFUSIONNET = replace(
     DRQA,
     name="squad/fastfusionnet",
@@ -138,9 +141,9 @@ FASTFUSIONNET = replace(
     ),
 )
 
-# google-research/bert, run_squad.py and README: its flags, for BERT-Base on a GPU. Its Adam has no
-# bias correction, Keras's has. Of a window without the answer it learns that [CLS] is the answer;
-# here such windows are left out.
+# Source: google-research/bert, flags of run_squad.py and README for BERT-Base on a GPU.
+# Differences: its Adam has no bias correction, Keras's has. For a window without the answer its
+# target is [CLS]; here such windows are left out of training.
 BERT_BASE = Recipe(
     name="squad/bert_base",
     task="squad",
@@ -161,7 +164,7 @@ BERT_BASE = Recipe(
     ),
     evidence=(Reported(score=0.885, source="arXiv 1810.04805, table 2: BERT-Base, dev set"),),
 )
-BERT_LARGE = replace(  # README: on a TPU
+BERT_LARGE = replace(  # README's settings for a TPU
     BERT_BASE,
     name="squad/bert_large",
     model="bert_large_span",
@@ -169,9 +172,9 @@ BERT_LARGE = replace(  # README: on a TPU
     data=replace(BERT_BASE.data, bucket_boundaries=(381,), pretrained="uncased_L-24_H-1024_A-16"),
     evidence=(Reported(score=0.909, source="arXiv 1810.04805, table 2: BERT-Large, dev set"),),
 )
-# The smaller ones of Turc et al. 2019: four epochs, one of README's rates and batch sizes. Here
-# bert_mini stands for PA-Occam-Bert, the fastest inference entry (F1 0.7589, 7.6 ms on a V100),
-# whose network, weights and training are not public.
+# Small BERTs of Turc et al. 2019: four epochs; learning rate and batch size are among those that
+# the README suggests. bert_mini stands in for PA-Occam-Bert, the fastest inference entry (F1
+# 0.7589, 7.6 ms on a V100), whose network, weights and training are not public.
 BERT_MINI = replace(
     BERT_BASE,
     name="squad/bert_mini",

@@ -57,9 +57,9 @@ def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
 
 def _steps_at_once(recipe, steps, most):
     """Steps in one call; where training ends inside an epoch, calls must end there as well."""
-    if recipe.steps(steps) % steps == 0:
+    if recipe.total_steps(steps) % steps == 0:
         return min(most, steps)
-    both = math.gcd(steps, recipe.steps(steps))
+    both = math.gcd(steps, recipe.total_steps(steps))
     return max(count for count in range(1, min(most, steps) + 1) if both % count == 0)
 
 

@@ -25,7 +25,7 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
     >>> [round(float(scale(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
     [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    last = recipe.steps(steps_per_epoch)
+    last = recipe.total_steps(steps_per_epoch)
     edges = [epochs * steps_per_epoch for epochs in recipe.schedule.epochs]
     if recipe.schedule.form == "linear":  # corners are whole steps, the end is the last step
         edges = [
@@ -195,7 +195,7 @@ def build(
     """
     schedule = Schedule(recipe.scaled_learning_rate, factor(recipe, steps_per_epoch))
     both: dict[str, Any] = {
-        "averaging": averages.make_averaging(recipe, recipe.steps(steps_per_epoch), model),
+        "averaging": averages.make_averaging(recipe, recipe.total_steps(steps_per_epoch), model),
         "global_clipnorm": recipe.optimizer.clip_norm or None,
     }
     if recipe.optimizer.name in ("sgd", "lars"):

@@ -138,7 +138,7 @@ def _session(options, folder, data, model, clock, newest, finished):
         every=recipe.eval_every,
         clock=clock,
         log=folder.rows if folder.writer else None,
-        last_step=recipe.steps(data.steps_per_epoch),
+        last_step=recipe.total_steps(data.steps_per_epoch),
         step_examples=recipe.batch_size,
         cost_per_hour=options.credits.cost_per_hour,
     )

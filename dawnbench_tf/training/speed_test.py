@@ -54,7 +54,7 @@ class SpeedTest(NamedTuple):
     @property
     def seconds(self) -> float:
         """Seconds that all steps of the recipe would take, without evaluations."""
-        return self.recipe.steps(self.steps_per_epoch) * self.seconds_per_step
+        return self.recipe.total_steps(self.steps_per_epoch) * self.seconds_per_step
 
     @property
     def usd(self) -> float | None:
@@ -95,7 +95,7 @@ def measure(recipe: Recipe, options: RunOptions, splits: Splits | None = None) -
     strategies.check(strategy, options, recipe)
     timer, laps = _timer(recipe), _Laps()
     data = session.prepare(recipe, options, timer.clock, strategy, splits)
-    count = min(options.max_steps, recipe.steps(data.steps_per_epoch))
+    count = min(options.max_steps, recipe.total_steps(data.steps_per_epoch))
     terminal.status("building the model")
     model = fitting.build(data, max(1, min(options.steps_per_execution, count // CALLS)))
     terminal.status("")

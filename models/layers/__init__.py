@@ -1,8 +1,11 @@
-"""Layers and initializers that Keras has not, or has slower; importing this registers them all.
+"""Custom Keras layers and initializers; importing this package registers all of them with Keras.
 
-`image`, for feature maps; `text`, for single tokens; `attention`, `recurrent`, `sequence`, for
-texts; `views`, of images in the test; `activations`, `convolution` and `dropout`, which train
-faster on CPUs than Keras's own of the same names; `initializers`.
+    image                               feature maps: whitening, batch norms, stochastic depth
+    activations, convolution, dropout   as in Keras, but faster in training on CPUs
+    text                                token-wise: embeddings, normalization, masks, span logits
+    attention, recurrent, sequence      across tokens: attention, LSTM and SRU, BERT's input
+    views                               test-time augmentation
+    initializers                        He's, PyTorch's, partial identity
 
 May import: nothing of dawnbench_tf.
 """

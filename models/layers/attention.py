@@ -1,7 +1,7 @@
-"""Readers' own layers in which tokens see one another.
+"""Attention layers of readers: context-question attention, self-attention, attention pooling.
 
-Masks are boolean, (batch, tokens), true where a token is. Axis names: batch, context (tokens of the
-passage), question, width.
+Axis names: batch; context, the tokens of the passage; question, the tokens of the question; width,
+the channels. Masks are boolean, (batch, tokens), true for tokens and false for padding.
 """
 
 import tensorflow as tf
@@ -13,49 +13,57 @@ _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 
 def _softmax(logits, mask):
-    """Over the last axis, where the mask is true; both (batch, tokens)."""
+    """Softmax of logits (batch, tokens) over the tokens for which mask (batch, tokens) is true."""
     logits = tf.where(mask, tf.cast(logits, tf.float32), NEVER)
-    return tf.nn.softmax(tf.reshape(logits, tf.shape(mask)))  # else the optimizer misses the rank
+    # Without the reshape TensorFlow's graph optimizer does not know the rank.
+    return tf.nn.softmax(tf.reshape(logits, tf.shape(mask)))
 
 
 def _average(logits, x, mask):
-    """x (batch, tokens, width) by the softmax of logits (batch, tokens, 1): (batch, 1, width)."""
-    shares = tf.cast(_softmax(logits[..., 0], mask), x.dtype)
-    return tf.matmul(shares[:, None, :], x)
+    """Averages x (batch, tokens, width) by the softmax of logits (batch, tokens, 1) over tokens.
+
+    Returns (batch, 1, width).
+    """
+    weights = tf.cast(_softmax(logits[..., 0], mask), x.dtype)
+    return tf.matmul(weights[:, None, :], x)
 
 
-def _parts(layer, width, fan_in):
-    """The weights of `_trilinear`, (3, width)."""
+def _add_trilinear_weights(layer, width, fan_in):
+    """Adds the weights w of `_trilinear` to a layer, (3, width), Glorot-uniform for `fan_in`."""
     limit = (6 / (fan_in + 1)) ** 0.5
-    start = tf.keras.initializers.RandomUniform(-limit, limit)
-    return layer.add_weight(name="w", shape=(3, width), initializer=start)
+    initializer = tf.keras.initializers.RandomUniform(-limit, limit)
+    return layer.add_weight(name="w", shape=(3, width), initializer=initializer)
 
 
 def _trilinear(h, u, parts):
-    """w . [h; u; h * u] of each pair of tokens, w in three parts: (batch, context, question)."""
-    of_h, of_u, of_both = tf.unstack(tf.cast(parts, h.dtype))
-    similarity = tf.matmul(h * of_both, u, transpose_b=True)
-    similarity += tf.reduce_sum(h * of_h, -1)[:, :, None]
-    return similarity + tf.reduce_sum(u * of_u, -1)[:, None, :]
+    """Similarity w . [h; u; h * u] of each pair of tokens: (batch, context, question).
+
+    `parts` (3, width) are the parts of w for h, u and h * u. The terms are summed one by one, so
+    that no tensor (batch, context, question, width) exists.
+    """
+    h_weights, u_weights, product_weights = tf.unstack(tf.cast(parts, h.dtype))
+    similarity = tf.matmul(h * product_weights, u, transpose_b=True)
+    similarity += tf.reduce_sum(h * h_weights, -1)[:, :, None]
+    return similarity + tf.reduce_sum(u * u_weights, -1)[:, None, :]
 
 
 @_register
 class BidirectionalAttention(tf.keras.layers.Layer):
     """BiDAF's attention flow (Seo et al. 2016, section 2, layer 4).
 
-    Inputs: [h, u, mask of h, mask of u], h (batch, context, width), u (batch, question, width).
-    Output: [h; u~; h * u~; h * h~], (batch, context, 4 width): u~ is the question as each token of
-    the context attends to it, h~ the context as the question attends to it. The similarity
-    w . [h; u; h * u] + b is summed part by part, so that no tensor of (batch, context, question,
-    width) is ever made.
+    Inputs: [h, u, mask of h, mask of u]; h is the context (batch, context, width), u the question
+    (batch, question, width).
+    Output: [h; u~; h * u~; h * h~], (batch, context, 4 width). u~ is the question averaged by each
+    context token's attention, h~ the context averaged by the question's attention.
+    The similarity of two tokens is w . [h; u; h * u] + b.
     """
 
     supports_masking, compute_mask = True, no_mask
 
     def build(self, input_shape):
-        """Makes w, in its three parts, and b."""
+        """Creates w, as three vectors, and b."""
         width = input_shape[0][-1]
-        self.parts = _parts(self, width, 3 * width)  # Glorot's, of the vector that they make up
+        self.parts = _add_trilinear_weights(self, width, 3 * width)  # w is one vector of 3 width
         self.bias = self.add_weight(name="b", shape=(), initializer="zeros")
         self.built = True
 
@@ -76,19 +84,21 @@ class BidirectionalAttention(tf.keras.layers.Layer):
 
 @_register
 class Coattention(tf.keras.layers.Layer):
-    """QANet's attention, which is that of dynamic coattention networks (Xiong et al. 2016).
+    """QANet's context-question attention: dynamic coattention (Xiong et al. 2016).
 
-    Inputs: [c, q, mask of c, mask of q], c (batch, context, width), q (batch, question, width).
-    Output: [c; a; c * a; c * b], (batch, context, 4 width): a is the question as each token of the
-    context attends to it; b the context as the question attends to it, attended to in turn.
+    Inputs: [c, q, mask of c, mask of q]; c is the context (batch, context, width), q the question
+    (batch, question, width).
+    Output: [c; a; c * a; c * b], (batch, context, 4 width). a is the question averaged by each
+    context token's attention. b is the context averaged by each question token's attention, and
+    these averages averaged by each context token's attention.
     """
 
     supports_masking, compute_mask = True, no_mask
 
     def build(self, input_shape):
-        """Makes the similarity's weights."""
+        """Creates the similarity's weights."""
         width = input_shape[0][-1]
-        self.parts = _parts(self, width, width)
+        self.parts = _add_trilinear_weights(self, width, width)
         self.built = True
 
     def call(self, inputs):
@@ -107,20 +117,21 @@ class Coattention(tf.keras.layers.Layer):
 
 @_register
 class AlignedQuestion(tf.keras.layers.Layer):
-    """What each token of the context sees of the question (Chen et al. 2017, section 3.2).
+    """Aligned question embedding (Chen et al. 2017, section 3.2): attention over the question.
 
-    Inputs: [projections of c and of q, both (batch, tokens, width), q (batch, question, any width),
-    mask of q]. Output: q averaged by the softmax of the projections' products, (batch, context, any
-    width).
+    Inputs: [context keys (batch, context, width), question keys (batch, question, width), question
+    values (batch, question, value width), question mask].
+    Output: for each context token the average of the values by the softmax of the keys' products,
+    (batch, context, value width).
     """
 
     supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs):
-        of_c, of_q, q, q_mask = inputs
-        products = tf.cast(tf.matmul(of_c, of_q, transpose_b=True), tf.float32)
-        shares = tf.nn.softmax(tf.where(q_mask[:, None, :], products, NEVER))
-        return tf.matmul(tf.cast(shares, q.dtype), q)
+        context_keys, question_keys, values, question_mask = inputs
+        scores = tf.cast(tf.matmul(context_keys, question_keys, transpose_b=True), tf.float32)
+        weights = tf.nn.softmax(tf.where(question_mask[:, None, :], scores, NEVER))
+        return tf.matmul(tf.cast(weights, values.dtype), values)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[0][:2], input_shape[2][-1])
@@ -128,9 +139,9 @@ class AlignedQuestion(tf.keras.layers.Layer):
 
 @_register
 class AttentionPooling(tf.keras.layers.Layer):
-    """[logits (batch, tokens, 1), x (batch, tokens, width), mask] to x's average, (batch, width).
+    """Attention pooling: the average of a text's tokens by the softmax of their logits.
 
-    Tokens count by the softmax of their logits.
+    Inputs: [logits (batch, tokens, 1), x (batch, tokens, width), mask]. Output: (batch, width).
     """
 
     supports_masking, compute_mask = True, no_mask
@@ -144,10 +155,10 @@ class AttentionPooling(tf.keras.layers.Layer):
 
 @_register
 class StartAttention(tf.keras.layers.Layer):
-    """What the answer's likely start says of each token (BiDAF's seed; not in the paper).
+    """Features of the predicted answer start, for predicting its end (BiDAF's seed, not its paper).
 
-    Inputs: [start logits (batch, context, 1), m (batch, context, width), mask]. Output: [a; m * a],
-    (batch, context, 2 width), where a is m averaged by the start's probability.
+    Inputs: [start logits (batch, context, 1), m (batch, context, width), mask].
+    Output: [a; m * a], (batch, context, 2 width); a is m averaged by the start's probability.
     """
 
     supports_masking, compute_mask = True, no_mask
@@ -161,14 +172,14 @@ class StartAttention(tf.keras.layers.Layer):
         return (*input_shape[1][:2], 2 * input_shape[1][-1])
 
 
-def _by_head(x, heads):
-    """(batch, tokens, width) to (batch, heads, tokens, width of one)."""
+def _split_heads(x, heads):
+    """Reshapes (batch, tokens, width) to (batch, heads, tokens, width / heads)."""
     sizes = tf.unstack(tf.shape(x)[:2])
     return tf.transpose(tf.reshape(x, [*sizes, heads, x.shape[-1] // heads]), [0, 2, 1, 3])
 
 
-def _joined(x):
-    """(batch, heads, tokens, width of one) to (batch, tokens, width)."""
+def _join_heads(x):
+    """Reshapes (batch, heads, tokens, width / heads) to (batch, tokens, width)."""
     batch, _, tokens, _ = tf.unstack(tf.shape(x))
     width = x.shape[1] * x.shape[3]
     return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [batch, tokens, width])
@@ -176,15 +187,15 @@ def _joined(x):
 
 @_register
 class ScaledDotProductAttention(tf.keras.layers.Layer):
-    """Attention of several heads (Vaswani et al. 2017, section 3.2), without weights of its own.
+    """Multi-head scaled dot-product attention (Vaswani et al. 2017, section 3.2), no weights.
 
-    Inputs: [queries, keys, values, all (batch, tokens, width), mask]. Output: values averaged, in
-    each head's part, by the softmax of products over the root of a head's width; (batch, tokens,
+    Inputs: [queries, keys, values, mask of keys]; the first three are (batch, tokens, width).
+    Output: softmax(queries keys^T / sqrt(width / heads)) values in each head, (batch, tokens,
     width).
 
     Args:
-      heads: they divide the width.
-      dropout: share of the softmax that is dropped in training.
+      heads: number of heads, a divisor of the width.
+      dropout: share of the attention weights that training drops, in [0, 1).
     """
 
     supports_masking, compute_mask = True, no_mask
@@ -195,12 +206,12 @@ class ScaledDotProductAttention(tf.keras.layers.Layer):
         self.drop = Dropout(dropout, dtype=self.dtype_policy)
 
     def call(self, inputs, training=False):
-        queries, keys, values = (_by_head(x, self.heads) for x in inputs[:3])
+        queries, keys, values = (_split_heads(x, self.heads) for x in inputs[:3])
         queries = queries * tf.cast(queries.shape[-1] ** -0.5, queries.dtype)
-        products = tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32)
-        shares = tf.nn.softmax(tf.where(inputs[3][:, None, None, :], products, NEVER))
-        shares = self.drop(tf.cast(shares, values.dtype), training=training)
-        return _joined(tf.matmul(shares, values))
+        scores = tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32)
+        weights = tf.nn.softmax(tf.where(inputs[3][:, None, None, :], scores, NEVER))
+        weights = self.drop(tf.cast(weights, values.dtype), training=training)
+        return _join_heads(tf.matmul(weights, values))
 
     def compute_output_shape(self, input_shape):
         return input_shape[2]
@@ -213,13 +224,14 @@ class ScaledDotProductAttention(tf.keras.layers.Layer):
 class MultiLevelAttention(tf.keras.layers.Layer):
     """Fully-aware attention of several levels (Huang et al. 2018, arXiv 1711.07341, section 3.1).
 
-    Inputs: [keys of c and of q, both (batch, tokens, any width), values of q (batch, question,
-    width), mask of q]. Each level has its part of keys and of values, side by side. Output: at each
-    level values averaged by the softmax of the product key of c x D x key of q, D a trained
-    diagonal: (batch, context, width).
+    Inputs: [context keys (batch, context, key width), question keys (batch, question, key width),
+    question values (batch, question, width), question mask]. The channels of keys and values are
+    those of level 1, then of level 2, ...
+    Output: at each level the values averaged by softmax(context keys x D x question keys^T), D a
+    trained diagonal matrix: (batch, context, width).
 
     Args:
-      levels: how many; they divide the widths.
+      levels: number of levels, a divisor of both widths.
     """
 
     supports_masking, compute_mask = True, no_mask
@@ -229,18 +241,20 @@ class MultiLevelAttention(tf.keras.layers.Layer):
         self.levels = levels
 
     def build(self, input_shape):
-        """Makes the diagonals."""
+        """Creates the diagonals of all levels, one vector of the keys' width."""
         width = input_shape[0][-1]
         self.diagonal = self.add_weight(name="diagonal", shape=(width,), initializer="ones")
         self.built = True
 
     def call(self, inputs):
-        of_c, of_q, values, q_mask = inputs
-        of_q = of_q * tf.cast(self.diagonal, of_q.dtype)
-        of_c, of_q, values = (_by_head(x, self.levels) for x in (of_c, of_q, values))
-        scores = tf.cast(tf.matmul(of_c, of_q, transpose_b=True), tf.float32)
-        shares = tf.nn.softmax(tf.where(q_mask[:, None, None, :], scores, NEVER))
-        return _joined(tf.matmul(tf.cast(shares, values.dtype), values))
+        context_keys, question_keys, values, question_mask = inputs
+        question_keys = question_keys * tf.cast(self.diagonal, question_keys.dtype)
+        context_keys, question_keys, values = (
+            _split_heads(x, self.levels) for x in (context_keys, question_keys, values)
+        )
+        scores = tf.cast(tf.matmul(context_keys, question_keys, transpose_b=True), tf.float32)
+        weights = tf.nn.softmax(tf.where(question_mask[:, None, None, :], scores, NEVER))
+        return _join_heads(tf.matmul(tf.cast(weights, values.dtype), values))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[0][:2], input_shape[2][-1])

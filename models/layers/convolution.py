@@ -1,26 +1,29 @@
-"""Keras's convolution, with the kernel's gradient in its fastest form on CPUs."""
+"""Keras's convolution with a faster kernel gradient for bfloat16 on CPUs."""
 
 import tensorflow as tf
 
-_CHANNELS, _SIDE = 256, 8  # at least so many, at most so long: where matrix products are faster
+# Matrix products are faster from this number of channels on, up to this height and width in pixels.
+_CHANNELS, _SIDE = 256, 8
 
 
 @tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 class Conv2D(tf.keras.layers.Conv2D):
-    """A convolution; in bfloat16 on CPUs, on small maps of many channels, with a gradient of ours.
+    """Convolution whose kernel gradient is computed by matrix products where these are faster.
 
-    oneDNN's gradient of a 3x3 kernel takes 1.5 (maps of 7x7) to 3 times (3x3) as long there as one
-    matrix product for each of the kernel's places, over the pixels that it meets.
+    That is the case in bfloat16 on CPUs, for 3x3 kernels on small maps with many channels. oneDNN's
+    gradient takes 1.5 (maps of 7x7) to 3 times (3x3) as long as nine matrix products, one for each
+    element (row, column) of the kernel.
     """
 
     def convolution_op(self, inputs, kernel):
         """Convolves; Keras calls it."""
-        if _by_products(self, inputs, kernel):
+        if _uses_matrix_products(self, inputs, kernel):
             return _convolve(inputs, tf.convert_to_tensor(kernel))
         return super().convolution_op(inputs, kernel)
 
 
-def _by_products(layer, inputs, kernel):
+def _uses_matrix_products(layer, inputs, kernel):
+    """Whether the kernel's gradient is computed by matrix products."""
     channels, filters = kernel.shape[2:]
     return (
         inputs.dtype == tf.bfloat16
@@ -36,27 +39,33 @@ def _by_products(layer, inputs, kernel):
 
 @tf.custom_gradient
 def _convolve(x, kernel):
-    """3x3 convolution with zeros around: (batch, height, width, channels)."""
+    """3x3 convolution, stride 1, zero padding: (batch, height, width, channels)."""
 
     def gradients(upstream):
-        of_x = tf.nn.conv2d_transpose(upstream, kernel, tf.shape(x), 1, "SAME")
-        return of_x, _of_kernel(x, upstream)
+        inputs_gradient = tf.nn.conv2d_transpose(upstream, kernel, tf.shape(x), 1, "SAME")
+        return inputs_gradient, _kernel_gradient(x, upstream)
 
     return tf.nn.conv2d(x, kernel, 1, "SAME"), gradients
 
 
-def _of_kernel(x, upstream):
-    """The kernel's gradient (3, 3, channels, filters)."""
-    places = [
-        tf.matmul(_pixels(x, row, column), _pixels(upstream, -row, -column), transpose_a=True)
+def _kernel_gradient(x, upstream):
+    """Gradient of the kernel, (3, 3, channels, filters)."""
+    # The kernel's element (row, column) multiplies pixel (i + row, j + column) of x for output
+    # (i, j). Its gradient is the sum of x[i + row, j + column]^T upstream[i, j] over all (i, j) for
+    # which both exist: a matrix product of the two maps, each cropped on the opposite side.
+    elements = [
+        tf.matmul(_crop(x, row, column), _crop(upstream, -row, -column), transpose_a=True)
         for row in (-1, 0, 1)
         for column in (-1, 0, 1)
     ]
-    return tf.reshape(tf.stack(places), [3, 3, x.shape[-1], upstream.shape[-1]])
+    return tf.reshape(tf.stack(elements), [3, 3, x.shape[-1], upstream.shape[-1]])
 
 
-def _pixels(maps, row, column):
-    """The vectors of the pixels that lie `row`, `column` from one inside: (pixels, channels)."""
+def _crop(maps, row, column):
+    """Crops a row and a column off: the first if 1, the last if -1, none if 0.
+
+    Returns the remaining pixels' vectors, (pixels, channels).
+    """
     height, width, channels = maps.shape[1:]
     rows = slice(max(row, 0), height + min(row, 0))
     columns = slice(max(column, 0), width + min(column, 0))

@@ -1,16 +1,21 @@
-"""Layers for feature maps that Keras has not, and batch normalization in PyTorch's manner."""
+"""Layers for feature maps: stochastic depth, whitening, PyTorch's and ghost batch normalization."""
 
 import numpy as np
 import tensorflow as tf
 
-from .dropout import stream
+from .dropout import create_counter
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 
 @_register
 class PadChannels(tf.keras.layers.Layer):
-    """Zero-pads the channels, on `axis`, to `channels`: on both sides, the odd one behind."""
+    """Pads a map with channels of zeros, half of them in front (rounded down), half behind.
+
+    Args:
+      channels: number of channels of the output.
+      axis: axis of the channels, 1 or -1.
+    """
 
     def __init__(self, channels, axis=-1, **kwargs):
         super().__init__(**kwargs)
@@ -28,9 +33,10 @@ class PadChannels(tf.keras.layers.Layer):
 
 @_register
 class WithAuxiliary(tf.keras.layers.Layer):
-    """`[logits, auxiliary]`, each (batch, classes): in training both, (batch, 2, classes).
+    """Adds an auxiliary head's logits to the output in training.
 
-    At inference the first alone: the auxiliary head is not calculated where a graph is compiled.
+    Inputs: [logits, auxiliary logits], each (batch, classes). Output: (batch, 2, classes) in
+    training; the logits alone at inference, so that compiled graphs omit the auxiliary head.
     """
 
     def call(self, inputs, training=False):
@@ -39,16 +45,17 @@ class WithAuxiliary(tf.keras.layers.Layer):
 
 @_register
 class StochasticDepth(tf.keras.layers.Layer):
-    """A residual unit, `[x, shortcut]` to shortcut + branch(x), whose branch is skipped at random.
+    """Residual unit shortcut + branch(x) whose branch is skipped at random in training.
 
-    In training the branch runs with probability `survival`, one draw per mini-batch, divided by
-    `survival`; else **its work is not done**, forward or backward. At inference it always runs,
-    undivided. (Huang et al. 2016; inverted scaling as in DAWNBench's reference.) The stream of
-    draws is a variable, so it travels with checkpoints, and every replica draws alike.
+    Inputs: [x, shortcut].
+    In training the branch runs with probability `survival`, drawn once per batch, and its output is
+    divided by `survival`. A skipped branch costs no time, forward or backward. At inference the
+    branch always runs, undivided. (Huang et al. 2016; scaled in training as in DAWNBench's
+    reference.) The random state is saved in checkpoints; every replica draws the same.
 
     Args:
-      branch: a `tf.keras.Model` of one input and one output, of the shortcut's shape.
-      survival: probability that the branch is kept, in (0, 1].
+      branch: `tf.keras.Model` with one input and one output; the output has the shortcut's shape.
+      survival: probability that the branch runs, in (0, 1].
 
     Raises:
       ValueError: `survival` is not in (0, 1].
@@ -59,7 +66,7 @@ class StochasticDepth(tf.keras.layers.Layer):
         if not 0 < survival <= 1:
             raise ValueError(f"`survival` should be in (0, 1]. Received: survival={survival}")
         self.branch, self.survival = branch, survival
-        self.draws = stream()
+        self.draws = create_counter()
 
     def call(self, inputs, training=False):
         x, shortcut = inputs
@@ -88,43 +95,49 @@ class StochasticDepth(tf.keras.layers.Layer):
 
 
 def _bessel(count):
-    """count / (count - 1), which makes a variance unbiased; 1 for a single value."""
+    """Bessel's correction, count / (count - 1), makes a variance unbiased; 1 if count is 1."""
     count = tf.cast(count, tf.float32)
     return count / tf.maximum(count - 1, 1)
 
 
 @_register
 class BatchNormalization(tf.keras.layers.BatchNormalization):
-    """Keras's, whose moving variance is that of unbiased variances, as in PyTorch, in every form.
+    """Batch normalization whose moving variance averages unbiased variances, as in PyTorch.
 
-    TensorFlow's fused operation has them; Keras 3, float64 and `synchronized` do without it. With
-    `synchronized` the count is that of the global batch.
+    Keras's layer does so only where it uses TensorFlow's fused operation. Keras 3, float64 and
+    `synchronized` do not use it; here Bessel's correction is applied to them. With `synchronized`
+    N is the number of values in the global batch.
     """
 
     def call(self, inputs, training=False):
         if not (training and self.trainable) or getattr(self, "fused", False):
             return super().call(inputs, training=training)
-        before = self.momentum * tf.convert_to_tensor(self.moving_variance)
+        # Keras sets moving variance = momentum x old + (1 - momentum) x biased variance. The
+        # second term alone is corrected.
+        kept = self.momentum * tf.convert_to_tensor(self.moving_variance)
         outputs = super().call(inputs, training=True)
-        moved = tf.convert_to_tensor(self.moving_variance) - before
+        added = tf.convert_to_tensor(self.moving_variance) - kept
         context = tf.distribute.get_replica_context()
         replicas = context.num_replicas_in_sync if self.synchronized and context else 1
-        count = replicas * tf.size(inputs) / tf.size(before)
-        self.moving_variance.assign(before + moved * tf.cast(_bessel(count), moved.dtype))
+        count = replicas * tf.size(inputs) / tf.size(kept)  # values per channel
+        self.moving_variance.assign(kept + added * tf.cast(_bessel(count), added.dtype))
         return outputs
 
 
 @_register
 class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
-    """Batch normalisation whose statistics, in training, are of groups of `group` examples.
+    """Ghost batch normalization: training statistics are those of groups of `group` examples.
 
-    (Hoffer et al. 2017, arXiv 1705.08741.) A batch of at most `group` examples is one group; a
-    larger one is a multiple of it. The groups are small on any hardware, so there is nothing to
-    synchronise: `synchronized` is accepted and changes nothing. The moving averages are those of
-    the groups' means and unbiased variances.
+    (Hoffer et al. 2017, arXiv 1705.08741.) A batch of at most `group` examples is one group. The
+    moving averages follow the mean over all groups of their means and unbiased variances.
+
+    Args:
+      group: examples per group; a larger batch is a multiple of it.
+      synchronized: ignored; groups are smaller than a replica's batch.
+      **kwargs: arguments of Keras's BatchNormalization.
 
     Raises:
-      ValueError: a training batch is larger than `group`, and no multiple of it.
+      ValueError: a training batch is larger than `group` and not a multiple of it.
     """
 
     def __init__(self, group=32, synchronized=False, **kwargs):
@@ -136,7 +149,9 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
             return super().call(inputs, training=False)
         static, dynamic = inputs.shape, tf.shape(inputs)
         sizes = [dynamic[axis] if static[axis] is None else static[axis] for axis in range(4)]
-        grouped = tf.reshape(tf.cast(inputs, tf.float32), [-1, self._group(sizes[0]), *sizes[1:]])
+        # (groups, group, ...): statistics are taken over all axes but the groups and the channels.
+        group = self._group_size(sizes[0])
+        grouped = tf.reshape(tf.cast(inputs, tf.float32), [-1, group, *sizes[1:]])
         channels = 1 + (self.axis if isinstance(self.axis, int) else self.axis[0]) % 4
         axes = [axis for axis in range(1, 5) if axis != channels]
         mean, variance = tf.nn.moments(grouped, axes, keepdims=True)
@@ -150,8 +165,9 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         outputs = tf.nn.batch_normalization(grouped, mean, variance, beta, gamma, self.epsilon)
         return tf.cast(tf.reshape(outputs, sizes), inputs.dtype)
 
-    def _group(self, batch):
-        if not isinstance(batch, int):
+    def _group_size(self, batch):
+        """Returns the examples per group of a batch; refuses a batch that groups do not divide."""
+        if not isinstance(batch, int):  # unknown until the graph runs
             return tf.minimum(self.group, batch)
         if batch > self.group and batch % self.group:
             raise ValueError(
@@ -168,23 +184,23 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
 
 @_register
 class Whitening(tf.keras.layers.Layer):
-    """A frozen convolution that decorrelates the pixels of each patch and scales them to 1.
+    """Frozen convolution that whitens image patches: decorrelates them and scales them to 1.
 
-    Its filters are the eigenvectors of the covariance of the patches of `adapt`'s images, each
-    divided by the root of its eigenvalue + `epsilon` (Page 2019). Before `adapt`, or the weights
-    of a model that was adapted, they pick out the patch's pixels as they are: training refuses to
-    begin with these.
+    Its filters are the eigenvectors of the patches' covariance, each divided by
+    sqrt(eigenvalue + `epsilon`) (Page 2019). Call `adapt(images)` before training, or load the
+    weights of a model that was adapted; until then each filter copies one value of the patch.
 
     Args:
-      patch: side of the patches, in pixels; where it is even, the map loses `patch` - 1 a side.
+      patch: height and width of the patches, in pixels. Maps keep their size if it is odd, and
+        lose `patch` - 1 rows and columns if it is even.
       epsilon: added to the eigenvalues.
-      axis: of the channels.
-      negated: whether each filter comes a second time with its sign changed (Jordan 2024).
-      use_bias: whether a bias, which is trained, is added.
-      examples: training images whose statistics the network's authors took.
+      axis: axis of the channels, 1 or -1.
+      negated: whether each filter is repeated with its sign changed (Jordan 2024).
+      use_bias: whether a trained bias is added.
+      examples: number of training images that the network's authors gave `adapt`.
 
     Raises:
-      ValueError: it is called in training before `adapt`.
+      ValueError: the layer is called in training before `adapt`.
     """
 
     def __init__(
@@ -202,7 +218,7 @@ class Whitening(tf.keras.layers.Layer):
         self.negated, self.use_bias, self.examples = negated, use_bias, examples
 
     def build(self, input_shape):
-        """Makes the filters, each of which picks out one value of the patch."""
+        """Creates the filters, each of which copies one value of the patch, and the bias."""
         filters = self._unadapted(input_shape[self.axis])
         self.kernel = self.add_weight(
             name="kernel",
@@ -216,27 +232,36 @@ class Whitening(tf.keras.layers.Layer):
         self.built = True
 
     def _unadapted(self, channels):
+        """Returns the filters before `adapt`."""
         return self._filters(np.eye(self.patch**2 * channels), channels)
 
     def _filters(self, columns, channels):
+        """Returns a kernel (patch, patch, channels, filters) whose filters are `columns`."""
         columns = np.concatenate([columns, -columns], 1) if self.negated else columns
         return columns.reshape(self.patch, self.patch, channels, -1)
 
     def adapt(self, images: np.ndarray) -> None:
-        """Takes the patches' statistics from images, (batch, height, width, channels) or as `axis`
-        says, standardised as in training."""
+        """Sets the filters from the statistics of training images.
+
+        Args:
+          images: (batch, height, width, channels), or (batch, channels, height, width) if `axis`
+            is 1; standardized as in training.
+        """
         channels = self.kernel.shape[2]
         covariance, count = 0.0, 0
-        for part in np.array_split(np.asarray(images), max(1, len(images) // 100)):
-            part = np.moveaxis(part, self.axis, -1).astype("float64")
-            windows = np.lib.stride_tricks.sliding_window_view(part, [self.patch] * 2, (1, 2))
+        # Chunks of about 100 images bound the memory that the float64 patches take.
+        for chunk in np.array_split(np.asarray(images), max(1, len(images) // 100)):
+            chunk = np.moveaxis(chunk, self.axis, -1).astype("float64")
+            windows = np.lib.stride_tricks.sliding_window_view(chunk, [self.patch] * 2, (1, 2))
+            # (batch, rows, columns, channels, patch, patch) to the kernel's order of values.
             patches = windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, self.patch**2 * channels)
             covariance, count = covariance + patches.T @ patches, count + len(patches)
+        # No mean is subtracted: standardized images have mean 0.
         values, vectors = np.linalg.eigh(covariance / (count - 1))
         self.kernel.assign(self._filters(vectors / np.sqrt(values + self.epsilon), channels))
 
     def _check_adapted(self):
-        """Refuses filters that are still those of `build`; looked at once, when `fit` traces."""
+        """Refuses the filters of `build` in training; runs once, when `fit` traces the step."""
         with tf.init_scope():
             kernel = tf.convert_to_tensor(self.kernel)
             if tf.reduce_all(kernel == self._unadapted(kernel.shape[2]).astype(kernel.dtype.name)):

@@ -1,4 +1,4 @@
-"""Initializers: He's and PyTorch's defaults, of Keras's own classes; `PartialIdentity`, of ours."""
+"""Initializers: He's normal, PyTorch's default uniform, `PartialIdentity`."""
 
 from functools import partial
 
@@ -11,28 +11,28 @@ pytorch_uniform = partial(tf.keras.initializers.VarianceScaling, 1 / 3, "fan_in"
 
 @tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 class PartialIdentity(tf.keras.initializers.Initializer):
-    """A convolution's first filters hand on one input channel each; the others are drawn.
+    """Initializer of convolutions that makes the first filters the identity (Dirac).
 
-    As many filters as there are input channels, or all if there are fewer, are Dirac's: 1 at the
-    kernel's centre, in their own channel (Jordan 2024, arXiv 2404.00498, section 3.2). The others
-    are PyTorch's default: uniform up to 1 / sqrt(fan-in).
+    Filter i, for each i below the numbers of filters and of input channels, copies input channel i:
+    it is 1 at the kernel's center in channel i, else 0 (Jordan 2024, arXiv 2404.00498, section
+    3.2). The other filters have PyTorch's default, uniform in +-1 / sqrt(fan-in).
 
     Args:
-      seed: of the draws; None: one of Keras's.
+      seed: seed of the random filters; None: Keras draws one.
     """
 
     def __init__(self, seed=None):
         self.seed = seed
-        self._others = pytorch_uniform(seed=seed)
+        self._uniform = pytorch_uniform(seed=seed)
 
     def __call__(self, shape, dtype=None, **kwargs):
         height, width, channels, filters = shape
-        passed = min(channels, filters)
-        identity, own = np.zeros(shape, "float32"), np.zeros(shape, bool)
-        identity[height // 2, width // 2, range(passed), range(passed)] = 1
-        own[..., :passed] = True
-        others = self._others(shape, dtype=dtype, **kwargs)
-        return tf.where(own, tf.cast(identity, others.dtype), others)
+        copies = min(channels, filters)
+        identity, is_copy = np.zeros(shape, "float32"), np.zeros(shape, bool)
+        identity[height // 2, width // 2, range(copies), range(copies)] = 1
+        is_copy[..., :copies] = True
+        uniform = self._uniform(shape, dtype=dtype, **kwargs)
+        return tf.where(is_copy, tf.cast(identity, uniform.dtype), uniform)
 
     def get_config(self):
         return {"seed": self.seed}

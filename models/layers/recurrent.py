@@ -1,4 +1,4 @@
-"""Recurrent layers of the readers."""
+"""Recurrent layers of readers: bidirectional LSTM and SRU."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,20 +14,21 @@ _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 @_register
 class LSTM(tf.keras.layers.LSTM):
-    """Keras's LSTM; `fuse` lets it go through a whole text in one of TensorFlow's operations."""
+    """Keras's LSTM, which `fuse` makes run as one TensorFlow operation per text at inference."""
 
     fused = False
 
     def call(self, sequences, *args, mask=None, **kwargs):
         if self.fused and mask is not None and sequences.dtype == tf.float32:
-            return self._in_one_operation(sequences, mask)
+            return self._run_fused(sequences, mask)
         return super().call(sequences, *args, mask=mask, **kwargs)
 
-    def _in_one_operation(self, x, mask):
-        """(batch, tokens, width) to (batch, tokens, hidden): padding, at the end, is gone over too.
+    def _run_fused(self, x, mask):
+        """Runs over x (batch, tokens, width), padding included: (batch, tokens, hidden).
 
-        A backward layer, which is to return its outputs from the last token to the first, reads
-        each text turned round by itself, so that padding still comes last.
+        Padding comes after the tokens, so it does not change their states. A backward layer
+        reverses the tokens of each text and leaves its padding at the end; like Keras's, it returns
+        its outputs from the last token to the first.
         """
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), 1)
         if self.go_backwards:
@@ -40,7 +41,7 @@ class LSTM(tf.keras.layers.LSTM):
 
 @tf.custom_gradient
 def _lstm(x, weights, bias):
-    """Keras's LSTM over x (tokens, batch, width): (tokens, batch, hidden)."""
+    """LSTM as in Keras over x (tokens, batch, width): (tokens, batch, hidden). No gradient."""
     hidden = bias.shape[0] // 4
     state, unused = tf.zeros([tf.shape(x)[1], hidden]), tf.zeros([hidden])
     outputs = tf.raw_ops.BlockLSTMV2(
@@ -57,17 +58,22 @@ def _lstm(x, weights, bias):
         use_peephole=False,
     )
 
-    def gradient(upstream):  # TensorFlow's own takes the gates in another order: wrong, untold
+    def gradient(upstream):
+        # TensorFlow's gradient assumes another order of the gates: it would be silently wrong.
         raise NotImplementedError("fused LSTMs are for inference; build the model anew to train it")
 
     return outputs.h, gradient
 
 
 def fuse(model: tf.keras.Model) -> None:
-    """Lets a model's LSTMs run as one operation each, before it is called: on CPUs, in float32.
+    """Makes a model's LSTMs run as one TensorFlow operation each; call it before the model runs.
 
-    For inference: it is ten times as fast on one text, and what it computes is the same. XLA and
-    exports to other formats do not know it; with any other device a model stays as it is.
+    For inference on CPUs in float32: about ten times as fast on one text, with equal outputs. XLA
+    and exports to other formats do not support the operation. If there is any other device, the
+    model is not changed.
+
+    Args:
+      model: a reader of the catalogue; its bidirectional LSTMs are changed in place.
     """
     if all(device.device_type == "CPU" for device in tf.config.list_logical_devices()):
         for layer in model.layers:
@@ -77,29 +83,29 @@ def fuse(model: tf.keras.Model) -> None:
 
 def bilstm(
     hidden: int,
-    starts: tuple[Any, Any, Any],
+    initializers: tuple[Any, Any, Any],
     dtype: str | None,
     name: str | None = None,
 ) -> tf.keras.layers.Layer:
-    """An LSTM both ways: (batch, tokens, width) to (batch, tokens, 2 hidden).
+    """Returns a bidirectional LSTM: (batch, tokens, width) to (batch, tokens, 2 hidden).
 
-    Keras's own, in the form that cuDNN takes; on CPUs see `fuse`.
+    It meets the requirements of Keras's cuDNN kernel; on CPUs see `fuse`.
 
     Args:
       hidden: width of each direction.
-      starts: initializers of inputs' weights, of states', of biases; with "zeros" those of the
-        forget gate start at 1.
-      dtype: precision.
+      initializers: those of kernel, recurrent kernel and bias; if the last is "zeros", the forget
+        gate's bias is initialized to 1.
+      dtype: Keras's dtype or policy; None: the global policy.
       name: of the layer.
     """
-    of_inputs, of_states, of_biases = starts
+    kernel, recurrent, bias = initializers
     lstm = LSTM(
         hidden,
         return_sequences=True,
-        kernel_initializer=of_inputs,
-        recurrent_initializer=of_states,
-        bias_initializer=of_biases,
-        unit_forget_bias=of_biases == "zeros",
+        kernel_initializer=kernel,
+        recurrent_initializer=recurrent,
+        bias_initializer=bias,
+        unit_forget_bias=bias == "zeros",
         dtype=dtype,
     )
     return tf.keras.layers.Bidirectional(lstm, dtype=dtype, name=name)
@@ -107,45 +113,58 @@ def bilstm(
 
 @tf.custom_gradient
 def linear_recurrence(decays: tf.Tensor, inputs: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-    """c[t] = decays[t] c[t - 1] + inputs[t], c[-1] = 0: (tokens, ...) both, and the result.
+    """Computes c[t] = decays[t] c[t - 1] + inputs[t] with c[-1] = 0.
 
-    Its gradient is such a recurrence too, from the last token to the first, so that nothing but the
-    result is kept for it.
+    Args:
+      decays: (tokens, ...).
+      inputs: (tokens, ...).
+
+    Returns:
+      c, (tokens, ...).
     """
     outputs = _scan(decays, inputs)
 
     def gradient(upstream):
-        later = tf.concat([decays[1:], tf.zeros_like(decays[:1])], 0)
-        of_inputs = tf.reverse(_scan(tf.reverse(later, [0]), tf.reverse(upstream, [0])), [0])
-        before = tf.concat([tf.zeros_like(outputs[:1]), outputs[:-1]], 0)
-        return of_inputs * before, of_inputs
+        # Let g[t] be the loss's gradient with respect to c[t] through all later steps:
+        #   g[t] = upstream[t] + decays[t + 1] g[t + 1],
+        # the same recurrence from the last token to the first. Then inputs[t] has gradient g[t],
+        # and decays[t] has g[t] c[t - 1]: only c has to be kept from the forward pass.
+        next_decays = tf.concat([decays[1:], tf.zeros_like(decays[:1])], 0)
+        g = tf.reverse(_scan(tf.reverse(next_decays, [0]), tf.reverse(upstream, [0])), [0])
+        previous = tf.concat([tf.zeros_like(outputs[:1]), outputs[:-1]], 0)
+        return g * previous, g
 
     return outputs, gradient
 
 
 def _scan(decays, inputs):
-    def step(state, of_token):
-        decay, entering = of_token
-        return decay * state + entering
+    """The recurrence itself, token by token."""
+
+    def step(state, token):
+        decay, value = token
+        return decay * state + value
 
     return tf.scan(step, (decays, inputs), tf.zeros_like(inputs[0]))
 
 
 @_register
 class SRU(tf.keras.layers.Layer):
-    """Simple recurrent units both ways (Lei et al. 2017, arXiv 1709.02755v1, equations 3 to 7).
+    """Bidirectional simple recurrent unit (Lei et al. 2017, arXiv 1709.02755v1, equations 3 to 7).
 
-        c[t] = f[t] c[t - 1] + (1 - f[t]) (W x[t]),   f, r = sigmoid(W' x + b), sigmoid(W'' x + b')
+        f, r = sigmoid(W' x + b), sigmoid(W'' x + b')
+        c[t] = f[t] c[t - 1] + (1 - f[t]) (W x[t])
         h[t] = r[t] tanh(c[t]) + (1 - r[t]) x[t]
 
-    so that all products are of the whole text at once. Where x is not as wide as the output, the
-    x[t] in h is a fourth projection of it. Inputs: [x (batch, tokens, width), mask]. Output:
-    (batch, tokens, 2 hidden), forward, then backward; padding is passed over.
+    No matrix product depends on c, so each is computed for the whole text at once. If width is not
+    2 hidden, a fourth projection of x replaces x[t] in h[t].
+
+    Inputs: [x (batch, tokens, width), mask]. Output: h, (batch, tokens, 2 hidden), the forward
+    direction's channels first. Padding does not change c.
 
     Args:
       hidden: width of each direction.
-      dropout: share of x's channels, as W reads them, and of tanh(c)'s, dropped in training, the
-        same for all tokens of a text.
+      dropout: share of the channels of x (before the projections) and of tanh(c) that training
+        drops, in [0, 1); a channel is dropped in all tokens of a text.
     """
 
     supports_masking, compute_mask = True, no_mask
@@ -157,7 +176,7 @@ class SRU(tf.keras.layers.Layer):
         self.drop_inputs, self.drop_states = drop(), drop()
 
     def build(self, input_shape):
-        """Makes the projections, all in one matrix, and the gates' biases."""
+        """Creates the projections, joined in one matrix, and the gates' biases."""
         width = input_shape[0][-1]
         self.projections = 3 if width == 2 * self.hidden else 4
         limit = (3 / width) ** 0.5
@@ -175,6 +194,7 @@ class SRU(tf.keras.layers.Layer):
         x_dropped = self.drop_inputs(x, training=training)
         projected = tf.tensordot(x_dropped, tf.cast(self.kernel, x.dtype), 1)
         parts = tf.split(projected, self.projections, -1)
+        # W x, the gates before their sigmoids, and the fourth projection if there is one.
         candidate, f, r, *carried = (tf.reshape(part, size) for part in parts)
         biases = tf.cast(self.bias, x.dtype)
         f, r = tf.sigmoid(f + biases[0]), tf.sigmoid(r + biases[1])
@@ -185,13 +205,15 @@ class SRU(tf.keras.layers.Layer):
         return r * states + (1 - r) * (tf.reshape(carried[0], flat) if carried else x)
 
     def _states(self, candidate, f, mask):
-        """c, both ways, (batch, tokens, 2, hidden) as its arguments; padding changes nothing."""
-        is_word = mask[:, :, None, None]
+        """Computes c of both directions; arguments and result (batch, tokens, 2, hidden)."""
+        is_token = mask[:, :, None, None]
         f, candidate = tf.cast(f, tf.float32), tf.cast(candidate, tf.float32)
-        decays = tf.where(is_word, f, 1.0)
-        entering = tf.where(is_word, (1 - f) * candidate, 0.0)
-        back_and_forth = [_both_ways(tf.transpose(x, [1, 0, 2, 3])) for x in (decays, entering)]
-        states = _both_ways(linear_recurrence(*back_and_forth))
+        # At padding c[t] = 1 x c[t - 1] + 0: the state passes through, in either direction.
+        decays = tf.where(is_token, f, 1.0)
+        added = tf.where(is_token, (1 - f) * candidate, 0.0)
+        # One scan over time serves both directions: the backward one's tokens are reversed first.
+        in_time = [_reverse_backward(tf.transpose(x, [1, 0, 2, 3])) for x in (decays, added)]
+        states = _reverse_backward(linear_recurrence(*in_time))
         return tf.transpose(states, [1, 0, 2, 3])
 
     def compute_output_shape(self, input_shape):
@@ -201,7 +223,7 @@ class SRU(tf.keras.layers.Layer):
         return {**super().get_config(), "hidden": self.hidden, "dropout": self.dropout}
 
 
-def _both_ways(x):
-    """(tokens, batch, directions, hidden) with the backward direction's tokens turned round."""
+def _reverse_backward(x):
+    """Reverses the tokens of the backward direction of x (tokens, batch, directions, hidden)."""
     forward, backward = tf.unstack(x, axis=2)
     return tf.stack([forward, tf.reverse(backward, [0])], 2)

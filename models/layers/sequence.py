@@ -1,6 +1,6 @@
-"""BERT's own layers: from a question and a passage to one sequence, and back to the passage.
+"""BERT's input sequence: joins question and passage, and slices the passage out again.
 
-Ids are int32, (batch, tokens), 0 being padding at the end of either text.
+Token ids are int32, (batch, tokens); id 0 is padding, at the end of either text.
 """
 
 import tensorflow as tf
@@ -12,15 +12,15 @@ _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 @_register
 class BertSequence(tf.keras.layers.Layer):
-    """A question and a passage as BERT reads them: [CLS] question [SEP] passage [SEP].
+    """BERT's input for a question and a passage: [CLS] question [SEP] passage [SEP].
 
-    Inputs: ids [question, context], int32 (batch, tokens), 0 being padding at their ends. Output:
-    ids, segments and places, int32 (batch, question + context + 3). Padding stays where it is, with
-    id 0; places count what is no padding.
+    Inputs: ids [question, context], int32 (batch, tokens); id 0 is padding, at the end of each.
+    Output: (ids, segments, positions), int32 (batch, question + context + 3). Padding stays within
+    the sequence, with id 0 and position 0; positions count the other tokens.
 
     Args:
-      cls_id: id of [CLS].
-      sep_id: id of [SEP].
+      cls_id: token id of [CLS].
+      sep_id: token id of [SEP].
     """
 
     supports_masking, compute_mask = True, no_mask
@@ -34,13 +34,16 @@ class BertSequence(tf.keras.layers.Layer):
         one = tf.ones_like(context[:, :1])
         sep = one * self.sep_id
         ids = tf.concat([one * self.cls_id, question, sep, context, sep], 1)
-        questions, contexts = (
+        # Lengths without padding, (batch, 1).
+        question_length, context_length = (
             tf.reduce_sum(tf.cast(x > 0, x.dtype), 1, keepdims=True) for x in inputs
         )
-        of_question = 1 + tf.range(tf.shape(question)[1])[None] * one
-        of_context = questions + 2 + tf.range(tf.shape(context)[1])[None] * one
-        places = [0 * one, of_question, questions + 1, of_context, questions + contexts + 2]
-        first, second = tf.concat(places[:3], 1), tf.concat(places[3:], 1)
+        # A token's position is its index in [CLS] question [SEP] passage [SEP] without padding.
+        question_positions = 1 + tf.range(tf.shape(question)[1])[None] * one
+        context_positions = question_length + 2 + tf.range(tf.shape(context)[1])[None] * one
+        last = question_length + context_length + 2
+        first = tf.concat([0 * one, question_positions, question_length + 1], 1)
+        second = tf.concat([context_positions, last], 1)
         segments = tf.concat([tf.zeros_like(first), tf.ones_like(second)], 1)
         return ids, segments, tf.concat([first, second], 1) * tf.cast(ids > 0, ids.dtype)
 
@@ -50,9 +53,10 @@ class BertSequence(tf.keras.layers.Layer):
 
 @_register
 class ContextSlice(tf.keras.layers.Layer):
-    """[x (batch, places, width), question, context] to the passage's part: (.., context, width).
+    """Slices the passage's tokens out of a sequence of `BertSequence`.
 
-    Question and context are the ids of which `BertSequence` made the places.
+    Inputs: [x (batch, question + context + 3, width), question ids, context ids]; the ids are the
+    inputs of `BertSequence`. Output: (batch, context, width).
     """
 
     supports_masking, compute_mask = True, no_mask

@@ -1,7 +1,7 @@
-"""Readers' own layers of single tokens: vectors by id, highway, places, and an answer's logits.
+"""Token-wise layers of readers: embeddings, normalization, highway, positions, masks, span logits.
 
-Masks are boolean, (batch, tokens), true where a token is. Layers that get a mask as an input hand
-none on to Keras: they set `supports_masking` and `compute_mask` to `no_mask`.
+Masks are boolean, (batch, tokens), true for tokens and false for padding. Masks are inputs of these
+layers, not Keras's implicit ones: a layer sets `supports_masking = True, compute_mask = no_mask`.
 """
 
 import math
@@ -9,16 +9,16 @@ import math
 import tensorflow as tf
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
-NEVER = -1e30  # logit of what can't be
+NEVER = -1e30  # logit of an impossible choice: its softmax is 0
 
 
 def no_mask(self, inputs, previous_mask=None):
-    """Keras's `compute_mask` of layers that get masks as inputs: they hand none on."""
+    """Returns None: `compute_mask` of layers that pass no implicit mask on to Keras."""
 
 
 @_register
 class PaddingMask(tf.keras.layers.Layer):
-    """The mask of token ids (batch, tokens): true where the id is not 0, padding."""
+    """Mask of token ids (batch, tokens): true where the id is not 0, the padding's id."""
 
     def call(self, ids):
         return tf.not_equal(ids, 0)
@@ -26,13 +26,15 @@ class PaddingMask(tf.keras.layers.Layer):
 
 @_register
 class TokenEmbedding(tf.keras.layers.Layer):
-    """Vectors by id: ids (...) to vectors (..., width). Some are trained, some stay as they are.
+    """Embedding of which a part is trained: ids (...) to vectors (..., width).
+
+    Ids below `trained` have trained vectors, the next `fixed` ids have fixed ones.
 
     Args:
-      trained: ids, from 0 on, whose vectors are trained.
-      fixed: ids, after those, whose vectors stay as they are; zeros until `set_fixed`.
-      width: of a vector.
-      initializer: of the trained ones.
+      trained: number of trained vectors.
+      fixed: number of fixed vectors; they are zeros until `set_fixed`.
+      width: length of a vector.
+      initializer: initializer of the trained vectors.
     """
 
     def __init__(self, trained, fixed, width, initializer="glorot_uniform", **kwargs):
@@ -41,30 +43,30 @@ class TokenEmbedding(tf.keras.layers.Layer):
         self.initializer = tf.keras.initializers.get(initializer)
 
     def build(self, input_shape):
-        """Makes the table of trained vectors, and that of the fixed ones."""
+        """Creates the tables of trained and of fixed vectors."""
         self.table = self.add_weight(
             name="trained", shape=(self.trained, self.width), initializer=self.initializer
         )
         if self.fixed:
-            self.given = self.add_weight(  # checkpoints know it by this name
+            self.given = self.add_weight(  # checkpoints contain this attribute's name
                 name="fixed", shape=(self.fixed, self.width), initializer="zeros", trainable=False
             )
         self.built = True
 
     def set_fixed(self, vectors: tf.Tensor) -> None:
-        """Sets the fixed vectors, (fixed, width)."""
+        """Sets the fixed vectors to `vectors`, (fixed, width)."""
         if self.fixed:
             self.given.assign(vectors)
 
     def set_last_trained(self, vectors: tf.Tensor) -> None:
-        """Sets the last of the trained vectors, (some, width): what these start from."""
+        """Sets the last N trained vectors to `vectors`, (N, width), as initial values."""
         if len(vectors):
             first = self.table[: self.trained - len(vectors)]
             self.table.assign(tf.concat([first, tf.cast(vectors, first.dtype)], 0))
 
     def call(self, ids, training=False):
         table = tf.convert_to_tensor(self.table)
-        if training:  # makes the gradient dense: XLA knows no size that depends on values
+        if training:  # makes the gradient dense: XLA does not support sizes that depend on values
             table = table * 1.0
         vectors = tf.gather(table, tf.minimum(ids, self.trained - 1))
         if self.fixed:
@@ -79,21 +81,22 @@ class TokenEmbedding(tf.keras.layers.Layer):
         return {**super().get_config(), **own, "initializer": initializer}
 
 
-def _ones(ids, counts, dtype):
-    """Of ids (..., kinds) a 1 by kind, (..., count - 1) each; id 0 is zeros.
-
-    Its column is cut off: a one-hot of -1 is zeros in TensorFlow, but the last id in ONNX.
-    """
-    kinds = zip(tf.unstack(ids, axis=-1), counts, strict=True)
-    return [tf.one_hot(kind, count, dtype=dtype)[..., 1:] for kind, count in kinds]
+def _one_hots(ids, counts, dtype):
+    """One-hot vectors of ids (..., tags): a list of (..., count - 1), by tag; id 0 is zeros."""
+    # The column of id 0 is cut off. Shifting the ids by 1 instead would not do: a one-hot of -1 is
+    # zeros in TensorFlow, but the last id in ONNX.
+    tags = zip(tf.unstack(ids, axis=-1), counts, strict=True)
+    return [tf.one_hot(tag, count, dtype=dtype)[..., 1:] for tag, count in tags]
 
 
 @_register
 class OneHot(tf.keras.layers.Layer):
-    """Ids (batch, tokens, kinds) to a 1 in each kind's own part; id 0 is zeros in all of it.
+    """One-hot vectors of several tags per token, concatenated; id 0 is zeros.
+
+    Inputs: ids (batch, tokens, tags). Output: (batch, tokens, sum of counts - number of tags).
 
     Args:
-      counts: of ids, by kind, 0 included.
+      counts: number of ids of each tag, including id 0.
     """
 
     def __init__(self, counts, **kwargs):
@@ -101,7 +104,7 @@ class OneHot(tf.keras.layers.Layer):
         self.counts = tuple(counts)
 
     def call(self, ids):
-        return tf.concat(_ones(ids, self.counts, self.compute_dtype), -1)
+        return tf.concat(_one_hots(ids, self.counts, self.compute_dtype), -1)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], sum(self.counts) - len(self.counts))
@@ -112,11 +115,13 @@ class OneHot(tf.keras.layers.Layer):
 
 @_register
 class TagEmbedding(tf.keras.layers.Layer):
-    """Ids (batch, tokens, kinds) to trained vectors of each kind, side by side; id 0 is zeros.
+    """Trained embeddings of several tags per token, concatenated; id 0 is zeros.
+
+    Inputs: ids (batch, tokens, tags). Output: (batch, tokens, sum of widths).
 
     Args:
-      counts: of ids, by kind, 0 included.
-      widths: of vectors, by kind.
+      counts: number of ids of each tag, including id 0.
+      widths: length of the vectors of each tag.
     """
 
     def __init__(self, counts, widths, **kwargs):
@@ -124,21 +129,22 @@ class TagEmbedding(tf.keras.layers.Layer):
         self.counts, self.widths = tuple(counts), tuple(widths)
 
     def build(self, input_shape):
-        """Makes a table for each kind, which starts normally distributed, as PyTorch's do."""
+        """Creates a table for each tag, initialized from N(0, 1) as PyTorch's embeddings are."""
         self.tables = [
             self.add_weight(
-                name=f"table_{kind}",
+                name=f"table_{tag}",
                 shape=(count - 1, width),
                 initializer=tf.keras.initializers.RandomNormal(stddev=1.0),
             )
-            for kind, (count, width) in enumerate(zip(self.counts, self.widths, strict=True))
+            for tag, (count, width) in enumerate(zip(self.counts, self.widths, strict=True))
         ]
         self.built = True
 
     def call(self, ids):
-        ones = _ones(ids, self.counts, self.compute_dtype)
+        one_hots = _one_hots(ids, self.counts, self.compute_dtype)
         tables = [tf.cast(table, self.compute_dtype) for table in self.tables]
-        return tf.concat([tf.tensordot(*pair, 1) for pair in zip(ones, tables, strict=True)], -1)
+        pairs = zip(one_hots, tables, strict=True)
+        return tf.concat([tf.tensordot(*pair, 1) for pair in pairs], -1)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], sum(self.widths))
@@ -149,10 +155,10 @@ class TagEmbedding(tf.keras.layers.Layer):
 
 @_register
 class LayerNorm(tf.keras.layers.Layer):
-    """x to mean 0 and deviation 1 over its width, scaled and shifted (Ba et al. 2016).
+    """Layer normalization over the last axis, with trained scale and shift (Ba et al. 2016).
 
-    Keras's own is fused by TensorFlow 2.20 in frozen graphs, with another epsilon than its own:
-    QANet's logits were off by 6e-4 there.
+    It replaces Keras's layer because TensorFlow 2.20 fuses that one in frozen graphs with another
+    epsilon, which changed QANet's logits by 6e-4.
 
     Args:
       epsilon: added to the variance.
@@ -165,7 +171,7 @@ class LayerNorm(tf.keras.layers.Layer):
         self.epsilon = epsilon
 
     def build(self, input_shape):
-        """Makes scale and shift."""
+        """Creates scale and shift."""
         shape = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones")
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros")
@@ -184,12 +190,12 @@ class LayerNorm(tf.keras.layers.Layer):
 
 @_register
 class Highway(tf.keras.layers.Layer):
-    """gate * relu(W x + b) + (1 - gate) * x, gate = sigmoid(V x + c). (Srivastava et al. 2015.)"""
+    """Highway (Srivastava et al. 2015): g * relu(W x + b) + (1 - g) * x, g = sigmoid(V x + c)."""
 
     supports_masking, compute_mask = True, no_mask
 
     def build(self, input_shape):
-        """Makes both matrices and biases, of the input's own width."""
+        """Creates both matrices and biases, of the input's width."""
         width = input_shape[-1]
         for name in ("transform", "gate"):
             kernel = self.add_weight(
@@ -210,9 +216,10 @@ class Highway(tf.keras.layers.Layer):
 
 @_register
 class CharacterMaxPool(tf.keras.layers.Layer):
-    """[x (batch, tokens, characters, width), character ids] to each token's largest, (.., width).
+    """Maximum over the characters of each token, without padding.
 
-    What is padding, id 0, does not count; a token without characters is zeros.
+    Inputs: [x (batch, tokens, characters, width), character ids (batch, tokens, characters)]; id 0
+    is padding. Output: (batch, tokens, width); zeros for a token without characters.
     """
 
     supports_masking, compute_mask = True, no_mask
@@ -229,18 +236,19 @@ class CharacterMaxPool(tf.keras.layers.Layer):
 
 @_register
 class PositionSignal(tf.keras.layers.Layer):
-    """Adds to x (batch, tokens, width) sines, then cosines, of the tokens' places.
+    """Adds sinusoidal position encodings to x (batch, tokens, width).
 
-    (Vaswani et al. 2017, arXiv 1706.03762; wavelengths from 2 pi to 10,000 x 2 pi, as tensor2tensor
-    has them: the sines in the first half of the width.)
+    (Vaswani et al. 2017, arXiv 1706.03762, in tensor2tensor's layout: sines in the first half of
+    the width, cosines in the second, wavelengths from 2 pi to 10,000 x 2 pi.)
     """
 
     supports_masking = True
 
     def call(self, x):
-        scales = x.shape[-1] // 2
-        falls = tf.exp(-tf.range(scales, dtype=tf.float32) * (math.log(1e4) / max(scales - 1, 1)))
-        angles = tf.range(tf.shape(x)[1], dtype=tf.float32)[:, None] * falls  # (tokens, scales)
+        count = x.shape[-1] // 2  # of wavelengths; frequencies fall geometrically from 1 to 1e-4
+        exponents = -tf.range(count, dtype=tf.float32) * (math.log(1e4) / max(count - 1, 1))
+        positions = tf.range(tf.shape(x)[1], dtype=tf.float32)[:, None]
+        angles = positions * tf.exp(exponents)  # (tokens, wavelengths)
         signal = tf.concat([tf.sin(angles), tf.cos(angles)], 1)
         return x + tf.cast(tf.pad(signal, [[0, 0], [0, x.shape[-1] % 2]]), x.dtype)
 
@@ -260,7 +268,7 @@ class AppendOne(tf.keras.layers.Layer):
 
 @_register
 class ApplyMask(tf.keras.layers.Layer):
-    """[x (batch, tokens, width), mask] to x, zeros where no token is."""
+    """Sets padding to zeros: [x (batch, tokens, width), mask] to (batch, tokens, width)."""
 
     supports_masking, compute_mask = True, no_mask
 
@@ -274,10 +282,10 @@ class ApplyMask(tf.keras.layers.Layer):
 
 @_register
 class SpanLogits(tf.keras.layers.Layer):
-    """Logits of an answer's first and last token, side by side.
+    """Logits of an answer's first and last token: joins them and masks padding.
 
-    Inputs: [start logits, end logits, both (batch, context, 1), mask]. Output: float32
-    (batch, 2, context), -1e30 in padding.
+    Inputs: [start logits, end logits, mask]; the logits are (batch, context, 1).
+    Output: float32 (batch, 2, context), -1e30 at padding.
     """
 
     supports_masking, compute_mask = True, no_mask

@@ -1,7 +1,6 @@
-"""Test-time views: a network that takes the mean logits over several forms of each image.
+"""Test-time augmentation: a model that averages its logits over several views of each image.
 
-The network with its views is what is evaluated, and what answers at inference: their cost is in
-its latency.
+Evaluation and inference use the model with its views, so latencies include them.
 """
 
 import tensorflow as tf
@@ -10,12 +9,13 @@ _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 
 def with_views(model: tf.keras.Model, views: str, data_format: str) -> tf.keras.Model:
-    """The network behind its views; it shares the model's weights.
+    """Returns a model that averages the logits of `model` over views; it shares the weights.
 
     Args:
-      model: from images to logits.
-      views: a recipe's `test_views`; "image" is the model itself.
-      data_format: of the images, "NHWC" or "NCHW".
+      model: image classifier, images (batch, ...) to logits (batch, classes).
+      views: a recipe's `test_views`: "image" (returns `model` itself), "mirror" (2 views) or
+        "mirror_and_shifts" (6 views).
+      data_format: layout of the images, "NHWC" or "NCHW".
     """
     if views == "image":
         return model
@@ -28,15 +28,16 @@ def with_views(model: tf.keras.Model, views: str, data_format: str) -> tf.keras.
 
 @_register
 class Views(tf.keras.layers.Layer):
-    """Each image and its mirror; with `shifts`, four more: (b, h, w, c) to (views, b, h, w, c).
+    """Views of each image: the image and its horizontal flip, optionally both shifted by a pixel.
 
-    The shifts are those of Jordan 2024 (arXiv 2404.00498, section 3.5): by a pixel up and left,
-    and by one down and right, the image reflected at its edges. The first two axes are returned as
-    one.
+    Inputs: images (batch, height, width, channels). Output: (views x batch, height, width,
+    channels), all images of the first view first. The shifts are those of Jordan 2024 (arXiv
+    2404.00498, section 3.5): one pixel up and left, one pixel down and right; the image is
+    reflected at its edges.
 
     Args:
-      shifts: whether there are.
-      data_format: "NHWC" or "NCHW".
+      shifts: whether to add the shifted views: 6 views in place of 2.
+      data_format: layout of the images, "NHWC" or "NCHW".
     """
 
     def __init__(self, shifts, data_format, **kwargs):
@@ -49,10 +50,10 @@ class Views(tf.keras.layers.Layer):
         if self.shifts:
             margins = [[1, 1] if axis in (rows, rows + 1) else [0, 0] for axis in range(4)]
             padded = tf.pad(inputs, margins, "REFLECT")
-            for first in (0, 2):
+            for first in (0, 2):  # crop at the top left, then at the bottom right
                 kept = slice(first, first - 2 or None)
-                places = [kept if axis in (rows, rows + 1) else slice(None) for axis in range(4)]
-                views.append(padded[tuple(places)])
+                slices = [kept if axis in (rows, rows + 1) else slice(None) for axis in range(4)]
+                views.append(padded[tuple(slices)])
         return tf.concat([*views, *(tf.reverse(view, [rows + 1]) for view in views)], 0)
 
     def get_config(self):
@@ -61,9 +62,12 @@ class Views(tf.keras.layers.Layer):
 
 @_register
 class MeanOfViews(tf.keras.layers.Layer):
-    """Logits of `Views`, (views x b, classes), to their mean (b, classes).
+    """Weighted mean of the logits of `Views`: (views x batch, classes) to (batch, classes).
 
-    The image counts as much as its two shifts together.
+    An unshifted view has the weight of its two shifts together.
+
+    Args:
+      views: number of views, 2 or 6.
     """
 
     def __init__(self, views, **kwargs):

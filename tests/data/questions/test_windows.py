@@ -177,9 +177,9 @@ def test_all_of_a_generated_set_goes_through_as_wordpieces():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"sequence_length": 60}, "--sequence_length=60: should be 68 at least"),
-        ({"sequence_length": 0}, "--sequence_length=0: should be a BERT's, for --tokenizer=wordp"),
-        ({"pretrained": ""}, "--pretrained=: should be a BERT's, for --tokenizer=wordpiece"),
+        ({"sequence_length": 60}, "--sequence_length=60: should be at least most_question_tok"),
+        ({"sequence_length": 0}, "--sequence_length=0: is required for --tokenizer=wordp"),
+        ({"pretrained": ""}, "--pretrained=: is required for --tokenizer=wordpiece"),
         (
             {"tokenizer": "glove"},
             "--pretrained=uncased_L-2_H-128_A-2: is for --tokenizer=wordp",

@@ -1,4 +1,4 @@
-"""Each activation against its formula in NumPy's float64, forward and back, in every precision."""
+"""Activations and their gradients equal NumPy's float64 formulas, in every precision."""
 
 import math
 
@@ -15,7 +15,7 @@ def phi(x):
     return np.array([0.5 * math.erfc(-value / math.sqrt(2)) for value in x])
 
 
-# Layer, value, slope.
+# name: (layer, formula of the value, formula of the derivative)
 FORMULAS = {
     "gelu": (  # Hendrycks & Gimpel 2016, section 2
         activations.GELU,
@@ -41,10 +41,10 @@ FORMULAS = {
     [("float64", 1e-12), ("float32", 1e-6), ("float16", 2e-3), ("bfloat16", 1e-2)],
 )
 @pytest.mark.parametrize("name", FORMULAS)
-def test_values_and_slopes_are_the_formula_s(name, dtype, error, training):
+def test_values_and_derivatives_equal_the_formulas(name, dtype, error, training):
     make, value, slope = FORMULAS[name]
     if not training or name == "leaky_relu":
-        error = max(error, 1e-6)  # TensorFlow's own: their constants are float32
+        error = max(error, 1e-6)  # TensorFlow's operations have float32 constants
     x = tf.cast(X, dtype)
     layer = make(dtype=dtype)
     with tf.GradientTape() as tape:
@@ -55,7 +55,7 @@ def test_values_and_slopes_are_the_formula_s(name, dtype, error, training):
     assert y.dtype == dx.dtype == dtype
     exact, scale = (np.asarray(tf.cast(values, "float64")) for values in (x, upstream))
     np.testing.assert_allclose(tf.cast(y, "float64"), value(exact), rtol=error, atol=error)
-    where = exact != 0  # leaky ReLU has no slope there
+    where = exact != 0  # leaky ReLU has no derivative at 0
     np.testing.assert_allclose(
         np.asarray(tf.cast(dx, "float64"))[where],
         (slope(exact) * scale)[where],
@@ -65,7 +65,7 @@ def test_values_and_slopes_are_the_formula_s(name, dtype, error, training):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_a_training_step_compiles_as_a_whole(name):
+def test_xla_compiles_a_training_step(name):
     layer = FORMULAS[name][0](dtype="bfloat16")
     x = tf.cast(X, "bfloat16")
 
@@ -83,6 +83,6 @@ def test_a_training_step_compiles_as_a_whole(name):
 @pytest.mark.parametrize(
     "layer", [activations.GELU(), activations.CELU(0.3), activations.LeakyReLU(0.2)]
 )
-def test_a_layer_comes_back_from_its_configuration(layer):
+def test_a_layer_is_restored_from_its_configuration(layer):
     again = type(layer).from_config(layer.get_config())
     np.testing.assert_array_equal(layer(X), again(X))

@@ -1,4 +1,4 @@
-"""Dropout's shares, its gradient, and that its draws go on from a checkpoint."""
+"""Dropout's rate and gradient; its random state is saved in checkpoints."""
 
 import numpy as np
 import pytest
@@ -8,26 +8,26 @@ from dawnbench_tf.models.layers.dropout import Dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
-def test_the_share_is_dropped_and_what_is_left_is_scaled(rate):
+def test_the_rate_is_dropped_and_the_rest_is_scaled(rate):
     tf.keras.utils.set_random_seed(0)
     x = tf.ones([100, 10, 101])
     outputs = Dropout(rate)(x, training=True).numpy()
     assert np.unique(outputs) == pytest.approx([0, 1 / (1 - rate)], rel=1e-3)
     assert np.mean(outputs == 0) == pytest.approx(rate, abs=0.01)
-    for axis in range(3):  # no row is alike another
+    for axis in range(3):  # no two slices are equal
         assert np.unique(outputs, axis=axis).shape == outputs.shape
     np.testing.assert_array_equal(Dropout(rate)(x, training=False), x)
     np.testing.assert_array_equal(Dropout(rate)(x), x)
 
 
-def test_one_draw_counts_along_shared_axes():
+def test_one_draw_is_shared_along_shared_axes():
     outputs = Dropout(0.5, shared=(1,))(tf.ones([40, 7, 30]), training=True).numpy()
     assert (outputs == outputs[:, :1]).all() and 0.4 < np.mean(outputs == 0) < 0.6
     draws = [Dropout(0.5, (0, 1))(tf.ones([3, 4]), training=True).numpy() for _ in range(20)]
     assert all(len(np.unique(draw)) == 1 for draw in draws) and len(np.unique(draws)) == 2
 
 
-def test_the_gradient_is_of_what_was_kept():
+def test_the_gradient_is_that_of_the_kept_values():
     x, layer = tf.random.normal([50, 20]), Dropout(0.3)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -37,7 +37,7 @@ def test_the_gradient_is_of_what_was_kept():
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_each_call_draws_anew_and_a_checkpoint_knows_where_it_was(tmp_path, compiled):
+def test_each_call_draws_anew_and_a_checkpoint_restores_the_state(tmp_path, compiled):
     layer, x = Dropout(0.5), tf.ones([8, 9])
     call = tf.function(lambda x: layer(x, training=True), jit_compile=compiled)
     first, second = call(x), call(x)
@@ -47,7 +47,7 @@ def test_each_call_draws_anew_and_a_checkpoint_knows_where_it_was(tmp_path, comp
     again = Dropout(0.5)
     tf.train.Checkpoint(layer=again).read(path).assert_consumed()
     np.testing.assert_array_equal(again(x, training=True), third)
-    assert not layer.weights  # a model's weights are what they were
+    assert not layer.weights  # the state is not among a model's weights
 
 
 def test_bfloat16_stays_bfloat16():

@@ -1,4 +1,4 @@
-"""Our own layers, each against what its paper or a plain NumPy version says."""
+"""Layers for feature maps equal their papers' formulas or a plain NumPy version."""
 
 import subprocess
 
@@ -21,7 +21,7 @@ def branch():
     return tf.keras.Model(inputs, outputs)
 
 
-def test_at_inference_the_branch_is_whole_and_unscaled():
+def test_at_inference_the_branch_runs_unscaled():
     inner = branch()
     layer = image.StochasticDepth(inner, 0.3)
     wanted = SHORTCUT + inner(IMAGES, training=False)
@@ -36,7 +36,7 @@ def test_a_dropped_branch_does_no_work():
         outputs = tf.function(layer)([tf.constant(IMAGES), tf.constant(SHORTCUT)], training=True)
     np.testing.assert_array_equal(outputs, SHORTCUT)
     for old, new in zip(before, inner.get_weights(), strict=True):
-        np.testing.assert_array_equal(old, new)  # BN saw no batch: its statistics have not moved
+        np.testing.assert_array_equal(old, new)  # the skipped branch did not update its BN
     assert not any(np.any(g) for g in tape.gradient(outputs, inner.trainable_variables))
 
 
@@ -51,7 +51,7 @@ def test_a_kept_branch_is_divided_by_its_survival():
         np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_the_mean_over_draws_is_the_full_unit():
+def test_the_mean_over_draws_equals_the_full_unit():
     inputs = tf.keras.Input((3,))
     inner = tf.keras.Model(inputs, tf.keras.layers.Dense(2)(inputs))  # linear, no statistics
     layer = tf.function(image.StochasticDepth(inner, 0.7))
@@ -74,7 +74,7 @@ def test_survival_falls_linearly_to_the_last_unit():
     np.testing.assert_allclose(survivals, [1 - unit / 27 * 0.5 for unit in range(1, 28)])
 
 
-def test_survival_of_one_is_exactly_the_plain_network():
+def test_survival_of_one_equals_the_plain_network_exactly():
     def trained(**args):
         tf.keras.utils.set_random_seed(0)
         return models.build("resnet56_stochastic", depth=8, input_shape=(8, 8, 3), **args)
@@ -89,7 +89,7 @@ def test_survival_of_one_is_exactly_the_plain_network():
     certain = trained(final_survival=1.0)
     same = plain(certain.trainable_weights)
     np.testing.assert_array_equal(certain(IMAGES, training=True), same(IMAGES, training=True))
-    drawn = trained()  # units that may be skipped, all of them kept at inference
+    drawn = trained()  # at inference every unit runs
     np.testing.assert_allclose(drawn(IMAGES), plain(drawn.trainable_weights)(IMAGES), atol=1e-6)
 
 
@@ -117,8 +117,8 @@ def ghost(axis, **kwargs):
 
 
 @pytest.mark.parametrize("axis", [-1, 1])
-@pytest.mark.parametrize("traced", [False, True])  # with the batch's size unknown when it is
-def test_ghost_statistics_are_of_groups(axis, traced):
+@pytest.mark.parametrize("traced", [False, True])  # traced: the batch size is unknown
+def test_ghost_statistics_are_those_of_groups(axis, traced):
     layer = ghost(axis)
     groups = IMAGES.reshape(2, 2, 8, 8, 3)
     means, variances = groups.mean((1, 2, 3)), groups.var((1, 2, 3))
@@ -139,7 +139,7 @@ def test_ghost_statistics_are_of_groups(axis, traced):
     np.testing.assert_allclose(tf.identity(layer.moving_variance), moved, atol=1e-6)
 
 
-def test_one_group_is_plain_batch_normalization():
+def test_one_group_equals_plain_batch_normalization():
     plain = tf.keras.layers.BatchNormalization()
     one = image.GhostBatchNormalization(group=32)
     wanted, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
@@ -148,7 +148,7 @@ def test_one_group_is_plain_batch_normalization():
 
 
 @pytest.mark.parametrize("form", [{}, {"synchronized": True}, {"dtype": "float64"}, {"axis": 1}])
-def test_the_moving_variance_is_unbiased_in_every_form(form):
+def test_the_moving_variance_is_unbiased_in_every_implementation(form):
     layer = image.BatchNormalization(momentum=0.9, **form)
     outputs = layer(IMAGES, training=True)
     axes = tuple({0, 1, 2, 3} - {form.get("axis", 3)})
@@ -159,14 +159,14 @@ def test_the_moving_variance_is_unbiased_in_every_form(form):
     np.testing.assert_array_equal(outputs, wanted)
 
 
-def test_a_frozen_one_s_statistics_stay():
+def test_a_frozen_batch_norm_keeps_its_statistics():
     layer = image.BatchNormalization(synchronized=True, trainable=False)
     layer(IMAGES, training=True)
     np.testing.assert_array_equal(tf.identity(layer.moving_variance), np.ones(3))
 
 
 @pytest.mark.one_keras
-def test_two_devices_statistics_are_one_s():
+def test_synchronized_statistics_of_two_devices_equal_one_device_s():
     program = """
 import numpy as np
 import tensorflow as tf
@@ -199,18 +199,18 @@ def test_a_batch_that_groups_do_not_divide_is_refused():
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_whitened_patches_have_no_covariance(axis):
     mixing = RNG.normal(size=(3, 3)).astype("f")
-    smooth = IMAGES + np.roll(IMAGES, 1, 1) + np.roll(IMAGES, 1, 2)  # neighbours that correlate
+    smooth = IMAGES + np.roll(IMAGES, 1, 1) + np.roll(IMAGES, 1, 2)  # neighbors correlate
     images = np.moveaxis(smooth @ mixing, -1, axis)
     layer = image.Whitening(epsilon=0, axis=axis)
     layer.build(images.shape)
     layer.adapt(images)
-    inside = np.moveaxis(layer(images).numpy(), axis, -1)[:, 1:-1, 1:-1]  # whole patches
+    inside = np.moveaxis(layer(images).numpy(), axis, -1)[:, 1:-1, 1:-1]  # outputs of whole patches
     patches = inside.reshape(-1, 27)
     np.testing.assert_allclose(patches.T @ patches / (len(patches) - 1), np.eye(27), atol=1e-3)
     assert not layer.trainable_weights
 
 
-def test_before_adapt_whitening_picks_out_pixels():
+def test_before_adapt_whitening_copies_pixels():
     outputs = image.Whitening()(IMAGES).numpy()
     patch = IMAGES[:, 2:5, 3:6].reshape(4, 27)
     np.testing.assert_array_equal(outputs[:, 3, 4], patch)
@@ -224,5 +224,5 @@ def test_training_before_adapt_is_refused():
     with pytest.raises(ValueError, match="call adapt"):
         model.fit(images, np.zeros((4, 8, 8, 1)), verbose=0)
     layer.adapt(images)
-    model.compile("sgd", "mse")  # traced anew
+    model.compile("sgd", "mse")  # the next fit traces the step again
     model.fit(images, np.zeros((4, 8, 8, 1)), verbose=0)

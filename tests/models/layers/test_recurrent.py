@@ -1,4 +1,4 @@
-"""An LSTM as one operation is the LSTM, forward and back, whatever the padding."""
+"""A fused LSTM equals Keras's in both directions, for any padding."""
 
 import numpy as np
 import pytest
@@ -24,18 +24,18 @@ def fuse(layer):
     recurrent.fuse(tf.keras.Model(inputs, layer(inputs[0], mask=inputs[1])))
 
 
-def test_a_fused_lstm_is_the_lstm_wherever_a_token_is(layer):
+def test_a_fused_lstm_equals_keras_s_at_every_token(layer):
     x = tf.constant(RNG.normal(size=(4, 9, 3)), tf.float32)
     mask = tf.constant(np.arange(9) < np.array([9, 4, 1, 7])[:, None])
 
-    words = tf.cast(mask, tf.float32)[..., None]
-    wanted = layer(x, mask=mask) * words
+    tokens = tf.cast(mask, tf.float32)[..., None]
+    expected = layer(x, mask=mask) * tokens
     fuse(layer)
-    np.testing.assert_allclose(layer(x, mask=mask) * words, wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(layer(x, mask=mask) * tokens, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_it_is_not_trained(layer):
-    """TensorFlow's gradient of this operation has its gates in another order than the operation."""
+def test_a_fused_lstm_refuses_a_gradient(layer):
+    """TensorFlow's gradient of BlockLSTMV2 assumes another order of the gates."""
     fuse(layer)
     with tf.GradientTape() as tape:
         y = layer(tf.ones((1, 2, 3)), mask=tf.ones((1, 2), bool))
@@ -43,7 +43,7 @@ def test_it_is_not_trained(layer):
         tape.gradient(y, layer.trainable_weights)
 
 
-def test_it_is_one_operation_for_all_tokens(layer):
+def test_a_fused_lstm_is_one_operation_for_all_tokens(layer):
     fuse(layer)
     call = tf.function(lambda x, mask: layer(x, mask=mask))
     graph = call.get_concrete_function(
@@ -55,13 +55,13 @@ def test_it_is_one_operation_for_all_tokens(layer):
 
 @pytest.mark.one_keras
 @pytest.mark.parametrize("name", ["bidaf_50", pytest.param("drqa", marks=pytest.mark.long)])
-def test_a_reader_has_as_many_answers_fused(name):
+def test_a_reader_s_logits_are_equal_when_fused(name):
     sizes = {"trained_words": 30, "vector_width": 8}
     model = models.build(name, **sizes)
     inputs = []
     for read in networks.family_of(models.get(name)).reads:
         axes, dtype = texts.INPUTS[read]
         inputs.append(tf.ones((2, 6 if read.startswith("context") else 4, *axes), dtype))
-    wanted = model(inputs, training=False)
+    expected = model(inputs, training=False)
     recurrent.fuse(model)
-    np.testing.assert_allclose(model(inputs, training=False), wanted, atol=1e-5)
+    np.testing.assert_allclose(model(inputs, training=False), expected, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Test-time views against the same image, moved and mirrored by NumPy."""
+"""Test-time views equal an average over images that NumPy shifts and flips."""
 
 import numpy as np
 import pytest
@@ -11,20 +11,20 @@ IMAGES = RNG.normal(size=(3, 6, 5, 2)).astype("f")
 
 
 def network(data_format):
-    """One that tells every pixel from every other."""
+    """Returns a model whose logits depend on every pixel."""
     shape = IMAGES.shape[1:] if data_format == "NHWC" else (2, 6, 5)
     inputs = tf.keras.Input(shape)
     logits = tf.keras.layers.Dense(4)(tf.keras.layers.Flatten()(inputs))
     return tf.keras.Model(inputs, tf.keras.layers.Activation("tanh")(logits))
 
 
-def by_hand(model, kind, data_format):
-    """Jordan's `infer_mirror_translate`, image by image."""
+def expected_logits(model, kind, data_format):
+    """Computes the mean logits as Jordan's `infer_mirror_translate` does, view by view."""
     padded = np.pad(IMAGES, [(0, 0), (1, 1), (1, 1), (0, 0)], "reflect")
-    views = {"as it is": (IMAGES, 0.5), "up": (padded[:, :-2, :-2], 0.25)}
+    views = {"unshifted": (IMAGES, 0.5), "up": (padded[:, :-2, :-2], 0.25)}
     views["down"] = (padded[:, 2:, 2:], 0.25)
     if kind == "mirror":
-        views = {"as it is": (IMAGES, 1.0)}
+        views = {"unshifted": (IMAGES, 1.0)}
     total = 0.0
     for images, weight in views.values():
         for view in (images, images[:, :, ::-1]):
@@ -37,21 +37,21 @@ def by_hand(model, kind, data_format):
 @pytest.mark.parametrize("kind", ["mirror", "mirror_and_shifts"])
 def test_logits_are_the_mean_of_the_views(kind, data_format):
     model = network(data_format)
-    seen = views.with_views(model, kind, data_format)
+    with_views = views.with_views(model, kind, data_format)
     images = IMAGES if data_format == "NHWC" else IMAGES.transpose(0, 3, 1, 2)
-    wanted = by_hand(model, kind, data_format)
-    np.testing.assert_allclose(seen(images), wanted, atol=1e-6)
-    np.testing.assert_allclose(seen(images[1:2]), wanted[1:2], atol=1e-6)
-    assert not np.allclose(wanted, model(images), atol=1e-3)
+    expected = expected_logits(model, kind, data_format)
+    np.testing.assert_allclose(with_views(images), expected, atol=1e-6)
+    np.testing.assert_allclose(with_views(images[1:2]), expected[1:2], atol=1e-6)
+    assert not np.allclose(expected, model(images), atol=1e-3)
 
 
-def test_an_image_seen_as_it_is_needs_no_other_network():
+def test_a_single_view_returns_the_model_itself():
     model = network("NHWC")
     assert views.with_views(model, "image", "NHWC") is model
 
 
-def test_a_network_with_its_views_comes_back_from_its_file(tmp_path):
-    seen = views.with_views(network("NHWC"), "mirror_and_shifts", "NHWC")
-    seen.save(tmp_path / "model.keras")
+def test_a_model_with_views_is_saved_and_loaded(tmp_path):
+    with_views = views.with_views(network("NHWC"), "mirror_and_shifts", "NHWC")
+    with_views.save(tmp_path / "model.keras")
     again = tf.keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(again(IMAGES), seen(IMAGES), atol=1e-6)
+    np.testing.assert_allclose(again(IMAGES), with_views(IMAGES), atol=1e-6)
