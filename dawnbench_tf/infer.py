@@ -32,7 +32,11 @@ __all__ = ["infer", "Options"]
 
 @dataclass(frozen=True)
 class Options:
-    """Flags of `dawnbench infer`: the run, the runtime, and how long it is timed."""
+    """Options of `infer`: the run, the runtime, and how long it is timed.
+
+    Attributes:
+      credits: author, hardware and price that the entry states.
+    """
 
     model: str = setting("", "--output_dir of the training run")
     data_dir: str = setting("", "folder of the data set, or its archive")

@@ -38,7 +38,11 @@ REPORT, REPORT_PAGE = "report", "report.html"
 
 @dataclass(frozen=True)
 class Options:
-    """Flags of `dawnbench study`: the study, how its runs are started, and its report."""
+    """Options of a study: its recipe, how its runs are started, how it is reported.
+
+    Attributes:
+      run: options of every training run.
+    """
 
     recipe: str = setting("", "recipe to study, TASK/NAME; default: the study's own")
     scale: str = setting(

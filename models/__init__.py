@@ -50,7 +50,7 @@ def names(pattern: str = "*") -> list[str]:
 
 
 def get(name: str) -> Variant:
-    """Returns the catalogue row of a variant.
+    """Returns the row of `name` in the catalogue.
 
     >>> row = get("resnet50_v1_5")
     >>> row.parameters, row.multiply_adds, row.top1, row.source

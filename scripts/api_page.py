@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import griffe
 
@@ -22,6 +23,7 @@ ORDER = (  # of the page: from what most programs need to what few do
     "training.speed_test submission.entry ranking.results ranking.tables leaderboard study "
     "studies.estimates studies.reports entries prepare refusals"
 ).split()
+_GOOGLE: Any = {"returns_multiple_items": False, "returns_named_value": False}
 COLUMNS = 88  # of a signature on one line
 HEAD = """# The API
 
@@ -95,24 +97,27 @@ class Page:
         yield from self._docstring(member, _arguments(member))
 
     def _docstring(self, member, wanted, fields=None):
-        """Yields the sections of a docstring; what it does not say of `wanted` is a problem."""
+        """Yields the sections of a docstring; `wanted` are the names that it has to describe."""
         described = {name: help for name, (_, help) in (fields or {}).items() if help}
         if not member.docstring:
             self.problems.append(f"{member.path}: has no docstring")
-        for section in member.docstring.parse("google") if member.docstring else ():
+        ends = []
+        for section in member.docstring.parse("google", **_GOOGLE) if member.docstring else ():
             kind = section.kind.value
             if kind in ("parameters", "attributes"):
                 described |= {item.name.lstrip("*"): item.description for item in section.value}
             elif kind == "text":
                 yield _fenced(section.value) + "\n"
-            elif kind in ("returns", "yields", "raises"):
-                rows = [f"- {_named(item)}{_joined(item.description)}" for item in section.value]
-                yield "\n".join([f"**{kind.capitalize()}**\n", *rows, ""])
+            elif kind in ("returns", "raises"):
+                rows = [f"- {_raised(item)}{_joined(item.description)}" for item in section.value]
+                ends += ["\n".join([f"**{kind.capitalize()}**\n", *rows, ""])]
         if described:
             types = {name: f" ({text})" for name, (text, _) in (fields or {}).items()}
             rows = [f"- `{n}`{types.get(n, '')}: {_joined(t)}" for n, t in described.items()]
             yield "\n".join([f"**{'Fields' if fields else 'Arguments'}**\n", *rows, ""])
-        missing = [name for name in wanted if name not in described]
+        yield from ends
+        text = member.docstring.value if member.docstring else ""
+        missing = [name for name in wanted if name not in described and f"`{name}`" not in text]
         self.problems += [f"{member.path}: {name} is not described" for name in missing]
 
     def _summary(self, member):
@@ -139,7 +144,7 @@ def _fields(member):
     cls = getattr(importlib.import_module(member.module.path), member.name)
     if dataclasses.is_dataclass(cls):
         return {
-            item.name: (_type(item.type, item.default), item.metadata.get("help", ""))
+            item.name: (_type(item.type, item.default), _help(item.metadata))
             for item in dataclasses.fields(cls)
         }
     defaults = getattr(cls, "_field_defaults", {})
@@ -147,6 +152,11 @@ def _fields(member):
         name: (_type(cls.__annotations__[name], defaults.get(name, dataclasses.MISSING)), "")
         for name in getattr(cls, "_fields", ())
     }
+
+
+def _help(metadata):
+    choices = [choice for choice in metadata.get("choices") or () if choice]
+    return metadata.get("help", "") + (f"; one of {', '.join(choices)}" if choices else "")
 
 
 def _type(annotation, default):
@@ -191,9 +201,8 @@ def _signature(function, name, result=True):
     return line if len(line) <= COLUMNS else f"{name}(\n    " + ",\n    ".join(texts) + f",\n{end}"
 
 
-def _named(item):
-    name = getattr(item, "name", "") or (item.annotation if hasattr(item, "annotation") else "")
-    return f"`{name}`: " if name and not hasattr(item, "name") else ""
+def _raised(item):
+    return f"`{item.annotation}`: " if isinstance(item, griffe.DocstringRaise) else ""
 
 
 def _joined(text):

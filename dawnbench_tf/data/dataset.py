@@ -26,11 +26,17 @@ Splits = Any  # `images.splits.Splits` or `questions.encoding.Encoded`
 
 
 class Placement(NamedTuple):
-    """Where batches go: a distribution strategy, and the layout of images on its devices."""
+    """Where batches go: a distribution strategy, and the layout of images on its devices.
+
+    Attributes:
+      strategy: the strategy that shares out the batches.
+      data_format: layout of images on the devices, "NHWC" or "NCHW".
+      waits: counter of the seconds that training waits for batches; None: not counted.
+    """
 
     strategy: tf.distribute.Strategy
-    data_format: str = "NHWC"  # or NCHW
-    waits: Waits | None = None  # counts the seconds that training waits for batches
+    data_format: str = "NHWC"
+    waits: Waits | None = None
 
     def distribute(
         self, make_pipeline: Callable[[tf.distribute.InputContext], tf.data.Dataset]
@@ -56,7 +62,7 @@ class Placement(NamedTuple):
         return share(make_pipeline, options)
 
     def count_waits(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns training batches unchanged; `waits` counts the seconds spent waiting for them."""
+        """Returns `batches` unchanged; `waits` then counts the seconds of waiting for them."""
         return self.waits.count(batches) if self.waits else batches
 
 
@@ -136,7 +142,7 @@ class Data(Protocol):
         """
 
     def prepare(self, batch: Any) -> Any:
-        """Returns the network's inputs for a batch of `test_batches`."""
+        """Returns the network's inputs for `batch`, which `test_batches` yielded."""
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> Any:
         """Returns the answers to all test examples, padding removed, in the test set's order.
@@ -194,21 +200,21 @@ class Data(Protocol):
         """
 
     def adapt(self, model: tf.keras.Model) -> None:
-        """Sets the weights that come from data: whitening, word vectors, a pretrained BERT."""
+        """Sets the weights of `model` that come from data: whitening, word vectors, BERT's."""
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
-        """Returns the network with the recipe's test-time augmentation (mean logits of views)."""
+        """Returns `model` with the recipe's test-time augmentation: mean logits of the views."""
 
     # A run's folder.
 
     def save(self, folder: Path) -> None:
-        """Writes the files that inference needs besides recipe and weights (a vocabulary)."""
+        """Writes to `folder` what inference needs besides recipe and weights: a vocabulary."""
 
     def check_saved(self, folder: Path) -> None:
-        """Raises Refusal if the files that `save` wrote belong to another data set."""
+        """Raises Refusal if the files that `save` wrote to `folder` belong to another data set."""
 
     def save_answers(self, answers: Any, folder: Path) -> None:
-        """Writes the answers in the task's published format; nothing if it has none."""
+        """Writes `answers` to `folder` in the task's published format, if it has one."""
 
 
 def open(

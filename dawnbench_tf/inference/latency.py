@@ -26,13 +26,21 @@ NOISY = 0.05  # a half-width of the confidence interval above this share of the 
 
 
 class Latencies(NamedTuple):
-    """Latencies of examples: wall-clock seconds of single calls."""
+    """Latencies of examples: wall-clock seconds of single calls.
 
-    seconds: np.ndarray  # (passes, examples), in the order of the calls
-    outputs: list[Any]  # outputs of the first pass, one for each example
-    warm_up: int  # number of warm-up calls
-    steady: bool  # whether calls had become steady before the warm-up's time limit
-    overhead: float  # seconds that the loop adds to each call, measured with an empty call
+    Attributes:
+      seconds: float array (passes, examples), in the order of the calls.
+      outputs: outputs of the first pass, one for each example.
+      warm_up: number of warm-up calls.
+      steady: whether calls had become steady before the warm-up's time limit.
+      overhead: seconds that the loop adds to each call, measured with an empty call.
+    """
+
+    seconds: np.ndarray
+    outputs: list[Any]
+    warm_up: int
+    steady: bool
+    overhead: float
 
     @property
     def mean(self) -> float:

@@ -30,27 +30,49 @@ CURVE_COLUMNS = ("dataset", "name", "hours", "score")
 
 @dataclass(frozen=True, eq=False)  # compared by identity: two runs may have equal facts
 class Result:
-    """The facts of one entry. Absent figures are None."""
+    """The facts of one entry. Absent figures are None.
 
-    dataset: str  # folder of its task: CIFAR10
-    phase: str  # train or inference
-    name: str  # of its files, without suffix
+    Attributes:
+      dataset: folder of its task, e.g. "CIFAR10".
+      phase: "train" or "inference".
+      name: name of its files without suffix.
+      author: author's name.
+      model: name of the model.
+      framework: framework and its version.
+      hardware: description of the hardware.
+      date: date, YYYY-MM-DD.
+      url: address of the code; "" if none.
+      score: training: score of the first row at the threshold; inference: score of the test.
+      hours: training: hours to that row.
+      latency: inference: mean latency of one example in ms.
+      usd: cost in USD to train to the threshold, or of one inference.
+      usd_per_hour: training: price of the hardware in USD per hour.
+      curve: training: hours and score of each row.
+      mine: whether it comes from a folder that the user named.
+      file: path of its JSON; "" for published entries.
+      flaws: reasons why it can't be ranked at any threshold.
+      missed: reason why it can't be ranked at this threshold; "" if it can.
+    """
+
+    dataset: str
+    phase: str
+    name: str
     author: str
     model: str
     framework: str
     hardware: str
-    date: str  # YYYY-MM-DD
-    url: str  # "" if none
-    score: float | None  # training: of the first row that reaches the threshold
-    hours: float | None  # training: of that row
-    latency: float | None  # inference: ms for one example
-    usd: float | None  # to train to the threshold, or for one inference
-    usd_per_hour: float | None  # training: price of the hardware
-    curve: tuple[tuple[float, float], ...] = ()  # training: hours and score of each row
-    mine: bool = False  # whether it comes from a folder that the user named
-    file: str = ""  # its JSON; "" for published entries
-    flaws: tuple[str, ...] = ()  # why it can't be ranked at any threshold
-    missed: str = ""  # why it can't be ranked at this threshold
+    date: str
+    url: str
+    score: float | None
+    hours: float | None
+    latency: float | None
+    usd: float | None
+    usd_per_hour: float | None
+    curve: tuple[tuple[float, float], ...] = ()
+    mine: bool = False
+    file: str = ""
+    flaws: tuple[str, ...] = ()
+    missed: str = ""
 
     @property
     def folder(self) -> str:

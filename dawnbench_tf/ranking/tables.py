@@ -33,7 +33,13 @@ class Figure(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A ranking of results, the best first."""
+    """A ranking of results, the best first.
+
+    Attributes:
+      dataset: folder of the task, e.g. "CIFAR10".
+      figure: the figure that the table ranks by.
+      rows: the results, the best first.
+    """
 
     dataset: str
     figure: Figure
@@ -63,7 +69,14 @@ FIGURES = (
 
 
 def rank(results: list[Result]) -> list[Table]:
-    """Returns all tables that are not empty; results with `reasons` are not ranked."""
+    """Ranks results in DAWNBench's tables, and in those of embedded tasks.
+
+    Args:
+      results: of any tasks and phases; those with `reasons` are not ranked.
+
+    Returns:
+      The tables that are not empty: data sets in `RANKED`'s order, figures in `FIGURES`' order.
+    """
     tables, by_phase = [], defaultdict(list)
     for result in results:
         if not result.reasons:
@@ -79,7 +92,7 @@ def rank(results: list[Result]) -> list[Table]:
 
 
 def records(table: Table) -> list[Result]:
-    """Returns the results that were the best of the table on their date, the earliest first."""
+    """Returns the rows of `table` that were its best on their date, the earliest first."""
     figure = table.figure.value
     best: list[Result] = []
     for result in sorted(table.rows, key=lambda row: (row.date, figure(row), row.name)):

@@ -38,7 +38,10 @@ class Recipe:
     Args:
       name: TASK/NAME, as in `dawnbench recipes`.
       task: name of a row of `tasks.TASKS`.
-      network, optimizer, schedule, average: parts; their own settings are flags too.
+      network: arguments of the model; its settings, like those of all parts, are flags too.
+      optimizer: the optimizer and its hyperparameters.
+      schedule: the learning rate over the epochs.
+      average: the moving average of the weights.
       data: `Images`, `Jpegs` or `Questions`, as the task's examples are.
       evidence: entries and measurements of this recipe; not compared.
 

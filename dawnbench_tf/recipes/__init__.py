@@ -21,6 +21,7 @@ from dawnbench_tf.tasks import TASKS
 __all__ = ["DEFAULT", "rows", "get", "changed", "table", "description"]
 
 DEFAULT = "digits/resnet8"
+"""The recipe that `dawnbench train` trains without --recipe."""
 
 
 def rows() -> dict[str, Recipe]:

@@ -21,10 +21,16 @@ Interval = tuple[float, float]
 
 
 class Times(NamedTuple):
-    """Times to accuracy of the runs of one setting: two arrays (runs,)."""
+    """Times to accuracy of the runs of one setting: two arrays (runs,).
 
-    seconds: np.ndarray  # inf if the run never reached its goal
-    censored: np.ndarray  # bool: the time is only known to exceed `seconds`
+    Attributes:
+      seconds: float array (runs,); inf if the run ended without reaching its goal.
+      censored: bool array (runs,); True if the run crashed, so that its time is only known to
+        exceed `seconds`.
+    """
+
+    seconds: np.ndarray
+    censored: np.ndarray
 
     @property
     def reached(self) -> np.ndarray:
@@ -82,6 +88,9 @@ def median(values: np.ndarray, axis: int = -1) -> Any:
 def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Estimates the share of runs that have reached their goal by a time (Kaplan & Meier 1958).
 
+    Args:
+      times: of the runs of one setting.
+
     Returns:
       Seconds (n,) at which runs reached it; the share from then on (n,); the share's 95 % interval
       (n, 2), nan where it is not defined.
@@ -118,6 +127,9 @@ def median_time(times: Times) -> tuple[float, Interval | None]:
     """Returns the time by which half of the runs have reached their goal, and its 95 % interval.
 
     The time is inf if fewer than half ever do; the interval is None for fewer than 3 runs.
+
+    Args:
+      times: of the runs of one setting; crashed runs count as censored (Kaplan-Meier).
     """
     if len(times.seconds) < 3:
         return point_median(times), None
@@ -150,13 +162,21 @@ def _kaplan_meier_median(times):
 
 
 class Comparison(NamedTuple):
-    """Times to accuracy of one setting compared with another's; None where runs are too few."""
+    """Times to accuracy of one setting compared with another's; None where runs are too few.
 
-    speed_up: float | None  # the other's median over its own
+    Attributes:
+      speed_up: the other's median time over its own.
+      speed_up_interval: 95 % interval of `speed_up`, by bootstrap.
+      faster: probability that a run takes less time than one of the other.
+      p_value: two-sided p-value; null hypothesis: neither is faster.
+      trials_needed: runs of each setting to tell the two apart at 5 % with 80 % power.
+    """
+
+    speed_up: float | None
     speed_up_interval: Interval | None
-    faster: float | None  # probability that a run takes less time than one of the other
-    p_value: float | None  # two-sided; null hypothesis: neither is faster
-    trials_needed: float | None  # of each setting, to tell the two apart
+    faster: float | None
+    p_value: float | None
+    trials_needed: float | None
 
 
 UNKNOWN = Comparison(None, None, None, None, None)

@@ -15,7 +15,14 @@ __all__ = ["load"]
 
 
 def load(folder: Path) -> Results:
-    """Reads the results of a study so far. Raises Refusal without a study or an ended run."""
+    """Reads the results of a study so far.
+
+    Args:
+      folder: folder of the study.
+
+    Raises:
+      Refusal: the folder holds no study, or none of its runs has ended.
+    """
     study = store.read(folder)
     planned = grid.plan(study)
     by_name = store.read_outcomes(folder, planned)

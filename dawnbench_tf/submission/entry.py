@@ -47,11 +47,31 @@ class Entry:
     """One entry. Fields of the other phase and figures that are not stated are None.
 
     Texts are stripped of surrounding spaces; "" if not stated.
+
+    Attributes:
+      dataset: folder of its task, e.g. "CIFAR10".
+      phase: "train" or "inference".
+      name: name of its files without suffix.
+      author: author's name.
+      author_email: author's e-mail address.
+      framework: framework and its version.
+      model: name of the model.
+      hardware: description of the hardware.
+      timestamp: date of the measurement.
+      code_url: address of the code.
+      version: version of the benchmark.
+      cost_per_hour: training: price of the hardware in USD per hour.
+      rows: training: rows of the TSV, with the values of the task's columns.
+      latency: inference: mean latency of one example in ms.
+      cost: inference: cost of one example in USD.
+      score: inference: score in the unit of the task's metric.
+      misc: further facts.
+      other: keys of the JSON that the form does not define, unchanged.
     """
 
-    dataset: str  # folder of its task: CIFAR10
-    phase: str  # train or inference
-    name: str  # of its files, without suffix
+    dataset: str
+    phase: str
+    name: str
     author: str
     author_email: str
     framework: str
@@ -60,13 +80,13 @@ class Entry:
     timestamp: datetime.date
     code_url: str = ""
     version: str = "v1.0"
-    cost_per_hour: float | None = None  # training, USD
-    rows: tuple[tuple[float, ...], ...] = ()  # training: values of the data set's columns
-    latency: float | None = None  # inference: ms for one example
-    cost: float | None = None  # inference: USD for one example
-    score: float | None = None  # inference: in the unit of its task's metric
+    cost_per_hour: float | None = None
+    rows: tuple[tuple[float, ...], ...] = ()
+    latency: float | None = None
+    cost: float | None = None
+    score: float | None = None
     misc: dict[str, Any] | None = None
-    other: dict[str, Any] | None = None  # keys that the form does not define, unchanged
+    other: dict[str, Any] | None = None
 
     @property
     def task(self) -> Task:

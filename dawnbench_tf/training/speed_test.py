@@ -37,14 +37,23 @@ class _Laps(tf.keras.callbacks.Callback):
 
 
 class SpeedTest(NamedTuple):
-    """How fast some steps were."""
+    """How fast some steps were.
+
+    Attributes:
+      recipe: the recipe whose steps were timed.
+      steps_per_epoch: number of steps in an epoch.
+      laps: seconds and number of steps of each call into TensorFlow.
+      used: utilization of the machine, as an entry's `misc` has it.
+      cost_per_hour: price in USD per hour; None if not given.
+      chief: whether this worker reports the result.
+    """
 
     recipe: Recipe
     steps_per_epoch: int
-    laps: list[tuple[float, int]]  # seconds and steps of each call into TensorFlow
-    used: dict[str, Any]  # of the machine, as an entry's misc has it
+    laps: list[tuple[float, int]]
+    used: dict[str, Any]
     cost_per_hour: float | None
-    chief: bool  # whether this worker is the one that reports
+    chief: bool
 
     @property
     def seconds_per_step(self) -> float:

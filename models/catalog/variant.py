@@ -9,20 +9,36 @@ from .published_top1 import TOP1
 
 @dataclass(frozen=True)
 class Variant:
-    """One named model: the family that builds it, with which arguments, and what it must be."""
+    """One named model: the family that builds it, with which arguments, and what it must be.
+
+    Attributes:
+      name: name of the variant, for `build`.
+      family: module of the family that builds it.
+      args: arguments of the family's `body`.
+      parameters: number of trainable parameters with the native input and number of classes.
+      multiply_adds: multiply-adds of convolutions and dense layers for one image of the native
+        size; None for readers.
+      source: paper, section and author's code.
+      top1: published top-1 accuracy in percent; None if none was published.
+      top1_source: source of `top1`.
+      inputs: "images" or "questions".
+      wordpieces: whether a reader takes WordPieces instead of words.
+      num_classes: number of classes of its data set; 0 for readers.
+      image_size: native height and width in pixels; 0 for readers.
+    """
 
     name: str
-    family: str  # module in this package whose `body` takes `args`
+    family: str
     args: Mapping[str, Any] = field(hash=False)
-    parameters: int  # trainable, at the native input and number of classes
-    multiply_adds: int | None  # of convolutions and dense layers, for one image of the native size
+    parameters: int
+    multiply_adds: int | None
     source: str
-    top1: float | None = None  # percent, published
+    top1: float | None = None
     top1_source: str = ""
-    inputs: str = "images"  # or "questions"
-    wordpieces: bool = False  # whether a reader reads WordPieces, and no words
-    num_classes: int = 10  # of its data set; 0 for questions
-    image_size: int = 32  # the native input's height and width, in pixels; 0 for questions
+    inputs: str = "images"
+    wordpieces: bool = False
+    num_classes: int = 10
+    image_size: int = 32
 
 
 def rows(family, source, kinds, data=None, **common) -> list[Variant]:
