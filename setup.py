@@ -67,8 +67,11 @@ setup(
         "gpu": ["nvidia-ml-py>=12,<14", f"tensorflow[and-cuda]{TENSORFLOW}"],
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],
         "test": [
+            "griffelib>=2,<3",
             "hypothesis>=6,<7",
+            "ipykernel>=7,<8",
             "mypy>=2,<3",
+            "nbclient>=0.10,<1",
             NLTK,
             "pytest>=8,<10",
             "pytest-xdist>=3,<4",
