@@ -65,7 +65,7 @@ def _evidence(kind: type[Any]) -> list[tuple[Recipe, Any]]:
 
 def runtimes() -> str:
     """Formats a row for each inference runtime."""
-    lines = ["| runtime | is | precisions |", "|---|---|---|"]
+    lines = ["| runtime | description | precisions |", "|---|---|---|"]
     lines += [
         f"| `{name}` | {row.description} | {', '.join(row.precisions)} |"
         for name, row in RUNTIMES.items()
