@@ -83,8 +83,10 @@ def _uses(text, conftest):
 
 def distances(changed: set[str], edges: dict[str, set[str]]) -> dict[str, int]:
     """Returns the length of the shortest import path from each module to a changed one."""
+    # Breadth-first search against the direction of imports: `waiting` is ordered by distance, and a
+    # module is appended when it is first reached, so its distance is the shortest.
     steps, waiting = dict.fromkeys(changed, 0), sorted(changed)
-    for target in waiting:  # grows
+    for target in waiting:
         for name, imported in edges.items():
             if target in imported and name not in steps:
                 steps[name] = steps[target] + 1

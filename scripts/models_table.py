@@ -45,7 +45,7 @@ def _row(variant):
 
 INTRODUCTION = """# The models
 
-*All models of the library, how to build them, and how they differ from those of other libraries.*
+*For choosing a model, building it, and telling it from those of other libraries.*
 
 ```python
 from dawnbench_tf import models
@@ -105,7 +105,7 @@ of those it has.
 
 - **Keras.** The models work in Keras 3 and in tf-keras (`TF_USE_LEGACY_KERAS=1`), whichever your
   `tf.keras` is, and change no global setting.
-- **Saving weights** is safest: `save_weights`, and `models.build` to rebuild the model.
+- **Weights** are best saved with `save_weights`; `models.build` rebuilds the model.
 - **Whole `.keras` files**: `models.load_model(file)` loads them in safe mode, in any process with
   the Keras that saved them. Networks that consist of Keras's layers alone, as ResNets for ImageNet
   do, load without this package. For the others import `dawnbench_tf.models.layers`, which registers

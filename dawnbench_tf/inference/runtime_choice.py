@@ -54,6 +54,8 @@ def compare(
     for name, candidate_precision in _candidate_names(precision):
         progress(f"building {name}, {candidate_precision}")
         candidates.append(_build(name, candidate_precision, serving.served, threads))
+    # `built`, `seconds` and `outputs` are keyed by index in `candidates`; a runtime that fails at an
+    # example is removed from the first two, and keeps its reason in `candidates`.
     built = {index: c.runtime for index, c in enumerate(candidates) if c.runtime}
     seconds: dict[int, list[np.ndarray]] = {index: [] for index in built}
     outputs: dict[int, list[np.ndarray]] = {}

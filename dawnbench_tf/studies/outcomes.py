@@ -88,7 +88,7 @@ def classify_failure(code: int, log: str, killed_for_memory: bool = False) -> tu
     for words, status in _LAST_LINES:
         if words in last:
             return status, last
-    number = -code if code < 0 else code - 128
+    number = -code if code < 0 else code - 128  # Popen's and a shell's status after a signal
     if number == signal.SIGKILL and killed_for_memory:
         return MEMORY, "killed by Linux, as memory had run out"
     if number in set(signal.Signals):

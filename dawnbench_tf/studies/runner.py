@@ -155,7 +155,7 @@ class Runner:
         hint = (
             "; a launcher should wait for it, as sbatch --wait does" if self.launch.template else ""
         )
-        raise Refusal(f"{planned.name}: what started it {text}{hint}")
+        raise Refusal(f"{planned.name}: its process {text}{hint}")
 
     def _line(self, planned, outcome):
         done = f"[{len(self.outcomes)}/{len(self.planned)}] {planned.name}"

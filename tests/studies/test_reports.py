@@ -1,4 +1,4 @@
-"""What a study's folder is reported as: text, JSON, CSV, a page, figures."""
+"""Reports of a study: text, JSON, CSV, HTML page, figures."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def test_json_and_csv_have_every_run(folder):
 
 
 class Page(HTMLParser):
-    """Tags that are open, and addresses that a browser would fetch."""
+    """Collects open tags, and URLs that a browser would fetch."""
 
     def __init__(self):
         super().__init__()
@@ -166,7 +166,7 @@ def test_evidence_is_of_the_recipe_that_was_trained_and_of_none_that_was_changed
 
 
 def test_a_miss_makes_the_evidence_no_faster(tmp_path, monkeypatch):
-    """1 run of 4 gets there: no median, whenever the others ended."""
+    """If 1 run of 4 reaches the goal there is no median, however long the others trained."""
     monkeypatch.setattr(runner.files, "lock", lambda *_: None)
 
     def missed(planned):
