@@ -139,7 +139,7 @@ def infer(options: Options) -> Entry:
 
     loaded = serving.load(Path(options.model), options.data_dir, options.task)
     if options.batch_sizes and not loaded.data.fixed_shape:
-        refuse("batch_sizes", options.batch_sizes, "questions are answered one at a time")
+        refuse("batch_sizes", options.batch_sizes, "is for images; questions run one at a time")
     task = loaded.recipe.task_row
     examples = loaded.served.examples
     if options.examples:
@@ -267,10 +267,10 @@ def _report(task: Task, timed: Timed, cost: float | None) -> str:
     if cost is not None:
         lines.append(f"{dollars(cost * 10_000)} for 10,000 examples")
     if not latencies.steady:
-        lines.append(f"calls were not steady yet after {latencies.warm_up} of them; run it again")
+        lines.append(f"not steady after {latencies.warm_up} warm-up calls; run it again")
     if latencies.noisy:
         share = interval / mean
-        lines.append(f"too noisy to tell: ± {share:.0%}; stop other programs, or add --passes")
+        lines.append(f"too noisy: ± {share:.0%} of the mean; stop other programs or raise --passes")
     return "\n".join(lines)
 
 

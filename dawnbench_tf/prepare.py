@@ -53,7 +53,7 @@ def main(_: list[str]) -> int:
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
     except KeyboardInterrupt:
-        terminal.exit_with("interrupted; the same command goes on", 130, at_once=True)
+        terminal.exit_with("interrupted; run the same command to continue", 130, at_once=True)
 
 
 def prepare(options: Options) -> int:
@@ -87,7 +87,7 @@ def prepare(options: Options) -> int:
         )
     terminal.status("")
     for remark, count in sorted(unusual.items()):
-        terminal.say(f"of the images written now {count:,}: {remark}")
+        terminal.say(f"{count:,} of the images written now: {remark}")
     terminal.say(f"{out}: ready; train with --data_dir={out}")
     return 0
 

@@ -48,7 +48,7 @@ def test_interrupted_it_goes_on_and_what_it_makes_is_trained_on(raw, tmp_path, c
         time.sleep(0.05)
     begun.send_signal(signal.SIGINT)
     _, errors = begun.communicate(timeout=60)
-    assert begun.returncode == 130 and "the same command goes on" in errors
+    assert begun.returncode == 130 and "run the same command to continue" in errors
     kept = {path: path.stat().st_mtime_ns for path in out.glob("train-*")}
     assert 3 <= len(kept) < 474
     done = subprocess.run(

@@ -1,7 +1,7 @@
-"""Lists the recipes; or shows one: its settings by part, and its evidence.
+"""Lists the recipes, or shows the settings and evidence of some.
 
-    python -m dawnbench_tf.recipes                       # all, a line each
-    python -m dawnbench_tf.recipes cifar10/airbench94    # what differs from the defaults
+    python -m dawnbench_tf.recipes                       # all recipes, one line each
+    python -m dawnbench_tf.recipes cifar10/airbench94    # settings that differ from the defaults
 
 Exit status: 0; 1 if there is no such recipe.
 """
@@ -15,9 +15,9 @@ from dawnbench_tf.settings import setting
 
 @dataclass(frozen=True)
 class Options:
-    """How a recipe is shown."""
+    """Flags of `dawnbench recipes`."""
 
-    all: bool = setting(False, "show the settings that are as by default as well")
+    all: bool = setting(False, "show settings with default values as well")
 
 
 def main(names: list[str]) -> None:

@@ -95,7 +95,7 @@ def test_what_was_refused_has_no_outcome_and_the_same_command_runs_it(
 ):
     monkeypatch.setenv("FAIL", "64/seed-0")
     monkeypatch.setenv("WHY", "train.py: x/run.json: can't be written (No space left on device)")
-    with pytest.raises(Refusal, match="^64/seed-0: refused: .*No space left.*same command goes on"):
+    with pytest.raises(Refusal, match="^64/seed-0: refused: .*No space left.*same command again"):
         carry_out(tmp_path / "s", template)
     assert len(list(tmp_path.glob("s/*/*/outcome.json"))) == 3
     monkeypatch.delenv("FAIL")
