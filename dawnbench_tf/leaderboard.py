@@ -164,7 +164,7 @@ def main(arguments: list[str]) -> None:
     terminal.end_quietly()
     try:
         options = flags.read(Options)
-        until = _date(options.until)
+        until = _parse_date(options.until)
         collected = collect([Path(name) for name in arguments])
         dataset = _choose_dataset(options, collected)
         wanted = select(collected, dataset, until, options.threshold)
@@ -200,7 +200,7 @@ def main(arguments: list[str]) -> None:
         terminal.exit_with(f"stdout can't be written ({error.strerror})", at_once=True)
 
 
-def _date(text):
+def _parse_date(text):
     """Parses a date; "" gives the last possible date."""
     try:
         return datetime.date.fromisoformat(text or "9999-12-31").isoformat()

@@ -73,7 +73,7 @@ def _percentile_interval(estimates):
 
 
 def median(values: np.ndarray, axis: int = -1) -> Any:
-    """Returns the median time, with infinite times included: by then half of the runs are done."""
+    """Returns the median of times, infinite ones included; always one of the given times."""
     return np.quantile(values, 0.5, axis=axis, method="inverted_cdf")
 
 
