@@ -41,7 +41,7 @@ class Options:
         check(self)
         for name in ("model", "context_file", "question"):
             if not getattr(self, name).strip():
-                refuse(name, "", "is needed; --help shows how")
+                refuse(name, "", "is required; --help shows how")
 
 
 def main(_: list[str]) -> None:

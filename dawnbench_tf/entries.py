@@ -146,7 +146,7 @@ def package(
     if not files:
         reason = "holds no entry; runs that may not be ranked are in not_an_entry/, with reasons"
         raise Refusal(f"{folder}: {reason}")
-    entries = [_completed(path, changes, cost_per_hour, tag) for path in files]
+    entries = [_complete(path, changes, cost_per_hour, tag) for path in files]
     _check_names(entries, files, output)
     for entry in entries:
         if violations := check(entry):
@@ -177,7 +177,7 @@ def _holds(path, content):
     return path.is_file() and path.read_bytes() == content.encode()
 
 
-def _completed(path, changes, cost_per_hour, tag) -> Entry:
+def _complete(path, changes, cost_per_hour, tag) -> Entry:
     try:
         entry = replace(read_entry(path), **changes)
     except Unreadable as error:

@@ -145,29 +145,31 @@ def infer(options: Options) -> Entry:
 
     loaded = serving.load(Path(options.model), options.data_dir, options.task)
     if options.batch_sizes and not loaded.data.fixed_shape:
-        refuse("batch_sizes", options.batch_sizes, "questions are answered one at a time")
+        refuse("batch_sizes", options.batch_sizes, "is for images; questions run one at a time")
     task = loaded.recipe.task_row
     examples = loaded.served.examples
     if options.examples:
         examples = examples[: options.examples]
     candidates = _candidates(options, loaded)
-    name, precision, runtime, latencies, score = _time(options, loaded, candidates, examples)
+    name, precision, runtime, latencies, score = _time_candidates(
+        options, loaded, candidates, examples
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     timed = Timed(name, precision, options.threads, cpus, runtime.size, latencies, score, peak)
     here = devices.machine_of(tf.distribute.get_strategy(), machine_cpus)
-    entry = _entry(options, loaded, timed, here)
+    entry = _make_entry(options, loaded, timed, here)
     terminal.status("")
-    terminal.say(_report(task, timed, entry.cost), sys.stdout)
+    terminal.say(_format_report(task, timed, entry.cost), sys.stdout)
 
     output = Path(options.output_dir or options.model)
     path, reasons = run_entry.write(output, entry)
     terminal.say(run_entry.describe_entry(task, path, reasons), sys.stdout)
     if options.batch_sizes:
-        _sweep(options, loaded, timed, output)
+        _time_batches(options, loaded, timed, output)
     return entry
 
 
-def _sweep(options, loaded, timed, output):
+def _time_batches(options, loaded, timed, output):
     """Times batches of `options.batch_sizes` in the timed runtime."""
     from dawnbench_tf.inference import batch_sizes
 
@@ -185,7 +187,7 @@ def _sweep(options, loaded, timed, output):
     terminal.say(batch_sizes.format_table(rows), sys.stdout)
 
 
-def _time(options, loaded, candidates, examples):
+def _time_candidates(options, loaded, candidates, examples):
     """Times candidates in order until one reaches the threshold on the whole test set.
 
     Returns:
@@ -241,7 +243,7 @@ def _candidates(options, loaded):
     return [(name, precision, runtimes.build(name, loaded.served, precision, options.threads))]
 
 
-def _entry(options, loaded, timed, here):
+def _make_entry(options, loaded, timed, here):
     recipe = loaded.recipe
     facts = {
         **timed.latencies.facts(),
@@ -257,7 +259,7 @@ def _entry(options, loaded, timed, here):
     return run_entry.inference_entry(recipe, options.credits, here, latency)
 
 
-def _report(task: Task, timed: Timed, cost: float | None) -> str:
+def _format_report(task: Task, timed: Timed, cost: float | None) -> str:
     """Formats the measurements as text."""
     latencies, mean = timed.latencies, timed.latencies.mean * 1e3
     interval = latencies.interval() * 1e3
@@ -273,10 +275,10 @@ def _report(task: Task, timed: Timed, cost: float | None) -> str:
     if cost is not None:
         lines.append(f"{dollars(cost * 10_000)} for 10,000 examples")
     if not latencies.steady:
-        lines.append(f"calls were not steady yet after {latencies.warm_up} of them; run it again")
+        lines.append(f"not steady after {latencies.warm_up} warm-up calls; run it again")
     if latencies.noisy:
         share = interval / mean
-        lines.append(f"too noisy to tell: ± {share:.0%}; stop other programs, or add --passes")
+        lines.append(f"too noisy: ± {share:.0%} of the mean; stop other programs or raise --passes")
     return "\n".join(lines)
 
 

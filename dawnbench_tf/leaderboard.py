@@ -203,7 +203,7 @@ def rank(
     """
     collected = collect([Path(folder) for folder in folders])
     dataset = _choose_dataset(dataset, threshold, collected)
-    wanted = select(collected, dataset, _date(until), threshold)
+    wanted = select(collected, dataset, _parse_date(until), threshold)
     ranking = Ranking(tables.rank(wanted), [r for r in wanted if r.reasons and r.mine], wanted)
     if not ranking.tables and not ranking.unranked:
         raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
@@ -244,7 +244,7 @@ def main(arguments: list[str]) -> None:
         terminal.exit_with(f"stdout can't be written ({error.strerror})", at_once=True)
 
 
-def _date(text):
+def _parse_date(text):
     """Parses a date; "" gives the last possible date."""
     try:
         return datetime.date.fromisoformat(text or "9999-12-31").isoformat()

@@ -54,13 +54,13 @@ def main(_: list[str]) -> int:
             unusual = prepare(options)
         terminal.status("")
         for warning, count in sorted(unusual.items()):
-            terminal.say(f"of the images written now {count:,}: {warning}")
+            terminal.say(f"{count:,} of the images written now: {warning}")
         terminal.say(f"{options.out}: ready; train with --data_dir={options.out}")
         return 0
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
     except KeyboardInterrupt:
-        terminal.exit_with("interrupted; the same command goes on", 130, at_once=True)
+        terminal.exit_with("interrupted; run the same command to continue", 130, at_once=True)
 
 
 def prepare(options: Options) -> Counter[str]:

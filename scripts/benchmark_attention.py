@@ -1,11 +1,11 @@
-"""Training step of BERT and of QANet against PyTorch: the same networks, batches and machine.
+"""Compares training steps of BERT and QANet with PyTorch: same networks, batches and machine.
 
     .venv/bin/pip install -c constraints.txt -e ".[bench]"
     .venv/bin/python scripts/benchmark_attention.py [ROUNDS]
 
-32 questions: minilm_span (six layers, 384 wide) on sequences of 192 WordPieces, of which nothing is
-padding; Google's QANet on 256 words and 30. Adam, dropout as each has it. PyTorch's BERT is its own
-TransformerEncoderLayer.
+Batches of 32 questions without padding: minilm_span (6 layers, width 384) on sequences of 192
+WordPieces; Google's QANet on contexts of 256 words and questions of 30. Optimizer: Adam; dropout
+rates: those of each network. PyTorch's BERT uses its TransformerEncoderLayer.
 """
 
 import numpy as np
@@ -15,18 +15,18 @@ from benchmark_reader import step_of_ours, step_of_theirs
 from dawnbench_tf import tensorflow_env
 
 BATCH, WORDS, PIECES = 32, 5000, 30_522
-LENGTHS = {"minilm_span": (169, 20), "qanet_tpu": (256, 30)}  # of context and question
+LENGTHS = {"minilm_span": (169, 20), "qanet_tpu": (256, 30)}  # tokens of context and question
 
 
 def batch(network: str):
-    """Ids of contexts and of questions, and answers' spans."""
+    """Draws a batch: token ids of contexts and questions, and answer spans (BATCH, 2)."""
     rng, lengths = np.random.default_rng(0), LENGTHS[network]
     inputs = [rng.integers(200, WORDS, (BATCH, length), np.int32) for length in lengths]
     return inputs, rng.integers(0, lengths[0], (BATCH, 2), np.int32)
 
 
 def ours(case: str) -> float:
-    """Seconds of a step of our model."""
+    """Returns the seconds of a training step of this package's model."""
     with tensorflow_env.importing():
         from dawnbench_tf import models
 
@@ -36,7 +36,7 @@ def ours(case: str) -> float:
 
 
 def _bert():
-    """The network in PyTorch: contexts and questions to logits of both ends."""
+    """Builds minilm_span in PyTorch: context and question ids -> start and end logits."""
     import torch
     from torch import nn
 
@@ -54,9 +54,9 @@ def _bert():
             one = torch.ones_like(context[:, :1])
             ids = torch.cat([101 * one, question, 102 * one, context, 102 * one], 1)
             first = question.shape[1] + 2
-            places = torch.arange(ids.shape[1]).expand_as(ids)
-            inputs = ids, (places >= first).long(), places
-            x = sum(table(of_table) for table, of_table in zip(self.tables, inputs, strict=True))
+            positions = torch.arange(ids.shape[1]).expand_as(ids)
+            inputs = ids, (positions >= first).long(), positions
+            x = sum(table(indices) for table, indices in zip(self.tables, inputs, strict=True))
             x = self.layers(self.drop(self.norm(x)))
             return self.ends(x[:, first:-1]).unbind(-1)
 
@@ -64,7 +64,7 @@ def _bert():
 
 
 def _qanet_block(convolutions, width=128):
-    """An encoder block of QANet in PyTorch: pre-norm convolutions, attention, dense layers."""
+    """Builds QANet's encoder block in PyTorch: pre-norm convolutions, attention, dense layers."""
     import torch
     from torch import nn
 
@@ -102,7 +102,7 @@ def _qanet_block(convolutions, width=128):
 
 
 def _qanet():
-    """The entry's network in PyTorch: contexts and questions to logits of both ends."""
+    """Builds the entry's QANet in PyTorch: context and question ids -> start and end logits."""
     import torch
     from torch import nn
     from torch.nn import functional as f
@@ -111,7 +111,7 @@ def _qanet():
         def __init__(self, width=128):
             super().__init__()
             self.words, self.project = nn.Embedding(WORDS, 300), nn.Linear(300, width)
-            self.of_words, self.of_both = _qanet_block(4), _qanet_block(2)
+            self.embedding_encoder, self.model_encoder = _qanet_block(4), _qanet_block(2)
             self.w = nn.Parameter(torch.randn(3, width) / width**0.5)
             self.both = nn.Linear(4 * width, width)
             self.starts, self.ends = nn.Linear(2 * width, 1), nn.Linear(2 * width, 1)
@@ -119,7 +119,7 @@ def _qanet():
 
         def forward(self, context, question):
             texts = (self.project(self.drop(self.words(ids))) for ids in (context, question))
-            c, q = (self.drop(self.of_words(x)) for x in texts)
+            c, q = (self.drop(self.embedding_encoder(x)) for x in texts)
             s = (c * self.w[2]) @ q.transpose(1, 2)
             s = s + (c @ self.w[0])[:, :, None] + (q @ self.w[1])[:, None]
             to_question, to_context = f.softmax(s, 2), f.softmax(s, 1)
@@ -127,7 +127,7 @@ def _qanet():
             x = self.both(torch.cat([c, a, c * a, c * b], 2))
             states = []
             for _ in range(4):
-                x = self.last(self.of_both(x))
+                x = self.last(self.model_encoder(x))
                 states.append(x)
             start = self.starts(torch.cat([states[1], states[2]], 2))
             end = self.ends(torch.cat([states[1], states[3]], 2))
@@ -140,7 +140,7 @@ PARAMETERS = {"minilm_span": 22_566_146, "qanet_tpu": 476_122 + 300 * (WORDS - 2
 
 
 def theirs(case: str) -> float:
-    """Seconds of a step of the same in PyTorch."""
+    """Returns the seconds of a training step of the same network in PyTorch."""
     network, precision = case.split()
     model = {"minilm_span": _bert, "qanet_tpu": _qanet}[network]()
     count = sum(p.numel() for p in model.parameters())

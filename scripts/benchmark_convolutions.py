@@ -1,10 +1,10 @@
-"""How much of a training step is convolutions at their best: the machine's own limit over ours.
+"""Measures the share of a training step that its convolutions would take alone, at their fastest.
 
     .venv/bin/python scripts/benchmark_convolutions.py [NETWORK [BATCH [PRECISION [ROUNDS]]]]
 
-The limit is a bare loop over the network's convolutions, forward and both gradients, each alone on
-the machine and in its fastest form; our step is the network's whole: loss, gradients, update. Both
-are timed in turn, in one process; medians over rounds.
+The limit is a loop over the network's convolutions (forward and both gradients), each run alone and
+in its fastest form. The step is the whole training step: loss, gradients, update. Both are timed in
+turn, in one process; medians over rounds.
 """
 
 import statistics
@@ -16,7 +16,7 @@ from dawnbench_tf import tensorflow_env
 
 
 def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds="5"):
-    """Prints each convolution's fastest forms, then limit, step and share."""
+    """Prints the times of each convolution's forms, then limit, step and share."""
     with tensorflow_env.importing():
         import tensorflow as tf
 
@@ -30,18 +30,18 @@ def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds=
     step = _step(model, batch)
     layers = [layer for layer in model.layers if isinstance(layer, tf.keras.layers.Conv2D)]
     work = [calls for layer in layers for calls in _convolution(layer, batch)]
-    del work[1]  # nobody asks for the gradient of images
+    del work[1]  # training needs no gradient of the images
     seconds, steps = [[] for _ in work], []
-    for _ in range(rounds + 1):  # the first one compiles
+    for _ in range(rounds + 1):  # the first round compiles
         steps.append(side_by_side.seconds(step))
         for times, (_, forms) in zip(seconds, work, strict=True):
             times.append([side_by_side.seconds(call) for call in forms.values()])
     limit = 0.0
-    for times, (what, forms) in zip(seconds, work, strict=True):
+    for times, (name, forms) in zip(seconds, work, strict=True):
         medians = [statistics.median(column) for column in zip(*times[1:], strict=True)]
         limit += min(medians)
-        shown = ", ".join(f"{name} {t * 1e3:.1f}" for name, t in zip(forms, medians, strict=True))
-        print(f"{what:44} {shown} ms")
+        shown = ", ".join(f"{form} {t * 1e3:.1f}" for form, t in zip(forms, medians, strict=True))
+        print(f"{name:44} {shown} ms")
     ours = statistics.median(steps[1:])
     print(
         f"{network}, batch {batch}, {precision}: convolutions {limit:.3f} s, step {ours:.3f} s, "
@@ -71,7 +71,7 @@ def _step(model, batch):
 
 
 def _convolution(layer, batch):
-    """What a convolution does in a step: (name, {form: call}) for each of the three."""
+    """Yields (name, {form: call}) for the forward pass and both gradients of a convolution."""
     import tensorflow as tf
 
     dtype, strides = layer.compute_dtype, list(layer.strides)
@@ -83,37 +83,37 @@ def _convolution(layer, batch):
     def forward():
         return tf.nn.conv2d(x, kernel, strides, padding)
 
-    def of_input():
+    def input_gradient():
         return tf.nn.conv2d_transpose(upstream, kernel, x.shape, strides, padding)
 
-    def of_input_forward():
+    def input_gradient_forward():
         turned = tf.transpose(kernel[::-1, ::-1], [0, 1, 3, 2])
         return tf.nn.conv2d(upstream, turned, 1, "SAME")
 
-    def of_kernel():
+    def kernel_gradient():
         sizes = {"filter_sizes": kernel.shape, "strides": [1, *strides, 1], "padding": padding}
         return tf.raw_ops.Conv2DBackpropFilter(input=x, out_backprop=upstream, **sizes)
 
-    def of_kernel_products():
+    def kernel_gradient_products():
         from dawnbench_tf.models.layers import convolution
 
         return convolution._kernel_gradient(x, upstream)
 
     forms = {"forward": {"TensorFlow": forward}}
-    forms["input's gradient"] = {"TensorFlow": of_input}
-    forms["kernel's gradient"] = {"TensorFlow": of_kernel}
+    forms["input's gradient"] = {"TensorFlow": input_gradient}
+    forms["kernel's gradient"] = {"TensorFlow": kernel_gradient}
     if kernel.shape[:2] == [3, 3] and strides == [1, 1] and padding == "SAME":
-        forms["input's gradient"]["as a convolution"] = of_input_forward
-        forms["kernel's gradient"]["as products"] = of_kernel_products
+        forms["input's gradient"]["as a convolution"] = input_gradient_forward
+        forms["kernel's gradient"]["as products"] = kernel_gradient_products
     shape = "x".join(map(str, (*layer.input_shape[1:], kernel.shape[-1])))
     for name, calls in forms.items():
         yield (
             f"{shape}, {name}",
-            {form: _called(tf.function(call)) for form, call in calls.items()},
+            {form: _synchronous(tf.function(call)) for form, call in calls.items()},
         )
 
 
-def _called(function):
+def _synchronous(function):
     return lambda: function()[(0,) * 4].numpy()
 
 

@@ -1,11 +1,11 @@
-"""Latency at batch 1: `infer --runtime=auto` against ONNX Runtime and PyTorch, in turn.
+"""Compares latencies at batch size 1: `infer --runtime=auto`, ONNX Runtime and PyTorch.
 
     .venv/bin/pip install -c constraints.txt -e ".[bench]"
     .venv/bin/python scripts/benchmark_inference.py [THREADS ...]
 
-Each network is trained for an epoch on the digits; PyTorch's has the same layers and weights, and
-its logits are checked. All sides time the same images, one at a time, round after round, in one
-process. Prints a table; writes docs/inference.png.
+Each network is trained on the digits for one epoch. PyTorch's network has the same layers and
+weights, and its logits are compared. All sides time the same images, one at a time and in turn, in
+one process. Prints a table; writes docs/inference.png.
 """
 
 import os
@@ -35,14 +35,14 @@ ROUNDS, IMAGES = 5, 100
 
 
 class Call(nn.Module):
-    """A function as a module."""
+    """A PyTorch module that calls a function."""
 
     def __init__(self, function):
         super().__init__()
         self.function = function
 
     def forward(self, *inputs):
-        """Calls it."""
+        """Calls the function."""
         return self.function(*inputs)
 
 
@@ -86,7 +86,7 @@ def _pad_channels(layer):
     return Call(lambda x: functional.pad(x, sides))
 
 
-LAYERS = {  # Keras's: PyTorch's
+LAYERS = {  # class of the Keras layer -> function that builds PyTorch's
     "InputLayer": lambda layer: nn.Identity(),
     "Conv2D": _conv,
     "BatchNormalization": _norm,
@@ -105,24 +105,24 @@ LAYERS = {  # Keras's: PyTorch's
 
 
 class Network(nn.Module):
-    """What the layers of a Keras classifier do, in PyTorch, with their weights."""
+    """The network of a Keras classifier in PyTorch, with its weights."""
 
     def __init__(self, model):
         super().__init__()
         self.modules_in_order = nn.ModuleList(
             LAYERS[type(layer).__name__](layer) for layer in model.layers
         )
-        places = {layer.name: place for place, layer in enumerate(model.layers)}
+        indices = {layer.name: index for index, layer in enumerate(model.layers)}
         self.sources = [
-            [places[tensor._keras_history.layer.name] for tensor in _inputs(layer)]
+            [indices[tensor._keras_history.layer.name] for tensor in _inputs(layer)]
             for layer in model.layers
         ]
 
     def forward(self, x):
-        """Images, NCHW, to logits."""
+        """Returns the logits of images (NCHW)."""
         values = []
         for module, sources in zip(self.modules_in_order, self.sources, strict=True):
-            values.append(module(*[values[place] for place in sources] if sources else [x]))
+            values.append(module(*[values[index] for index in sources] if sources else [x]))
         return values[-1]
 
 
@@ -133,11 +133,11 @@ def _inputs(layer):
 
 
 def sides(loaded, threads):
-    """What is timed: name -> call; and which runtime `auto` took."""
+    """Returns name -> call of the sides, the runtime that auto chose, the fastest in float32."""
     from dawnbench_tf.inference import runtime_choice, runtimes
 
     candidates = runtime_choice.compare(loaded, "", threads, lambda text: None)
-    best = runtime_choice.select_accurate(candidates, loaded.recipe.task_row)
+    best = runtime_choice.select_accurate(candidates, loaded.recipe.task_row)[0]
     float32 = [c for c in candidates if c.runtime and c.precision == "float32"]
     torch.set_num_threads(threads)
     network = Network(loaded.served.build("float32")).eval()
@@ -156,7 +156,7 @@ def sides(loaded, threads):
     if np.abs(theirs - ours).max() > 1e-4 * np.abs(ours).max():
         raise SystemExit("the two networks are not the same")
 
-    def of(module):
+    def torch_call(module):
         def call(example):
             with torch.inference_mode():
                 return module(torch.from_numpy(example[0]).permute(0, 3, 1, 2))
@@ -166,13 +166,13 @@ def sides(loaded, threads):
     onnx = next(candidate for candidate in float32 if candidate.name == "onnx")
     fastest = min(float32, key=lambda candidate: candidate.p50)
     calls = (best.runtime.call, fastest.runtime.call, onnx.runtime.call)
-    calls += (of(traced), compiled and of(compiled), of(network))
+    calls += (torch_call(traced), compiled and torch_call(compiled), torch_call(network))
     timed = {side: call for side, call in zip(SIDES, calls, strict=True) if call}
     return timed, best, fastest
 
 
 def main(thread_counts=(1, 2)):
-    """Trains, times, prints, draws."""
+    """Trains the networks, times the sides, prints the table and draws the figure."""
     print(f"{'network':16} threads  " + "  ".join(f"{side:>14}" for side in SIDES) + "  ms, p50")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -194,7 +194,7 @@ def main(thread_counts=(1, 2)):
 
 
 def one(run, threads):
-    """One network at one number of threads, in a process of its own that stays on its CPUs."""
+    """Times one network, in a process of its own that is bound to `threads` CPUs."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     with tensorflow_env.importing():
         from dawnbench_tf.inference import latency, serving
@@ -212,15 +212,15 @@ def one(run, threads):
 
 
 def draw(rows) -> None:
-    """The table as a picture, docs/inference.png."""
+    """Draws the table as docs/inference.png."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.5), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     width = 0.8 / len(SIDES)
     for number, side in enumerate(SIDES):
-        places = np.arange(len(rows)) + width * (number - (len(SIDES) - 1) / 2)
-        axes.bar(places, [medians[number] for _, medians in rows], width, label=side)
+        positions = np.arange(len(rows)) + width * (number - (len(SIDES) - 1) / 2)
+        axes.bar(positions, [medians[number] for _, medians in rows], width, label=side)
     axes.set_xticks(range(len(rows)), [name for name, _ in rows], fontsize=7)
     axes.set(yscale="log", ylabel="ms for one image (median)")
     axes.legend(ncols=len(SIDES), fontsize=8, loc="upper center")

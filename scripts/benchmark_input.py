@@ -1,12 +1,12 @@
-"""Training images a second from JPEGs: ours, PyTorch's DataLoader, bare decoding; in turn.
+"""Compares JPEG input pipelines in images/s: this package, PyTorch's DataLoader, bare decoding.
 
     .venv/bin/pip install -c constraints.txt -e ".[bench]"
     JPEGS=DIR .venv/bin/python scripts/benchmark_input.py [ROUNDS]
 
-DIR holds JPEGs, at any depth; all are read again and again. Ours is what `train` feeds on: random
-crops of 224, mirrored, in batches of 256. PyTorch's is torchvision's RandomResizedCrop and flip, in
-as many workers as there are cores; bare decoding is decode_and_crop_jpeg alone, windows and bytes
-at hand, in as many threads.
+DIR contains JPEGs at any depth, which are read repeatedly. This package: the input pipeline of
+`train`, random crops of 224 and flips in batches of 256. PyTorch: torchvision's RandomResizedCrop
+and flip, one worker per core. Bare decoding: decode_and_crop_jpeg alone, with the windows drawn and
+the bytes read beforehand, one thread per core.
 """
 
 import itertools
@@ -20,12 +20,12 @@ import side_by_side
 
 from dawnbench_tf import machine, tensorflow_env
 
-BATCH, WARM, TIMED = 256, 4, 16  # batches before the clock runs, and on it
+BATCH, WARM, TIMED = 256, 4, 16  # batch size; warm-up batches; timed batches
 SIZE, SMALLEST = 224, 0.08
 
 
 def ours(case: str) -> float:
-    """Images a second of the batches that training gets."""
+    """Returns the images/s of this package's training batches."""
     with tensorflow_env.importing():
         import numpy as np
 
@@ -42,7 +42,7 @@ def ours(case: str) -> float:
 
 
 def pytorch(case: str) -> float:
-    """Images a second of a DataLoader."""
+    """Returns the images/s of PyTorch's DataLoader."""
     import torch
     from PIL import Image
     from torchvision import transforms
@@ -70,7 +70,7 @@ def pytorch(case: str) -> float:
 
 
 def decoding(case: str) -> float:
-    """Images a second of decode_and_crop_jpeg, the windows drawn before."""
+    """Returns the images/s of decode_and_crop_jpeg, with windows drawn beforehand."""
     with tensorflow_env.importing():
         import tensorflow as tf
 

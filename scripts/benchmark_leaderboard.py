@@ -1,4 +1,4 @@
-"""Times validating, ranking and showing thousands of generated entries, and their memory.
+"""Measures time and memory of validating, ranking and rendering thousands of generated entries.
 
 .venv/bin/python scripts/benchmark_leaderboard.py [ENTRIES]
 """
@@ -17,11 +17,11 @@ from dawnbench_tf.submission.entry import Entry, write_entry
 from dawnbench_tf.submission.rules import Grade
 from dawnbench_tf.tasks import RANKED
 
-ROWS = 87  # of a training entry, and one at the threshold; published ones have 88 on average
+ROWS = 87  # rows below the threshold; with the last one 88, the average of published entries
 
 
 def generate(folder: Path, count: int) -> None:
-    """Writes entries of all data sets, seven of ten for training."""
+    """Writes entries of all data sets; 70 % are training entries."""
     draw = random.Random(0)
     for number in range(count):
         dataset = draw.choice(list(RANKED))
@@ -55,7 +55,7 @@ def generate(folder: Path, count: int) -> None:
 
 
 def main(count: int = 10_000) -> None:
-    """Prints seconds of each part, and the peak of memory."""
+    """Prints the seconds of each part, and the peak memory."""
     with tempfile.TemporaryDirectory() as name:
         tree = Path(name)
         generate(tree, count)

@@ -1,9 +1,9 @@
-"""What the harness costs: `fit` with pipeline and callbacks over the bare time of the same steps.
+"""Measures the overhead of the harness: `fit` with pipeline and callbacks against bare steps.
 
     .venv/bin/python scripts/benchmark_overhead.py [RECIPE [EPOCHS [STEPS]]]
 
-EPOCHS of STEPS of each in turn, in one process; evaluation, the same for both, is left out of
-both. Bare: the compiled training function on one batch of images made beforehand.
+Times EPOCHS of STEPS steps of each in turn, in one process, without evaluation. Bare steps: the
+compiled training function on one batch in memory.
 """
 
 import math
@@ -20,7 +20,7 @@ from dawnbench_tf import tensorflow_env
 
 
 def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100", rounds: int = 7):
-    """Prints the median ratio of wall times, harness over bare, and its range over rounds."""
+    """Prints the ratio of wall times, harness / bare: median and range over rounds."""
     with tensorflow_env.importing():
         from dawnbench_tf import recipes, runs, tta
         from dawnbench_tf.data import dataset
@@ -52,7 +52,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
         for round_ in range(rounds + 1):
             bare = partial(bare_steps, epochs * steps // at_once)
             seconds = [side_by_side.seconds(run) for run in (harness, bare)]
-            for _, old in runs.checkpoints(home.path):  # the next round's have these names
+            for _, old in runs.checkpoints(home.path):  # the next round reuses their names
                 shutil.rmtree(old)
             if round_:  # the first round compiles
                 ratios.append(seconds[0] / seconds[1])
@@ -62,12 +62,12 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
 
 
 def _bare(model, batch, prepare):
-    """What calls the compiled training function so many times, on a batch of images at hand."""
+    """Returns run(calls), which calls the compiled training function on one batch in memory."""
     import tensorflow as tf
 
     if prepare:
         batch = prepare(*batch)
-        del model.train_step  # which would prepare them once more
+        del model.train_step  # it would prepare the batch again
     step = model.make_train_function()
     batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
 

@@ -1,4 +1,4 @@
-"""Time and memory of SQuAD's first load: 90,000 generated questions, 400,000 word vectors.
+"""Measures time and memory of SQuAD's first load: 90,000 questions, 400,000 word vectors.
 
 .venv/bin/python scripts/benchmark_preprocessing.py
 """
@@ -11,11 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-CONTEXTS, QUESTIONS = 18_000, 5  # on each context of 115 words; SQuAD has 18,896 of 137
+CONTEXTS, QUESTIONS = 18_000, 5  # 5 questions a context of 115 words; SQuAD: 18,896 of 137 words
 
 
 def main():
-    """Prints seconds of the first load, of one from the cache, and the most memory in use."""
+    """Prints the seconds of the first load and of a cached one, and the peak memory."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = f"{folder}/cache"
         from dawnbench_tf.data import squad
@@ -35,7 +35,7 @@ def _memory():
 
 
 def _write(folder):
-    """Files of SQuAD's size and form: contexts in pairs, so that they have SQuAD's length."""
+    """Writes files of SQuAD's format and size; contexts are joined in pairs for their length."""
     from dawnbench_tf.data import qa_mini, squad
 
     for name, count in ((squad.TRAIN, CONTEXTS), (squad.TEST, 100)):

@@ -1,10 +1,10 @@
-"""Training step of BiDAF against PyTorch: the same network, batch and machine, in turn.
+"""Compares training steps of BiDAF with PyTorch: same network, batch and machine, in turn.
 
     .venv/bin/pip install -c constraints.txt -e ".[bench]"
     .venv/bin/python scripts/benchmark_reader.py
 
-60 questions of 30 words on passages of 400, hidden 100, Adam. Nothing is padding, so PyTorch's
-LSTMs get whole batches: packed ones, which padding would call for, are three times slower.
+Batches of 60 questions of 30 words on passages of 400, hidden size 100, Adam. There is no padding,
+so PyTorch's LSTMs get unpacked batches: packed ones are three times slower.
 """
 
 import statistics
@@ -19,7 +19,7 @@ BATCH, CONTEXT, QUESTION, WORDS, CHARACTERS, STEPS = 60, 400, 30, 5000, 100, 3
 
 
 def batch():
-    """Token ids and character ids of contexts and of questions, and answers' spans."""
+    """Draws a batch: token and character ids of contexts and questions, and answer spans."""
     rng = np.random.default_rng(0)
     inputs = []
     for length in (CONTEXT, QUESTION):
@@ -29,7 +29,7 @@ def batch():
 
 
 def seconds(step) -> float:
-    """Median seconds of a step, after two."""
+    """Returns the median seconds of a step, after two warm-up steps."""
     times = []
     for _ in range(2 + STEPS):
         start = time.perf_counter()
@@ -39,7 +39,7 @@ def seconds(step) -> float:
 
 
 def ours(precision: str) -> float:
-    """Seconds of a step of our model."""
+    """Returns the seconds of a training step of this package's model."""
     with tensorflow_env.importing():
         from dawnbench_tf import models
 
@@ -48,18 +48,18 @@ def ours(precision: str) -> float:
 
 
 def step_of_ours(model, inputs, ends) -> float:
-    """Seconds of a step of a model of TensorFlow's on a batch."""
+    """Returns the seconds of a training step of a Keras model on a batch."""
     import tensorflow as tf
 
     from dawnbench_tf.training import losses
 
-    optimizer, loss_of = tf.keras.optimizers.Adam(0.001), losses.SpanCrossEntropy()
+    optimizer, loss_function = tf.keras.optimizers.Adam(0.001), losses.SpanCrossEntropy()
     inputs, ends = (tf.nest.map_structure(tf.constant, part) for part in (inputs, ends))
 
     @tf.function
     def step():
         with tf.GradientTape() as tape:
-            loss = loss_of(ends, model(inputs, training=True))
+            loss = loss_function(ends, model(inputs, training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss
@@ -68,7 +68,7 @@ def step_of_ours(model, inputs, ends) -> float:
 
 
 def _highway(width):
-    """A highway layer in PyTorch."""
+    """Builds a highway layer in PyTorch."""
     import torch
     from torch import nn
 
@@ -85,7 +85,7 @@ def _highway(width):
 
 
 def _bidaf():
-    """The network in PyTorch."""
+    """Builds BiDAF in PyTorch."""
     import torch
     from torch import nn
     from torch.nn import functional as f
@@ -116,8 +116,8 @@ def _bidaf():
             s = (h * self.w[2]) @ u.transpose(1, 2) + self.b
             s = s + (h @ self.w[0])[:, :, None] + (u @ self.w[1])[:, None]
             attended = f.softmax(s, 2) @ u
-            of_context = f.softmax(s.amax(2), 1)[:, None] @ h
-            g = torch.cat([h, attended, h * attended, h * of_context], 2)
+            context = f.softmax(s.amax(2), 1)[:, None] @ h
+            g = torch.cat([h, attended, h * attended, h * context], 2)
             m, _ = self.first(self.drop(g))
             m, _ = self.second(self.drop(m))
             start = self.starts(self.drop(torch.cat([m, g], 2)))[..., 0]
@@ -129,9 +129,9 @@ def _bidaf():
 
 
 def theirs(precision: str) -> float:
-    """Seconds of a step of the same in PyTorch."""
+    """Returns the seconds of a training step of the same network in PyTorch."""
     model = _bidaf()
-    # PyTorch's LSTMs have two biases where one is enough: 400 numbers more for each direction.
+    # PyTorch's LSTMs have two bias vectors instead of one: 400 more parameters per direction.
     count = sum(p.numel() for p in model.parameters()) - 4 * 2 * 400
     if count != 2_570_703 + 100 * WORDS + 8 * CHARACTERS:
         raise SystemExit("the two networks are not the same")
@@ -139,7 +139,7 @@ def theirs(precision: str) -> float:
 
 
 def step_of_theirs(model, precision, inputs, ends) -> float:
-    """Seconds of a step of a model of PyTorch's, logits of both ends, on a batch."""
+    """Returns the seconds of a training step of a PyTorch model (start and end logits)."""
     import torch
     from torch.nn import functional as f
 

@@ -1,4 +1,4 @@
-"""How long a study of 1,000 runs takes to report, and how much memory: the goals are 10 s, 500 MB.
+"""Measures time and memory of reporting a study of 1,000 runs; the goals are 10 s and 500 MB.
 
 .venv/bin/python scripts/benchmark_report.py [RUNS]
 """
@@ -11,16 +11,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from dawnbench_tf.studies import grid, outcomes, runner
+from dawnbench_tf.studies import grid, outcomes, store
 from dawnbench_tf.studies.grid import Factor, Level, Study
 from dawnbench_tf.studies.outcomes import Outcome
 
-SETTINGS, ROWS = 50, 30  # of the grid; of each run
+SETTINGS, ROWS = 50, 30  # settings of the grid; rows of each run
 STATUSES = (*[outcomes.REACHED] * 17, outcomes.MISSED, outcomes.DIVERGED, outcomes.CRASHED)
 
 
 def main(runs: str = "1000") -> None:
-    """Writes outcomes drawn at random, reports them, prints seconds and the most memory."""
+    """Writes random outcomes, reports them, and prints the seconds and the peak memory."""
     sizes = tuple(Level("", {"batch_size": 8 + number}) for number in range(SETTINGS))
     study = Study(
         name="benchmark",
@@ -33,10 +33,10 @@ def main(runs: str = "1000") -> None:
     draw = random.Random(0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        runner.claim(folder, study)
+        store.claim(folder, study)
         for planned in grid.plan(study):
             (folder / planned.name).mkdir(parents=True)
-            outcomes.write(folder / planned.name, _drawn(planned, draw))
+            outcomes.write(folder / planned.name, _draw_outcome(planned, draw))
         begin = time.monotonic()
         command = [sys.executable, "-m", "dawnbench_tf.study", "report", name]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -45,7 +45,7 @@ def main(runs: str = "1000") -> None:
     print(f"{runs} runs in {SETTINGS} settings, {ROWS} rows each: {seconds:.1f} s, {mb:.0f} MB")
 
 
-def _drawn(planned, draw):
+def _draw_outcome(planned, draw):
     status = draw.choice(STATUSES)
     best = 99.0 if status == outcomes.REACHED else 80.0
     pace = draw.gauss(10, 1) / ROWS
@@ -55,7 +55,7 @@ def _drawn(planned, draw):
     ]
     facts = {"examplesPerSecond": draw.gauss(1000, 50), "hardware": "drawn at random"}
     ended = (status, "drawn", "top1Accuracy", planned.recipe.goal, rows, {"train": 10.0}, facts)
-    return Outcome(planned.labels, planned.seed, *ended, 20.0)
+    return Outcome(dict(planned.settings), planned.seed, *ended, 20.0)
 
 
 if __name__ == "__main__":

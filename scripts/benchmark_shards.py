@@ -1,12 +1,12 @@
-"""Memory and time of data sets of ImageNet's size: an index of its images, an epoch over shards.
+"""Measures memory and time of data sets of ImageNet's size: index, epoch, test, checksums.
 
     .venv/bin/python scripts/benchmark_shards.py [IMAGES]
 
-The index is that of 1,281,167 images in 1,024 shards, read as a run reads it, and that of as many
-files in a tree (empty ones, in the machine's memory). The epoch is over IMAGES (200,000) generated
-ones of 96 x 96, in batches of 256; then as many as a test has, 50,000, are read one at a time, as
-`infer` reads them. Last, the training pipeline over JPEGs of ImageNet's size (110 KB) with and
-without the checksum of each image, by turns: images a second, median and range.
+Index: 1,281,167 images, once in 1,024 shards and once as files of a folder tree (empty files in
+memory). Epoch: IMAGES (200,000) generated images of 96 x 96 in batches of 256. Test: 50,000 images
+(the size of the test set), one at a time as `infer` reads them. Checksums: the training
+pipeline over JPEGs of ImageNet's size (110 KB), in turn with and without checking checksums, in
+images/s (median and range).
 """
 
 import collections
@@ -25,11 +25,11 @@ import numpy as np
 from dawnbench_tf import tensorflow_env
 
 IMAGENET, SHARDS, CLASSES, BYTES = 1_281_167, 1_024, 1_000, 110_000
-ROUNDS, LARGE = 5, 2_048  # of the comparison with and without checksums; its JPEGs
+ROUNDS, LARGE = 5, 2_048  # of the comparison of checksums: rounds; number of JPEGs
 
 
 def main(images: int) -> None:
-    """Prints a line for each: seconds, and what the process grew by."""
+    """Prints a line for each part: seconds, and growth of the process's memory."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # noqa: S108
         for measure in ("shards", "tree"):
             _in_own_process(measure, folder)
@@ -45,45 +45,45 @@ def _in_own_process(*arguments):
 
 
 def shards(folder: str) -> None:
-    """The index beside ImageNet's shards, which are holes here."""
+    """Measures reading the index of shards; the shards are sparse files."""
     from dawnbench_tf.data.images import jpeg_index, shards
 
     root = Path(folder)
     names = [f"train-{number:05}-of-{SHARDS:05}" for number in range(SHARDS)]
     zeros = np.zeros(IMAGENET, np.int32)
-    of_shard, places = np.divmod(np.arange(IMAGENET), SHARDS)
+    positions, shard_numbers = np.divmod(np.arange(IMAGENET), SHARDS)
     for name in names:
         (root / name).touch()
-        os.truncate(root / name, (of_shard[-1] + 1) * BYTES)
+        os.truncate(root / name, (positions[-1] + 1) * BYTES)
     written = jpeg_index.JpegIndex(
         root,
         np.array(names, np.bytes_),
-        places.astype(np.int32),
-        of_shard * BYTES,
+        shard_numbers.astype(np.int32),
+        positions * BYTES,
         zeros + BYTES,
-        places,
+        shard_numbers,
         zeros,
         zeros.astype(np.int64),
     )
     shards.write_index(written, "train")
-    _tell("the index of 1,281,167 images in shards", lambda: shards.read(root, "train"))
+    _measure("the index of 1,281,167 images in shards", lambda: shards.read(root, "train"))
 
 
 def tree(folder: str) -> None:
-    """The index of files that lie in a folder for each class."""
+    """Measures indexing files in one folder per class."""
     from dawnbench_tf.data.images import trees
 
     root = Path(folder, "tree")
     names = [f"n{number:08}" for number in range(CLASSES)]
     for number, name in enumerate(names):
         (root / name).mkdir(parents=True)
-        for place in range(IMAGENET // CLASSES + (number < IMAGENET % CLASSES)):
-            os.mknod(root / name / f"{name}_{place}.JPEG")
-    _tell("the index of as many files", lambda: trees.read(root, names))
+        for index in range(IMAGENET // CLASSES + (number < IMAGENET % CLASSES)):
+            os.mknod(root / name / f"{name}_{index}.JPEG")
+    _measure("the index of as many files", lambda: trees.read(root, names))
 
 
 def epoch(folder: str, images: str) -> None:
-    """All batches of an epoch."""
+    """Measures reading all batches of an epoch."""
     from dawnbench_tf.data import dataset
     from dawnbench_tf.data.images.splits import Splits
 
@@ -91,24 +91,24 @@ def epoch(folder: str, images: str) -> None:
     recipe, split = _read(folder)
     data = dataset.from_splits(recipe, Splits(split, split))
     steps, batches = data.steps_per_epoch, iter(data.training_batches())
-    _tell(
+    _measure(
         f"an epoch over {len(split.labels):,} images",
         lambda: collections.deque(itertools.islice(batches, steps), 1),
     )
 
 
 def test(folder: str) -> None:
-    """As many images as ImageNet's test has, of those that `epoch` wrote, each alone."""
+    """Measures reading 50,000 of the images that `epoch` wrote, one at a time."""
     from dawnbench_tf.data.images import tested
     from dawnbench_tf.data.images.splits import Splits
 
     recipe, split = _read(folder)
     alone = tested.SingleImages(Splits(split, split), recipe)[:50_000]
-    _tell(f"{len(alone):,} images one at a time", lambda: collections.deque(alone, 1))
+    _measure(f"{len(alone):,} images one at a time", lambda: collections.deque(alone, 1))
 
 
 def checksums(folder: str) -> None:
-    """Training batches of large JPEGs, whose checksums are compared or not."""
+    """Measures training batches of large JPEGs with and without checking checksums."""
     from dawnbench_tf.data.images import jpeg_index, shards
 
     _write(folder, LARGE, (330, 500), quality=80)
@@ -127,7 +127,7 @@ def checksums(folder: str) -> None:
 
 
 def _rate(split):
-    """Images a second of an epoch's batches, the first of them not counted."""
+    """Returns the images/s of an epoch's batches without the first batch."""
     from dawnbench_tf import recipes
     from dawnbench_tf.data import dataset
     from dawnbench_tf.data.images.splits import Splits
@@ -142,7 +142,7 @@ def _rate(split):
 
 
 def _write(folder, count, sides=(96, 96), quality=95):
-    """Shards of images, which are a hundred, again and again."""
+    """Writes shards that repeat 100 different images."""
     import tensorflow as tf
 
     from dawnbench_tf.data.images import shard_writer
@@ -158,8 +158,8 @@ def _write(folder, count, sides=(96, 96), quality=95):
     for number in range(parts):
         path = f"{folder}/train-{number:05}-of-{parts:05}"
         with tf.io.TFRecordWriter(path) as writer:
-            for place in range(-(-count // parts)):
-                writer.write(examples[place % 100])
+            for index in range(-(-count // parts)):
+                writer.write(examples[index % 100])
 
 
 def _read(folder):
@@ -170,12 +170,12 @@ def _read(folder):
     return recipe, jpeg_index.split(shards.read(Path(folder), "train"))
 
 
-def _tell(what, call):
+def _measure(title, call):
     before, start = _resident(), time.perf_counter()
     kept = call()
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{what}: {seconds:.1f} s, {_resident() - before:.0f} MB more; process {peak:,.0f} MB")
+    print(f"{title}: {seconds:.1f} s, {_resident() - before:.0f} MB more; process {peak:,.0f} MB")
     del kept
 
 

@@ -1,9 +1,9 @@
-"""What skipping blocks saves: training steps of ResNet-110 with stochastic depth and without.
+"""Compares training steps of ResNet-110 with and without stochastic depth.
 
     .venv/bin/python scripts/benchmark_stochastic_depth.py [ROUNDS]
 
-Both models run in one process, in turn, on the same batch of 128; with a final survival of 0.5 a
-quarter of the blocks' work is skipped on average.
+Both models train in turn in one process, on the same batch of 128 images. With a final survival
+probability of 0.5, a quarter of the blocks' work is skipped on average.
 """
 
 import statistics
@@ -17,7 +17,7 @@ BATCH, STEPS = 128, 10
 
 
 def steps_per_second(name):
-    """Makes a function that trains a few steps of the model and returns their speed."""
+    """Returns a function that trains STEPS steps of the model and returns the steps per second."""
     with tensorflow_env.importing():
         import tensorflow as tf
 
@@ -49,7 +49,7 @@ def steps_per_second(name):
 
 
 def main(rounds: int = 7):
-    """Prints the medians of both, and of their ratio round by round."""
+    """Prints the median steps per second of both, and the ratio (median and range)."""
     measures = [steps_per_second(name) for name in MODELS]
     pairs = [[measure() for measure in measures] for _ in range(rounds)]
     for name, column in zip(MODELS, zip(*pairs, strict=True), strict=True):

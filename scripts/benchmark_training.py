@@ -1,11 +1,11 @@
-"""Training speed against PyTorch: the same networks, batches and machine, in turn.
+"""Compares training speed with PyTorch: same networks, batches and machine, in turn.
 
     .venv/bin/pip install -c constraints.txt -e ".[bench]"
     .venv/bin/python scripts/benchmark_training.py [ROUNDS]
 
-Ours is what `dawnbench train --max_steps` runs: `fit`, augmentation in its steps. PyTorch's is its
-bare step in channels_last on one batch made beforehand, eager or compiled, whichever is faster.
-Each run is a process of its own.
+This package: the speed test of `dawnbench train --max_steps`, which is `fit` with augmentation in
+its steps. PyTorch: bare steps in channels_last on one batch in memory, eager or compiled, whichever
+is faster. Each run is a process of its own.
 """
 
 import statistics
@@ -15,7 +15,7 @@ import side_by_side
 
 from dawnbench_tf import tensorflow_env
 
-NETWORKS = {  # recipe, model, batch, steps that are timed of ours and of theirs
+NETWORKS = {  # recipe, model, batch size, timed steps of this package, timed steps of PyTorch
     "resnet20": ("cifar10/resnet20_tf", "resnet20_v1_proj", 128, 60, 60),
     "airbench94": ("cifar10/airbench94", "airbench94", 1024, 8, 4),
     "resnet50": ("imagenet/resnet50_v1_5", "resnet50_v1_5", 32, 10, 4),
@@ -24,7 +24,7 @@ CASES = [f"{name} {form}" for name in NETWORKS for form in ("float32", "mixed_bf
 
 
 def ours(case: str) -> float:
-    """Examples per second of the recipe's `fit` in the steps after the first ones."""
+    """Returns the examples per second of the recipe's `fit` after its first steps."""
     with tensorflow_env.importing():
         from dawnbench_tf import recipes
         from dawnbench_tf.options import RunOptions
@@ -39,7 +39,7 @@ def ours(case: str) -> float:
 
 
 def theirs(case: str) -> float:
-    """Examples per second of PyTorch's step, the median of three rounds after a warm-up."""
+    """Returns the examples per second of PyTorch: median of three rounds after a warm-up."""
     import pytorch_networks
     import torch
 

@@ -1,4 +1,4 @@
-"""Writes the BUILD files: a target for each file, with what it imports.
+"""Writes Bazel's BUILD files: a target for each Python file, with its imports as deps.
 
 .venv/bin/python scripts/build_files.py
 """
@@ -12,7 +12,7 @@ MAIN = '\nif __name__ == "__main__":\n'
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
-    """All modules of the project by name; those of models/ as `dawnbench_tf.models...`."""
+    """Returns name -> path of all modules; those in models/ are named `dawnbench_tf.models...`."""
     files = sorted(root.glob("dawnbench_tf/**/*.py")) + sorted(root.glob("models/**/*.py"))
     files = [path for path in files if "dawnbench_tf/models" not in str(path)]
     return {_name(path.relative_to(root)): path for path in files}
@@ -25,7 +25,7 @@ def _name(path):
 
 
 def imports(name: str, all_modules: dict[str, Path]) -> set[str]:
-    """Modules that a module imports, anywhere in it, ours and others', by absolute name."""
+    """Returns the absolute names of all modules that a module imports, at any level of its code."""
     path, names = all_modules[name], set()
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -39,16 +39,16 @@ def imports(name: str, all_modules: dict[str, Path]) -> set[str]:
 
 
 def commands(all_modules: dict[str, Path]) -> set[str]:
-    """Modules with a main."""
+    """Returns the names of the modules with an `if __name__ == "__main__":` block."""
     return {name for name, path in all_modules.items() if MAIN in path.read_text(encoding="utf-8")}
 
 
 def texts(root: Path = ROOT) -> dict[Path, str]:
-    """What each BUILD file should hold, by its path."""
+    """Returns path -> expected content of each BUILD file."""
     ours = modules(root)
     binaries = commands(ours)
     deps = {name: imports(name, ours) & set(ours) for name in ours}
-    by_name = set(ours) - set().union(*deps.values()) - binaries  # families, data sets and such
+    by_name = set(ours) - set().union(*deps.values()) - binaries  # imported by import_module only
     contents = {
         folder / "BUILD": "\n".join(_build(folder, ours, binaries, deps))
         for folder in sorted({path.parent for path in ours.values()})
@@ -59,7 +59,7 @@ def texts(root: Path = ROOT) -> dict[Path, str]:
 
 
 def _by_name(folder, ours, names) -> Iterator[str]:
-    """The target of all that is imported by its name, when it is needed; commands depend on it."""
+    """Yields the target of modules that are imported by name at run time; commands depend on it."""
     yield "py_library("
     yield '    name = "by_name",'
     labels = {_label(name, ours, folder) for name in names}
@@ -92,7 +92,7 @@ def _build(folder, ours, binaries, deps) -> Iterator[str]:
 
 
 def _reads(path, file):
-    """Whether a module reads a data file beside it: it names it, or the file's folder."""
+    """Whether a module reads a data file beside it: its text names the file or its folder."""
     text = path.read_text(encoding="utf-8")
     return f'"{file}"' in text or ("/" in file and f'"{file.partition("/")[0]}"' in text)
 

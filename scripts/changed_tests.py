@@ -1,6 +1,6 @@
-"""Prints the tests that a change touches, the nearest first, as arguments of pytest.
+"""Prints the tests that a change affects, the nearest first, as arguments of pytest.
 
-    .venv/bin/python scripts/changed_tests.py [REVISION]     # what differs from it; HEAD
+    .venv/bin/python scripts/changed_tests.py [REVISION]     # changes since REVISION (HEAD)
 
 A change affects a test file that imports a changed module, directly or through other modules. A
 module name in a string (`-m dawnbench_tf.train`) counts as an import. If only families of models
@@ -52,7 +52,7 @@ def graph(tests: dict[str, Path]) -> dict[str, set[str]]:
         edges[name] |= set(NAMED.findall(text)) & set(everything)
         edges[name] |= {conftest for conftest in _conftests(name, tests) if _uses(text, conftest)}
     by_name = set(OURS) - set().union(*(edges[name] for name in OURS)) - commands(OURS)
-    for name in by_name:  # families, data sets, runtimes, rows: their folder imports them
+    for name in by_name:  # imported by name at run time, by a module of their folder
         edges.setdefault(name.rpartition(".")[0], set()).add(name)
     return edges
 
@@ -73,7 +73,7 @@ def _fixtures(conftest):
 
 
 def _uses(text, conftest):
-    """Returns whether a test takes a fixture of a conftest as an argument."""
+    """Whether a test takes a fixture of a conftest as an argument."""
     arguments = {
         argument.arg for node in ast.walk(ast.parse(text)) if isinstance(node, ast.arguments)
         for argument in node.args
@@ -83,8 +83,10 @@ def _uses(text, conftest):
 
 def distances(changed: set[str], edges: dict[str, set[str]]) -> dict[str, int]:
     """Returns the length of the shortest import path from each module to a changed one."""
+    # Breadth-first search against the direction of imports: `waiting` is ordered by distance, and a
+    # module is appended when it is first reached, so its distance is the shortest.
     steps, waiting = dict.fromkeys(changed, 0), sorted(changed)
-    for target in waiting:  # grows
+    for target in waiting:
         for name, imported in edges.items():
             if target in imported and name not in steps:
                 steps[name] = steps[target] + 1
@@ -98,8 +100,8 @@ def touched(paths: list[str]) -> tuple[list[str], list[str]]:
     by_path = {str(path.relative_to(ROOT)): name for name, path in {**OURS, **tests}.items()}
     changed = {by_path[path] for path in paths if path in by_path}
     others = [path for path in paths if path not in by_path]
-    for name, path in {**OURS, **tests}.items():  # of a page, a script, a table
-        if any(_says(path.read_text(encoding="utf-8"), Path(other)) for other in others):
+    for name, path in {**OURS, **tests}.items():  # documents, scripts and tables affect readers
+        if any(_names_file(path.read_text(encoding="utf-8"), Path(other)) for other in others):
             changed.add(name)
     steps = distances(changed, graph(tests))
     folders = {part for name in changed for part in name.split(".")[1:-1]}
@@ -110,7 +112,7 @@ def touched(paths: list[str]) -> tuple[list[str], list[str]]:
     def nearness(name):
         *_, folder, file = name.split(".")
         rank = 0 if file in namesakes else 2
-        if folder == "conformance":  # soon where it is kept to a family; else it takes its time
+        if folder == "conformance":  # early if limited to a family, as it is quick then
             rank = 1 if families else 3
         return rank, steps[name], folder not in folders, name
 
@@ -122,15 +124,15 @@ def touched(paths: list[str]) -> tuple[list[str], list[str]]:
     return [str(path.relative_to(ROOT)) for path in chosen], families
 
 
-def _says(text, path):
-    """Whether a module names a file: wholly, or its folder, or a script without its ending."""
+def _names_file(text, path):
+    """Whether a module names a file: its name, its folder, or a script's stem."""
     folder = "" if path.parent == Path() else str(path.parent)
     quoted = {path.stem} if path.suffix == ".py" else {folder}
     return path.name in text or any(f'"{word}"' in text for word in quoted - {""})
 
 
 def _families(changed):
-    """Names of families if nothing but such changed; of readers too."""
+    """Returns the names of changed model families if nothing else changed, else []."""
     parents = {name.rpartition(".")[0] for name in changed}
     names = {name.rpartition(".")[2] for name in changed}
     described = {name for name in names if "FAMILY = " in OURS[f"{MODELS}.{name}"].read_text()

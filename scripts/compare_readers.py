@@ -1,11 +1,11 @@
-"""Readers on a part of SQuAD, one recipe a call: what each learns of it in a time.
+"""Trains a reading recipe on a part of SQuAD and prints its time, F1 and exact match.
 
     .venv/bin/python scripts/compare_readers.py DATA_DIR QUESTIONS RECIPE [FIELD=VALUE ...]
 
-Trains on the first QUESTIONS of train-v1.1.json; F1 and exact match are those of every tenth
-question of dev-v1.1.json, of the first 1,000 such. RECIPE `majority` answers each question with the
-places, first and last token, that most training answers have. Values are JSON, e.g.
-'precision="mixed_bfloat16"'. A part's scores are no entry.
+Trains on the first QUESTIONS questions of train-v1.1.json and tests on every tenth question of
+dev-v1.1.json, 1,000 in all. RECIPE `majority` answers each question with the most frequent training
+span (indices of first and last token). Values are JSON, e.g. 'precision="mixed_bfloat16"'. Scores
+on a part of the test are no entry.
 """
 
 import json
@@ -32,14 +32,14 @@ def main(data_dir: str, questions: str, name: str, *changes: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _write_part(Path(data_dir), Path(folder), int(questions))
         encoded = squad.load(folder, form=recipe.data)
-        seconds, answers = _majority(encoded) if majority else _trained(recipe, encoded)
+        seconds, answers = _majority(encoded) if majority else _train(recipe, encoded)
     row = scores.squad(answers, encoded)
     shown = f"{row['f1Score']:.4f}  {row['exactMatch']:.4f}"
     print(f"{name} {' '.join(changes)}  {questions}  {recipe.epochs:g}  {seconds:.0f} s  {shown}")
 
 
 def _write_part(source, folder, questions):
-    """A folder like the source with a part of its questions."""
+    """Makes a folder with links to the source's files, and with a part of its questions."""
     for path in source.iterdir():
         (folder / path.name).symlink_to(path.resolve())
     for name, chosen in (
@@ -59,20 +59,20 @@ def _write_part(source, folder, questions):
 
 
 def _majority(encoded):
-    """Seconds, and answers at the places that are most frequent in training, where there are."""
+    """Returns 0 seconds and the answers at the most frequent training span, cut to the context."""
     import numpy as np
 
     from dawnbench_tf.data.questions import spans
 
     split = encoded.train
-    places = map(tuple, split.spans.values[split.spans.bounds[:-1]].tolist())
-    (most, _), *_ = Counter(places).most_common(1)
+    first_spans = map(tuple, split.spans.values[split.spans.bounds[:-1]].tolist())
+    (most, _), *_ = Counter(first_spans).most_common(1)
     lengths = encoded.test.contexts.lengths()[encoded.test.context_of_question]
     return 0.0, spans.answers(encoded, np.minimum(most, lengths[:, None] - 1))
 
 
-def _trained(recipe, encoded):
-    """Seconds of training, compiling among them, and answers."""
+def _train(recipe, encoded):
+    """Returns the seconds of training, including compilation, and the answers."""
     from dawnbench_tf import clock
     from dawnbench_tf.data import dataset
     from dawnbench_tf.train import train

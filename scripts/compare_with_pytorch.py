@@ -1,10 +1,10 @@
-"""Logits of our ImageNet ResNets against torchvision's and timm's, with weights from their files.
+"""Compares logits of the ImageNet ResNets with torchvision's and timm's, given their weights.
 
     .venv/bin/pip install -c constraints.txt -e ".[bench]"
     .venv/bin/python scripts/compare_with_pytorch.py
 
-Weights are random, statistics of BN included; the largest difference is printed as a share of the
-largest logit. Exit status 1 if one is over 1e-4.
+Weights and BN statistics are random, and loaded from PyTorch's files. Prints the largest difference
+as a share of the largest logit. Exit status: 1 if a difference is over 1e-4.
 """
 
 import os
@@ -13,7 +13,7 @@ import tempfile
 
 import numpy as np
 
-PAIRS = {  # ours: theirs
+PAIRS = {  # model of this package -> reference
     "resnet18_v1": "torchvision.resnet18",
     "resnet34_v1": "torchvision.resnet34",
     "resnet50_v1_5": "torchvision.resnet50",
@@ -26,7 +26,7 @@ PAIRS = {  # ours: theirs
 
 
 def reference(library_and_name):
-    """The PyTorch model, with random statistics."""
+    """Builds the PyTorch model, with random BN parameters and statistics."""
     import timm
     import torch
     import torchvision
@@ -45,7 +45,7 @@ def reference(library_and_name):
 
 
 def difference(ours, theirs) -> float:
-    """The largest difference of two logits, as a share of the largest logit."""
+    """Returns the largest difference of the logits, as a share of the largest logit."""
     import torch
 
     from dawnbench_tf import models

@@ -1,4 +1,4 @@
-"""Writes the tables that documents have from our own rows: results in README.md, the runtimes.
+"""Writes the generated tables of README.md and docs/: results, published entries, runtimes, seeds.
 
 .venv/bin/python scripts/doc_tables.py
 """
@@ -20,7 +20,7 @@ TABLE = re.compile(r"(<!-- (\w+): scripts/doc_tables.py -->\n).*?(<!-- /\2 -->)"
 
 
 def pages() -> dict[Path, str]:
-    """What each document with a table of ours should hold."""
+    """Returns path -> expected content of each document with a generated table."""
     texts = {path: path.read_text(encoding="utf-8") for path in [*ROOT.glob("docs/*.md")]}
     texts[ROOT / "README.md"] = (ROOT / "README.md").read_text(encoding="utf-8")
     return {
@@ -31,7 +31,7 @@ def pages() -> dict[Path, str]:
 
 
 def results() -> str:
-    """A row for each measurement of ours."""
+    """Formats a row for each `Measured` evidence of a recipe."""
     lines = ["| recipe | to | reached | time on the clock | score | hardware |"]
     lines.append("|---|---|---|---|---|---|")
     for recipe, item in _evidence(Measured):
@@ -44,7 +44,7 @@ def results() -> str:
 
 
 def published() -> str:
-    """A row for each published entry that a recipe repeats."""
+    """Formats a row for each published entry that a recipe repeats."""
     lines = [
         "| recipe | to | its published entry took | its best score | on |",
         "|---|---|---|---|---|",
@@ -58,14 +58,14 @@ def published() -> str:
 
 
 def _evidence(kind: type[Any]) -> list[tuple[Recipe, Any]]:
-    """Recipes with what is known of them, of one kind."""
+    """Returns (recipe, evidence) pairs of one class of evidence."""
     pairs = [(recipe, item) for recipe in recipes.rows().values() for item in recipe.evidence]
     return [(recipe, item) for recipe, item in pairs if isinstance(item, kind)]
 
 
 def runtimes() -> str:
-    """A row for each inference runtime."""
-    lines = ["| runtime | is | precisions |", "|---|---|---|"]
+    """Formats a row for each inference runtime."""
+    lines = ["| runtime | description | precisions |", "|---|---|---|"]
     lines += [
         f"| `{name}` | {row.description} | {', '.join(row.precisions)} |"
         for name, row in RUNTIMES.items()
@@ -74,14 +74,14 @@ def runtimes() -> str:
 
 
 def measured_rows(path: Path) -> list[dict[str, float]]:
-    """A table of docs/measured: seed, reached, epoch, score, seconds on and off the clock."""
+    """Reads a table of docs/measured: seed, reached, epoch, score, seconds on and off the clock."""
     with open(path, encoding="utf-8") as file:
         rows = csv.DictReader(file, delimiter="\t")
         return [{name: float(value) for name, value in row.items()} for row in rows]
 
 
 def seeds(task: str) -> str:
-    """A row for each run of a task in docs/measured: by `dawnbench study report --csv`."""
+    """Formats a row for each run of a task in docs/measured (from `dawnbench study report`)."""
     lines = ["| recipe | seed | | in epoch | score | s on the clock | s of evaluation, off it |"]
     lines.append("|---|--:|---|--:|--:|--:|--:|")
     for path in sorted(MEASURED.glob(f"{task}-*.tsv")):

@@ -1,8 +1,9 @@
-"""Tries for long what tests/faults tries in short: kills, failing files, damaged files.
+"""Injects many faults: kills, failing files, damaged files. The long version of tests/faults.
 
     .venv/bin/python scripts/faults.py --hours=1 --kills=1000 --failures=1000 --mutations=10000
 
-Each is a most. Prints how many faults were tried and held, and each that did not; Ctrl-C ends it.
+The counts are upper limits. Prints the number of faults tried and held, and each fault that did not
+hold. Ctrl-C ends it.
 """
 
 import random
@@ -21,20 +22,20 @@ from dawnbench_tf.settings import setting
 
 @dataclass(frozen=True)
 class Options:
-    """How long, and how much of each kind."""
+    """Limits on time and number of each kind of fault."""
 
-    hours: float = setting(1.0, "hours after which nothing new is tried", above=0)
-    kills: int = setting(1000, "kills, at most", low=0)
+    hours: float = setting(1.0, "hours after which no new fault is tried", above=0)
+    kills: int = setting(1000, "kills of training runs, at most", low=0)
     studies: int = setting(1000, "kills of studies, at most", low=0)
-    failures: int = setting(1000, "failing files, at most", low=0)
+    failures: int = setting(1000, "failing file operations, at most", low=0)
     mutations: int = setting(10_000, "damaged files of each kind, at most", low=0)
-    seed: int = setting(0, "seed of what is chosen", low=0)
+    seed: int = setting(0, "seed of the random choice of faults", low=0)
 
 
 def main(_: list[str]) -> int:
     options = flags.read(Options)
     end = time.monotonic() + options.hours * 3600
-    counts: dict[str, list[int]] = {}  # by fault: tried, held
+    counts: dict[str, list[int]] = {}  # fault -> [tried, held]
     with tempfile.TemporaryDirectory() as folder:
         try:
             _killed(options, Path(folder), end, counts)
@@ -62,9 +63,9 @@ def _killed(options, home, end, counts):
             _count(count, text, f"killed at {deaths}", len(deaths))
         count = counts.setdefault("file of a run failing", [0, 0])
         while count[0] < options.failures and time.monotonic() < end:
-            at, error = chosen.randrange(len(operations)), next(errors)
-            text = kills.failed(victims, f"failure-{count[0]}", wanted, at, error)
-            _count(count, text, f"error {error} at {at}")
+            operation, error = chosen.randrange(len(operations)), next(errors)
+            text = kills.failed(victims, f"failure-{count[0]}", wanted, operation, error)
+            _count(count, text, f"error {error} at {operation}")
 
 
 def _killed_studies(options, home, end, counts):
@@ -90,11 +91,11 @@ def _damaged(options, home, end, counts):
             _count(count, kind.trial(random.Random(seed)), f"{kind.name}, seed {seed}")
 
 
-def _count(count, wrong, what, faults=1):
+def _count(count, problem, fault, faults=1):
     count[0] += faults
-    count[1] += 0 if wrong else faults
-    if wrong:
-        print(f"{what}: {wrong}", flush=True)
+    count[1] += 0 if problem else faults
+    if problem:
+        print(f"{fault}: {problem}", flush=True)
 
 
 if __name__ == "__main__":

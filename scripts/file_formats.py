@@ -1,10 +1,10 @@
-"""Saves a small model of each family in each format, loads it in a new process, compares outputs.
+"""Saves a small model of each family in each format, loads it in a new process, checks outputs.
 
     .venv/bin/python scripts/file_formats.py        # writes the table of docs/file_formats.md
     .venv/bin/python scripts/file_formats.py save FOLDER NAME ...
     .venv/bin/python scripts/file_formats.py load FOLDER        # prints JSON
 
-The Keras is the one that TF_USE_LEGACY_KERAS chooses; the table has both.
+`save` and `load` use the Keras that TF_USE_LEGACY_KERAS selects; the table has both.
 """
 
 import json
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/file_formats.md"
 MARK = "<!-- table: scripts/file_formats.py -->\n"
 KERASES = {"0": "Keras 3", "1": "tf-keras"}
-FORMATS = {  # key of a result: heading
+FORMATS = {  # key of a result -> heading of its column
     "alone": "`.keras`, without dawnbench_tf",
     "keras": "`.keras`, by `models.load_model`",
     "weights": "weights, into `models.build`",
@@ -29,7 +29,7 @@ FORMATS = {  # key of a result: heading
 
 
 def names() -> list[str]:
-    """Returns a variant of each family, and of each further kind whose layers differ."""
+    """Returns the name of a variant of each family, and of further kinds with other layers."""
     from dawnbench_tf import models
 
     first = {models.get(name).family: name for name in reversed(models.names())}
@@ -37,7 +37,7 @@ def names() -> list[str]:
 
 
 def build(name: str):
-    """Builds a variant's kind in its smallest size."""
+    """Builds the smallest network of a variant's kind."""
     from dawnbench_tf import models
     from dawnbench_tf.models import networks
 
@@ -46,7 +46,7 @@ def build(name: str):
 
 
 def save(folder: Path, names: Iterable[str]) -> None:
-    """Writes each model, with random weights, in each format; and inputs with its outputs."""
+    """Saves each model with random weights in each format, with inputs and outputs beside it."""
     import numpy as np
 
     random = np.random.default_rng(0)
@@ -67,7 +67,7 @@ def _moved(weight, random):
 
 
 def _drawn(tensor, random):
-    """Two examples of an input; texts have 3 tokens, of id 1 or padding."""
+    """Draws two examples of an input; texts have 3 tokens, of id 1 or padding."""
     import numpy as np
     import tensorflow as tf
 
@@ -85,12 +85,12 @@ def _weights(name):
 
 
 def load(folder: Path) -> dict[str, dict[str, str]]:
-    """Loads each model in each format; a result is "equal", or says what is not."""
+    """Loads each model in each format. Returns model -> format -> "equal" or the fault."""
     import tensorflow as tf
 
     files = sorted(folder.glob("*.keras"))
     alone = partial(tf.keras.models.load_model, safe_mode=True)
-    results = {  # as a process does that knows nothing of this package
+    results = {  # loaded without importing this package
         file.stem: {"alone": _result(file, alone), "saved_model": _result(file, _served)}
         for file in files
     }
@@ -113,7 +113,7 @@ def _rebuilt(file):
 def _served(file):
     import tensorflow as tf
 
-    loaded = tf.saved_model.load(str(file.with_suffix("")))  # lives as long as what is returned
+    loaded = tf.saved_model.load(str(file.with_suffix("")))  # the closure keeps it alive
     return lambda inputs, training: loaded.serve(inputs)
 
 
@@ -133,7 +133,16 @@ def _result(file: Path, load: Callable[[Path], Callable]) -> str:
 
 
 def run(keras: str, names: Iterable[str], python: tuple[str, ...] = (sys.executable,)) -> dict:
-    """Saves in one process, loads in another; returns what `load` does. `python` starts a save."""
+    """Saves in one process and loads in another.
+
+    Args:
+      keras: "1" for tf-keras, "0" for Keras 3.
+      names: the models.
+      python: command that starts the saving Python process.
+
+    Returns:
+      The result of `load`.
+    """
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": keras, "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as folder:
         script = str(Path(__file__))
@@ -148,7 +157,7 @@ def run(keras: str, names: Iterable[str], python: tuple[str, ...] = (sys.executa
 
 
 def table(results: dict[str, dict[str, dict[str, str]]]) -> str:
-    """Returns the table: a row a model, from the results of each Keras."""
+    """Formats the table, a row for each model, from the results of each Keras."""
     from dawnbench_tf import models
 
     lines = [f"| family | model | {' | '.join(FORMATS.values())} |", "|---" * 6 + "|"]
@@ -165,7 +174,7 @@ def table(results: dict[str, dict[str, dict[str, str]]]) -> str:
 
 
 def main(*arguments: str) -> None:
-    """Does what the first argument says, or writes the page."""
+    """Runs `save` or `load`, or writes the page without an argument."""
     match arguments:
         case ["save", folder, *chosen]:
             save(Path(folder), chosen)

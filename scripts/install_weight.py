@@ -1,8 +1,8 @@
-"""What the install weighs, and which of our requirements brings it.
+"""Prints the size of the installation by direct requirement.
 
     .venv/bin/python scripts/install_weight.py
 
-For each direct requirement: MB of its own, and MB that would go if it alone were not required.
+Columns: MB of the requirement itself, and MB that dropping only this requirement would save.
 """
 
 import re
@@ -35,7 +35,7 @@ def _key(name: str) -> str:
 
 
 def _requirements(dist: Distribution) -> set[str]:
-    """What a distribution requires, ours with its harness, as far as it is installed."""
+    """Returns the installed requirements of a distribution; for this package with its harness."""
     lines = [line for line in dist.requires or () if "extra ==" not in line or HARNESS in line]
     names = {_key(NAME.match(line)[0]) for line in lines}
     return {name for name in names if _installed(name)}

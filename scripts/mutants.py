@@ -1,10 +1,10 @@
-"""Breaks the code in small ways and says which of them the tests catch.
+"""Mutation testing: breaks the code in small ways and prints which mutants the tests catch.
 
-    .venv/bin/python scripts/mutants.py [COUNT [SEED]]      # 30 of seed 0, in a copy of the tree
+    .venv/bin/python scripts/mutants.py [COUNT [SEED]]      # default: 30 with seed 0
 
-Each mutant is one change in one file, room after room: a comparison turned round, a number one
-more, a statement left out. The tests that the file touches run, nearest first, to the first that
-fails, for two minutes; a mutant that none of them catches is tried by the long mode's too.
+A mutant is one change in one file of a copy of the tree: a negated comparison, a number increased
+by one, or a removed statement. Packages take turns. The tests that the file affects run, nearest
+first, until one fails or two minutes have passed; if none fails, the long mode's tests run too.
 """
 
 import ast
@@ -23,8 +23,8 @@ from typing import NamedTuple
 from build_files import ROOT, modules
 from changed_tests import arguments
 
-SECONDS = 120  # after which no further test is begun
-TURNED = {
+SECONDS = 120  # time after which no further test starts
+NEGATED = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
     ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
 }  # fmt: skip
@@ -32,7 +32,7 @@ SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Raise, ast.Delete)
 
 
 class Mutant(NamedTuple):
-    """A change of one piece of one file."""
+    """A replacement of a range of characters in a file."""
 
     path: str
     line: int
@@ -41,7 +41,7 @@ class Mutant(NamedTuple):
     replacement: str
 
     def apply(self, root: Path) -> str:
-        """Writes the changed file below `root`; returns the change in words."""
+        """Changes the file below `root`; returns a description of the change."""
         path = root / self.path
         text = path.read_text(encoding="utf-8")
         path.write_text(text[: self.start] + self.replacement + text[self.end :], encoding="utf-8")
@@ -50,12 +50,12 @@ class Mutant(NamedTuple):
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
-    """All mutants of a file."""
+    """Yields all mutants of a file."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     name = str(path.relative_to(ROOT))
 
-    def offset(line, column):  # which counts bytes
+    def offset(line, column):  # ast counts columns in bytes
         before = lines[line - 1].encode()[:column].decode()
         return sum(map(len, lines[: line - 1])) + len(before)
 
@@ -67,7 +67,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             sides = (node.left, node.comparators[0])
             left, right = (ast.get_source_segment(text, side) for side in sides)
-            yield mutant(node, f"{left} {TURNED[type(node.ops[0])]} {right}")
+            yield mutant(node, f"{left} {NEGATED[type(node.ops[0])]} {right}")
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
             yield mutant(node, repr(node.value + 1))
         elif isinstance(node, SIMPLE) and not _is_text(node):
@@ -78,8 +78,8 @@ def _is_text(node):
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def chosen(count: int, seed: int) -> list[Mutant]:
-    """Mutants of one room after the other; each room is as likely as any."""
+def choose(count: int, seed: int) -> list[Mutant]:
+    """Draws mutants from the folders of the source in turn."""
     rooms: dict[str, list[Path]] = {}
     for path in modules().values():
         rooms.setdefault(str(path.parent.relative_to(ROOT)), []).append(path)
@@ -91,8 +91,8 @@ def chosen(count: int, seed: int) -> list[Mutant]:
     return [draw.choice(candidates[room]) for room in islice(turns, count)]
 
 
-def caught(root: Path, mutant: Mutant, mark: str) -> str:
-    """The first test that fails of those that the mutant's file touches; "" if none does."""
+def run_tests(root: Path, mutant: Mutant, mark: str) -> str:
+    """Runs the tests that a mutant's file affects; returns the first that fails, or ""."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--dist=load"]
     command += ["--maxschedchunk=1", f"--seconds={SECONDS}", "-m", mark, *arguments([mutant.path])]
     environment = {**os.environ, "PYTHONPATH": str(root)}
@@ -104,17 +104,17 @@ def caught(root: Path, mutant: Mutant, mark: str) -> str:
 
 
 def main(count: str = "30", seed: str = "0") -> None:
-    """Tries each mutant, and prints a line for it as soon as it is known."""
-    for number, mutant in enumerate(chosen(int(count), int(seed))):
+    """Tests each mutant and prints a line with its verdict."""
+    for number, mutant in enumerate(choose(int(count), int(seed))):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder) / "tree"
             ignored = shutil.ignore_patterns(".venv", ".git", "runs", "__pycache__")
             shutil.copytree(ROOT, root, symlinks=True, ignore=ignored)
             change, begin = mutant.apply(root), time.monotonic()
-            by = caught(root, mutant, "not long")
+            by = run_tests(root, mutant, "not long")
             verdict = f"caught by {by}" if by else "not caught"
             if not by:
-                by = caught(root, mutant, "long")
+                by = run_tests(root, mutant, "long")
                 verdict = f"caught by the long mode alone: {by}" if by else verdict
         print(f"{number} {change}: {verdict} ({time.monotonic() - begin:.0f} s)", flush=True)
 

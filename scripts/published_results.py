@@ -1,4 +1,4 @@
-"""Writes published.tsv and published_curves.tsv of dawnbench_tf/ranking from the published tree.
+"""Converts DAWNBench's entry tree to published.tsv and published_curves.tsv (dawnbench_tf/ranking).
 
 .venv/bin/python scripts/published_results.py ENTRY_TREE
 """
@@ -11,7 +11,7 @@ from dawnbench_tf.ranking import results
 
 
 def main(tree: str) -> int:
-    """Reads the whole tree; writes nothing if a file of it can't be read."""
+    """Reads the tree and writes both tables; writes nothing if a file can't be read."""
     published, problems = results.read_tree(Path(tree))
     if problems or not published:
         print("\n".join(problems) or f"{tree}: holds no entry", file=sys.stderr)
@@ -25,7 +25,7 @@ def main(tree: str) -> int:
 
 
 def write(path: Path, columns, rows) -> None:
-    """Writes a table; a figure that is not there is an empty cell."""
+    """Writes a TSV table; None becomes an empty cell."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(columns)

@@ -1,9 +1,9 @@
-"""Accuracy of weights that others published, in our networks, on the CIFAR-10 test set.
+"""Evaluates published PyTorch weights in this package's networks, on the CIFAR-10 test set.
 
     .venv/bin/python scripts/published_weights.py --data_dir=CIFAR10 --weights_dir=DIR
 
-DIR holds files of github.com/akamaster/pytorch_resnet_cifar10, under their own names; those that
-are not there are left out. Exit status 1 if an accuracy is not the published one to the hundredth.
+DIR contains files of github.com/akamaster/pytorch_resnet_cifar10 under their original names; absent
+files are skipped. Exit status: 1 if an accuracy differs from the published one by over 0.005 %.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dawnbench_tf import flags, tensorflow_env, terminal
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import setting
 
-PUBLISHED = {  # model: file, error on the test set in percent (README)
+PUBLISHED = {  # model -> file, error on the test set in percent (from its README)
     "resnet20_v1_pad": ("resnet20-12fca82f.th", 8.27),
     "resnet32_v1_pad": ("resnet32-d509ac18.th", 7.37),
     "resnet44_v1_pad": ("resnet44-014dd654.th", 6.90),
@@ -21,7 +21,7 @@ PUBLISHED = {  # model: file, error on the test set in percent (README)
     "resnet110_v1_pad": ("resnet110-1d1ed7c2.th", 6.32),
     "resnet1202_v1_pad": ("resnet1202-f3b1deed.th", 6.18),
 }
-STANDARDIZED = {  # as the network was trained: ImageNet's figures
+STANDARDIZED = {  # the networks were trained with ImageNet's statistics
     "standardize": "channel",
     "channel_mean": (0.485, 0.456, 0.406),
     "channel_deviation": (0.229, 0.224, 0.225),
@@ -30,14 +30,14 @@ STANDARDIZED = {  # as the network was trained: ImageNet's figures
 
 @dataclass(frozen=True)
 class Options:
-    """Where the data set and the weights are."""
+    """Folders of the data set and the weights."""
 
     data_dir: str = setting("", "folder of CIFAR-10, or its archive")
     weights_dir: str = setting("", "folder of the published weights")
 
 
 def accuracy(model_name: str, weights: Path, data_dir: str) -> float:
-    """Percent of the test images that a network with these weights gets right."""
+    """Returns the test accuracy in percent of a network with published weights."""
     from dawnbench_tf import models, recipes
     from dawnbench_tf.data import dataset
     from dawnbench_tf.training import evaluation

@@ -1,4 +1,4 @@
-"""ResNet-20 and airbench94 in PyTorch, from their papers, timm's ResNet-50; a step of each."""
+"""ResNet-20, airbench94 and timm's ResNet-50 in PyTorch, and their training steps."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from torch.nn import functional
 
 
 class ResNet20(nn.Module):
-    """That of DAWNBench's PyTorch seeds: projections with BN where a stage begins."""
+    """ResNet-20 of DAWNBench's PyTorch seeds: projections with BN where a stage begins."""
 
     def __init__(self):
         super().__init__()
@@ -19,7 +19,7 @@ class ResNet20(nn.Module):
         self.head = nn.Linear(64, 10)
 
     def forward(self, x):
-        """Images to logits."""
+        """Returns the logits of images (NCHW)."""
         x = torch.relu(self.stem(x))
         for branch, shortcut in self.units:
             x = torch.relu(branch(x) + shortcut(x))
@@ -36,7 +36,7 @@ def _unit(inputs, filters, stride):
 
 
 def _airbench94():
-    """Jordan's; the whitening's filters, which are frozen, are any."""
+    """Builds Jordan's airbench94; its frozen whitening filters are left random."""
     layers = [nn.Conv2d(3, 24, 2), nn.GELU()]
     layers[0].weight.requires_grad = False
     for inputs, filters in ((24, 64), (64, 256), (256, 256)):
@@ -62,10 +62,15 @@ NETWORKS = {
 
 
 def step(network: str, precision: str, compiled: bool) -> Callable[..., None]:
-    """A training step, (images, labels) -> None, in channels_last.
+    """Returns a training step, (images, labels) -> None, in channels_last.
 
-    In bfloat16 the ResNets' is autocast's, and airbench94 is of bfloat16 but for its BN, as its
-    author has it: on CPUs the fastest of both forms.
+    In mixed_bfloat16 the ResNets use autocast; airbench94 is converted to bfloat16 except for its
+    BN, as by its author. Each form is the faster of the two on CPUs.
+
+    Args:
+      network: a key of NETWORKS.
+      precision: float32 or mixed_bfloat16.
+      compiled: whether to use torch.compile.
     """
     make, parameters = NETWORKS[network]
     model = make().to(memory_format=torch.channels_last)

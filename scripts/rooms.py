@@ -1,9 +1,9 @@
-"""The house in figures: rooms, imports between them, upward ones, typed public functions.
+"""Prints figures of the code's structure: rooms, imports between them, typed public functions.
 
-    .venv/bin/python scripts/rooms.py [ROOT ...]     # of several checkouts, side by side
+    .venv/bin/python scripts/rooms.py [ROOT ...]     # several checkouts side by side
 
-A room is a file or folder at the top of dawnbench_tf/. An import is upward if it is of a command,
-or one of a circle of rooms.
+A room is a file or folder at the top of dawnbench_tf/. An import is upward if it imports a command
+or is part of an import cycle of rooms.
 """
 
 import ast
@@ -14,7 +14,7 @@ from build_files import ROOT, commands, imports, modules
 
 
 def figures(root: Path) -> dict[str, str]:
-    """Each figure of a checkout, as text, by its name."""
+    """Returns name -> figure, as text, of a checkout."""
     ours = modules(root)
     mains = commands(ours)
     edges = {
@@ -40,12 +40,12 @@ def figures(root: Path) -> dict[str, str]:
 
 
 def room(module: str) -> str:
-    """The room of a module; "" for the package itself."""
+    """Returns the room of a module; "" for the package itself."""
     return module.split(".")[1] if "." in module else ""
 
 
 def reached(start: str, edges: set[tuple[str, str]]) -> set[str]:
-    """All rooms that a room imports, directly or not."""
+    """Returns all rooms that a room imports, directly or indirectly."""
     rooms, waiting = set(), [start]
     while waiting:
         here = waiting.pop()
@@ -56,7 +56,7 @@ def reached(start: str, edges: set[tuple[str, str]]) -> set[str]:
 
 
 def public(path: Path) -> list[ast.FunctionDef]:
-    """A file's public functions and methods; not what Keras or Python calls by a name of theirs."""
+    """Returns a file's public functions and methods, without Keras's and Python's protocols."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     nodes = [*tree.body, *(item for cls in classes for item in cls.body)]
@@ -67,14 +67,14 @@ def public(path: Path) -> list[ast.FunctionDef]:
 
 
 def carried(path: Path) -> int:
-    """Arguments of a file's functions that carry a run's parts from one to the next."""
+    """Counts the arguments named recipe, splits or placement in a file's functions."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     arguments = [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
     return sum(name in ("recipe", "splits", "placement") for name in arguments)
 
 
 def protocol(node: ast.FunctionDef) -> bool:
-    """Whether somebody else's protocol names the function: its types are theirs."""
+    """Whether a protocol of Keras or Python defines the method, and so its types."""
     return node.name in {
         *("call", "build", "compute_mask", "compute_output_shape", "get_config", "from_config"),
         *("parse", "flag_type", "find_class", "get_next"),
@@ -90,7 +90,7 @@ def is_typed(node: ast.FunctionDef) -> bool:
 
 
 def main() -> None:
-    """Prints the figures of each checkout, a column each."""
+    """Prints the figures, one column for each checkout."""
     roots = [Path(name).resolve() for name in sys.argv[1:]] or [ROOT]
     columns = [figures(root) for root in roots]
     for name in columns[0]:

@@ -1,4 +1,4 @@
-"""Two sides of a benchmark in turn, each run a process of its own: medians, and their ratio.
+"""Runs the two sides of a benchmark in turn, each in its own process; prints medians and ratio.
 
 A benchmark's main is `side_by_side.main(__file__, {"ours": ours, "theirs": theirs}, ...)`.
 """
@@ -14,14 +14,14 @@ Side = Callable[[str], float]
 
 
 def main(script: str, sides: dict[str, Side], cases: Sequence[str], unit: str, rounds: int = 5):
-    """Prints a line for each case: both medians, and the first side over the second by round.
+    """Prints a line for each case: both medians, and the ratio first / second over rounds.
 
     Args:
-      script: path of the benchmark; called with a side's name and a case, it prints one figure.
-      sides: two functions from a case to a figure, by name.
-      cases: what is measured, e.g. precisions.
-      unit: of the figures.
-      rounds: of both sides in turn; the command line's only argument replaces it.
+      script: path of the benchmark; with a side's name and a case as arguments it prints a figure.
+      sides: name -> function from a case to a figure; two sides.
+      cases: the cases to measure, e.g. precisions.
+      unit: unit of the figures.
+      rounds: number of rounds; a single argument of the command line replaces it.
     """
     if len(sys.argv) == 3:
         print(json.dumps(sides[sys.argv[1]](sys.argv[2])))
@@ -38,7 +38,7 @@ def main(script: str, sides: dict[str, Side], cases: Sequence[str], unit: str, r
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """How long a call takes, on the wall."""
+    """Returns the wall-clock seconds of a call."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start

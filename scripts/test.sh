@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# The check of the whole project, as CI runs it; `scripts/test.sh --help` has its modes.
+# Checks the whole project, as CI does; `scripts/test.sh --help` lists the modes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-{ true <&0; } 2>/dev/null || exec </dev/null # it was closed: no file of a test's may take its number
+{ true <&0; } 2>/dev/null || exec </dev/null # if stdin is closed, a test's file would get number 0
 source scripts/venv.sh
 
 usage() {
     cat <<'END'
 scripts/test.sh                  the default suite, as CI runs it: ruff, mypy,
-                                 tests of models under Keras 3, all by tf-keras
-scripts/test.sh --long           what that leaves out: every row in full size,
-                                 a kill at each file operation, 10,000 damaged
-                                 files of each kind; ends in a summary
-scripts/test.sh --changed [REV]  tests that import what differs from git REV
-                                 (HEAD), the nearest first, for 80 seconds
-scripts/test.sh ARGUMENT ...     pytest's: a file, -k NAME, -m long
+                                 models' tests under Keras 3, all under tf-keras
+scripts/test.sh --long           the tests that the default leaves out: every
+                                 row in full size, a kill at each file operation,
+                                 10,000 damaged files of each kind; a summary
+scripts/test.sh --changed [REV]  the tests that import files changed since git
+                                 REV (HEAD), the nearest first, for 80 seconds
+scripts/test.sh ARGUMENT ...     arguments of pytest: a file, -k NAME, -m long
 END
 }
 
@@ -31,12 +31,12 @@ lint() {
 changed() {
     local output arguments
     output=$(.venv/bin/python scripts/changed_tests.py "$@") || exit 1
-    [ -n "$output" ] || { echo "nothing differs from ${1:-HEAD}"; exit; }
+    [ -n "$output" ] || { echo "no file has changed since ${1:-HEAD}"; exit; }
     mapfile -t arguments <<<"$output"
     exec .venv/bin/python -m pytest -q -n 2 --dist load --maxschedchunk=1 --seconds=80 "${arguments[@]}"
 }
 
-part() { # NAME COMMAND ...: runs it; the summary says how it ended and how long it took
+part() { # NAME COMMAND ...: runs the command; adds its result and duration to the summary
     local name=$1 begin=$SECONDS ended=passed
     shift
     echo "== $name"
@@ -44,7 +44,7 @@ part() { # NAME COMMAND ...: runs it; the summary says how it ended and how long
     summary+=("$(printf '%-52s %s %6d s' "$name" "$ended" $((SECONDS - begin)))")
 }
 
-faults() { # one half of them on each core
+faults() { # runs one half on each of two cores
     local kills status=0
     .venv/bin/python scripts/faults.py --kills=200 --studies=200 --failures=200 --mutations=0 &
     kills=$!

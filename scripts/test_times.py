@@ -1,11 +1,11 @@
-"""Where the time of the test suite goes: by cause, by file, by test.
+"""Profiles the test suite with py-spy: seconds by cause, by file and by test.
 
     .venv/bin/pip install py-spy
     .venv/bin/python scripts/test_times.py [ARGUMENTS OF PYTEST]
 
-Runs both parts of the default suite, or the tests that the arguments name, under py-spy, which
-looks at the main thread of each process ten times a second, from outside. A worker that waits for a
-process that a test started counts as waiting; the process itself is in the second column.
+Runs both parts of the default suite, or the tests of the arguments. py-spy samples the main thread
+of each process ten times a second. A worker that waits for a process that a test started counts as
+waiting; the process itself is counted in the second column.
 """
 
 import os
@@ -19,16 +19,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-RATE = 10  # samples a second
-ROWS = 40  # of files, of tests
-BOTH = (  # as scripts/test.sh has them
+RATE = 10  # samples per second
+ROWS = 40  # rows of a table, at most
+BOTH = (  # TF_USE_LEGACY_KERAS and arguments of both parts, as in scripts/test.sh
     (
         "0",
         ["-m", "not long and not one_keras", "tests/models", "tests/conformance/test_catalog.py"],
     ),
     ("1", []),
 )
-CAUSES = (  # of the innermost frame that fits
+CAUSES = (  # pattern of a stack frame, cause; the innermost frame that matches decides
     (r"_run \(.*tests/warm\.py", "other Python"),  # a fork's program
     (r"[(/](subprocess|selectors|socket|threading)\.py|tests/warm\.py", "waiting"),
     (r"_bootstrap>|assertion/rewrite\.py", "imports"),
@@ -53,7 +53,7 @@ def record(environment: dict[str, str], arguments: Iterable[str], folder: Path) 
 
 
 def read(line: str) -> tuple[bool, str, str, float] | None:
-    """Parses a stack: (is it a worker's, test, cause, seconds); None unless of a main thread."""
+    """Parses a stack: (whether it is a worker's, test, cause, seconds); None for other threads."""
     stack, _, count = line.rpartition(" ")
     processes, _, frames = stack.partition(": MainThread;")
     process = processes.rpartition("process ")[2]  # the innermost
@@ -72,7 +72,7 @@ def read(line: str) -> tuple[bool, str, str, float] | None:
 
 
 def table(head: str, *columns: Counter[str]) -> None:
-    """Prints a row for each key, by the first column's seconds."""
+    """Prints a row for each key, sorted by the seconds of the first column."""
     print(f"\n| {head} |" + " s |" * len(columns) + "\n|---|" + "---|" * len(columns))
     for key in sorted(set().union(*columns), key=lambda key: [-c[key] for c in columns])[:ROWS]:
         print(f"| {key} |" + "".join(f" {column[key]:,.0f} |" for column in columns))

@@ -1,10 +1,11 @@
-"""How texts are cut by each tokenizer, and what of the answers it leaves: SQuAD's dev set.
+"""Compares tokenizers on SQuAD's dev set: number of tokens, and the highest possible scores.
 
     .venv/bin/python scripts/tokenizers.py dev-v1.1.json [TOKENIZER ...]
     .venv/bin/python scripts/tokenizers.py dev-v1.1.json wordpiece=vocab.txt
 
-Tokens of all passages; right answers that are exactly some of these; and the F1 and exact match of
-a reader that always picks the tokens around a right answer: no other can have more.
+Columns: tokens of all passages; reference answers; answers that are exactly a span of tokens; F1
+and exact match of a reader that always picks the span around a reference answer, which bound those
+of every other reader.
 """
 
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 from dawnbench_tf.data.questions import encoding, scores, spans, squad_json, wordpieces
 from dawnbench_tf.recipe import Questions, Recipe
 
-TOKENIZERS = Recipe.__dataclass_fields__["tokenizer"].metadata["choices"][:-1]  # all of words
+TOKENIZERS = Recipe.__dataclass_fields__["tokenizer"].metadata["choices"][:-1]  # without wordpiece
 
 
 def main(path: str, *tokenizers: str) -> None:
@@ -31,13 +32,13 @@ def main(path: str, *tokenizers: str) -> None:
         vocab = pieces or encoding.choice(form, 0, 0)
         encoded = encoding.assemble(split, split, corpus, list(words), {}, vocab, form)
         whole = np.isin(split.alignments, (encoding.ALIGNED, encoding.MOVED)).sum()
-        best = scores.squad(spans.answers(encoded, _right(split)), encoded)
+        best = scores.squad(spans.answers(encoded, _best_spans(split)), encoded)
         counts = f"{len(split.contexts.values):,}  {len(split.alignments):,}  {whole:,}"
         print(f"{tokenizer}  {counts}  {best['f1Score']:.4f}  {best['exactMatch']:.4f}")
 
 
-def _right(split):
-    """For each question a right answer's tokens: one that these are exactly, if there is any."""
+def _best_spans(split):
+    """Returns for each question the token span of the reference answer that aligns best."""
     chosen = []
     for first, last in zip(split.spans.bounds, split.spans.bounds[1:], strict=False):
         chosen.append(first + np.argmin(split.alignments[first:last]))

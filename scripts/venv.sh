@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by quickstart.sh and test.sh: makes .venv in the project's root and installs into it.
+# Sourced by quickstart.sh and test.sh: creates .venv in the project's root and installs into it.
 #   make_venv EXTRAS    EXTRAS: "[harness]" or "[test]"
 
 fail() { echo "$(basename "$0"): $*" >&2; exit 1; }

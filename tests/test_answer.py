@@ -1,4 +1,4 @@
-"""A reading task end to end: trained a little, its entry, and questions to what was trained."""
+"""A reading task end to end: a short training, its entry, and questions to the model."""
 
 import json
 import shutil

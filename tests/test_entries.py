@@ -1,4 +1,4 @@
-"""The command: what is wrong with entries, by file and line; a run made ready for submission."""
+"""The command `entries`: violations by file and line; packaging a run for submission."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def run(*flags, cwd=None):
 
 
 def put(root, tsv=ROWS, phase="train", dataset="CIFAR10", name=NAME, **changes):
-    """An entry with some fields changed; `...` takes a field away."""
+    """Returns an entry with some fields changed; `...` removes a field."""
     home = root / dataset / phase
     home.mkdir(parents=True, exist_ok=True)
     fields = {**GOOD, **(FIGURES if phase == "inference" else {}), **changes}
@@ -69,7 +69,7 @@ def test_inference_just_at_the_threshold_is_good_enough(tmp_path):
 
 
 HEAD = "epoch\thours\ttop1Accuracy\n"
-TRAINING = [  # rule, line, words; what is changed
+TRAINING = [  # rule, line, words of the message; changed fields
     ("required", 1, "author is not given", {"author": ...}),
     ("version", 2, "version is 'v2'; should be v1.0", {"version": "v2"}),
     ("timestamp", 9, "timestamp is '2 July'; should be YYYY-MM-DD", {"timestamp": "2 July"}),

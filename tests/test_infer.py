@@ -1,4 +1,4 @@
-"""The command: a run timed in one runtime or all, its entry, and what it refuses."""
+"""The command `infer`: timing in one runtime or all, the entry, bad input."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ def infer(home, *flags, model="run", python=None, **kwargs):
 
 @pytest.fixture(scope="module")
 def timed(trained_digits, tmp_path_factory):
-    """What --runtime=auto prints, and its folder."""
+    """The output of --runtime=auto, and its folder."""
     home = tmp_path_factory.mktemp("timed")
     price = ("--instance=c5.2xlarge", "--passes=1", "--batch_sizes=1,4", f"--output_dir={home}")
     done = infer(trained_digits, *price, "--threads=1", python=[sys.executable])
@@ -174,10 +174,10 @@ def test_a_model_file_is_refused_and_not_opened(tmp_path, name):
     assert done.returncode == 1 and words in done.stderr and not (tmp_path / "owned").exists()
 
 
-def spoil(run, what):
+def spoil(run, damage):
     """Damages a run's weights."""
     checkpoints = sorted(run.glob("checkpoint-*"))
-    if what == "missing":
+    if damage == "missing":
         for path in checkpoints:
             shutil.rmtree(path)
         return
@@ -187,12 +187,12 @@ def spoil(run, what):
 
 
 @pytest.mark.parametrize(
-    ("what", "words"),
+    ("damage", "words"),
     [("missing", "holds no checkpoint"), ("truncated", "damaged; it is not what was written")],
 )
-def test_weights_that_are_not_all_there_are_refused(trained_digits, tmp_path, what, words):
+def test_weights_that_are_not_all_there_are_refused(trained_digits, tmp_path, damage, words):
     shutil.copytree(trained_digits / "run", tmp_path / "run")
-    spoil(tmp_path / "run", what)
+    spoil(tmp_path / "run", damage)
     done = infer(tmp_path, "--runtime=function")
     assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
 

@@ -1,4 +1,4 @@
-"""The launchers: shellcheck finds nothing, and what they would run is what is meant."""
+"""The launchers: shellcheck finds nothing, and the commands of DRY_RUN are as expected."""
 
 import json
 import os
@@ -87,8 +87,8 @@ def test_kubernetes_gets_a_tfjob():
 
 def test_a_tpu_vm_is_made_used_and_deleted():
     commands = lines(launch("tpu_vm", "vm", *FLAGS, ZONE="z", TYPE="v3-8", DISK="shards"))
-    of_gcloud = [command[4] for command in commands if command[0] == "gcloud"]
-    assert of_gcloud == ["create", "scp", "ssh", "ssh", "ssh", "scp", "delete"]
+    gcloud_actions = [command[4] for command in commands if command[0] == "gcloud"]
+    assert gcloud_actions == ["create", "scp", "ssh", "ssh", "ssh", "scp", "delete"]
     assert "--accelerator-type=v3-8" in commands[0] and "--zone=z" in commands[0]
     train = next(c[-1].removeprefix("--command=") for c in commands if "dawnbench train" in c[-1])
     assert shlex.split(train)[2:] == ["--strategy=tpu", "--tpu=local", "--output_dir=run", *FLAGS]

@@ -1,4 +1,4 @@
-"""The command: tables to read, pages and pictures, one's own run among them."""
+"""The command `leaderboard`: tables, pages and plots, with a run of one's own."""
 
 import json
 import os
@@ -132,7 +132,7 @@ def test_a_data_set_is_known_in_any_case():
 
 
 def test_what_the_rules_refuse_is_in_no_table_and_told(tmp_path):
-    """Each of these ranked first."""
+    """Each of these entries would rank first if it were accepted."""
     for name, tsv in (
         ("negative", "1\t-5\t95\n"),
         ("perfect", "1\t0.001\t1e9\n"),

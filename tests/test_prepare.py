@@ -1,4 +1,4 @@
-"""The command that makes shards, on a set of Imagenette's size: ten classes of tiny JPEGs."""
+"""The command `prepare` on a data set of Imagenette's size: ten classes of tiny JPEGs."""
 
 import fcntl
 import io
@@ -17,7 +17,7 @@ from dawnbench_tf.data.images import shards
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory):
-    """A tree of Imagenette's counts."""
+    """A folder tree with Imagenette's numbers of images."""
     root = tmp_path_factory.mktemp("raw")
     contents = []
     for label in range(10):
@@ -27,9 +27,9 @@ def raw(tmp_path_factory):
     for split, count in (("train", 9469), ("val", 3925)):
         for name in imagenette.CLASSES:
             (root / split / name).mkdir(parents=True)
-        for place in range(count):
-            folder = root / split / imagenette.CLASSES[place % 10]
-            (folder / f"{place}.JPEG").write_bytes(contents[place % 10])
+        for index in range(count):
+            folder = root / split / imagenette.CLASSES[index % 10]
+            (folder / f"{index}.JPEG").write_bytes(contents[index % 10])
     return root
 
 
@@ -48,7 +48,7 @@ def test_interrupted_it_goes_on_and_what_it_makes_is_trained_on(raw, tmp_path, c
         time.sleep(0.05)
     begun.send_signal(signal.SIGINT)
     _, errors = begun.communicate(timeout=60)
-    assert begun.returncode == 130 and "the same command goes on" in errors
+    assert begun.returncode == 130 and "run the same command to continue" in errors
     kept = {path: path.stat().st_mtime_ns for path in out.glob("train-*")}
     assert 3 <= len(kept) < 474
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The two commands, where they can't work."""
+"""The scripts: failures of quickstart.sh and test.sh, generated documents."""
 
 import ast
 import csv
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture
 def clone(tmp_path):
-    """A folder with the scripts and a PATH that has nothing but the shell's own tools."""
+    """A folder with the scripts, and a PATH with the shell's own tools only."""
     shutil.copytree(ROOT / "scripts", tmp_path / "clone/scripts")
     for name in ("setup.py", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path / "clone" / name)
@@ -93,7 +93,7 @@ def test_the_table_of_models_is_the_catalogue_s():
 
 @pytest.fixture
 def scripts(monkeypatch):
-    """Scripts may import one another."""
+    """Makes scripts importable by one another."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     return lambda name: runpy.run_path(str(ROOT / f"scripts/{name}.py"))
 
@@ -153,7 +153,7 @@ def test_tables_in_documents_are_our_own_rows(scripts):
 def test_what_was_measured_is_what_its_runs_come_to(scripts):
     read = scripts("doc_tables")["measured_rows"]
     for path in (ROOT / "docs/measured").glob("*.tsv"):
-        (item,) = (e for e in of_file(path).evidence if isinstance(e, Measured))
+        (item,) = (e for e in measured_recipe(path).evidence if isinstance(e, Measured))
         rows = read(path)
         scores = [row["score"] for row in rows]
         assert item.runs == len(rows) and item.reached == sum(row["reached"] for row in rows)
@@ -163,8 +163,8 @@ def test_what_was_measured_is_what_its_runs_come_to(scripts):
         assert item.seconds == round(statistics.median(row["seconds"] for row in rows), 1)
 
 
-def of_file(path):
-    """The recipe whose runs a table of docs/measured tells."""
+def measured_recipe(path):
+    """Returns the recipe whose runs are in a table of docs/measured."""
     return recipes.get(path.stem.replace("-", "/", 1))
 
 
@@ -176,7 +176,7 @@ def test_the_front_door_is_short_and_its_links_lead_somewhere():
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page):
             assert link.startswith("https://") or (path.parent / link).exists(), (path, link)
         if path.parent.name == "docs":
-            assert page.splitlines()[2].startswith("*For "), path  # whom it is for
+            assert page.splitlines()[2].startswith("*For "), path  # what it is for
 
 
 def test_the_example_of_an_entry_is_valid_and_of_the_run_in_the_middle():

@@ -1,4 +1,4 @@
-"""The command, as its users type it."""
+"""The command `study`, with real command lines."""
 
 import csv
 import io

@@ -37,14 +37,13 @@ def compare(
 ) -> list[Candidate]:
     """Times every runtime on the first test examples, in turn within each round.
 
+    Returns all candidates, the fastest first; those that can't run the model come last.
+
     Args:
       serving: the loaded run.
       precision: the only precision to try; "" tries all.
       threads: number of threads of each runtime.
       progress: called with progress lines.
-
-    Returns:
-      All candidates, the fastest first; those that can't run the model come last.
 
     Raises:
       Refusal: Keras in float32 can't run the model.
@@ -54,15 +53,15 @@ def compare(
     for name, candidate_precision in _candidate_names(precision):
         progress(f"building {name}, {candidate_precision}")
         candidates.append(_build(name, candidate_precision, serving.served, threads))
+    # Keyed by index in `candidates`; a runtime that fails at an example leaves `built`, `seconds`.
     built = {index: c.runtime for index, c in enumerate(candidates) if c.runtime}
     seconds: dict[int, list[np.ndarray]] = {index: [] for index in built}
     outputs: dict[int, list[np.ndarray]] = {}
     for turn in range(ROUNDS):
         timed = [index for index in built if not turn or index not in _too_slow(seconds)]
         for position, index in enumerate(timed, 1):
-            round_text = f"round {turn + 1} of {ROUNDS}, runtime {position} of {len(timed)}"
-            candidate = candidates[index]
-            progress(f"{round_text}: {candidate.name}, {candidate.precision}")
+            candidate, part = candidates[index], f"round {turn + 1} of {ROUNDS}, runtime {position}"
+            progress(f"{part} of {len(timed)}: {candidate.name}, {candidate.precision}")
             try:
                 latencies = _measure(built[index], examples)
             except Refusal as refusal:

@@ -1,6 +1,6 @@
-"""Lists all recipes, or shows the settings and the evidence of some.
+"""Lists the recipes, or shows the settings and evidence of some.
 
-    python -m dawnbench_tf.recipes                       # all, a line each
+    python -m dawnbench_tf.recipes                       # all recipes, one line each
     python -m dawnbench_tf.recipes cifar10/airbench94    # settings that differ from the defaults
 
 Exit status: 0; 1 if there is no such recipe.
@@ -17,7 +17,7 @@ from dawnbench_tf.settings import setting
 class Options:
     """Flags of `dawnbench recipes`."""
 
-    all: bool = setting(False, "also show settings that have their default values")
+    all: bool = setting(False, "show settings with default values as well")
 
 
 def main(names: list[str]) -> None:

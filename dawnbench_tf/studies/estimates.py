@@ -81,7 +81,7 @@ def _percentile_interval(estimates):
 
 
 def median(values: np.ndarray, axis: int = -1) -> Any:
-    """Returns the median of times, some perhaps infinite: when half of the runs have reached."""
+    """Returns the median of times, infinite ones included; always one of the given times."""
     return np.quantile(values, 0.5, axis=axis, method="inverted_cdf")
 
 
@@ -269,7 +269,7 @@ def trials_needed(probability: float, power: float = 0.8) -> float:
 
 
 def trials_for_mean(variation: float, share: float = 0.05) -> int:
-    """Returns the number of runs after which the mean's 95 % interval is +- `share` of the mean.
+    """Returns the number of runs after which the mean's 95 % interval is within `share` of it.
 
     Args:
       variation: coefficient of variation of the runs.

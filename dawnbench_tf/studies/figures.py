@@ -216,9 +216,7 @@ def _draw_scaling(figure, results):
     _label_axes(cost, xlabel=f"{unit} to the threshold", ylabel=label, title="cost over time")
     positions = np.arange(len(rows))
     shares = [summaries.efficiency(row, rows[0]) or 0.0 for row in rows]
-    efficiency.bar(
-        positions - 0.2, shares, 0.4, color=BLUE, label="throughput of its devices' ideal"
-    )
+    efficiency.bar(positions - 0.2, shares, 0.4, color=BLUE, label="throughput, share of the ideal")
     talk = [row.communication or 0.0 for row in rows]
     efficiency.bar(positions + 0.2, talk, 0.4, color=RED, label="communication in a step, at most")
     for position, share, part in zip(positions, shares, talk, strict=True):
@@ -277,10 +275,12 @@ def _draw_generalization(figure, results):
     if math.isfinite(low):
         high = results.settings[0].outcomes[0].goal
         line = [low - 1, max(high, low) + 1]
-        axes.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="as good on both")
+        axes.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="equal scores")
         axes.legend(fontsize=8)
     _label_axes(
-        axes, xlabel=f"{results.metric} on the test", ylabel="on examples that were held out"
+        axes,
+        xlabel=f"{results.metric} on the test",
+        ylabel=f"{results.metric} on held-out examples",
     )
 
 

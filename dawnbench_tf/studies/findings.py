@@ -53,13 +53,15 @@ def _describe_fastest(results, rows: list[Summary]):
     if len(rows) == 1:
         return []
     significant = best.p_value is not None and best.p_value < 1 - estimates.LEVEL
-    head = f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is of"
+    head = (
+        f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is that of"
+    )
     text = f"{head} {best.setting}: {format_seconds(best.median_seconds)}"
     if best.speed_up:
         limits = format_interval(best.speed_up_interval)
         text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
     if best is not rows[0] and not significant:
-        text += "; these runs do not tell them apart"
+        text += "; the difference is not significant"
     lines = [f"{text}."]
     if best.faster is not None and best.trials_needed is not None:
         lines.append(_describe_probability(best, rows[0].setting))
@@ -96,9 +98,9 @@ def _describe_composition(results, threshold):
     share = whole.whole / whole.product
     text = f"{parts} = {whole.product:.2f}; all together {whole.whole:.2f}"
     if whole.interval is None:
-        return [f"To {goal}: {text}; fewer than three runs do not tell whether they compose."]
+        return [f"To {goal}: {text}; an interval needs three runs of each setting."]
     low, high = whole.interval
-    verdict = "it may be the product" if low <= 1 <= high else "it is not the product"
+    verdict = "consistent with the product" if low <= 1 <= high else "not the product"
     return [f"To {goal}: {text}, {share:.2f} of it{format_interval(whole.interval)}: {verdict}."]
 
 
@@ -112,7 +114,7 @@ def _describe_main_effects(results, threshold):
             text += f" {mean:.2f} times as fast ({min(finite):.2f} to {max(finite):.2f})"
         never = len(effect.speed_ups) - len(finite)
         text += f" in {len(finite)} of {len(effect.speed_ups)} pairs"
-        lines.append(f"{text}; in {never} it does not get there." if never else f"{text}.")
+        lines.append(f"{text}; in {never} it never reaches it." if never else f"{text}.")
     return lines
 
 
@@ -182,7 +184,7 @@ def _describe_scaling(results):
         if row.communication is not None:
             talk = f"; communication is {row.communication:.0%} of a step at most"
         lines.append(
-            f"{row.devices} devices do {share:.0%} of {row.devices / first.devices:g} times the "
+            f"{row.devices} devices reach {share:.0%} of {row.devices / first.devices:g} times the "
             f"throughput of {first.devices}{talk}."
         )
     return lines
@@ -196,8 +198,8 @@ def _describe_generalization(results):
             gaps = np.array([test - fresh for test, fresh in pairs])
             low, high = estimates.bootstrap(gaps, np.mean) or (math.nan, math.nan)
             lines.append(
-                f"{setting.name}: {np.mean(gaps):+.2f} better on the test than on examples never "
-                f"used (95 %: {low:+.2f} to {high:+.2f}, {len(pairs)} runs)."
+                f"{setting.name}: test score minus held-out score {np.mean(gaps):+.2f} "
+                f"(95 %: {low:+.2f} to {high:+.2f}, {len(pairs)} runs)."
             )
     return lines
 

@@ -78,7 +78,7 @@ def _multiplied(key, text, match, base):
     if isinstance(own, bool) or not isinstance(own, int | float):
         refuse(key, text, f"{match[2]} is no number of the recipe")
     number = float(match[1]) * own
-    if isinstance(own, int):
+    if isinstance(own, int):  # a multiple of an integer field stays an integer
         number = round(number)
     if number <= 0 or number >= 2**63:
         refuse(key, text, f"comes to {number:g}; should be over 0")

@@ -88,7 +88,7 @@ def classify_failure(code: int, log: str, killed_for_memory: bool = False) -> tu
     for words, status in _LAST_LINES:
         if words in last:
             return status, last
-    number = -code if code < 0 else code - 128
+    number = -code if code < 0 else code - 128  # Popen's and a shell's status after a signal
     if number == signal.SIGKILL and killed_for_memory:
         return MEMORY, "killed by Linux, as memory had run out"
     if number in set(signal.Signals):
@@ -118,13 +118,13 @@ def read_finished(planned: PlannedRun, folder: Path, wall_seconds: float) -> Out
     if run is None:
         return None
     if run.reached:
-        return _outcome(planned, folder, run, (REACHED, ""), wall_seconds)
+        return _make_outcome(planned, folder, run, (REACHED, ""), wall_seconds)
     if not run.rows or run.rows[-1]["epoch"] < planned.recipe.epochs - 1e-4:
         return None
     metric = planned.recipe.task_row.metric
     best = max(row[metric] for row in run.rows)
     reason = f"best {metric} {best:g} of {planned.recipe.goal:g}"
-    return _outcome(planned, folder, run, (MISSED, reason), wall_seconds)
+    return _make_outcome(planned, folder, run, (MISSED, reason), wall_seconds)
 
 
 def read_failed(
@@ -135,7 +135,7 @@ def read_failed(
         run = _read(planned, folder)
     except Refusal as refusal:
         run, status, reason = None, CRASHED, str(refusal)
-    return _outcome(planned, folder, run, (status, reason), wall)
+    return _make_outcome(planned, folder, run, (status, reason), wall)
 
 
 def has_begun(folder: Path) -> bool:
@@ -145,7 +145,7 @@ def has_begun(folder: Path) -> bool:
 
 def has_entry(folder: Path) -> bool:
     """Whether `train` has finished: it has written an entry, ranked or not."""
-    return bool(_newest(folder / RUN, "train"))
+    return bool(_read_newest(folder / RUN, "train"))
 
 
 def _read(planned, folder):
@@ -160,7 +160,7 @@ def _read(planned, folder):
     return run
 
 
-def _outcome(planned, folder, run, ended, wall_seconds):
+def _make_outcome(planned, folder, run, ended, wall_seconds):
     recipe, metric = planned.recipe, planned.recipe.task_row.metric
     rows = run.rows if run else []
     return Outcome(
@@ -197,7 +197,7 @@ _MISC_FACTS = ("examplesPerSecond", "strategy", "heldOut", "utilization", "versi
 
 def _facts(run):
     """Reads the facts of a run from its newest training and inference entries, ranked or not."""
-    entry, timed = _newest(run, "train"), _newest(run, "inference")
+    entry, timed = _read_newest(run, "train"), _read_newest(run, "inference")
     misc, timed_misc = entry.get("misc") or {}, timed.get("misc") or {}
     facts = {name: misc.get(name) for name in _MISC_FACTS}
     facts |= {name: entry.get(name) for name in _ENTRY_FACTS}
@@ -215,7 +215,7 @@ def _is_fact(name, value):
     return True
 
 
-def _newest(run, phase):
+def _read_newest(run, phase):
     paths = [*run.glob(f"*/{phase}/*.json"), *run.glob(f"not_an_entry/*/{phase}/*.json")]
     for path in sorted(filter(Path.is_file, paths), key=os.path.getmtime, reverse=True):
         try:

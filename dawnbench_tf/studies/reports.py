@@ -28,7 +28,7 @@ def load(folder: Path) -> Results:
     by_name = store.read_outcomes(folder, planned)
     settings = summaries.group_by_setting(study, planned, by_name)
     if not settings:
-        raise Refusal(f"{folder}: no run has ended yet; `dawnbench study` goes on with it")
+        raise Refusal(f"{folder}: no run has ended yet; `dawnbench study` continues it")
     thresholds = summaries.choose_thresholds(study, settings)
     by_threshold = {t: summaries.summarize(settings, t) for t in thresholds}
     return Results(study, len(planned), settings, thresholds, by_threshold)
@@ -176,7 +176,7 @@ def _compare_setting(pair, names, metric, threshold) -> str:
         text += f" {names[1]} is {versus.speed_up:.2f} times as fast"
         text += f"{findings.format_interval(versus.speed_up_interval)}."
     if versus.faster is None:
-        return f"{text} Runs that all crashed tell nothing of its time."
+        return f"{text} All runs of one side crashed, so its time is unknown."
     text += f" A run of {names[1]} takes less time with probability {versus.faster:.2f}"
     if versus.p_value is None or versus.trials_needed is None:
         return f"{text}, of one run."

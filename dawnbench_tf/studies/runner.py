@@ -79,7 +79,7 @@ class Runner:
             (name, reason), *more = self.refused.items()
             others = f", and {len(more)} more" if more else ""
             text = f"{name}{others}: refused: {reason}"
-            raise Refusal(f"{text}; mend that, then the same command goes on")
+            raise Refusal(f"{text}; fix it, then run the same command again")
         return {run.name: self.outcomes[run.name] for run in self.planned}
 
     def _start(self, waiting):
@@ -100,7 +100,7 @@ class Runner:
                 process, log = launching.start(words, folder, lock)
                 self._running[slot] = _Running(planned, process, since, log, kills)
                 if not terminal.is_terminal():
-                    terminal.say(f"{planned.name}: begun; it logs to {folder / outcomes.LOG}")
+                    terminal.say(f"{planned.name}: started; log: {folder / outcomes.LOG}")
             if lock is not None:
                 os.close(lock)  # the run's process has inherited it
 
@@ -155,7 +155,7 @@ class Runner:
         hint = (
             "; a launcher should wait for it, as sbatch --wait does" if self.launch.template else ""
         )
-        raise Refusal(f"{planned.name}: what started it {text}{hint}")
+        raise Refusal(f"{planned.name}: its process {text}{hint}")
 
     def _line(self, planned, outcome):
         done = f"[{len(self.outcomes)}/{len(self.planned)}] {planned.name}"
@@ -202,8 +202,8 @@ class Runner:
             for running in self._running.values():  # SIGTERM: srun does not forward SIGINT
                 launching.signal_all(running.process, signal.SIGTERM)
             terminal.say(
-                f"ending {count} run{'s' * (count > 1)}, which save where they are, "
-                f"for {SECONDS_TO_END} s at most; Ctrl-C again kills them"
+                f"stopping {count} run{'s' * (count > 1)}, up to {SECONDS_TO_END} s to save a "
+                "checkpoint; Ctrl-C again kills them"
             )
             for running in self._running.values():
                 running.process.wait(max(deadline - time.monotonic(), 0))

@@ -70,7 +70,7 @@ def read(folder: Path) -> Study:
         return Study.from_values(values)
     except ValueError as error:
         raise Refusal(
-            f"{path}: is not what a study wrote ({one_line(error, 80)}); restore it"
+            f"{path}: is damaged or no study ({one_line(error, 80)}); restore it"
         ) from None
 
 

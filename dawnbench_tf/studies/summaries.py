@@ -239,6 +239,8 @@ def main_effects(study: Study, settings: Sequence[Setting], threshold: float) ->
 
     Pairs whose first level has no finite median are left out.
     """
+    # Each setting is paired with the one that has the first level of one factor and is otherwise
+    # equal; `first` is the first level of each factor, as settings are in the order of the plan.
     middle = {s.labels: estimates.point_median(s.times(threshold)) for s in settings}
     first: dict[int, str] = {}
     pairs: dict[tuple[int, str], list[float]] = {}

@@ -132,7 +132,7 @@ def entry_from_source(source: Source) -> Entry:
         text = f"timestamp {quoted(fields.get('timestamp'))} should be YYYY-MM-DD"
         raise Unreadable(source.path, source.line("timestamp"), text)
     keys = ("costPerHour", "latency", "cost", source.task.metric)
-    figures = {key: _figure(source, key) for key in keys}
+    figures = {key: _parse_figure(source, key) for key in keys}
     training = source.phase == "train"
     if not training and figures["latency"] is None and figures["cost"] is None:
         raise Unreadable(source.path, 1, "has neither latency nor cost")
@@ -145,7 +145,7 @@ def entry_from_source(source: Source) -> Entry:
         **{name: " ".join(str(fields.get(key) or "").split()) for name, key in _KEYS.items()},
         timestamp=day,
         cost_per_hour=figures["costPerHour"],
-        rows=_rows(source) if training else (),
+        rows=_parse_rows(source) if training else (),
         latency=figures["latency"],
         cost=figures["cost"],
         score=figures[source.task.metric],
@@ -154,7 +154,7 @@ def entry_from_source(source: Source) -> Entry:
     )
 
 
-def _figure(source, key):
+def _parse_figure(source, key):
     value = source.fields.get(key)
     if value is not None and not is_number(value):
         text = f"{key} is {quoted(value)}; should be a number"
@@ -162,7 +162,7 @@ def _figure(source, key):
     return None if value is None else float(value)
 
 
-def _rows(source):
+def _parse_rows(source):
     columns = source.task.columns
     if not source.has_table:
         raise Unreadable(source.table, 1, "is not there; should hold the entry's rows")

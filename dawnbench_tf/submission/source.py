@@ -142,8 +142,8 @@ def load(path: Path) -> Source:
     """Reads and parses a JSON file, and the TSV beside it if there is one. Raises Unreadable."""
     path = path.absolute()  # its folders are data set and phase
     table = path.with_suffix(".tsv")
-    rows = _bytes(table) if table.exists() or table.is_symlink() else None
-    return parse(path, _bytes(path), rows)
+    rows = _read_bytes(table) if table.exists() or table.is_symlink() else None
+    return parse(path, _read_bytes(path), rows)
 
 
 def parse(path: Path, entry: bytes, rows: bytes | None) -> Source:
@@ -157,12 +157,12 @@ def parse(path: Path, entry: bytes, rows: bytes | None) -> Source:
     Raises:
       Unreadable: the contents can't be parsed.
     """
-    fields, lines, repeated = _object(path, _text(path, entry))
-    table = ((), ()) if rows is None else _table(_text(path.with_suffix(".tsv"), rows))
+    fields, lines, repeated = _parse_object(path, _decode(path, entry))
+    table = ((), ()) if rows is None else _parse_table(_decode(path.with_suffix(".tsv"), rows))
     return Source(path, fields, lines, repeated, rows is not None, *table)
 
 
-def _bytes(path):
+def _read_bytes(path):
     try:
         if not path.is_file():
             raise Unreadable(path, 1, "is no regular file; should be a file of text")
@@ -173,7 +173,7 @@ def _bytes(path):
         raise Unreadable(path, 1, f"can't be read ({one_line(str(error.strerror))})") from None
 
 
-def _text(path, content):
+def _decode(path, content):
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -181,7 +181,7 @@ def _text(path, content):
         raise Unreadable(path, line, "should be text in UTF-8") from None
 
 
-def _object(path, text):
+def _parse_object(path, text):
     """Parses a JSON object. Returns its fields, the line of each key, and the duplicate keys."""
     try:
         fields = json.loads(text, parse_constant=_no_number)
@@ -211,7 +211,7 @@ def _no_number(name):
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _table(text):
+def _parse_table(text):
     """Parses a TSV into header and rows; skips blank lines, strips cells."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     rows = tuple(

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prints the manifest of a TFJob (Kubeflow's training operator) that trains on several workers.
+# Prints the manifest of a Kubeflow TFJob that trains on several workers.
 #
 #   IMAGE=REGISTRY/dawnbench CLAIM=imagenet scripts/launch/kubernetes.sh NAME WORKERS GPUS \
 #       --recipe=imagenet/resnet50_v1_5 --data_dir=/data/shards --output_dir=/data/run | kubectl apply -f -
 #
-# GPUS are those of a worker; IMAGE has dawnbench_tf[harness,gpu] installed; CLAIM is a volume that all
-# workers mount at /data. Flags are those of `dawnbench train`. A worker that is lost starts again.
+# GPUS: GPUs of each worker. IMAGE: an image with dawnbench_tf[harness,gpu]. CLAIM: a volume claim that
+# all workers mount at /data. Flags are those of `dawnbench train`. A lost worker is restarted.
 
 set -euo pipefail
 # shellcheck source=run.sh
@@ -14,7 +14,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/run.sh"
 name=$1 workers=$2 gpus=$3
 shift 3
 
-# YAML reads JSON: each argument as it was given. 3, the threshold was not reached, is no failure.
+# JSON is valid YAML and keeps each argument. Exit status 3, a missed threshold, is no failure.
 # shellcheck disable=SC2016
 arguments=$(python3 -c 'import json, sys; print(json.dumps(sys.argv[1:]))' bash -c '"$@" || [ $? -eq 3 ]' \
     - dawnbench train --strategy=multi_worker_mirrored "$@")

@@ -1,7 +1,7 @@
-# Sourced by the launchers: `usage` and `run`, which with DRY_RUN=1 only shows a command.
+# Sourced by the launchers: `usage`, and `run`, which only prints the command if DRY_RUN=1.
 # shellcheck shell=bash
 
-# Prints the head of the script that is running, its manual, and ends it.
+# Prints the comment at the head of the running script and exits.
 usage() {
     sed -n '2,/^$/s/^# \{0,1\}//p' "$0" >&2
     exit 1

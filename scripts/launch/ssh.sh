@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Trains on several machines that ssh reaches, a worker on each; Ctrl-C ends all.
+# Trains on several machines over ssh, one worker per machine; Ctrl-C ends all.
 #
 #   scripts/launch/ssh.sh HOST1,HOST2 --recipe=imagenet/resnet50_v1_5 --data_dir=DIR --output_dir=SHARED
 #
-# Flags are those of `dawnbench train`; DIR and SHARED are folders that all hosts see. DRY_RUN=1 shows
-# the commands. PORT (2222) is that on which workers talk. DAWNBENCH names the program, if it is not on
-# the hosts' PATH. If a host is lost, the same command goes on from the last epoch.
+# Flags are those of `dawnbench train`. DIR and SHARED: folders on a file system that all hosts share.
+# DRY_RUN=1 prints the commands. PORT (2222): port of the workers. DAWNBENCH: path of the program if it
+# is not on the hosts' PATH. If a host is lost, the same command resumes from the last epoch.
 
 set -euo pipefail
 # shellcheck source=run.sh
@@ -25,7 +25,7 @@ trap 'kill "${pids[@]}" 2>/dev/null || true' EXIT
 for index in "${!hosts[@]}"; do
     command=("${DAWNBENCH:-dawnbench}" train --strategy=multi_worker_mirrored
         "--worker_hosts=$workers" "--task_index=$index" "$@")
-    # -tt: the program on the host ends with the connection.
+    # -tt ends the program on the host together with the connection.
     run ssh -tt -o BatchMode=yes "${hosts[index]}" "${command[*]@Q}" </dev/null &
     pids+=($!)
     [ -z "${DRY_RUN:-}" ] || wait "$!"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes a Cloud TPU VM, installs the commit that is checked out, trains, fetches the run, deletes the VM.
+# Creates a Cloud TPU VM, installs the checked-out commit, trains, copies the run back, deletes the VM.
 #
 #   ZONE=us-central1-a TYPE=v3-8 scripts/launch/tpu_vm.sh NAME --recipe=imagenet/resnet50_tpu \
 #       --data_dir=DIR
 #
-# Flags are those of `dawnbench train`; DIR is a folder on the VM: DISK names a disk with the shards,
-# which is attached and mounted at /data. VERSION (tpu-ubuntu2204-base) is the VM's software. DRY_RUN=1
-# shows the commands. If training is cut off the VM stays, and the same command goes on.
+# Flags are those of `dawnbench train`. DIR: a folder on the VM. DISK: a disk with the shards, which is
+# attached and mounted at /data. VERSION (tpu-ubuntu2204-base): the VM's software. DRY_RUN=1 prints the
+# commands. If training is interrupted, the VM is kept and the same command resumes.
 
 set -euo pipefail
 # shellcheck source=run.sh

@@ -1,4 +1,4 @@
-"""The timing loop: what it adds, what it keeps, when it says that it can't tell."""
+"""The timing loop: overhead, outputs, warm-up, confidence interval, noise."""
 
 import gc
 import itertools
@@ -13,7 +13,7 @@ from dawnbench_tf.inference.latency import Latencies
 
 @pytest.fixture
 def sleep(monkeypatch):
-    """Lets seconds pass, for the timing loop alone: a call of a known length on any machine."""
+    """Advances the clock of the timing loop: calls have a known length on any machine."""
     now = 0.0
 
     def sleep(seconds):
@@ -82,7 +82,7 @@ def test_slow_calls_get_one_pass_and_no_more(sleep):
     assert passes == [(0, 5)]
 
 
-def of(seconds):
+def latencies_of(seconds):
     return Latencies(np.asarray(seconds), [], 0, True, 0.0)
 
 
@@ -90,7 +90,7 @@ def test_the_interval_holds_the_true_mean_as_often_as_it_says():
     random = np.random.default_rng(0)
     hits = 0
     for _ in range(400):
-        latencies = of(random.exponential(1.0, (1, 400)))
+        latencies = latencies_of(random.exponential(1.0, (1, 400)))
         hits += abs(latencies.mean - 1.0) < latencies.interval()
     assert 0.91 < hits / 400 < 0.99
 
@@ -98,8 +98,8 @@ def test_the_interval_holds_the_true_mean_as_often_as_it_says():
 def test_examples_that_differ_are_no_noise_but_a_busy_spell_is():
     steady = np.tile(np.linspace(1, 9, 200), (3, 1))
     steady += np.random.default_rng(0).normal(0, 0.01, steady.shape)
-    assert not of(steady).noisy
+    assert not latencies_of(steady).noisy
     busy = steady.copy()
     busy[1] *= 2
-    assert of(busy).noisy
-    assert of([[1.0]]).noisy  # one call tells nothing
+    assert latencies_of(busy).noisy
+    assert latencies_of([[1.0]]).noisy  # one call tells nothing

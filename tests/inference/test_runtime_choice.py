@@ -1,4 +1,4 @@
-"""Which runtime is taken: the fastest that keeps the accuracy."""
+"""The choice of the fastest runtime that keeps the accuracy."""
 
 from collections import Counter
 from functools import partial
@@ -27,7 +27,7 @@ def test_the_accuracy_decides_before_the_speed():
 
 
 class Clock:
-    """Passes only when a runtime is called: by that runtime's nanoseconds."""
+    """A clock that advances only when a runtime is called, by that runtime's nanoseconds."""
 
     def __init__(self):
         self.now, self.calls = 0, Counter()
@@ -42,7 +42,7 @@ class Clock:
 
 
 def compared(monkeypatch, **builds):
-    """The candidates of `compare`, of runtimes that are built by these functions."""
+    """Returns the candidates of `compare` for runtimes built by the given functions."""
     monkeypatch.setattr(runtime_choice, "_names", lambda _: [(name, "float32") for name in builds])
     monkeypatch.setattr(runtimes, "import_module", lambda name: builds[name.rpartition(".")[2]])
     serving = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Every runtime gives the model's own answers; what is exported is folded and of one shape."""
+"""Every runtime gives the model's answers; exports are folded and of one shape."""
 
 import re
 from collections import Counter
@@ -26,13 +26,13 @@ ALL = [(name, precision) for name, row in RUNTIMES.items() for precision in row.
 
 
 def trained(name, precision):
-    """A network of the layers that runs have."""
+    """Builds a network of the layers that runs have."""
     variant = models.get(name)
     return networks.build(variant, {**variant.args, "dtype": precision}, factories.TRAINING)
 
 
 def served(name, seed=0, batch=1, dtype_of=None):
-    """An untrained model whose BN statistics are not the trivial ones, and random images."""
+    """Returns an untrained model with random BN statistics, and random images."""
     random = np.random.default_rng(seed)
     tf.keras.utils.set_random_seed(seed)
     reference = trained(name, "float64")
@@ -65,10 +65,10 @@ def test_a_runtime_gives_the_model_s_answers(small, name, precision):
     runtime = runtimes.build(name, model, precision, threads=1)
     answers = [runtime.call(example) for example in model.examples]
     again = runtime.call(model.examples[0])
-    right = [reference(x.astype(np.float64), training=False).numpy() for (x,) in model.examples]
-    error = np.abs(np.concatenate(answers) - np.concatenate(right)).max()
+    expected = [reference(x.astype(np.float64), training=False).numpy() for (x,) in model.examples]
+    error = np.abs(np.concatenate(answers) - np.concatenate(expected)).max()
     least = {"float32": TOLERANCE, "bfloat16": 0.05, "int8": 0.2}[precision]
-    assert error <= least * np.abs(right).max()
+    assert error <= least * np.abs(expected).max()
     assert answers[0].shape == (1, 10) and np.array_equal(again, answers[0])
     assert not np.array_equal(answers[0], answers[1])  # each example's own memory
 
@@ -81,33 +81,33 @@ def test_a_runtime_sees_all_test_views(small, name):
         return views.with_views(model.build(precision), "mirror_and_shifts", "NHWC")
 
     runtime = runtimes.build(name, model._replace(build=build), "float32", threads=1)
-    seen, (example, *_) = build("float32"), model.examples
-    np.testing.assert_allclose(runtime.call(example), seen(example[0]), atol=1e-5)
+    reference, (example, *_) = build("float32"), model.examples
+    np.testing.assert_allclose(runtime.call(example), reference(example[0]), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["resnet20_tf", pytest.param("resnet56_tf", marks=LONG)])
 def test_lite_rt_is_as_exact_as_float32_on_a_deep_network(name):
-    """Untrained, a ResNet-56 has logits in the hundreds: 1e-6 of that is no half precision."""
+    """Untrained, a ResNet-56 has logits in the hundreds; errors are far below half precision's."""
     model, reference = served(name)
     (image,) = model.examples[0]
-    right = reference(image.astype(np.float64), training=False).numpy()
+    expected = reference(image.astype(np.float64), training=False).numpy()
     lite = runtimes.build("litert", model, "float32", 1).call((image,))
     keras = model.build("float32")(image, training=False).numpy()
-    largest = np.abs(right).max()
-    assert np.abs(lite - right).max() <= TOLERANCE * largest
-    assert np.abs(keras - right).max() <= TOLERANCE * largest
-    half = right.astype(np.float16).astype(np.float64)
-    assert np.abs(half - right).max() > 10 * np.abs(lite - right).max()
+    largest = np.abs(expected).max()
+    assert np.abs(lite - expected).max() <= TOLERANCE * largest
+    assert np.abs(keras - expected).max() <= TOLERANCE * largest
+    half = expected.astype(np.float16).astype(np.float64)
+    assert np.abs(half - expected).max() > 10 * np.abs(lite - expected).max()
 
 
 @pytest.mark.parametrize("runtime", ["function", "litert", "onnx", "openvino"])
 def test_gelu_is_known_everywhere(runtime):
-    """TensorFlow 2.20 writes it with erfc, which ONNX has not."""
+    """TensorFlow 2.20 implements GELU with erfc, which ONNX lacks."""
     model, reference = served("airbench94")
     (image,) = model.examples[0]
-    right = reference(image.astype(np.float64), training=False).numpy()
+    expected = reference(image.astype(np.float64), training=False).numpy()
     answer = runtimes.build(runtime, model, "float32", 1).call((image,))
-    assert np.abs(answer - right).max() <= TOLERANCE * np.abs(right).max()
+    assert np.abs(answer - expected).max() <= TOLERANCE * np.abs(expected).max()
 
 
 def test_lite_rt_s_export_is_folded_and_of_batch_size_1(small):
@@ -231,7 +231,7 @@ def reader(request, one_export):
 
 
 def built(name, arguments):
-    """What builds a reader, with the same random weights each time."""
+    """Returns a function that builds a reader with the same random weights each time."""
 
     def build(precision):
         tf.keras.utils.set_random_seed(0)
@@ -243,7 +243,7 @@ def built(name, arguments):
 
 
 def logits(served):
-    """The model's own."""
+    """Returns the model's own logits."""
     return [*map(reader_checks.answers(served.build("float32")), served.examples)]
 
 
@@ -262,6 +262,6 @@ def test_a_reader_s_logits_are_the_model_s(reader, runtime):
 
 def agree(runtime, served, wanted):
     called = runtimes.build(runtime, served, "float32", 1)
-    for example, right in zip(served.examples, wanted, strict=True):
-        assert np.abs(right).max() > 0.01
-        np.testing.assert_allclose(called.call(example), right, atol=1e-4)
+    for example, expected in zip(served.examples, wanted, strict=True):
+        assert np.abs(expected).max() > 0.01
+        np.testing.assert_allclose(called.call(example), expected, atol=1e-4)

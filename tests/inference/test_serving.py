@@ -1,4 +1,4 @@
-"""A run comes back for inference, whatever precision it was trained in."""
+"""Loading runs for inference, whatever precision they were trained in."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from dawnbench_tf.tta import TimeToAccuracy
 
 
 def save(folder, recipe):
-    """A run's folder with the checkpoint of its untrained model, which is returned."""
+    """Writes a run's folder with a checkpoint of an untrained model; returns the model."""
     claims.claim(folder, recipe)
     model = fitting.build(dataset.open(recipe))
     saver = checkpoints.Saver(checkpoints.Folder(folder, recipe), model, TimeToAccuracy(0.98))
@@ -40,19 +40,21 @@ def test_batches_hold_the_examples_in_order_and_repeat_them_where_they_are_few(t
     recipe = replace(recipes.get("digits/resnet8"), synthetic="decoded")
     save(tmp_path, recipe)
     served = serving.load(tmp_path).served
-    batches = serving.with_batches(served, 4, most=3).examples
+    batches = serving.with_batches(served, 4, max_batches=3).examples
     assert [batch.shape for (batch,) in batches] == [(4, 32, 32, 3)] * 3
     for index in range(12):
         np.testing.assert_array_equal(
             batches[index // 4][0][index % 4], served.examples[index][0][0]
         )
-    assert len(serving.with_batches(served, 1, most=3).calibration) == serving.CALIBRATION  # all
-    ((many,),) = serving.with_batches(served, 600, most=3).examples  # of 500 in all
+    assert (
+        len(serving.with_batches(served, 1, max_batches=3).calibration) == serving.CALIBRATION
+    )  # all
+    ((many,),) = serving.with_batches(served, 600, max_batches=3).examples  # of 500 in all
     np.testing.assert_array_equal(many[:100], many[500:])
 
 
 def bert(**changes):
-    """The smallest published BERT on generated text, whose passages take several windows."""
+    """The smallest published BERT on generated passages that need several windows."""
     changes = {"sequence_length": 64, "document_stride": 20, "most_question_tokens": 30, **changes}
     changes |= {"task": "qa_mini", "synthetic": "decoded", "bucket_boundaries": (61,)}
     return recipes.get("squad/bert_tiny", **changes)

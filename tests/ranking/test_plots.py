@@ -1,4 +1,4 @@
-"""Results as pictures."""
+"""Plots of results."""
 
 import datetime
 import re

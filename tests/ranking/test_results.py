@@ -1,4 +1,4 @@
-"""Entries as others wrote them: everything published is read; what is none is one line."""
+"""Results of entries: all published entries are read; other files are reported in one line."""
 
 import json
 import re

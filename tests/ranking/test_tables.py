@@ -34,7 +34,7 @@ def test_there_are_twelve_tables_and_no_entry_is_lost():
         ("ImageNet", "training cost", 1, "$7.43", "ResNet50-v1.5"),
     ],
 )
-def test_known_places(dataset, table, rank, written, model):
+def test_known_ranks(dataset, table, rank, written, model):
     ranked = by_name()[dataset, table]
     row = ranked.rows[rank - 1]
     assert (ranked.figure.format(ranked.figure.value(row)), row.model) == (written, model)

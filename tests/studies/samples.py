@@ -1,4 +1,4 @@
-"""Outcomes of runs that nobody trained, for tests."""
+"""Sample studies and outcomes for tests."""
 
 from dawnbench_tf.studies import outcomes
 from dawnbench_tf.studies.grid import Factor, Level, Study
@@ -36,7 +36,7 @@ def study(**changes):
 
 
 def outcome(labels=("32",), seed=0, seconds=10.0, status=outcomes.REACHED, goal=98.0, **facts):
-    """A run whose last row, at its goal unless it missed it, came after so many seconds."""
+    """Returns an outcome whose last row came after `seconds`, at the goal unless it missed it."""
     last = 99.0 if status == outcomes.REACHED else 50.0
     scores = (40.0, last)
     rows = [
@@ -60,7 +60,7 @@ def outcome(labels=("32",), seed=0, seconds=10.0, status=outcomes.REACHED, goal=
 
 
 def write(folder, study, make_outcome):
-    """A study's folder with an outcome for each planned run: `make_outcome(planned)`."""
+    """Writes a study's folder with the outcome `make_outcome(planned)` of each planned run."""
     from dawnbench_tf.studies import grid, store
 
     store.claim(folder, study)

@@ -115,8 +115,10 @@ def test_gehan_s_test_is_mann_and_whitney_s_without_crashes_and_a_permutation_s_
             *(Times(seconds[o], censored[o]) for o in (order[:7], order[7:]))
         )
 
-    seen = abs(probability(np.arange(14)) - 0.5)
-    by_chance = [abs(probability(draw.permutation(14)) - 0.5) >= seen - 1e-12 for _ in range(4000)]
+    observed = abs(probability(np.arange(14)) - 0.5)
+    by_chance = [
+        abs(probability(draw.permutation(14)) - 0.5) >= observed - 1e-12 for _ in range(4000)
+    ]
     halves = (Times(*(part[s] for part in pooled)) for s in (slice(7), slice(7, None)))
     assert estimates.p_value(*halves) == pytest.approx(np.mean(by_chance), abs=0.05)
 

@@ -1,4 +1,4 @@
-"""How long a study takes, and what it costs: cases by hand."""
+"""Estimated time and cost of a study: hand-computed cases."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which runs a study plans."""
+"""The planned runs of a study."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A user's grid, as a TOML file."""
+"""Grids in TOML files."""
 
 import os
 import random
@@ -104,8 +104,8 @@ def test_a_damaged_grid_is_refused_in_a_line_or_planned(tmp_path, seed):
     draw = random.Random(seed)
     text = list(samples.GRID)
     for _ in range(draw.randint(1, 4)):
-        place = draw.randrange(len(text))
-        text[place] = draw.choice(["", text[draw.randrange(len(text))] * 2, "9", '"', "[", "\x1b"])
+        offset = draw.randrange(len(text))
+        text[offset] = draw.choice(["", text[draw.randrange(len(text))] * 2, "9", '"', "[", "\x1b"])
     path = tmp_path / "own.toml"
     path.write_text("".join(text))
     try:

@@ -1,4 +1,4 @@
-"""What is made of a run's end."""
+"""Outcomes of runs: status, reason, files."""
 
 import io
 import json
@@ -69,7 +69,7 @@ def test_an_outcome_of_an_earlier_version_has_the_settings_of_its_plan(tmp_path)
 
 @pytest.mark.parametrize("seed", range(300))
 def test_an_outcome_of_other_types_is_refused_or_reported(tmp_path, seed):
-    """Any part of it replaced by any JSON value: a line, or a report that takes it."""
+    """An outcome file with any value replaced is refused in a line, or can be reported."""
     draw = random.Random(seed)
     study = samples.study(trials=1)
     samples.write(tmp_path / "s", study, lambda run: samples.outcome(run.labels, run.seed))

@@ -1,4 +1,4 @@
-"""What a study's folder is reported as: text, JSON, CSV, a page, figures."""
+"""Reports of a study: text, JSON, CSV, HTML page, figures."""
 
 import csv
 import io
@@ -35,8 +35,8 @@ def folder(tmp_path, monkeypatch):
 def test_the_text_tells_the_fastest_and_every_miss_with_its_reason(folder):
     text = reports.format_text(reports.load(folder), "the command")
     assert "6 runs in 2 settings: 5 reached, 1 diverged." in text
-    assert "The shortest median to top1Accuracy 98 is of batch size 64: 11.0 s, 1.91 " in text
-    assert "these runs do not tell them apart" in text
+    assert "The shortest median to top1Accuracy 98 is that of batch size 64: 11.0 s, 1.91 " in text
+    assert "the difference is not significant" in text
     assert "batch size 64, seed 2: diverged: why it diverged" in text
 
 
@@ -55,7 +55,7 @@ def test_json_and_csv_have_every_run(folder):
 
 
 class Page(HTMLParser):
-    """Tags that are open, and addresses that a browser would fetch."""
+    """Collects open tags, and URLs that a browser would fetch."""
 
     def __init__(self):
         super().__init__()
@@ -166,7 +166,7 @@ def test_evidence_is_of_the_recipe_that_was_trained_and_of_none_that_was_changed
 
 
 def test_a_miss_makes_the_evidence_no_faster(tmp_path, monkeypatch):
-    """1 run of 4 gets there: no median, whenever the others ended."""
+    """If 1 run of 4 reaches the goal there is no median, however long the others trained."""
     monkeypatch.setattr(runner.files, "lock", lambda *_: None)
 
     def missed(planned):

@@ -1,4 +1,4 @@
-"""Processes of a study, with a stand-in for `train` that takes no time."""
+"""The processes of a study, with a stub in place of `train`."""
 
 import json
 import os
@@ -43,7 +43,7 @@ if os.environ.get("HANG", "none") in flags["output_dir"]:
 
 @pytest.fixture
 def template(tmp_path):
-    """A command line that runs the stand-in in place of `train`."""
+    """A launch template that runs the stub in place of `train`."""
     stand_in = tmp_path / "stand_in.py"
     stand_in.write_text(STAND_IN)
     launcher = tmp_path / "launch"
@@ -59,7 +59,7 @@ def carry_out(folder, template, **launch):
 
 @pytest.fixture(autouse=True)
 def without_lock(monkeypatch):
-    """A process may take a folder's lock once; tests claim the same one twice."""
+    """Disables a folder's lock, which a process can take once, as tests claim a folder twice."""
     monkeypatch.setattr(runner.files, "lock", lambda *_: None)
 
 
@@ -95,7 +95,7 @@ def test_what_was_refused_has_no_outcome_and_the_same_command_runs_it(
 ):
     monkeypatch.setenv("FAIL", "64/seed-0")
     monkeypatch.setenv("WHY", "train.py: x/run.json: can't be written (No space left on device)")
-    with pytest.raises(Refusal, match="^64/seed-0: refused: .*No space left.*same command goes on"):
+    with pytest.raises(Refusal, match="^64/seed-0: refused: .*No space left.*same command again"):
         carry_out(tmp_path / "s", template)
     assert len(list(tmp_path.glob("s/*/*/outcome.json"))) == 3
     monkeypatch.delenv("FAIL")
@@ -106,7 +106,7 @@ def test_what_was_refused_has_no_outcome_and_the_same_command_runs_it(
 
 def test_a_launcher_that_ends_before_its_run_is_refused(tmp_path, template, monkeypatch):
     monkeypatch.setenv("LIE", "64/seed-0")
-    with pytest.raises(Refusal, match="^64/seed-0: what started it ended with 0, but .* --wait"):
+    with pytest.raises(Refusal, match="^64/seed-0: its process ended with 0, but .* --wait"):
         carry_out(tmp_path / "s", template)
     assert not (tmp_path / "s/64/seed-0/outcome.json").exists()
 

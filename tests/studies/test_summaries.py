@@ -1,4 +1,4 @@
-"""Settings compared: hand-computed cases."""
+"""Summaries and comparisons of settings: hand-computed cases."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Entries as others wrote them are read; what is written reads the same, and is in the form."""
+"""Entries: all published ones are read; written ones follow the form and read back equal."""
 
 import datetime
 import json

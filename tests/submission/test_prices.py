@@ -1,4 +1,4 @@
-"""Prices are those that published entries paid."""
+"""Prices equal those of the published entries."""
 
 import datetime
 
@@ -9,7 +9,7 @@ from dawnbench_tf.submission import prices
 
 
 def implied():
-    """Price per hour of each published entry that has one."""
+    """Returns the price per hour of each published entry that has one."""
     for result in results.dawnbench_results():
         if result.usd is not None:
             yield result, result.usd_per_hour or result.usd / result.latency * 3_600_000

@@ -1,4 +1,4 @@
-"""A run's entry in the published form, held against three of the published ones."""
+"""The entry of a run in the published form, compared with three published entries."""
 
 import csv
 import json
@@ -70,7 +70,7 @@ def test_fields_and_columns_are_those_of_published_entries(tmp_path, published):
 
 
 def test_one_run_leaves_one_entry(tmp_path):
-    """A miss that was trained longer, and then told again with another author."""
+    """A missed entry is replaced after more training, and again by another author's name."""
     missed, _ = run_entry.write(tmp_path, entry((90.0,)))
     reached, _ = run_entry.write(tmp_path, entry())
     other, _ = run_entry.write(tmp_path / "other", entry((91.0, 94.0)))

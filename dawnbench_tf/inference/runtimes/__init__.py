@@ -37,20 +37,20 @@ PRECISIONS = ("float32", "bfloat16", "int8")
 _TENSORFLOW = ("float32", "bfloat16")
 RUNTIMES = {  # name of the module in this folder -> row
     "keras": RuntimeRow("`model.predict`", _TENSORFLOW),
-    "function": RuntimeRow("TensorFlow's graph, weights frozen", _TENSORFLOW),
+    "function": RuntimeRow("TensorFlow's graph with frozen weights", _TENSORFLOW),
     "xla": RuntimeRow(
-        "that graph compiled by XLA",
+        "TensorFlow's graph, compiled by XLA",
         _TENSORFLOW,
         no_free_length="XLA compiles anew for each length of text",
     ),
     "litert": RuntimeRow(
-        "LiteRT (TensorFlow Lite) with XNNPACK",
+        "LiteRT (TensorFlow Lite) with XNNPACK kernels",
         ("float32", "int8"),
         no_free_length="its converter fixes the length of text",
     ),
     "onnx": RuntimeRow("ONNX Runtime", ("float32", "int8"), ("onnxruntime", "tf2onnx", "onnx")),
     "openvino": RuntimeRow(
-        "OpenVINO, from the ONNX export", ("float32", "bfloat16"), ("openvino", "tf2onnx", "onnx")
+        "OpenVINO, converted from ONNX", ("float32", "bfloat16"), ("openvino", "tf2onnx", "onnx")
     ),
 }
 

@@ -135,6 +135,7 @@ def record_chart(table: Table) -> Chart:
     steps: list[tuple[float, float]] = []
     for row in (row for row in best if figure.value(row) > 0):
         point = x.position(_day(row.date)), y.position(math.log10(_seconds(figure, row)))
+        # The record stays level until the date of the next one.
         steps += [(point[0], steps[-1][1]), point] if steps else [point]
     if steps:
         steps.append((x.position(x.high), steps[-1][1]))

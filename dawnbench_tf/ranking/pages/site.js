@@ -3,10 +3,10 @@ const SHOWN = 10; // rows of a table before "show all"
 
 function element(name, text, attributes = {}) {
   const svg = ["svg", "line", "polyline", "text", "title"].includes(name);
-  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-  if (text !== undefined) made.textContent = text; // never innerHTML: entries are strangers' text
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
+  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  if (text !== undefined) node.textContent = text; // never innerHTML: entries are untrusted text
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  return node;
 }
 
 function leaderboards() {
@@ -73,7 +73,7 @@ function leaderboards() {
 function comparison() {
   const data = JSON.parse(document.getElementById("data").textContent);
   const sides = ["a", "b"].map(name => document.getElementById(name));
-  const place = document.getElementById("comparison");
+  const panel = document.getElementById("comparison");
   const asked = new URLSearchParams(location.hash.slice(1));
   for (const side of sides) {
     side.value = Object.hasOwn(data, asked.get(side.id) ?? "") ? asked.get(side.id) : "";
@@ -83,10 +83,10 @@ function comparison() {
   function show() {
     const chosen = sides.filter(side => side.value);
     history.replaceState(null, "", "#" + chosen.map(side => `${side.id}=${side.value}`).join("&"));
-    if (chosen.length < 2) return place.replaceChildren();
+    if (chosen.length < 2) return panel.replaceChildren();
     const [a, b] = sides.map(side => data[side.value]);
-    place.replaceChildren(facts(a, b));
-    if (a.curve.length && b.curve.length && a.dataset === b.dataset) place.append(chart(a, b));
+    panel.replaceChildren(facts(a, b));
+    if (a.curve.length && b.curve.length && a.dataset === b.dataset) panel.append(chart(a, b));
   }
 
   function facts(a, b) {

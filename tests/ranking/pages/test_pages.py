@@ -1,4 +1,4 @@
-"""Pages: every entry and table, strangers' text as text, no network; and a real browser's view."""
+"""HTML pages: all entries and tables, escaped text, no network, and the view of a real browser."""
 
 import json
 import re
@@ -130,7 +130,7 @@ def test_the_comparison_s_data_ends_no_script(published):
 
 
 def browse(page, fragment=""):
-    """The page as Chromium has it after its scripts ran, and what it complained of."""
+    """Returns the page after its scripts ran in Chromium, and Chromium's complaints."""
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
     command = [CHROMIUM, *flags, "--virtual-time-budget=5000", "--dump-dom"]
     with tempfile.TemporaryDirectory() as profile:  # its own: two browsers cannot share one
