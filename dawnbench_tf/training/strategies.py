@@ -1,7 +1,7 @@
-"""--strategy by name: which devices train, and what each strategy refuses.
+"""Distribution strategies by the name of --strategy, and their limits.
 
-Every strategy keeps global batch semantics: `batch_size` is the whole batch, each replica takes
-an equal share of it, gradients are of its mean.
+Under every strategy `batch_size` is the global batch: each replica trains on an equal part of it,
+and the gradients are those of its mean loss.
 """
 
 import os
@@ -23,10 +23,13 @@ SECONDS_TO_REACH_A_TPU = 5
 
 
 def build(run: RunOptions) -> tf.distribute.Strategy:
-    """Makes the strategy that `run` names, before anything else touches a device.
+    """Builds the strategy of the run options; call it before any other use of a device.
+
+    It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
+    operations, as the options say.
 
     Raises:
-      Refusal: the machine has not what it takes.
+      Refusal: the machine lacks the devices, or the cluster can't be reached.
     """
     if run.logical_cpus:
         _split_cpu(run.logical_cpus)
@@ -43,11 +46,11 @@ def build(run: RunOptions) -> tf.distribute.Strategy:
 
 
 def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> None:
-    """Holds a recipe to what can be trained on the strategy's devices. Raises Refusal."""
-    for name, what in (("bucket_boundaries", "length"), ("image_sizes", "size")):
+    """Raises Refusal if a recipe can't be trained on the strategy's devices."""
+    for name, quantity in (("bucket_boundaries", "length"), ("image_sizes", "size")):
         values: tuple[int, ...] = getattr(recipe.data, name, ())
         if run.strategy == "tpu" and len(values) > 1:
-            refuse(name, values, f"a TPU takes one {what}; {values[-1]} alone would run")
+            refuse(name, values, f"a TPU takes one {quantity}; {values[-1]} alone would run")
     if run.strategy == "tpu" and isinstance(recipe.data, Jpegs) and recipe.data.rectangular_test:
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
@@ -76,7 +79,7 @@ def _split_cpu(count):
 
 
 def _runs_nchw(precision):
-    """Tries a convolution with its gradients in NCHW: on a CPU that depends on oneDNN."""
+    """Whether the device runs a convolution and its gradients in NCHW; a CPU needs oneDNN."""
     images = tf.ones([1, 3, 8, 8], tf.keras.mixed_precision.Policy(precision).compute_dtype)
 
     @tf.function
@@ -133,7 +136,10 @@ def _multi_worker_mirrored(run):
 
 @contextmanager
 def _default_signal_handlers():
-    """Lets signals kill: TensorFlow hears no Python handler while it waits."""
+    """Lets signals kill the process in the body, where no Python handler runs.
+
+    Python handles signals between its own instructions; TensorFlow waits for workers in C++.
+    """
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, signal.SIG_DFL) for number in signals]
     try:
@@ -144,7 +150,7 @@ def _default_signal_handlers():
 
 
 def _cluster(run):
-    """Who the workers are: by flag, else by TF_CONFIG, else by SLURM's variables."""
+    """Returns the cluster's resolver: from the flags, else TF_CONFIG, else SLURM's variables."""
     if run.worker_hosts:
         hosts = run.worker_hosts.split(",")
         for host in hosts:
@@ -169,7 +175,7 @@ def _from_tf_config():
     try:
         jobs = resolver.cluster_spec().as_dict()
         usable = resolver.task_type == "worker" and set(jobs) == {"worker"}
-        int(resolver.task_id)  # which reads it
+        int(resolver.task_id)  # raises for an index that is no number
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refusal(f"TF_CONFIG: can't be read ({error})") from None
     if not usable:
@@ -183,14 +189,15 @@ def _from_tf_config():
 def _from_slurm():
     if shutil.which("nvidia-smi"):
         return tf.distribute.cluster_resolver.SlurmClusterResolver()
-    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])  # where no GPUs are, it fails to share them out
+    # Without GPUs the resolver fails to distribute them, so it is told of one GPU for each task.
+    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
     return tf.distribute.cluster_resolver.SlurmClusterResolver(
         gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False
     )
 
 
 def _parameter_server(run):
-    # Its workers run apart: there is no global batch, no step order and no epoch's end to time.
+    # Its workers are asynchronous: there is no global batch and no end of an epoch to time.
     refuse(
         "strategy",
         "parameter_server",
@@ -214,6 +221,7 @@ def _tpu(run):
 
 
 def _reach(address):
+    """Raises Refusal if nothing answers at grpc://HOST:PORT within SECONDS_TO_REACH_A_TPU."""
     host, _, port = address.removeprefix("grpc://").rpartition(":")
     try:
         socket.create_connection((host, int(port)), SECONDS_TO_REACH_A_TPU).close()
@@ -232,7 +240,7 @@ STRATEGIES = {
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process writes the run's files; one worker of each strategy does."""
+    """Whether this process is the chief, the one worker that writes the run's files."""
     resolver = strategy.cluster_resolver
     return (
         not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or resolver.task_id == 0
