@@ -1,4 +1,4 @@
-"""ImageNet's classes and labels, against those that TensorFlow Datasets brings; its refusals."""
+"""ImageNet's classes and labels, compared with TensorFlow Datasets'; refusals."""
 
 from importlib import resources
 
@@ -44,9 +44,9 @@ def test_no_folder_is_refused_in_a_line(load):
         load("")
 
 
-def numbered(tmp_path, places=50_000):
-    """An index of validation images whose label is their number, in an order of its own."""
-    numbers = np.random.default_rng(0).permutation(places) + 1
+def numbered(tmp_path, count=50_000):
+    """Returns an index of shuffled validation images whose label is their number."""
+    numbers = np.random.default_rng(0).permutation(count) + 1
     names = [f"val/ILSVRC2012_val_{number:08}.JPEG" for number in numbers]
     return jpeg_index.index_files(tmp_path, names, numbers)
 

@@ -1,4 +1,4 @@
-"""What a folder refuses, and what comes back out of it."""
+"""Saving and restoring checkpoints, and refusals."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def saver(path, optimizer="adam", units=3):
 
 
 def restore(keeper):
-    """As `train` does: the clock first, then weights and rows."""
+    """Restores the clock, then weights and rows, as `train` does."""
     newest = keeper.folder.newest()
     keeper.timer.clock.carry_on(keeper.folder.recorded(newest))
     return keeper.restore(newest)
@@ -45,7 +45,7 @@ def fit(model_and_saver, first, epochs):
 
 
 def everything(model_and_saver):
-    """Weights, and what the optimizer keeps."""
+    """Returns weights and optimizer variables."""
     model = model_and_saver[0]
     return [*model.get_weights(), *(variable.numpy() for variable in model.optimizer.variables)]
 

@@ -1,4 +1,4 @@
-"""Who may train in a folder, and what is left where nobody may."""
+"""Claims of folders, and the state of a folder after a refusal."""
 
 import os
 from dataclasses import replace

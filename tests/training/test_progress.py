@@ -1,4 +1,4 @@
-"""The line that a run shows."""
+"""The progress line of a run."""
 
 import io
 import re

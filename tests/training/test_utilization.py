@@ -1,4 +1,4 @@
-"""Utilization against the catalogue's counts, a counter that overflows, a slow pipeline."""
+"""Utilization, compared with the catalogue's counts; a counter that overflows; a slow pipeline."""
 
 import sys
 import time
@@ -130,7 +130,7 @@ def test_the_memory_of_the_eleventh_gpu_is_read_by_its_own_name(monkeypatch):
 
 
 def measured_run(monkeypatch, before, after, speed):
-    """Facts of a run whose peak is measured as `before` and `after` it, in GFLOP/s."""
+    """Returns the facts of a run whose peak is `before` and then `after` it, in GFLOP/s."""
     peaks_found = iter([before, after])
     monkeypatch.setattr(peaks, "forward_flops", lambda model: 10**9 / peaks.STEP_TO_FORWARD)
     monkeypatch.setattr(

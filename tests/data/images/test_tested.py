@@ -1,4 +1,4 @@
-"""Rectangular test images: each once, of like shape together, as wide as their batch's mean."""
+"""Rectangular test images: each once, sorted by ratio, with the mean ratio of their batch."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ RECIPE = recipes.get(
 
 @pytest.fixture
 def splits():
-    """Flat images, whose pixels are 30 times their label."""
+    """Returns flat images whose pixels are 30 times their label."""
     files = tf.stack(
         [
             tf.io.encode_jpeg(np.full((*shape, 3), 30 * label, np.uint8))

@@ -1,4 +1,4 @@
-"""SQuAD's JSON: what is read, and what is refused in one line that names the place."""
+"""SQuAD's JSON: parsing, and one-line refusals that name the key."""
 
 import copy
 import json
