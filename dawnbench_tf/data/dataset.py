@@ -24,7 +24,7 @@ Splits = Any  # `images.splits.Splits` or `questions.encoding.Encoded`
 
 
 class Placement(NamedTuple):
-    """Where batches go: a distribution strategy, and the layout of images on its devices."""
+    """The destination of batches: a distribution strategy, and the image layout on its devices."""
 
     strategy: tf.distribute.Strategy
     data_format: str = "NHWC"  # or NCHW
@@ -76,7 +76,7 @@ class Data(Protocol):
 
     @property
     def placement(self) -> Placement:
-        """Strategy and layout of the batches."""
+        """Distribution strategy and image layout of the batches."""
 
     @property
     def origin(self) -> Origin:
