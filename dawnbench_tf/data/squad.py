@@ -148,7 +148,7 @@ def _encode(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encod
         test,
         tokenized.words,
         tokenized.vectors,
-        pieces or encoding.choice(form, *MIN_COUNTS),
+        pieces or encoding.make_choice(form, *MIN_COUNTS),
         form,
     )
 
@@ -228,7 +228,9 @@ def _read_cache(path, width) -> _Tokenized | None:
             json.loads(arrays[name].tobytes()) for name in ("words", "with_vector")
         )
         vectors = dict(zip(with_vector, arrays["vectors"], strict=True))
-        tokenized = _Tokenized(_split(arrays, "train"), _split(arrays, "test"), words, vectors)
+        tokenized = _Tokenized(
+            _read_split(arrays, "train"), _read_split(arrays, "test"), words, vectors
+        )
         return tokenized if _is_whole(tokenized, width) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # the cache is made again
         return None
@@ -242,7 +244,7 @@ def _is_whole(tokenized, width):
     )
 
 
-def _split(arrays, name):
+def _read_split(arrays, name):
     def field(key):
         if f"{name}.{key}." in arrays:
             return arrays[f"{name}.{key}."]

@@ -116,7 +116,7 @@ def inner_optimizer(model: tf.keras.Model) -> Any:
 
 
 @contextmanager
-def averaged(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterator[None]:
+def use_averages(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Replaces a compiled model's variables by their averages, if it has any, inside the body."""
     pairs = _pairs(model)
     _exchange(pairs, strategy)

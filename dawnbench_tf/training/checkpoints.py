@@ -62,7 +62,7 @@ class Folder:
         reason = ""
         for epochs, path in reversed(runs.checkpoints(self.path)):
             try:
-                return Checkpoint(epochs, path, _state(path, self.recipe.task_row.metric))
+                return Checkpoint(epochs, path, _read_state(path, self.recipe.task_row.metric))
             except Refusal as refusal:
                 reason = str(refusal)
                 terminal.say(f"{reason}; passed over for the one before")
@@ -73,7 +73,7 @@ class Folder:
             )
         return None
 
-    def recorded(self, newest: Checkpoint | None) -> dict[str, float]:
+    def read_clock(self, newest: Checkpoint | None) -> dict[str, float]:
         """Returns the seconds of earlier processes by part of the clock.
 
         Reads clock.json; uses the checkpoint's clock if that is later, or clock.json is damaged.
@@ -90,12 +90,12 @@ class Folder:
             terminal.say(f"{self.clock}: not there; the clock goes on from the checkpoint's")
         return saved
 
-    def save_used(self, used: Mapping[str, Any]) -> None:
+    def save_utilization(self, used: Mapping[str, Any]) -> None:
         """Writes the utilization of the machine, for later calls that find the run finished."""
         if used:
             files.write_json(self.path / runs.UTILIZATION, used)
 
-    def used(self) -> dict[str, Any]:
+    def read_utilization(self) -> dict[str, Any]:
         """Returns the utilization that a finished run wrote; {} if it is missing or damaged."""
         path = self.path / runs.UTILIZATION
         try:
@@ -111,7 +111,7 @@ def is_finished(checkpoint: Checkpoint, recipe: Recipe) -> bool:
     return last.reached or checkpoint.epochs >= recipe.epochs
 
 
-def _state(path, metric):
+def _read_state(path, metric):
     """Reads a checkpoint's state.json and verifies the checksums in it. Raises Refusal."""
     state = files.read_json(path / runs.STATE)
     _check_files(path, state.get("files", {}))

@@ -63,7 +63,9 @@ def claim(
     owner = path / runs.RECIPE
     absent = tuple(folder for folder in (path, *path.parents) if not folder.exists())
     if not writer:
-        return Claim(path, _owner(path, recipe, replaced, writer) if owner.is_file() else recipe)
+        if owner.is_file():
+            recipe = _recipe_to_continue(path, recipe, replaced, writer)
+        return Claim(path, recipe)
     files.make_folder(path)
     files.lock(path, "another process is training in it; name another folder")
     # Under the lock these are leftovers of a killed process: nobody is writing them now.
@@ -73,7 +75,7 @@ def claim(
         for name in (runs.ROWS, runs.CLOCK):
             if os.path.lexists(path / name) and not files.is_regular(path / name):
                 raise Refusal(f"{path / name}: should be a file; move it away")
-        return Claim(path, _owner(path, recipe, replaced, writer))
+        return Claim(path, _recipe_to_continue(path, recipe, replaced, writer))
     if {item.name for item in path.iterdir()} - {".lock", runs.CLOCK, runs.TRIAL}:
         raise Refusal(
             f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
@@ -93,7 +95,7 @@ def _check_encoding(path):
         refuse("output_dir", name, "should be UTF-8, as checkpoints need it; name another folder")
 
 
-def _owner(path, recipe, replaced, writer):
+def _recipe_to_continue(path, recipe, replaced, writer):
     """Returns the recipe to continue in a folder. Raises Refusal if another recipe owns it."""
     owner, owners_replaced = runs.owner_of(path)
     theirs, ours = owner.values(), recipe.values()
@@ -110,7 +112,7 @@ def _owner(path, recipe, replaced, writer):
             difference = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
             raise Refusal(f"--output_dir={path}: holds a run of {difference}; name another folder")
     if longer:
-        return _trained_longer(path, owner, recipe.epochs, writer, owners_replaced)
+        return _extend(path, owner, recipe.epochs, writer, owners_replaced)
     changed = [f"{name}={theirs[name]}" for name in ours if theirs[name] != ours[name]]
     if changed:
         terminal.say(f"{path}: goes on as it began, with {', '.join(changed)}")
@@ -124,7 +126,7 @@ def _missed(path, owner):
     return whole and done >= owner.epochs and not runs.read(path).reached
 
 
-def _trained_longer(path, owner, epochs, writer, owners_replaced):
+def _extend(path, owner, epochs, writer, owners_replaced):
     """Returns a missed run's recipe with more epochs, and writes it to run.json."""
     terminal.say(
         f"{path}: missed {owner.goal:g} in {owner.epochs:g} epochs; trained longer, to {epochs:g}, "

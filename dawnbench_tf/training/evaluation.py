@@ -42,7 +42,7 @@ class Evaluator:
         self._forward = forward
 
     def __call__(self) -> dict[str, float]:
-        with averages.averaged(self._model, self._data.placement.strategy):
+        with averages.use_averages(self._model, self._data.placement.strategy):
             outputs = [self._forward(batch).numpy() for batch in self._batches]
         self.answers = self._data.collect(outputs, self._batch_size)
         return self._data.score(self.answers)

@@ -89,7 +89,7 @@ class Line(tf.keras.callbacks.Callback):
         terminal.say(terminal.fitted(self._text(), self.stream), self.stream)
 
     def _text(self):
-        return text(self.timer, self.epochs, *self._left())
+        return format_line(self.timer, self.epochs, *self._left())
 
     def _left(self):
         """Returns the seconds left to the end of training, and of the epoch; () if unknown.
@@ -115,7 +115,7 @@ def duration(seconds: float) -> str:
     return f"{seconds} s" if seconds < 60 else str(datetime.timedelta(seconds=seconds))
 
 
-def text(
+def format_line(
     timer: TimeToAccuracy, epochs: float, left: float | None = None, epoch_left: float | None = None
 ) -> str:
     """Returns the progress line, most important parts first: 80 columns show its beginning.

@@ -52,7 +52,7 @@ class Session:
 
     def measure(self) -> None:
         """Sets `used` and `held_out`, after `fit`; every worker has to call it."""
-        self.used = self.folder.used() if self.finished else self.meter.facts()
+        self.used = self.folder.read_utilization() if self.finished else self.meter.facts()
         with self.timer.clock.part("eval"):
             if self.recipe.held_out:
                 self.held_out = evaluation.Evaluator(self.data.held_out(), self.model)()
@@ -122,7 +122,7 @@ def open_session(
     recipe = claim.recipe
     folder = Folder(output, recipe, writer=chief)
     newest = folder.newest()
-    recorded = folder.recorded(newest)  # seconds of earlier processes
+    recorded = folder.read_clock(newest)  # seconds of earlier processes
     clock.carry_on(recorded)
     finished = newest is not None and checkpoints.is_finished(newest, recipe)
     beats = [checkpoints.clock_writer(folder, clock)] if chief and not finished else []
@@ -137,7 +137,7 @@ def open_session(
             terminal.status("building the model")
             with clock.part("build"):
                 model = fitting.build(data, options.steps_per_execution)
-        session = _session(options, folder, data, model, clock, newest, finished)
+        session = _make_session(options, folder, data, model, clock, newest, finished)
         if chief:
             terminal.status("")
             terminal.say(progress.summary(data, model, session.machine.hardware))
@@ -145,7 +145,7 @@ def open_session(
         yield session
 
 
-def _session(options, folder, data, model, clock, newest, finished):
+def _make_session(options, folder, data, model, clock, newest, finished):
     """Makes timer, saver and meter, and restores the newest checkpoint."""
     recipe, strategy = data.recipe, data.placement.strategy
     evaluate = evaluation.Evaluator(data, model)

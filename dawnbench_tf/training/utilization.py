@@ -153,7 +153,7 @@ def memory() -> dict[str, float]:
     return used
 
 
-def line(facts: Mapping[str, Any]) -> str:
+def format_line(facts: Mapping[str, Any]) -> str:
     """Formats the measurements in one line; unknown ones are left out."""
     parts = []
     if facts.get("flopsPerSecond"):

@@ -151,7 +151,7 @@ def run_folders(home: Path) -> Kind:
         with _instead(chosen, path):
             run, wrong = _outcome(lambda: runs.read(folder))
             newest, also_wrong = _outcome(kept.newest)
-            clock, wrong_clock = _outcome(lambda: kept.recorded(newest))
+            clock, wrong_clock = _outcome(lambda: kept.read_clock(newest))
         if run is not None and run != whole:
             wrong = f"read as another run: {run}"
         if newest is not None and newest.state not in states:
@@ -173,7 +173,7 @@ def _earlier_version(chosen, path, folder, kept):
     try:
         with _instead(chosen, path):
             looks = [_outcome(lambda: runs.read(folder)), _outcome(kept.newest)]
-            looks.append(_outcome(lambda: kept.recorded(looks[1][0])))
+            looks.append(_outcome(lambda: kept.read_clock(looks[1][0])))
     finally:
         path.write_bytes(content)
     return next((f"{path.name}, as of 0.1.0: {wrong}" for _, wrong in looks if wrong), "")
@@ -401,7 +401,7 @@ def image_shards(home: Path) -> Kind:
     for number in range(2):
         with tf.io.TFRecordWriter(str(folder / f"train-{number:05}-of-00002")) as writer:
             for n in range(3 * number, 3 * number + 3):
-                writer.write(shard_writer.record(jpegs[n], (8, 8), n, f"{n}.JPEG"))
+                writer.write(shard_writer.make_record(jpegs[n], (8, 8), n, f"{n}.JPEG"))
     whole = shards.read(folder, "train")
     names = [name.decode() for name in whole.paths]
 

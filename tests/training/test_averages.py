@@ -64,7 +64,7 @@ def test_averages_follow_their_rule(every, options):
     ):
         step(tf.constant(gradient), tf.constant(float(moved)))
         assert float(weight[0, 0]) == pytest.approx(after, rel=1e-5, abs=1e-6)
-        with averages.averaged(model, tf.distribute.get_strategy()):
+        with averages.use_averages(model, tf.distribute.get_strategy()):
             assert float(weight[0, 0]) == pytest.approx(average, rel=1e-5, abs=1e-6)
             assert float(mean[0]) == pytest.approx(mean_average, rel=1e-5, abs=1e-6)
         assert float(weight[0, 0]) == pytest.approx(after, rel=1e-5, abs=1e-6)
@@ -79,7 +79,7 @@ def test_they_follow_every_optimizer_s_steps(optimizer):
     (weight,) = model.trainable_variables
     before = weight.numpy()
     model.optimizer.apply_gradients([(tf.ones([1, 1]), weight)])
-    with averages.averaged(model, tf.distribute.get_strategy()):
+    with averages.use_averages(model, tf.distribute.get_strategy()):
         average = weight.numpy()
     assert weight.numpy() != before
     np.testing.assert_allclose(average, (before + weight.numpy()) / 2, rtol=1e-6)
@@ -87,7 +87,7 @@ def test_they_follow_every_optimizer_s_steps(optimizer):
 
 def test_without_them_nothing_changes():
     model = tiny(Recipe())
-    with averages.averaged(model, tf.distribute.get_strategy()):
+    with averages.use_averages(model, tf.distribute.get_strategy()):
         for variable, value in zip(model.weights, averages.values(model), strict=True):
             np.testing.assert_array_equal(variable, value)
     assert len(model.optimizer.variables) == 2  # the step, a velocity

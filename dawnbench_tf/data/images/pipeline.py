@@ -99,7 +99,7 @@ def _batches(data, epochs, select, batch_size, worker):
     if split.in_sequence:
         examples = _in_sequence(numbers, split.in_sequence, plan, recipe, worker)
     elif split.jpegs:
-        examples = jpegs.decoded(numbers.flat_map(plan), split.jpegs, _cropper(recipe))
+        examples = jpegs.decode_examples(numbers.flat_map(plan), split.jpegs, _cropper(recipe))
     else:
         examples = numbers.flat_map(plan)
     return examples.batch(batch_size, drop_remainder=True)

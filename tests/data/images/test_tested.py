@@ -32,7 +32,7 @@ def splits():
 
 
 def test_ratios_are_those_of_the_pixels(splits):
-    assert jpegs.ratios(splits.train.jpegs, 3).tolist() == [2.0, 1.0, 0.5]
+    assert jpegs.aspect_ratios(splits.train.jpegs, 3).tolist() == [2.0, 1.0, 0.5]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

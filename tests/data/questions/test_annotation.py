@@ -56,7 +56,7 @@ def test_lemmas_and_tags_come_with_each_token(spacy):
     assert list(words)[:5] == ["Ada", "wrote", "Notes", "ada", "odd"]
     assert split.spans.values.tolist() == [[2, 2]]
     encoded = encoding.assemble(
-        split, split, corpus, list(words), {}, encoding.choice(form, 0, 0), form
+        split, split, corpus, list(words), {}, encoding.make_choice(form, 0, 0), form
     )
     recipe = recipes.get("qa_mini/drqa", tokenizer="spacy")
     _, matches, tags, question = pipeline.SingleQuestions(encoded, recipe)[0]
