@@ -97,7 +97,7 @@ def refusing(recipe: Recipe, folder: Path | None) -> Iterator[None]:
 
 
 def check_agreement(
-    strategy: tf.distribute.Strategy, recipe: Recipe, run: RunOptions, epochs_done: int
+    strategy: tf.distribute.Strategy, recipe: Recipe, options: RunOptions, epochs_done: int
 ) -> None:
     """Raises Refusal if workers have different checkpoints, recipes or flags.
 
@@ -105,7 +105,7 @@ def check_agreement(
 
     Args:
       strategy: the strategy; with one replica nothing is checked.
-      recipe, run: this worker's recipe and options.
+      recipe, options: this worker's recipe and options.
       epochs_done: number of epochs in the checkpoint that this worker restored.
     """
     if strategy.num_replicas_in_sync == 1:
@@ -113,8 +113,8 @@ def check_agreement(
     own = [
         epochs_done,
         zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1,  # fits int32
-        run.steps_per_execution,
-        int(run.data_format == "NCHW"),
+        options.steps_per_execution,
+        int(options.data_format == "NCHW"),
     ]
 
     def gathered():

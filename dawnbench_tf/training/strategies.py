@@ -22,7 +22,7 @@ from dawnbench_tf.refusals import Refusal, one_line, refuse
 SECONDS_TO_REACH_A_TPU = 5
 
 
-def build(run: RunOptions) -> tf.distribute.Strategy:
+def build(options: RunOptions) -> tf.distribute.Strategy:
     """Builds the strategy of the run options; call it before any other use of a device.
 
     It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
@@ -31,27 +31,33 @@ def build(run: RunOptions) -> tf.distribute.Strategy:
     Raises:
       Refusal: the machine lacks the devices, or the cluster can't be reached.
     """
-    if run.logical_cpus:
-        _split_cpu(run.logical_cpus)
-    if run.deterministic:
+    if options.logical_cpus:
+        _split_cpu(options.logical_cpus)
+    if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     gpus = tf.config.list_physical_devices("GPU")
-    if run.num_gpus > len(gpus):
+    if options.num_gpus > len(gpus):
         refuse(
-            "num_gpus", run.num_gpus, f"this machine has {len(gpus)} GPUs that TensorFlow can use"
+            "num_gpus",
+            options.num_gpus,
+            f"this machine has {len(gpus)} GPUs that TensorFlow can use",
         )
-    if run.num_gpus >= 0:
-        tf.config.set_visible_devices(gpus[: run.num_gpus], "GPU")
-    return STRATEGIES[run.strategy](run)
+    if options.num_gpus >= 0:
+        tf.config.set_visible_devices(gpus[: options.num_gpus], "GPU")
+    return STRATEGIES[options.strategy](options)
 
 
-def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> None:
+def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe) -> None:
     """Raises Refusal if a recipe can't be trained on the strategy's devices."""
     for name, quantity in (("bucket_boundaries", "length"), ("image_sizes", "size")):
         values: tuple[int, ...] = getattr(recipe.data, name, ())
-        if run.strategy == "tpu" and len(values) > 1:
+        if options.strategy == "tpu" and len(values) > 1:
             refuse(name, values, f"a TPU takes one {quantity}; {values[-1]} alone would run")
-    if run.strategy == "tpu" and isinstance(recipe.data, Jpegs) and recipe.data.rectangular_test:
+    if (
+        options.strategy == "tpu"
+        and isinstance(recipe.data, Jpegs)
+        and recipe.data.rectangular_test
+    ):
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
     if recipe.batch_size % replicas:
@@ -67,7 +73,7 @@ def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> 
             recipe.precision,
             "float16 needs a GPU; mixed_bfloat16 or float32 would run here",
         )
-    if run.data_format == "NCHW" and not _runs_nchw(recipe.precision):
+    if options.data_format == "NCHW" and not _runs_nchw(recipe.precision):
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
 
 
@@ -93,23 +99,23 @@ def _runs_nchw(precision):
     return True
 
 
-def _off(run):
+def _off(options):
     return tf.distribute.get_strategy()
 
 
-def _one_device(run):
+def _one_device(options):
     return tf.distribute.OneDeviceStrategy(
         "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
     )
 
 
-def _mirrored(run):
+def _mirrored(options):
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
-def _multi_worker_mirrored(run):
-    resolver = _cluster(run)
+def _multi_worker_mirrored(options):
+    resolver = _cluster(options)
     workers = resolver.cluster_spec().as_dict().get("worker", [])
     if not 0 <= resolver.task_id < len(workers):
         refuse(
@@ -117,7 +123,7 @@ def _multi_worker_mirrored(run):
             resolver.task_id,
             f"should be in 0..{len(workers) - 1}, for {len(workers)} workers",
         )
-    if not run.output_dir:
+    if not options.output_dir:
         refuse(
             "output_dir", "", "several workers need the same folder; name one that all of them see"
         )
@@ -149,15 +155,15 @@ def _default_signal_handlers():
             signal.signal(number, handler)
 
 
-def _cluster(run):
+def _cluster(options):
     """Returns the cluster's resolver: from the flags, else TF_CONFIG, else SLURM's variables."""
-    if run.worker_hosts:
-        hosts = run.worker_hosts.split(",")
+    if options.worker_hosts:
+        hosts = options.worker_hosts.split(",")
         for host in hosts:
             if not host.rpartition(":")[0] or not host.rpartition(":")[2].isdigit():
-                refuse("worker_hosts", run.worker_hosts, f"{host!r} should be HOST:PORT")
+                refuse("worker_hosts", options.worker_hosts, f"{host!r} should be HOST:PORT")
         return tf.distribute.cluster_resolver.SimpleClusterResolver(
-            tf.train.ClusterSpec({"worker": hosts}), task_type="worker", task_id=run.task_index
+            tf.train.ClusterSpec({"worker": hosts}), task_type="worker", task_id=options.task_index
         )
     if "TF_CONFIG" in os.environ:
         return _from_tf_config()
@@ -165,7 +171,7 @@ def _cluster(run):
         return _from_slurm()
     refuse(
         "strategy",
-        run.strategy,
+        options.strategy,
         "give --worker_hosts and --task_index, or set TF_CONFIG, or start it with srun",
     )
 
@@ -196,7 +202,7 @@ def _from_slurm():
     )
 
 
-def _parameter_server(run):
+def _parameter_server(options):
     # Its workers are asynchronous: there is no global batch and no end of an epoch to time.
     refuse(
         "strategy",
@@ -205,19 +211,19 @@ def _parameter_server(run):
     )
 
 
-def _tpu(run):
-    if run.tpu.startswith("grpc://"):
-        _reach(run.tpu)
+def _tpu(options):
+    if options.tpu.startswith("grpc://"):
+        _reach(options.tpu)
     try:
-        return distribute_utils.get_distribution_strategy("tpu", tpu_address=run.tpu)
+        return distribute_utils.get_distribution_strategy("tpu", tpu_address=options.tpu)
     except tf.errors.NotFoundError:
         refuse(
             "tpu",
-            run.tpu,
+            options.tpu,
             "no TPU found there; give a TPU VM's `local`, a name or grpc://HOST:PORT",
         )
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
-        refuse("tpu", run.tpu, f"can't be used: {one_line(error)}")
+        refuse("tpu", options.tpu, f"can't be used: {one_line(error)}")
 
 
 def _reach(address):

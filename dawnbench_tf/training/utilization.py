@@ -28,7 +28,7 @@ class Utilization(tf.keras.callbacks.Callback):
 
     Args:
       recipe: the recipe that is trained.
-      run: the run's options; a `peak_tflops` of 0 is measured.
+      options: the run's options; a `peak_tflops` of 0 is measured.
       strategy: strategy of the model.
       timer: TimeToAccuracy; it has to precede this callback in `callbacks`.
       waits: input wait of the training batches; None: not measured.
@@ -37,13 +37,13 @@ class Utilization(tf.keras.callbacks.Callback):
     def __init__(
         self,
         recipe: Recipe,
-        run: RunOptions,
+        options: RunOptions,
         strategy: tf.distribute.Strategy,
         timer: TimeToAccuracy,
         waits: Waits | None,
     ):
         super().__init__()
-        self._recipe, self._run, self._strategy = recipe, run, strategy
+        self._recipe, self._options, self._strategy = recipe, options, strategy
         self._timer, self._waits = timer, waits
         local_replicas = strategy.num_replicas_in_sync // self._workers()
         self._gpus = min(len(tf.config.list_logical_devices("GPU")), local_replicas)
@@ -78,7 +78,7 @@ class Utilization(tf.keras.callbacks.Callback):
         """
         with self._timer.clock.part("measure"):
             exchange = communication.seconds_per_step(self.model, self._strategy)
-            if self._peak and not self._run.peak_tflops:
+            if self._peak and not self._options.peak_tflops:
                 before = self._peak, self._peak_from
                 self._peak, self._peak_from = max(before, self._device_peak())
         self._energy.tick()
@@ -127,8 +127,8 @@ class Utilization(tf.keras.callbacks.Callback):
     def _device_peak(self):
         """Returns the peak of all devices together in operations a second, and its source."""
         replicas = self._strategy.num_replicas_in_sync
-        if self._run.peak_tflops:
-            return self._run.peak_tflops * 1e12 * replicas, "--peak_tflops"
+        if self._options.peak_tflops:
+            return self._options.peak_tflops * 1e12 * replicas, "--peak_tflops"
         if isinstance(self._strategy, tf.distribute.TPUStrategy):
             return None, "not measured on TPUs; --peak_tflops gives it"
         peak, operation = peaks.measure_peak(self._recipe.precision)
