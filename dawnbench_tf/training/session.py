@@ -105,12 +105,9 @@ def open_session(
       splits: examples to use in place of loaded ones.
       replaced: names of the recipe's fields that the user set; None: all.
 
-    Yields:
-      The session, on every worker.
-
     Raises:
-      Refusal: the recipe can't be run, or the body fails for a reason that a user can fix. A new
-        folder is restored as it was, if building fails.
+      Refusal: building or the body fails for a reason that a user can fix. If building fails, a new
+        folder is restored as it was.
     """
     with clock.part("build"):
         strategy = strategies.build(options)  # before any other use of a device
@@ -129,20 +126,26 @@ def open_session(
     # `beating` writes the clock once more at the end, however the body ends.
     with pulse.beating(*beats), fitting.refusing(recipe, output):
         with claim.released_if_refused():
-            strategies.check(strategy, options, recipe)
-            fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)
-            data = prepare(recipe, options, clock, strategy, splits)
-            if chief:
-                data.save(output)  # the vocabulary, for inference
-            terminal.status("building the model")
-            with clock.part("build"):
-                model = fitting.build(data, options.steps_per_execution)
+            data, model = _build(recipe, options, strategy, clock, folder, newest, splits)
         session = _make_session(options, folder, data, model, clock, newest, finished)
         if chief:
             terminal.status("")
             terminal.say(progress.summary(data, model, session.machine.hardware))
             terminal.say(progress.describe_start(folder, newest, recorded))
         yield session
+
+
+def _build(recipe, options, strategy, clock, folder, newest, splits):
+    """Returns data set and model, after checks of the recipe against devices and other workers."""
+    strategies.check(strategy, options, recipe)
+    fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)
+    data = prepare(recipe, options, clock, strategy, splits)
+    if folder.writer:
+        data.save(folder.path)  # the vocabulary, for inference
+    terminal.status("building the model")
+    with clock.part("build"):
+        model = fitting.build(data, options.steps_per_execution)
+    return data, model
 
 
 def _make_session(options, folder, data, model, clock, newest, finished):

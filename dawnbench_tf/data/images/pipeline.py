@@ -17,8 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import machine
-from dawnbench_tf.data.dataset import Data, own_replicas, without_autotune
+from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images import augment, jpegs
+from dawnbench_tf.data.placement import own_replicas, without_autotune
 
 _ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf.data.dataset import Data, Example, refusing_damage, without_autotune
+from dawnbench_tf.data.dataset import Data, Example, refusing_damage
 from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.images.pipeline import count_batches, share
 from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.placement import without_autotune
 from dawnbench_tf.recipe import Recipe
 
 BLOCK = 500  # images that `SingleImages` prepares at a time
