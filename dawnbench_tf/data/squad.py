@@ -31,7 +31,7 @@ from dawnbench_tf.recipe import Questions
 from dawnbench_tf.refusals import Refusal, refuse
 
 TRAIN, TEST = "train-v1.1.json", "dev-v1.1.json"
-# As TensorFlow Datasets publishes them.
+# SHA-256, as published by TensorFlow Datasets.
 PUBLISHED = {
     TRAIN: "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
     TEST: "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",

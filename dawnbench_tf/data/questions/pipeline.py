@@ -157,11 +157,8 @@ def test_batches(data: Data, batch_size: int) -> tf.data.Dataset:
     Returns:
       A distributed data set of the network's inputs, in global batches of at most `batch_size`.
     """
-    encoded, strategy, names = (
-        data.splits,
-        data.placement.strategy,
-        features.input_names(data.recipe),
-    )
+    encoded, strategy = data.splits, data.placement.strategy
+    names = features.input_names(data.recipe)
     tested = windows.build(encoded.test, encoded.form)
 
     def make_pipeline(context):
