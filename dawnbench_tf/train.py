@@ -179,7 +179,7 @@ def _recorded(session):
         )
         return Run(recipe, session.timer.rows, session.timer.clock.parts())
     run = runs.read(folder.path)
-    folder.save_used(used)
+    folder.save_utilization(used)
     facts: dict[str, object] = {
         "data": session.data.origin.facts(),
         "utilization": used,
@@ -204,7 +204,7 @@ def _report(run: Run, options: RunOptions) -> int:
         problems = (entry.misc or {}).get("violations", [])
         for line in (
             run_entry.describe_run(run, options.credits.cost_per_hour),
-            utilization.line(run.used),
+            utilization.format_line(run.used),
             run_entry.describe_entry(run.recipe.task_row, path, problems),
             _next(run, options.data_dir),
         ):
@@ -221,7 +221,7 @@ def _test_speed(recipe, options):
     test = speed_test.measure(recipe, options)
     if test.chief:
         terminal.say(str(test), sys.stdout)
-        terminal.say(utilization.line(test.used), sys.stdout)
+        terminal.say(utilization.format_line(test.used), sys.stdout)
     if test.chief and options.output_dir:
         path = Path(options.output_dir) / runs.TRIAL
         files.make_folder(path.parent)

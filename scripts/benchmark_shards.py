@@ -150,7 +150,7 @@ def _write(folder, count, sides=(96, 96), quality=95):
     parts = 100
     pixels = np.random.default_rng(0).integers(0, 256, (100, *sides, 3), np.uint8)
     examples = [
-        shard_writer.record(
+        shard_writer.make_record(
             tf.io.encode_jpeg(image, quality=quality).numpy(), sides[::-1], number, ""
         )
         for number, image in enumerate(pixels)

@@ -72,11 +72,11 @@ def _read_tar(path, names):
         with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
             for member in archive:
                 name = member.name.rsplit("/", 1)[-1]
-                is_file = member.isfile()  # links are not followed: they may point anywhere
+                is_file = member.isfile()  # links, which may point anywhere, are skipped
                 if is_file and name in names and (file := archive.extractfile(member)):
                     read = partial(_read_whole, file)
                     members[name] = _read_capped(f"{path}:{name}", member.size, read)
-        while content.read(LARGEST_READ):  # to the end: the checksum is there
+        while content.read(LARGEST_READ):  # the checksum is at the end
             pass
     return members
 

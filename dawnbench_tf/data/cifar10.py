@@ -17,7 +17,7 @@ HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
 _PER_BATCH, _PIXELS = 10_000, 3 * 32 * 32
 _PYTHON = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
 _BINARY = [f"{name}.bin" for name in _PYTHON]
-# As Keras (tf.keras.datasets.cifar10) and TensorFlow Datasets publish them.
+# SHA-256, as published by Keras (tf.keras.datasets.cifar10) and TensorFlow Datasets.
 PUBLISHED = {
     "cifar-10-python.tar.gz": "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
     "cifar-10-binary.tar.gz": "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",

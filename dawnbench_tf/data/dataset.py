@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.waits import Waits
+from dawnbench_tf.data.placement import Placement
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 
@@ -23,47 +23,6 @@ __all__ = ["open", "load", "from_splits", "Data", "Placement"]
 
 Example = tuple[np.ndarray, ...]  # a model's inputs, each with a batch axis
 Splits = Any  # `images.splits.Splits` or `questions.encoding.Encoded`
-
-
-class Placement(NamedTuple):
-    """Where batches go: a distribution strategy, and the layout of images on its devices.
-
-    Attributes:
-      strategy: the strategy that shares out the batches.
-      data_format: layout of images on the devices, "NHWC" or "NCHW".
-      waits: counter of the seconds that training waits for batches; None: not counted.
-    """
-
-    strategy: tf.distribute.Strategy
-    data_format: str = "NHWC"
-    waits: Waits | None = None
-
-    def distribute(
-        self, make_pipeline: Callable[[tf.distribute.InputContext], tf.data.Dataset]
-    ) -> tf.data.Dataset:
-        """Returns a distributed data set of the batches of all workers' pipelines.
-
-        Args:
-          make_pipeline: makes one worker's pipeline, of batches for one replica each.
-        """
-        # AutoGraph would search the pipelines for control flow for 0.3 s; they have none.
-        make_pipeline = tf.autograph.experimental.do_not_convert(make_pipeline)
-        share = self.strategy.distribute_datasets_from_function
-        mirrored = isinstance(self.strategy, tf.distribute.MirroredStrategy)
-        if not mirrored or tf.config.list_logical_devices("GPU"):
-            return share(make_pipeline)
-        # On several CPU devices TensorFlow's own prefetching autotunes, whatever the pipeline's
-        # options say: two devices took 22 s to the digits' threshold, not 15, and `fit` took up to
-        # a minute to end. So each replica reads a pipeline of its own, without prefetching.
-        mode = tf.distribute.InputReplicationMode.PER_REPLICA
-        options = tf.distribute.InputOptions(
-            experimental_fetch_to_device=False, experimental_replication_mode=mode
-        )
-        return share(make_pipeline, options)
-
-    def count_waits(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns `batches` unchanged; `waits` then counts the seconds of waiting for them."""
-        return self.waits.count(batches) if self.waits else batches
 
 
 class Data(Protocol):
@@ -84,7 +43,7 @@ class Data(Protocol):
 
     @property
     def placement(self) -> Placement:
-        """Strategy and layout of the batches."""
+        """Distribution strategy and image layout of the batches."""
 
     @property
     def origin(self) -> Origin:
@@ -304,24 +263,6 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
         splits = module.load(*location, **modality.load_options(recipe))
     modality.check(task, splits)
     return splits.hold_out(recipe.held_out) if recipe.held_out else splits
-
-
-def own_replicas(strategy: tf.distribute.Strategy, context: tf.distribute.InputContext) -> slice:
-    """Returns the slice of the strategy's replicas that this worker's pipeline feeds."""
-    count = strategy.num_replicas_in_sync // context.num_input_pipelines
-    first = context.input_pipeline_id * count
-    return slice(first, first + count)
-
-
-def without_autotune() -> tf.data.Options:
-    """Returns the tf.data options of every pipeline: autotuning off.
-
-    With autotuning `fit` waited for the tuner's next period before it ended: 5.1 s for an epoch of
-    2.9 s.
-    """
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    return options
 
 
 @contextmanager

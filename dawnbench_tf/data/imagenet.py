@@ -52,11 +52,11 @@ def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) 
     if not skip_blacklisted:
         return layouts.load(_wanted(), data_dir)
     located = find(data_dir)
-    numbers = _blacklisted(Path(data_dir).expanduser())
+    numbers = _read_blacklist(Path(data_dir).expanduser())
     return located._replace(test=located.test.without(numbers)).splits()
 
 
-def _blacklisted(root: Path) -> set[int]:
+def _read_blacklist(root: Path) -> set[int]:
     """Reads the blacklist of the development kit: numbers of validation images, from 1 on."""
     paths = [path for folder in _KITS for path in sorted(root.glob(f"{folder}{BLACKLIST}"))]
     if not paths:

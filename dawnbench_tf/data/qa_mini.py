@@ -147,7 +147,8 @@ def generate(train: int, test: int, seed: int, form: Questions = _FORM) -> Encod
     corpora = [
         _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
     ]
-    vocab: Choice | Vocabulary = encoding.choice(replace(form, learned_words=True), *MIN_COUNTS)
+    learned = replace(form, learned_words=True)
+    vocab: Choice | Vocabulary = encoding.make_choice(learned, *MIN_COUNTS)
     pieces = None
     if form.tokenizer == "wordpiece":
         vocab = pieces = _pieces(corpora)

@@ -31,7 +31,7 @@ from dawnbench_tf.recipe import Questions
 from dawnbench_tf.refusals import Refusal, refuse
 
 TRAIN, TEST = "train-v1.1.json", "dev-v1.1.json"
-# As TensorFlow Datasets publishes them.
+# SHA-256, as published by TensorFlow Datasets.
 PUBLISHED = {
     TRAIN: "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
     TEST: "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
@@ -148,7 +148,7 @@ def _encode(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encod
         test,
         tokenized.words,
         tokenized.vectors,
-        pieces or encoding.choice(form, *MIN_COUNTS),
+        pieces or encoding.make_choice(form, *MIN_COUNTS),
         form,
     )
 
@@ -228,7 +228,9 @@ def _read_cache(path, width) -> _Tokenized | None:
             json.loads(arrays[name].tobytes()) for name in ("words", "with_vector")
         )
         vectors = dict(zip(with_vector, arrays["vectors"], strict=True))
-        tokenized = _Tokenized(_split(arrays, "train"), _split(arrays, "test"), words, vectors)
+        tokenized = _Tokenized(
+            _read_split(arrays, "train"), _read_split(arrays, "test"), words, vectors
+        )
         return tokenized if _is_whole(tokenized, width) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # the cache is made again
         return None
@@ -242,7 +244,7 @@ def _is_whole(tokenized, width):
     )
 
 
-def _split(arrays, name):
+def _read_split(arrays, name):
     def field(key):
         if f"{name}.{key}." in arrays:
             return arrays[f"{name}.{key}."]

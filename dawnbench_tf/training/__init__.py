@@ -1,4 +1,4 @@
-"""From a recipe to a trained model: strategies, optimizers, losses, evaluation, checkpoints.
+"""Training a recipe: strategies, optimizers, losses, evaluation, checkpoints, progress.
 
 May import: models, recipe, recipes, the shared modules, data. Never: inference, submission,
 ranking.

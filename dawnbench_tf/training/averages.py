@@ -1,7 +1,8 @@
-"""Moving averages of a model's weights and of BN's statistics, which are evaluated in their place.
+"""Exponential moving averages (EMA) of weights and BN statistics, which evaluation uses.
 
-With lookahead the weights themselves go back to their average each time (Zhang et al. 2019,
-arXiv 1907.08610), of which more is kept the further training is (Jordan 2024, arXiv 2404.00498).
+With lookahead (Zhang et al. 2019, arXiv 1907.08610) the weights are set to their average after each
+update of it. The average's decay then grows with the third power of the fraction of training that
+is done (Jordan 2024, arXiv 2404.00498).
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,32 +20,33 @@ Pairs = list[tuple[tf.Variable, tf.Variable]]
 
 @dataclass(frozen=True)
 class Averaging:
-    """How averages follow the weights."""
+    """The averaged variables of a model, and the decay of their averages."""
 
     recipe: Recipe
     steps: int  # of the whole training
-    weights: Sequence[tf.Variable]  # that are trained
-    statistics: Sequence[tf.Variable]  # of BN: they move in no step of an optimizer
+    weights: Sequence[tf.Variable]  # trained weights
+    statistics: Sequence[tf.Variable]  # BN's; the forward pass updates them, not the optimizer
 
-    def share(self, step: tf.Tensor) -> tf.Tensor:
-        """How much of the average stays after that step, the first being 1."""
+    def decay(self, step: tf.Tensor) -> tf.Tensor:
+        """Returns the decay d of average = d average + (1 - d) weight, at a step from 1 on."""
         step = tf.cast(step, tf.float32)
+        # The average is updated every `every` steps; decay^every is the decay over all of them.
         every = self.recipe.average.every
-        share = tf.constant(self.recipe.average.decay**every, tf.float32)
+        decay = tf.constant(self.recipe.average.decay**every, tf.float32)
         if self.recipe.average.ramp:  # TensorFlow 1's `num_updates`
-            share = tf.minimum(share, ((1 + step) / (10 + step)) ** every)
+            decay = tf.minimum(decay, ((1 + step) / (10 + step)) ** every)
         if self.recipe.average.lookahead:
-            share *= (step / self.steps) ** 3
-        return share
+            decay *= (step / self.steps) ** 3
+        return decay
 
 
 def make_averaging(recipe: Recipe, steps: int, model: tf.keras.Model | None) -> Averaging:
-    """How the recipe's averages follow a model.
+    """Makes the averaging of a model's weights and BN statistics.
 
     Args:
-      recipe: whose `average`, `average_every` and `lookahead` say how.
+      recipe: its `average` has decay, interval, ramp and lookahead.
       steps: of the whole training.
-      model: which is trained; a recipe without averages needs none.
+      model: the trained model; None for a recipe without averages.
     """
     if not model:
         return Averaging(recipe, steps, [], [])
@@ -53,9 +55,12 @@ def make_averaging(recipe: Recipe, steps: int, model: tf.keras.Model | None) -> 
 
 
 class Averages(tf.keras.optimizers.Optimizer):
-    """Mixed into an optimizer, in front of Keras's: averages as an `Averaging` says.
+    """A mix-in for Keras optimizers that keeps moving averages; it precedes Keras's class.
 
-    Keras's own follow at every step, know no statistics and no lookahead.
+    Keras's own averages are updated at every step, and have no BN statistics and no lookahead.
+
+    Args:
+      averaging: variables and decay of the averages.
     """
 
     def __init__(self, *args, averaging: Averaging, **kwargs):
@@ -69,50 +74,50 @@ class Averages(tf.keras.optimizers.Optimizer):
         self._averaging = averaging
 
     def build(self, var_list):
-        """Makes the averages, which start from the weights as they are; Keras calls it."""
+        """Creates the averages, equal to the current weights; Keras calls it."""
         first = not getattr(self, "_built", False)
         super().build(var_list)
         if first and self.use_ema:
-            self._averages_of_statistics = [
+            self._statistics_averages = [
                 self.add_variable_from_reference(v, "average", initial_value=v)
                 for v in self._averaging.statistics
             ]
 
     def pairs(self) -> Pairs:
-        """Each weight and statistic, with its average."""
-        how = self._averaging
+        """Returns pairs of each averaged variable and its average."""
+        averaging = self._averaging
         return [
-            *zip(how.weights, self._model_variables_moving_average, strict=True),
-            *zip(how.statistics, self._averages_of_statistics, strict=True),
+            *zip(averaging.weights, self._model_variables_moving_average, strict=True),
+            *zip(averaging.statistics, self._statistics_averages, strict=True),
         ]
 
     def _update_model_variables_moving_average(self, var_list):
-        """Keras calls it after each step, once for all replicas."""
-        step = self.iterations + 1
-        share = self._averaging.share(step)
+        """Updates the averages; Keras calls it after each step, once for all replicas."""
+        step = self.iterations + 1  # `iterations` is incremented after this call
+        decay = self._averaging.decay(step)
         recipe = self._averaging.recipe
 
-        def follow():
+        def update():
             for weight, average in self.pairs():
-                kept = tf.cast(share, average.dtype)
+                kept = tf.cast(decay, average.dtype)
                 average.assign(kept * average + (1 - kept) * weight)
                 if recipe.average.lookahead:
                     weight.assign(average)
 
         if recipe.average.every == 1:
-            follow()
+            update()
         else:
-            tf.cond(step % recipe.average.every == 0, follow, lambda: None)
+            tf.cond(step % recipe.average.every == 0, update, lambda: None)
 
 
 def inner_optimizer(model: tf.keras.Model) -> Any:
-    """A compiled model's optimizer itself, without the loss scaling around it."""
+    """Returns a compiled model's optimizer, without the LossScaleOptimizer around it."""
     return getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
 
 @contextmanager
-def averaged(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Inside, a compiled model has its averages, if its optimizer keeps them."""
+def use_averages(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Replaces a compiled model's variables by their averages, if it has any, inside the body."""
     pairs = _pairs(model)
     _exchange(pairs, strategy)
     try:
@@ -122,13 +127,13 @@ def averaged(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterato
 
 
 def _pairs(model):
-    """Each weight and statistic of a compiled model, with its average, if its optimizer has any."""
+    """Returns pairs of a compiled model's variables and averages; [] without averages."""
     optimizer = inner_optimizer(model)
     return optimizer.pairs() if getattr(optimizer, "use_ema", False) else []
 
 
 def _exchange(pairs, strategy):
-    """Exchanges weights and their averages, on all replicas alike."""
+    """Swaps variables and their averages on all replicas; a second call restores them."""
     with strategy.scope():
         for variables in pairs:
             weight, average = (tf.identity(variable) for variable in variables)
@@ -139,8 +144,7 @@ def _exchange(pairs, strategy):
 def values(model: tf.keras.Model) -> list[np.ndarray]:
     """Returns the floating-point weights that evaluation uses, in the order of `model.weights`.
 
-    A moving average replaces its weight where the optimizer keeps one. Integer variables, which
-    are counters and random seeds, are left out.
+    Averages replace their weights. Integer variables (counters, random seeds) are left out.
     """
     kept = {weight.ref(): average for weight, average in _pairs(model)}
     floats = [weight for weight in model.weights if weight.dtype.is_floating]

@@ -1,12 +1,14 @@
-"""What a run leaves in its folder: saved an epoch at a time, resumed after any death.
+"""Checkpoints: a run's state, saved after every epoch and restored after an interruption.
 
-    checkpoint-7/    weights, optimizer, streams of random numbers; weights.npz, for inference;
+    checkpoint-7/    weights, optimizer, states of random generators; weights.npz, for inference;
                      rows, step and clock after 7 epochs, with a checksum of each file
 
-besides the files that `runs.py` reads, of which clock.json is written every second: it adds what
-came after the checkpoint. A checkpoint is written under another name and appears by one rename, so
-there is never half of one; one that was damaged later is passed over for the one before. Order and
-augmentation of the data follow from (seed, epoch): they need no saving.
+A checkpoint is written under a temporary name and then renamed, so it is always complete. A
+checkpoint that is damaged later is skipped for the one before it. Order and augmentation of the
+data follow from (seed, epoch), so they are not saved.
+
+`runs.py` describes the other files of the folder. One of them, clock.json, is written every second,
+and has the time after the last checkpoint.
 """
 
 import os
@@ -28,20 +30,20 @@ from dawnbench_tf.tta import TimeToAccuracy
 
 
 class Checkpoint(NamedTuple):
-    """A whole checkpoint: its files are what was written."""
+    """A complete checkpoint, whose files match their checksums."""
 
-    epochs: int  # that were done
+    epochs: int  # epochs that were trained
     path: Path
-    state: dict[str, Any]  # "rows" and "step", as TimeToAccuracy has them; "clock" by part
+    state: dict[str, Any]  # "rows" and "step" of TimeToAccuracy; "clock", seconds by part
 
 
 class Folder:
     """The output folder of a run.
 
     Args:
-      path: of the folder.
-      recipe: that is run in it.
-      writer: false on workers that must not write to it.
+      path: the folder.
+      recipe: the recipe of the run.
+      writer: whether this worker writes to the folder.
     """
 
     def __init__(self, path: Path, recipe: Recipe, writer: bool = True):
@@ -50,46 +52,51 @@ class Folder:
         self.clock = path / runs.CLOCK
 
     def newest(self) -> Checkpoint | None:
-        """The newest whole checkpoint; what is newer and damaged is told. None: there is none.
+        """Returns the newest undamaged checkpoint, or None if there is no checkpoint.
+
+        Prints a line for each damaged one that it skips.
 
         Raises:
-          Refusal: there are checkpoints, and all are damaged.
+          Refusal: there are checkpoints, and all of them are damaged.
         """
-        why = ""
+        reason = ""
         for epochs, path in reversed(runs.checkpoints(self.path)):
             try:
-                return Checkpoint(epochs, path, _state(path, self.recipe.task_row.metric))
+                return Checkpoint(epochs, path, _read_state(path, self.recipe.task_row.metric))
             except Refusal as refusal:
-                why = str(refusal)
-                terminal.say(f"{why}; passed over for the one before")
-        if why:
+                reason = str(refusal)
+                terminal.say(f"{reason}; passed over for the one before")
+        if reason:
             raise Refusal(
-                f"{self.path}: no checkpoint in it is whole ({why}); restore one, or delete "
+                f"{self.path}: no checkpoint in it is whole ({reason}); restore one, or delete "
                 "all to begin anew"
             )
         return None
 
-    def recorded(self, newest: Checkpoint | None) -> dict[str, float]:
-        """Seconds by part of all earlier processes: clock.json's, or else the checkpoint's."""
-        of_checkpoint = (newest.state.get("clock") if newest else None) or {}
+    def read_clock(self, newest: Checkpoint | None) -> dict[str, float]:
+        """Returns the seconds of earlier processes by part of the clock.
+
+        Reads clock.json; uses the checkpoint's clock if that is later, or clock.json is damaged.
+        """
+        saved = (newest.state.get("clock") if newest else None) or {}
         try:
             written = runs.read_clock(self.clock) if self.clock.exists() else {}
         except Refusal as refusal:
             written = {}
             terminal.say(f"{refusal}; the clock goes on from the checkpoint's")
-        if sum(written.values()) >= sum(of_checkpoint.values()):
+        if sum(written.values()) >= sum(saved.values()):
             return written
         if not written:
             terminal.say(f"{self.clock}: not there; the clock goes on from the checkpoint's")
-        return of_checkpoint
+        return saved
 
-    def save_used(self, used: Mapping[str, Any]) -> None:
-        """Writes what a run used of its machine, for whoever finds it finished."""
+    def save_utilization(self, used: Mapping[str, Any]) -> None:
+        """Writes the utilization of the machine, for later calls that find the run finished."""
         if used:
             files.write_json(self.path / runs.UTILIZATION, used)
 
-    def used(self) -> dict[str, Any]:
-        """What a finished run used of its machine; {} where that was not written, or is damaged."""
+    def read_utilization(self) -> dict[str, Any]:
+        """Returns the utilization that a finished run wrote; {} if it is missing or damaged."""
         path = self.path / runs.UTILIZATION
         try:
             return files.read_json(path) if path.exists() else {}
@@ -104,8 +111,8 @@ def is_finished(checkpoint: Checkpoint, recipe: Recipe) -> bool:
     return last.reached or checkpoint.epochs >= recipe.epochs
 
 
-def _state(path, metric):
-    """A checkpoint's state.json, its other files held to the checksums in it. Raises Refusal."""
+def _read_state(path, metric):
+    """Reads a checkpoint's state.json and verifies the checksums in it. Raises Refusal."""
     state = files.read_json(path / runs.STATE)
     _check_files(path, state.get("files", {}))
     rows, step = state.get("rows"), state.get("step")
@@ -117,19 +124,20 @@ def _state(path, metric):
 
 
 def _check_files(path, checksums):
-    """Holds a checkpoint's files to their checksums: TensorFlow would read whatever is there."""
-    there = {file.name: file for file in path.iterdir()}
-    for file in there.values():
+    """Verifies the checksums of a checkpoint's files; TensorFlow would load damaged ones."""
+    present = {file.name: file for file in path.iterdir()}
+    for file in present.values():
         if not file.is_file():
             raise Refusal(f"{file}: is no regular file; should be one of a checkpoint")
     for name, checksum in checksums.items() if isinstance(checksums, dict) else ():
-        if name not in there:
+        if name not in present:
             raise Refusal(f"{path}: has no {shown(one_line(name))}; should hold what was written")
-        if files.digest(there[name]) != checksum:
-            raise Refusal(f"{there[name]}: damaged; it is not what was written")
+        if files.digest(present[name]) != checksum:
+            raise Refusal(f"{present[name]}: damaged; it is not what was written")
 
 
-def _read(saved, path):
+def _restore(saved, path):
+    """Restores variables from a checkpoint. Raises Refusal if they are damaged or do not fit."""
     try:
         saved.read(str(path / "variables")).assert_consumed()
     except (AssertionError, ValueError, IndexError, tf.errors.OpError) as error:
@@ -140,12 +148,13 @@ def _read(saved, path):
 
 
 class Saver(tf.keras.callbacks.Callback):
-    """Saves all of a run at the end of each epoch; `beat` saves the clock in between.
+    """A Keras callback that saves a checkpoint at the end of each epoch.
 
     Args:
-      folder: the claimed Folder.
+      folder: the claimed folder of the run.
       model: compiled Keras model.
-      timer: TimeToAccuracy, whose rows and clock are saved; before this one in `callbacks`.
+      timer: TimeToAccuracy, whose rows and clock are saved; it has to precede this callback in
+        `callbacks`.
     """
 
     def __init__(self, folder: Folder, model: tf.keras.Model, timer: TimeToAccuracy):
@@ -155,12 +164,12 @@ class Saver(tf.keras.callbacks.Callback):
         self._model = model
 
     def restore(self, newest: Checkpoint | None) -> int:
-        """Restores weights and rows of a checkpoint; returns the epochs done (0: none)."""
+        """Restores weights, optimizer and rows of a checkpoint; returns its number of epochs."""
         if newest is None:
             self.timer.restore({"rows": [], "step": 0})
             return 0
         averages.inner_optimizer(self._model).build(self._model.trainable_variables)
-        _read(self._saved, newest.path)
+        _restore(self._saved, newest.path)
         self.timer.restore(newest.state)
         return newest.epochs
 
@@ -172,7 +181,7 @@ class Saver(tf.keras.callbacks.Callback):
                 raise files.cannot_write(self.folder.path, error) from None
 
     def complete(self, restored: Checkpoint) -> None:
-        """Adds the weights for inference to a checkpoint that an earlier version wrote."""
+        """Adds weights.npz to a checkpoint that an earlier version wrote without it."""
         path, state = restored.path / runs.WEIGHTS, restored.path / runs.STATE
         if path.exists() or not self.folder.writer:
             return
@@ -183,7 +192,7 @@ class Saver(tf.keras.callbacks.Callback):
         files.write_json(state, values)
 
     def _save(self, epochs):
-        """Writes checkpoint-EPOCHS. Every worker takes part: values may be spread over them."""
+        """Writes checkpoint-EPOCHS; every worker calls it, as reading values may need them all."""
         home = self.folder.path if self.folder.writer else None
         temporary = Path(tempfile.mkdtemp(prefix=".checkpoint-", dir=home))
         try:
@@ -195,30 +204,33 @@ class Saver(tf.keras.callbacks.Callback):
             shutil.rmtree(temporary, ignore_errors=True)
 
     def _publish(self, temporary, final):
+        """Adds state.json, flushes all files to disk, then renames the folder."""
+        # fsync before the rename: after a power cut the final name must not have empty files.
         for path in temporary.iterdir():
             _flush(path)
         state = {**self.timer.state(), "clock": self.timer.clock.parts()}
         state["files"] = {path.name: files.digest(path) for path in sorted(temporary.iterdir())}
         files.write_json(temporary / runs.STATE, state)
         _flush(temporary)
-        if os.path.lexists(final):  # damaged: that is why its epoch was trained again
+        if os.path.lexists(final):  # a damaged checkpoint, whose epoch was trained again
             files.remove(final)
         os.rename(temporary, final)
         _flush(self.folder.path)
-        # The one before stays, should this one be lost.
+        # Keeps the last two: the older one is used if the newer one is damaged.
         for _, old in runs.checkpoints(self.folder.path)[:-2]:
             files.remove(old)
 
 
 def clock_writer(folder: Folder, clock: Clock) -> Callable[[], None]:
-    """What writes the clock as it stands, so that no second of a run that dies is forgotten.
+    """Returns a function that writes clock.json, to be called every second.
 
-    A disk that takes nothing is told by the next checkpoint.
+    So a run that is killed loses at most a second of its clock. A failed write is ignored: on a
+    full disk the next checkpoint fails too, and reports it.
     """
 
     def write():
         if not (folder.path / runs.RECIPE).exists():
-            return  # the folder was given back
+            return  # the claim on the folder was released
         try:
             files.write_json(folder.clock, clock.parts())
         except Refusal:

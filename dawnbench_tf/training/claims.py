@@ -1,4 +1,4 @@
-"""The folder of a run, claimed by one recipe and one process at a time."""
+"""Claims: a run's folder belongs to one recipe, and to one process at a time."""
 
 import os
 from collections.abc import Collection, Iterator
@@ -14,23 +14,24 @@ from dawnbench_tf.refusals import Refusal, refuse
 
 
 class Claim(NamedTuple):
-    """A claimed folder."""
+    """A folder that is claimed for a recipe."""
 
     path: Path
-    recipe: Recipe  # that is run in it
-    is_new: bool = False  # this process wrote the first file in it
-    absent: tuple[Path, ...] = ()  # folders that were not there before, the innermost first
+    recipe: Recipe  # the recipe to run, which may differ from the one asked for: see `claim`
+    is_new: bool = False  # whether this process began the run
+    absent: tuple[Path, ...] = ()  # folders that this process created, the innermost first
 
     @contextmanager
-    def given_back_if_refused(self) -> Iterator[None]:
-        """A refusal in the body leaves the folder as it was found, if this claim is its first."""
+    def released_if_refused(self) -> Iterator[None]:
+        """If the body raises Refusal and the claim is new, restores the folder as it was."""
         try:
             yield
         except Refusal:
-            if self.is_new:  # run.json first: without it nobody writes the clock
+            if self.is_new:
+                # run.json first: without it `clock_writer`, in its thread, writes no new file.
                 for path in (self.path / runs.RECIPE, *self.path.iterdir()):
                     files.discard(path)
-                with suppress(OSError):  # what somebody else put there stays
+                with suppress(OSError):  # a folder that another process wrote to stays
                     for folder in self.absent:
                         folder.rmdir()
             raise
@@ -42,49 +43,51 @@ def claim(
     writer: bool = True,
     replaced: Collection[str] | None = None,
 ) -> Claim:
-    """Takes a new or empty folder for this recipe, or the one where it was run before.
+    """Claims a new or empty folder for a recipe, or the folder of an earlier run of it.
 
     Args:
-      path: of the folder.
-      recipe: to run.
+      path: the folder.
+      recipe: the recipe to run.
       writer: whether this process writes to the folder.
-      replaced: fields that differ from the library's row of that name by the user's wish; None:
-        each field is.
+      replaced: names of the fields that the user set; None: all fields.
 
     Returns:
-      The folder, and the recipe to run in it: that of the run which began there, should the
-      library's row have changed since; with more epochs, if that run missed its goal and `recipe`
-      has more.
+      The claim. Its recipe is that of the earlier run, if there was one, even if the library's
+      recipe has changed since; with the epochs of `recipe`, if that run missed its goal and
+      `recipe` has more epochs.
 
     Raises:
-      Refusal: the folder can't be written, is in use, holds another recipe's run, or something
-        else; or its path is not UTF-8.
+      Refusal: the folder can't be written, another process uses it, it holds another recipe's run
+        or other files, or its path is not UTF-8.
     """
     _check_encoding(path)
     owner = path / runs.RECIPE
     absent = tuple(folder for folder in (path, *path.parents) if not folder.exists())
     if not writer:
-        return Claim(path, _owner(path, recipe, replaced, writer) if owner.is_file() else recipe)
+        if owner.is_file():
+            recipe = _recipe_to_continue(path, recipe, replaced, writer)
+        return Claim(path, recipe)
     files.make_folder(path)
     files.lock(path, "another process is training in it; name another folder")
-    for half in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp*")):
-        files.remove(half)  # of a process that was killed while it wrote
+    # Under the lock these are leftovers of a killed process: nobody is writing them now.
+    for leftover in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp*")):
+        files.remove(leftover)
     if os.path.lexists(owner):
         for name in (runs.ROWS, runs.CLOCK):
             if os.path.lexists(path / name) and not files.is_regular(path / name):
                 raise Refusal(f"{path / name}: should be a file; move it away")
-        return Claim(path, _owner(path, recipe, replaced, writer))
+        return Claim(path, _recipe_to_continue(path, recipe, replaced, writer))
     if {item.name for item in path.iterdir()} - {".lock", runs.CLOCK, runs.TRIAL}:
         raise Refusal(
             f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
         )
-    files.discard(path / runs.CLOCK)  # of a run that was refused before it had begun
+    files.discard(path / runs.CLOCK)  # a refused run may have left it
     _write_owner(path, recipe, replaced)
     return Claim(path, recipe, is_new=True, absent=absent)
 
 
 def _check_encoding(path):
-    """Refuses a path that TensorFlow can't save to: it takes names as UTF-8."""
+    """Raises Refusal for a path that is not UTF-8, to which TensorFlow can't save checkpoints."""
     try:
         str(path.absolute()).encode("utf-8")
     except UnicodeEncodeError:
@@ -92,22 +95,24 @@ def _check_encoding(path):
         refuse("output_dir", name, "should be UTF-8, as checkpoints need it; name another folder")
 
 
-def _owner(path, recipe, replaced, writer):
-    """The recipe that a folder goes on with. Raises Refusal if it holds a run of another one."""
+def _recipe_to_continue(path, recipe, replaced, writer):
+    """Returns the recipe to continue in a folder. Raises Refusal if another recipe owns it."""
     owner, owners_replaced = runs.owner_of(path)
     theirs, ours = owner.values(), recipe.values()
-    held = set(ours)  # what has to be the same
+    # Fields that have to be equal: those that a user set, in this call or the first one. The others
+    # come from the library's recipe, which may have changed between the two.
+    compared = set(ours)
     if replaced is not None:
-        held = {"name", "task", "synthetic", *replaced, *(owners_replaced or ())}
-    longer = "epochs" in held and recipe.epochs > owner.epochs and _missed(path, owner)
+        compared = {"name", "task", "synthetic", *replaced, *(owners_replaced or ())}
+    longer = "epochs" in compared and recipe.epochs > owner.epochs and _missed(path, owner)
     if longer:
-        held.remove("epochs")
+        compared.remove("epochs")
     for name in ours:
-        if name in held and theirs[name] != ours[name]:
-            what = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
-            raise Refusal(f"--output_dir={path}: holds a run of {what}; name another folder")
+        if name in compared and theirs[name] != ours[name]:
+            difference = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
+            raise Refusal(f"--output_dir={path}: holds a run of {difference}; name another folder")
     if longer:
-        return _trained_longer(path, owner, recipe.epochs, writer, owners_replaced)
+        return _extend(path, owner, recipe.epochs, writer, owners_replaced)
     changed = [f"{name}={theirs[name]}" for name in ours if theirs[name] != ours[name]]
     if changed:
         terminal.say(f"{path}: goes on as it began, with {', '.join(changed)}")
@@ -115,14 +120,14 @@ def _owner(path, recipe, replaced, writer):
 
 
 def _missed(path, owner):
-    """Whether a run has had all its epochs, whole ones, and not reached its goal."""
+    """Whether a run has trained all its epochs, a whole number, without reaching its goal."""
     done = max((epochs for epochs, _ in runs.checkpoints(path)), default=0)
-    whole = owner.epochs == int(owner.epochs)  # else a part of the last epoch would be left out
+    whole = owner.epochs == int(owner.epochs)  # the rest of a partial epoch would be skipped
     return whole and done >= owner.epochs and not runs.read(path).reached
 
 
-def _trained_longer(path, owner, epochs, writer, owners_replaced):
-    """The recipe of a run that missed, with more epochs; the folder says so from now on."""
+def _extend(path, owner, epochs, writer, owners_replaced):
+    """Returns a missed run's recipe with more epochs, and writes it to run.json."""
     terminal.say(
         f"{path}: missed {owner.goal:g} in {owner.epochs:g} epochs; trained longer, to {epochs:g}, "
         f"from here on at the rates of a schedule of {epochs:g} epochs"

@@ -1,19 +1,19 @@
-"""How long a step's communication between replicas takes."""
+"""The time of a training step's communication between replicas."""
 
 import time
 
 import numpy as np
 import tensorflow as tf
 
-CALLS = 5
+CALLS = 5  # timed all-reduces, of which the median counts
 
 
 def seconds_per_step(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> float | None:
-    """Median seconds of what replicas tell one another in a step, with nothing else to do.
+    """Measures a step's communication alone, without computation: median seconds.
 
-    That is the sum of all gradients, and of the two statistics of each synchronized BN, forward and
-    backward. Within a step part of it may lie under computation: the share of a step that this
-    comes to is an upper bound. None where there is one replica.
+    It all-reduces all gradients, and two statistics of each synchronized BN layer, forward and
+    backward. An upper bound of the communication's part in a step, where it may overlap with
+    computation. None with one replica.
     """
     if strategy.num_replicas_in_sync == 1:
         return None
@@ -27,6 +27,7 @@ def seconds_per_step(model: tf.keras.Model, strategy: tf.distribute.Strategy) ->
         replica = tf.distribute.get_replica_context()
         total = tf.distribute.ReduceOp.SUM
         pairs = [[_on_its_device(mean)] * 2 for mean in (*statistics, *statistics)]
+        # One all-reduce for each BN layer and direction, one for all gradients, as in a step.
         sums = [replica.all_reduce(total, pair)[0][0] for pair in pairs]
         gradients = [_on_its_device(weight) for weight in model.trainable_variables]
         sums += [tf.reshape(x, [-1])[0] for x in replica.all_reduce(total, gradients)]
@@ -40,11 +41,11 @@ def seconds_per_step(model: tf.keras.Model, strategy: tf.distribute.Strategy) ->
             value.numpy()
         return time.monotonic() - begin
 
-    call()  # which compiles it
+    call()  # traces and compiles
     return float(np.median([call() for _ in range(CALLS)]))
 
 
 def _on_its_device(variable):
-    """A variable's value on the replica's device: several workers send from nowhere else."""
+    """Returns a variable's value on its replica's device, as multi-worker all-reduce requires."""
     with tf.device(variable.device):
         return tf.identity(variable)

@@ -1,4 +1,4 @@
-"""A picture of a run: its metric over the seconds on the clock."""
+"""The training curve of a run: its metric over seconds on the clock."""
 
 from pathlib import Path
 
@@ -9,15 +9,15 @@ from dawnbench_tf.runs import Run
 
 
 def draw(run: Run, hardware: str, path: Path) -> None:
-    """Draws a run's rows, with threshold and first row there.
+    """Draws a run's training curve, with its threshold and the first row that reaches it.
 
     Args:
-      run: with at least one row.
-      hardware: in a line, for the title.
-      path: of the picture; its suffix decides the format.
+      run: a run with at least one row.
+      hardware: one line, for the title.
+      path: file of the picture; its suffix decides the format.
 
     Raises:
-      Refusal: it can't be written.
+      Refusal: the file can't be written.
     """
     recipe, task = run.recipe, run.recipe.task_row
     seconds = [row["hours"] * 3600 for row in run.rows]

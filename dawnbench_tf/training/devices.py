@@ -1,4 +1,4 @@
-"""The devices that a strategy uses, and the versions of what runs on them."""
+"""The hardware of a strategy, and the versions of the software, as an entry records them."""
 
 import os
 import platform
@@ -14,11 +14,12 @@ from dawnbench_tf.machine import Machine
 
 
 def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Machine:
-    """What an entry says of this machine.
+    """Returns hardware, tag and software versions for an entry.
 
     Args:
-      strategy: whose accelerators and workers count.
-      cpus: of the machine, if this process has been narrowed to fewer since it began.
+      strategy: decides the accelerators and workers that count.
+      cpus: number of CPUs, if this process has been restricted to fewer since its start; None:
+        those that it may use now.
     """
     name, count = _accelerators(strategy)
     workers, cpus = _workers(strategy), cpus or machine.cpus()
@@ -33,22 +34,22 @@ def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Mac
 
 
 def _software():
-    # TensorFlow is built for CUDA everywhere; what ran on no GPU has not used it.
+    # Every build of TensorFlow names CUDA versions; they count only if a GPU is used.
     build = tf.sysconfig.get_build_info() if tf.config.get_visible_devices("GPU") else {}
-    of_gpu = (("cuda", "cuda_version"), ("cudnn", "cudnn_version"))
+    gpu_libraries = (("cuda", "cuda_version"), ("cudnn", "cudnn_version"))
     return {
         "python": platform.python_version(),
         "dawnbench_tf": dawnbench_tf.__version__,
         "tensorflow": tf.__version__,
         "tf_keras": version("tf_keras"),
         "numpy": np.__version__,
-        **{name: build[key] for name, key in of_gpu if key in build},
+        **{name: build[key] for name, key in gpu_libraries if key in build},
         "gitRevision": machine.git_revision(),
     }
 
 
 def _accelerators(strategy):
-    """Name and number of a worker's accelerators; ("", 0) where there are none."""
+    """Returns name and number of a worker's accelerators; ("", 0) if it has none."""
     if isinstance(strategy, tf.distribute.TPUStrategy):
         model = os.environ.get("TPU_ACCELERATOR_TYPE", "")  # TPU VMs set it, as v3-8
         return f"TPU {model} core".replace("  ", " "), strategy.num_replicas_in_sync

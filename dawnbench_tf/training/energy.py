@@ -1,4 +1,4 @@
-"""Energy, where the machine tells: RAPL's counters of CPUs, NVML's of NVIDIA's GPUs."""
+"""Energy counters: RAPL for CPUs, NVML for NVIDIA GPUs."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -8,12 +8,13 @@ RAPL = Path("/sys/class/powercap")
 
 
 class Energy:
-    """Joules since it was made. `tick()` must be called more often than a counter overflows.
+    """The energy used since the object was created, in joules.
 
-    RAPL's overflow within minutes. It counts whole sockets: all programs on them, not only ours.
+    `tick()` has to be called more often than a counter overflows; RAPL's overflow within minutes.
+    RAPL counts whole sockets, so it includes other programs.
 
     Args:
-      gpus: how many GPUs, from the first, count.
+      gpus: number of GPUs that count, from the first on.
       root: folder of RAPL's counters.
     """
 
@@ -28,31 +29,31 @@ class Energy:
 
     @property
     def joules(self) -> float | None:
-        """So far; None where no counter can be read."""
+        """Joules so far; None if the machine has no readable counter."""
         return sum(c.joules for c in self._counters) if self._counters else None
 
 
 class _Counter:
-    """Adds up what a counter that starts anew at its highest value rises by."""
+    """The total rise of a hardware counter that wraps to 0 at its highest value."""
 
     def __init__(self, source, read, highest):
         self.source, self._read, self._highest = source, read, highest
         self._last, self.joules = read(), 0.0
 
     def tick(self):
-        """Reads it."""
-        with suppress(OSError, ValueError):  # a reading less is none lost: the next has it all
+        """Reads the counter."""
+        with suppress(OSError, ValueError):  # a failed read loses nothing: counters are cumulative
             now = self._read()
             rise = now - self._last
-            self.joules += rise if rise >= 0 else rise + self._highest
+            self.joules += rise if rise >= 0 else rise + self._highest  # it wrapped, at most once
             self._last = now
 
 
 def _rapl(root: Path) -> Sequence[_Counter]:
-    """A counter for each socket: intel-rapl:N, on AMD's as well; root's own on most machines."""
+    """Returns a counter for each socket, intel-rapl:N (AMD's too); most need root to be read."""
     counters = []
     for folder in sorted(root.glob("intel-rapl:*")):
-        if folder.name.count(":") != 1:  # a part of a socket
+        if folder.name.count(":") != 1:  # a domain inside a socket, which the socket includes
             continue
 
         def read(file=folder / "energy_uj"):
@@ -79,5 +80,5 @@ def _nvml(gpus: int) -> Sequence[_Counter]:
         return [_Counter("NVML", reader(handle), 0.0) for handle in handles]
     except ImportError:
         return []
-    except pynvml.NVMLError:  # no driver, or a GPU that does not tell
+    except pynvml.NVMLError:  # no driver, or a GPU without an energy counter
         return []

@@ -1,4 +1,4 @@
-"""How good the model is now: every test example through it exactly once, under any strategy."""
+"""Evaluation: scores over the whole test set, each example once, under any strategy."""
 
 from pathlib import Path
 from typing import Any
@@ -8,18 +8,18 @@ import tensorflow as tf
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.training import averages
 
-BATCH = 500  # examples at a time, all replicas together; rounded up to a multiple of them
+BATCH = 500  # size of the global batch; rounded up to a multiple of the number of replicas
 
 
 class Evaluator:
-    """Call it for `{column: score}` over the whole test set; `answers` are what was scored.
+    """A callable that evaluates a model and returns {column: score} over the test set.
 
-    With moving averages (`recipe.average`) these are evaluated, with test-time views
-    (`recipe.test_views`) the mean over them.
+    It uses the moving averages of the weights, if the recipe has them (`average`), and the mean
+    logits of the recipe's test-time augmentation (`test_views`). `answers` keeps the last answers.
 
     Args:
-      data: whose test it is.
-      model: of `data.network`; compiled, if it has averages.
+      data: data set with the test examples.
+      model: network of `data.network`; compiled, if it has averages.
     """
 
     def __init__(self, data: Data, model: tf.keras.Model):
@@ -42,12 +42,12 @@ class Evaluator:
         self._forward = forward
 
     def __call__(self) -> dict[str, float]:
-        with averages.averaged(self._model, self._data.placement.strategy):
+        with averages.use_averages(self._model, self._data.placement.strategy):
             outputs = [self._forward(batch).numpy() for batch in self._batches]
         self.answers = self._data.collect(outputs, self._batch_size)
         return self._data.score(self.answers)
 
     def save(self, folder: Path) -> None:
-        """Writes what was scored last, if people want it: the answers to questions."""
+        """Writes the last answers in the task's published format, if it has one (questions)."""
         if self.answers is not None:
             self._data.save_answers(self.answers, folder)

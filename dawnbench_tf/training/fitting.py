@@ -1,4 +1,4 @@
-"""From a recipe to a compiled model, and what may go wrong in `fit`, in one line each."""
+"""Building and compiling a recipe's model, and turning the errors of `fit` into refusals."""
 
 import json
 import math
@@ -19,13 +19,16 @@ from dawnbench_tf.training import averages, losses, optimizers
 
 
 def build(data: Data, steps_per_execution: int = 1) -> tf.keras.Model:
-    """Builds and compiles the network of a recipe for its data, from the recipe's seed.
+    """Builds and compiles a recipe's network, with initial weights from the recipe's seed.
 
     Args:
-      data: the recipe's, on the devices where it is trained.
-      steps_per_execution: steps in one call into TensorFlow; at most an epoch's.
+      data: the recipe's data set, placed on the devices of training.
+      steps_per_execution: training steps in one call into TensorFlow; lowered to an epoch's steps.
+
+    Returns:
+      A compiled Keras model; its training step takes batches of `data.training_batches`.
     """
-    with tensorflow_env.silent():  # XLA tells of the first it compiles, at any level
+    with tensorflow_env.silent():  # XLA prints a line at its first compilation, at any log level
         tf.function(lambda: tf.constant(0), jit_compile=True)()
     recipe, steps = data.recipe, data.steps_per_epoch
     tf.keras.utils.set_random_seed(recipe.seed)
@@ -39,16 +42,16 @@ def build(data: Data, steps_per_execution: int = 1) -> tf.keras.Model:
             steps_per_execution=_steps_at_once(recipe, steps, steps_per_execution),
             jit_compile=False,
         )
-        # Now, so that moving averages start from the weights before the first step.
+        # Built here, so that moving averages start from the initial weights.
         averages.inner_optimizer(model).build(model.trainable_variables)
     prepare_in_steps(model, data)
-    # Else tf-keras logs the sum of all workers' mean losses.
+    # By default tf-keras logs the sum of the workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
 
 
 def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
-    """Lets a model's training step make its inputs itself, where the data live on the devices."""
+    """Makes a model's training step prepare its batches, if the data set has `on_devices`."""
     prepare = data.on_devices()
     step = model.train_step
     if prepare:
@@ -56,15 +59,16 @@ def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
 
 
 def _steps_at_once(recipe, steps, most):
-    """Steps in one call; where training ends inside an epoch, calls must end there as well."""
+    """Returns steps_per_execution, at most `most`: an epoch and the training are whole calls."""
     if recipe.total_steps(steps) % steps == 0:
         return min(most, steps)
+    # Training ends inside an epoch: a call has to end there as well as at the epochs' ends.
     both = math.gcd(steps, recipe.total_steps(steps))
     return max(count for count in range(1, min(most, steps) + 1) if both % count == 0)
 
 
 def tensorboard(folder: Path, profile_steps: tuple[int, ...]) -> tf.keras.callbacks.Callback:
-    """Makes the callback that writes TensorBoard's logs, and a profile, to FOLDER/tensorboard."""
+    """Returns the callback that writes TensorBoard's logs and profile to FOLDER/tensorboard."""
     return tf.keras.callbacks.TensorBoard(
         str(folder / "tensorboard"), profile_batch=profile_steps or 0, write_graph=False
     )
@@ -80,7 +84,7 @@ _LOST_WORKER_ERRORS = (
 
 @contextmanager
 def refusing(recipe: Recipe, folder: Path | None) -> Iterator[None]:
-    """Makes a Refusal of what ends `fit` for reasons that a user can mend."""
+    """Raises Refusal for errors of `fit` that a user can fix: memory, lost workers, disk, data."""
     try:
         with dataset.refusing_damage():
             yield
@@ -93,42 +97,47 @@ def refusing(recipe: Recipe, folder: Path | None) -> Iterator[None]:
 
 
 def check_agreement(
-    strategy: tf.distribute.Strategy, recipe: Recipe, run: RunOptions, epochs_done: int
+    strategy: tf.distribute.Strategy, recipe: Recipe, options: RunOptions, epochs_done: int
 ) -> None:
-    """Refuses workers that restored different checkpoints, or were told different things.
+    """Raises Refusal if workers have different checkpoints, recipes or flags.
 
-    They would wait for one another for ever, or train what nobody asked for.
+    Such workers would wait for each other forever, or train a mixture of recipes.
+
+    Args:
+      strategy: the strategy; with one replica nothing is checked.
+      recipe, options: this worker's recipe and options.
+      epochs_done: number of epochs in the checkpoint that this worker restored.
     """
     if strategy.num_replicas_in_sync == 1:
         return
     own = [
         epochs_done,
-        zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1,
-        run.steps_per_execution,
-        int(run.data_format == "NCHW"),
+        zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1,  # fits int32
+        options.steps_per_execution,
+        int(options.data_format == "NCHW"),
     ]
 
     def gathered():
-        of_replica = strategy.run(lambda: tf.constant([own], tf.int32))
-        return strategy.gather(of_replica, axis=0)  # (replicas, facts)
+        facts = strategy.run(lambda: tf.constant([own], tf.int32))
+        return strategy.gather(facts, axis=0)  # (replicas, 4)
 
     epochs, recipes, steps, layouts = tf.function(gathered)().numpy().T
-    why = ""
+    reason = ""
     if epochs.min() != epochs.max():
-        why = (
+        reason = (
             f"--output_dir: workers found checkpoints of epochs {sorted(set(epochs.tolist()))}; "
             "it should be one folder that all workers see"
         )
-    for facts, what in (
+    for facts, source in (
         (recipes, "recipes, or flags that replace their fields"),
         (steps, "--steps_per_execution"),
         (layouts, "--data_format"),
     ):
-        if facts.min() != facts.max() and not why:
-            why = f"workers were given different {what}; give all of them the same flags"
-    if why:
-        # A worker comes here when it knows why, so none leaves before all do. A function of its
-        # own: another call of the first would meet those who still wait for that one's values.
+        if facts.min() != facts.max() and not reason:
+            reason = f"workers were given different {source}; give all of them the same flags"
+    if reason:
+        # A barrier: no worker exits before all have read the facts. It is a new tf.function: a
+        # second call of the first one would meet workers that still wait for that one's values.
         with suppress(*_LOST_WORKER_ERRORS):
             tf.function(gathered)()
-        raise Refusal(why)
+        raise Refusal(reason)

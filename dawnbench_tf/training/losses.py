@@ -1,4 +1,4 @@
-"""What is minimised."""
+"""Loss functions and weight decay."""
 
 import tensorflow as tf
 
@@ -6,13 +6,13 @@ from dawnbench_tf.recipe import Recipe
 
 
 class SoftmaxCrossEntropy(tf.keras.losses.Loss):
-    """Cross-entropy of logits (batch, classes) against classes (batch,).
+    """Softmax cross-entropy of logits (batch, classes) and integer classes (batch,).
 
     Args:
-      smoothing: share of each label that is spread evenly over all classes (Szegedy et al. 2015,
-        arXiv 1512.00567, section 7).
-      auxiliary_weight: of an auxiliary head's loss, added where there are its logits too: (batch,
-        2, classes).
+      smoothing: label smoothing, 0 to 1: this fraction of each label is spread evenly over all
+        classes (Szegedy et al. 2015, arXiv 1512.00567, section 7).
+      auxiliary_weight: weight of an auxiliary head's loss. It is added for logits (batch, 2,
+        classes), of the network's head and the auxiliary one.
     """
 
     def __init__(self, smoothing: float = 0.0, auxiliary_weight: float = 0.0):
@@ -20,13 +20,12 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         self.smoothing, self.auxiliary_weight = smoothing, auxiliary_weight
 
     def call(self, y_true, y_pred):
-        classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` makes columns of them
+        classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` passes (batch, 1)
         if len(y_pred.shape) == 2:
             return self._cross_entropy(classes, y_pred)
         logits, auxiliary = tf.unstack(y_pred, axis=1)
-        return self._cross_entropy(classes, logits) + self.auxiliary_weight * self._cross_entropy(
-            classes, auxiliary
-        )
+        auxiliary_loss = self._cross_entropy(classes, auxiliary)
+        return self._cross_entropy(classes, logits) + self.auxiliary_weight * auxiliary_loss
 
     def _cross_entropy(self, classes, y_pred):
         if not self.smoothing:
@@ -38,7 +37,10 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
 
 
 class SpanCrossEntropy(tf.keras.losses.Loss):
-    """Cross-entropy of first plus last token: logits (batch, 2, context), spans (batch, 2)."""
+    """Sum of the cross-entropies of first and last token.
+
+    Logits are (batch, 2, context), answer spans int (batch, 2).
+    """
 
     def call(self, y_true, y_pred):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.cast(y_true, tf.int32), y_pred)
@@ -59,20 +61,20 @@ def is_shift(weight: tf.Variable) -> bool:
 
 
 def decays(weight: tf.Variable, recipe: Recipe) -> bool:
-    """Whether the recipe's weight_decay is for this weight."""
+    """Whether the recipe's weight decay applies to a weight."""
     return recipe.optimizer.decays == "all" or weight.shape.rank > 1
 
 
 def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
-    """Adds weight_decay x (sum of squares) / 2 of the weights that decay to the model's loss.
+    """Adds L2 regularization to the model's loss: weight_decay x (sum of squares) / 2.
 
-    `recipe.decays` says which do: "kernels", those of convolutions and dense layers, as in the
-    TensorFlow seeds; "all", every trained weight, as in the PyTorch seeds' optimizer. The shifts
-    of BN decay by weight_decay / shift_rate. AdamW decays weights by itself.
+    `decays` chooses the weights: "kernels" of convolutions and dense layers, as in DAWNBench's
+    TensorFlow seeds; or "all" trained weights, as in its PyTorch seeds. For BN's beta the factor is
+    weight_decay / shift_rate. Adds nothing for AdamW, which decays weights itself.
 
     Args:
-      model: not yet compiled.
-      recipe: a weight_decay of 0 adds nothing.
+      model: a model that is not compiled yet.
+      recipe: its optimizer's `weight_decay`, `decays` and `shift_rate` apply.
     """
     shares = [
         (1 / recipe.optimizer.shift_rate if is_shift(w) else 1.0, w)

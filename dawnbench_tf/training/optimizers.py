@@ -1,4 +1,4 @@
-"""How the loss is minimised: schedules as pure functions of the step, and the optimizers."""
+"""Learning-rate schedules, as pure functions of the step, and optimizers."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,7 +13,11 @@ from dawnbench_tf.training.averages import Averages
 
 
 def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
-    """The recipe's schedule: a function of the step (0 is the first) to what scales the rate.
+    """Returns the recipe's schedule: a function from the step, from 0 on, to the rate's factor.
+
+    Args:
+      recipe: its `schedule` has the form, the epochs of its corners and the factors there.
+      steps_per_epoch: number of steps in an epoch.
 
     >>> from dawnbench_tf import recipe
     >>> steps = recipe.Schedule("steps", epochs=(1, 3), factors=(0.1, 1, 0.5))
@@ -27,7 +31,7 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
     """
     last = recipe.total_steps(steps_per_epoch)
     edges = [epochs * steps_per_epoch for epochs in recipe.schedule.epochs]
-    if recipe.schedule.form == "linear":  # corners are whole steps, the end is the last step
+    if recipe.schedule.form == "linear":  # corners are at whole steps, the last at the last step
         edges = [
             last if epochs == recipe.epochs else math.floor(round(edge, 6))
             for epochs, edge in zip(recipe.schedule.epochs, edges, strict=True)
@@ -47,44 +51,49 @@ def _constant(edges, factors, last):
 
 
 def _steps(edges, factors, last):
-    def at(step):
+    """Piecewise constant: factors[i] after i edges have been passed."""
+
+    def scale(step):
         passed = tf.reduce_sum(
             tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int32)
         )
         return tf.gather(tf.constant(factors, tf.float32), passed)
 
-    return at
+    return scale
 
 
 def _linear(edges, factors, last):
-    def at(step):
+    """Piecewise linear: factors[i] at step edges[i]."""
+
+    def scale(step):
         step = tf.cast(step, tf.float32)
+        # A sum over the pieces: each adds its rise, times the fraction of the piece that is done.
         value = tf.constant(factors[0], tf.float32)
         for left, right, start, end in zip(edges, edges[1:], factors, factors[1:], strict=False):
-            if left == right:  # two corners on one step, which short epochs make, are a jump
-                share = tf.cast(step >= left, tf.float32)
+            if left == right:  # a jump: with short epochs two corners can fall on one step
+                done = tf.cast(step >= left, tf.float32)
             else:
-                share = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
-            value += share * (end - start)
+                done = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
+            value += done * (end - start)
         return value
 
-    return at
+    return scale
 
 
 def _falling(fall, edges, factors, last):
-    """From 1 to 0 by a function of the part that is done, 0 to 1; after a warmup."""
+    """Linear warmup to edges[0], then `fall` of the fraction of the remaining steps, 0 to 1."""
     warmup = edges[0] if edges else 0.0
 
-    def at(step):
+    def scale(step):
         step = tf.cast(step, tf.float32)
         done = tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0)
         return tf.where(step < warmup, step / max(warmup, 1.0), fall(done))
 
-    return at
+    return scale
 
 
 class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
-    """Keras's form of `rate x factor(step)`."""
+    """A Keras learning-rate schedule: rate x factor(step)."""
 
     def __init__(self, rate, factor):
         self.rate, self.factor = rate, factor
@@ -102,27 +111,28 @@ Rates = Mapping[int, Callable[[tf.Tensor], tf.Tensor]]
 
 
 def _rates(recipe, steps_per_epoch, weights) -> Rates:
-    """What scales the rates of single weights, by their places."""
+    """Returns the learning-rate multipliers of single weights, by index among the trained ones."""
     rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {}
     trained = math.ceil(recipe.optimizer.whitening_bias_epochs * steps_per_epoch)
-    for place, weight in enumerate(weights):
+    for index, weight in enumerate(weights):
         if recipe.optimizer.shift_rate != 1 and losses.is_shift(weight):
-            rates[place] = lambda step: recipe.optimizer.shift_rate
+            rates[index] = lambda step: recipe.optimizer.shift_rate
         elif trained and weight.name.startswith("whitening/bias"):
-            rates[place] = lambda step: step < trained
+            rates[index] = lambda step: step < trained  # 1 in the first epochs, then 0
     return rates
 
 
 class SGD(Averages, tf.keras.optimizers.SGD):
-    """SGD with momentum in either of its two forms, in one fused kernel for each weight.
+    """SGD with momentum m, optionally with LARS; one fused kernel for each weight.
 
     Args:
-      rate_in_velocity: v = m v - rate g, w += v, as Keras has it; if not, v = m v + g,
-        w -= rate v, as TensorFlow 1 and PyTorch. They differ when the rate changes.
-      rates: by a weight's place among the trained ones: from the step to what scales its rate.
-      trust: of LARS (You, Gitman & Ginsburg 2017, arXiv 1708.03888, as TensorFlow's references
-        have it): a kernel's rate is multiplied by this, its norm over its gradient's, decay
-        included; 0: it is not.
+      rate_in_velocity: if true, v = m v - lr g, w += v (Keras); if false, v = m v + g, w -= lr v
+        (TensorFlow 1 and PyTorch). The two differ when the learning rate changes.
+      rates: learning-rate multipliers, functions of the step, by a weight's index among the trained
+        ones.
+      trust: LARS trust coefficient (You, Gitman & Ginsburg 2017, arXiv 1708.03888, in the form of
+        TensorFlow's reference models): a kernel's rate is multiplied by trust x |w| / |g|, where g
+        includes the weight decay. 0: no LARS.
     """
 
     def __init__(self, *args, rate_in_velocity: bool, rates: Rates, trust: float = 0.0, **kwargs):
@@ -130,36 +140,36 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         self._in_velocity, self._rates, self._trust = rate_in_velocity, rates, trust
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
-        """Updates a weight, or a replica's copy of one; Keras calls it."""
+        """Updates one weight on one replica; Keras calls it."""
         kernels = tf.raw_ops.ResourceApplyMomentum, tf.raw_ops.ResourceApplyKerasMomentum
-        place = self._index_dict[self._var_key(variable)]
+        index = self._index_dict[self._var_key(variable)]
         rate = tf.cast(self.learning_rate, variable.dtype)
-        rate = rate * self._scale(gradient, variable, place)
+        rate = rate * self._scale(gradient, variable, index)
         kernels[self._in_velocity](
             var=variable.handle,
-            accum=self.momentums[place].handle,
+            accum=self.momentums[index].handle,
             lr=rate,
             grad=tf.convert_to_tensor(gradient),
             momentum=tf.cast(self.momentum, variable.dtype),
             use_nesterov=self.nesterov,
         )
 
-    def _scale(self, gradient, variable, place):
-        """What a weight's rate is multiplied by."""
-        own = self._rates.get(place)
-        scale = tf.cast(own(self.iterations) if own else 1.0, variable.dtype)
+    def _scale(self, gradient, variable, index):
+        """Returns the multiplier of a weight's learning rate."""
+        multiplier = self._rates.get(index)
+        scale = tf.cast(multiplier(self.iterations) if multiplier else 1.0, variable.dtype)
         if not self._trust or variable.shape.rank < 2:
             return scale
-        norm, of_gradient = tf.norm(variable), tf.norm(gradient)
-        ratio = self._trust * norm / of_gradient
-        return scale * tf.where((norm > 0) & (of_gradient > 0), ratio, tf.ones_like(ratio))
+        norm, gradient_norm = tf.norm(variable), tf.norm(gradient)
+        ratio = self._trust * norm / gradient_norm
+        return scale * tf.where((norm > 0) & (gradient_norm > 0), ratio, tf.ones_like(ratio))
 
 
 class RMSprop(Averages, tf.keras.optimizers.RMSprop):
-    """Keras's, with our averages; squared gradients' mean starts at 1, as TensorFlow 1's did."""
+    """Keras's RMSprop with `Averages`; the mean of squared gradients starts at 1 (TensorFlow 1)."""
 
     def build(self, var_list):
-        """Makes the means; Keras calls it."""
+        """Creates the variables and sets the means to 1; Keras calls it."""
         first = not getattr(self, "_built", False)
         super().build(var_list)
         for mean in self._velocities if first else ():
@@ -167,34 +177,34 @@ class RMSprop(Averages, tf.keras.optimizers.RMSprop):
 
 
 class Adam(Averages, tf.keras.optimizers.Adam):
-    """Keras's, with our averages."""
+    """Keras's Adam with `Averages`."""
 
 
 class AdamW(Averages, tf.keras.optimizers.AdamW):
-    """Keras's, with our averages."""
+    """Keras's AdamW with `Averages`."""
 
 
 class Adamax(Averages, tf.keras.optimizers.Adamax):
-    """Keras's, with our averages."""
+    """Keras's Adamax with `Averages`."""
 
 
 class Adadelta(Averages, tf.keras.optimizers.Adadelta):
-    """Keras's, with our averages."""
+    """Keras's Adadelta with `Averages`."""
 
 
 def build(
     recipe: Recipe, steps_per_epoch: int, model: tf.keras.Model | None = None
 ) -> tf.keras.optimizers.Optimizer:
-    """The recipe's optimizer, with float16's loss scaling where that is the precision.
+    """Builds the recipe's optimizer; with loss scaling, if the precision is mixed_float16.
 
     Args:
-      recipe: which optimizer, and how.
-      steps_per_epoch: what the schedule's epochs are of.
-      model: that will be trained; needed where single weights have rates of their own, or averages
-        are kept.
+      recipe: optimizer, schedule, averages and precision.
+      steps_per_epoch: number of steps in an epoch.
+      model: the model to train; needed for learning-rate multipliers of single weights, and for
+        averages.
     """
     schedule = Schedule(recipe.scaled_learning_rate, factor(recipe, steps_per_epoch))
-    both: dict[str, Any] = {
+    common: dict[str, Any] = {
         "averaging": averages.make_averaging(recipe, recipe.total_steps(steps_per_epoch), model),
         "global_clipnorm": recipe.optimizer.clip_norm or None,
     }
@@ -207,18 +217,18 @@ def build(
             rate_in_velocity=lars or recipe.optimizer.rate_in_velocity,
             rates=_rates(recipe, steps_per_epoch, model.trainable_variables if model else []),
             trust=recipe.optimizer.trust if lars else 0.0,
-            **both,
+            **common,
         )
     else:
-        kinds: dict[str, tuple[Callable[..., Averages], dict[str, float]]] = {
+        classes: dict[str, tuple[Callable[..., Averages], dict[str, float]]] = {
             "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}),
             "adadelta": (Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
             "adam": (Adam, {}),
             "adamw": (AdamW, {"weight_decay": recipe.optimizer.weight_decay}),
             "adamax": (Adamax, {}),
         }
-        kind, own = kinds[recipe.optimizer.name]
-        optimizer = kind(schedule, epsilon=recipe.optimizer.epsilon, **own, **both)
+        cls, arguments = classes[recipe.optimizer.name]
+        optimizer = cls(schedule, epsilon=recipe.optimizer.epsilon, **arguments, **common)
         if model and recipe.optimizer.name == "adamw":
             still = [w for w in model.trainable_variables if not losses.decays(w, recipe)]
             optimizer.exclude_from_weight_decay(var_list=still)

@@ -1,21 +1,23 @@
-"""Floating-point operations: a network's, by its graph, and those that a device can do."""
+"""Floating-point operations: of a network, from its graph; and a device's measured peak."""
 
 import time
 
 import tensorflow as tf
 
-# The network, the gradients of its layers' inputs, those of its weights: MLPerf's convention. The
-# images themselves get no gradient, so that a step does 0.1 to 2 % less (2.935 to 2.999).
+# Operations of a step over those of the forward pass, by MLPerf's convention: forward, gradients of
+# the layers' inputs, gradients of the weights. The images get no gradient, so a step really does
+# 0.1 to 2 % less (2.935 to 2.999).
 STEP_TO_FORWARD = 3
-SECONDS = 0.1  # for each measurement, at least
-_MATRIX = ("Conv", "MatMul", "Einsum", "RNN", "LSTM", "GRU")  # what matrix units do; not the rest
-_SIDES = {"CPU": (1024, 16), "GPU": (8192, 256)}  # of a matrix; images in a batch
+SECONDS = 0.1  # shortest duration of a measurement
+_MATRIX = ("Conv", "MatMul", "Einsum", "RNN", "LSTM", "GRU")  # operations that are counted
+_SIDES = {"CPU": (1024, 16), "GPU": (8192, 256)}  # side of the matrix, images in the batch
 
 
 def forward_flops(model: tf.keras.Model) -> int | None:
-    """Operations of convolutions and matrix products for one example, 2 for a multiply-add.
+    """Returns the operations of convolutions and matrix products for one example.
 
-    None where the graph does not say: an input without a fixed shape, or products in a loop.
+    A multiply-add counts as 2. None if the graph does not tell: the input has no fixed shape, or
+    the products are in a loop.
     """
     shape = model.input_shape
     if not isinstance(shape, tuple) or not all(shape[1:]):
@@ -25,16 +27,17 @@ def forward_flops(model: tf.keras.Model) -> int | None:
     graph = function.get_concrete_function(images).graph
     functions = graph.as_graph_def().library.function
     if any(_multiplies(node.op) for function in functions for node in function.node_def):
-        return None  # in a loop, or called who knows how often
+        return None  # inside a loop or a function, with an unknown number of calls
     builder = tf.compat.v1.profiler.ProfileOptionBuilder
     options = builder(builder.float_operation()).with_empty_output().build()
     logger = tf.get_logger()
     level = logger.level
-    logger.setLevel("ERROR")  # else it tells people how to write programs for TensorFlow 2
+    logger.setLevel("ERROR")  # hides advice on migrating to TensorFlow 2
     node = tf.compat.v1.profiler.profile(graph, options=options, cmd="op")
     logger.setLevel(level)
+    # The profile is a chain of operation types; a node's total includes its descendants' totals.
     total, counted = 0, node
-    while counted.children:  # a chain of kinds of operations, each with all that come after it
+    while counted.children:
         (counted,) = counted.children
         rest = sum(child.total_float_ops for child in counted.children)
         if _multiplies(counted.name):
@@ -47,16 +50,17 @@ def _multiplies(operation):
 
 
 def measure_peak(precision: str) -> tuple[float, str]:
-    """The most operations a second that the first device does just now, and in what.
+    """Measures the peak of the first device: operations a second of a large product.
 
-    On a machine that is busy besides, it is less than the device can do: measure at several times
-    and keep the largest.
+    On a busy machine the result is below the device's peak; measure several times and keep the
+    largest.
 
     Args:
-      precision: of layers, as Keras calls it.
+      precision: Keras's dtype policy, e.g. "mixed_bfloat16".
 
     Returns:
-      The better of a matrix product and a 3x3 convolution, both large, and its name.
+      (operations a second, name of the operation): the faster of a matrix product and a 3x3
+      convolution.
     """
     gpu = bool(tf.config.list_logical_devices("GPU"))
     dtype = tf.as_dtype(tf.keras.mixed_precision.Policy(precision).compute_dtype)
@@ -72,9 +76,9 @@ def measure_peak(precision: str) -> tuple[float, str]:
 
 
 def _rate(operation, flops):
-    """Operations a second of the fastest of several calls, each until its result is there."""
+    """Returns operations a second in the fastest of several calls, each until its result."""
     function = tf.function(lambda: tf.reduce_max(operation()))
-    function().numpy()  # which compiles it
+    function().numpy()  # traces and compiles
     begin, best = time.monotonic(), float("inf")
     while time.monotonic() - begin < SECONDS:
         moment = time.monotonic()

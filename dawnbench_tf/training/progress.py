@@ -1,4 +1,4 @@
-"""What a run says: a summary at its start, then epoch, loss, score, speed and time left."""
+"""The output of a run: a summary, then lines with epoch, loss, score, speed and time left."""
 
 import datetime
 import math
@@ -18,7 +18,7 @@ DOING = {"compile": "compiling and first steps", "eval": "evaluating", "checkpoi
 
 
 def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
-    """What is about to be trained, on what: two lines."""
+    """Returns two lines: recipe, model, goal and seed; data and hardware."""
     recipe, task = data.recipe, data.recipe.task_row
     examples = task.train_examples - recipe.held_out
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
@@ -33,7 +33,7 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
 
 
 def describe_start(folder: Folder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:
-    """Where a run is kept, and what it goes on from, in a line."""
+    """Returns a line with the run's folder, and the epoch and clock that it starts from."""
     spent = seconds_of(recorded)
     if newest is None:
         again = f"begins again, {spent:.1f} s on the clock" if spent else "a new run"
@@ -42,22 +42,25 @@ def describe_start(folder: Folder, newest: Checkpoint | None, recorded: dict[str
 
 
 class Line(tf.keras.callbacks.Callback):
-    """Prints a line for each row; in between keeps one alive on a terminal, or adds one a minute.
+    """A Keras callback that prints a line for each row.
+
+    Between rows, `tick` updates a status line on a terminal, or prints a line a minute elsewhere.
 
     Args:
-      timer: TimeToAccuracy; it must come before this in `callbacks`.
-      epochs: of the recipe.
-      steps: of an epoch.
+      timer: TimeToAccuracy; it has to precede this callback in `callbacks`.
+      epochs: number of epochs of the recipe.
+      steps: number of steps in an epoch.
+      stream: output; None: the default of `terminal`.
     """
 
-    SECONDS_BETWEEN_LINES = 55.0  # where no terminal is
+    SECONDS_BETWEEN_LINES = 55.0  # on a stream that is no terminal
 
     def __init__(
         self, timer: TimeToAccuracy, epochs: float, steps: int, stream: TextIO | None = None
     ):
         super().__init__()
         self.timer, self.epochs, self.steps, self.stream = timer, epochs, steps, stream
-        self._rows = len(timer.rows)  # those of an earlier process have been shown
+        self._rows = len(timer.rows)  # number of rows shown; earlier processes showed theirs
         self._shown_at = time.monotonic()
         self._first: tuple[int, float] | None = None  # step and moment after the first execution
 
@@ -70,7 +73,7 @@ class Line(tf.keras.callbacks.Callback):
         self._show_rows()
 
     def tick(self) -> None:
-        """Shows how things stand, if it is time to; called every second, from another thread."""
+        """Shows the progress, if it is time to; called every second from another thread."""
         if terminal.is_terminal(self.stream):
             terminal.status(terminal.fitted(self._text(), self.stream), stream=self.stream)
         elif time.monotonic() - self._shown_at >= self.SECONDS_BETWEEN_LINES:
@@ -86,21 +89,24 @@ class Line(tf.keras.callbacks.Callback):
         terminal.say(terminal.fitted(self._text(), self.stream), self.stream)
 
     def _text(self):
-        return text(self.timer, self.epochs, *self._left())
+        return format_line(self.timer, self.epochs, *self._left())
 
     def _left(self):
-        """Seconds that all epochs take yet, and this one, at the pace so far; none if unknown."""
+        """Returns the seconds left to the end of training, and of the epoch; () if unknown.
+
+        The pace is the mean since the first call into TensorFlow, which compiles.
+        """
         if self._first is None or self.timer.step == self._first[0] or self.timer.reached:
             return ()
         step = self.timer.step
         pace = (time.monotonic() - self._first[1]) / (step - self._first[0])  # s, with evaluations
-        of_all = math.ceil(self.epochs * self.steps) - step
-        epoch_left = min(-step % self.steps, of_all)
-        return (of_all * pace, epoch_left * pace) if of_all > 0 else ()
+        steps_left = math.ceil(self.epochs * self.steps) - step
+        epoch_steps_left = min(-step % self.steps, steps_left)
+        return (steps_left * pace, epoch_steps_left * pace) if steps_left > 0 else ()
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
+    """Formats seconds, rounded up.
 
     >>> duration(3.2), duration(75), duration(7400), duration(200_000)
     ('4 s', '0:01:15', '2:03:20', '2 days, 7:33:20')
@@ -109,16 +115,16 @@ def duration(seconds: float) -> str:
     return f"{seconds} s" if seconds < 60 else str(datetime.timedelta(seconds=seconds))
 
 
-def text(
+def format_line(
     timer: TimeToAccuracy, epochs: float, left: float | None = None, epoch_left: float | None = None
 ) -> str:
-    """The line itself, what matters most first: a terminal of 80 columns shows its beginning.
+    """Returns the progress line, most important parts first: 80 columns show its beginning.
 
     Args:
-      timer: of the run.
-      epochs: of the recipe.
-      left: seconds that all epochs take yet, if known.
-      epoch_left: seconds that the present one takes yet, if known.
+      timer: timer of the run.
+      epochs: number of epochs of the recipe.
+      left: seconds left to the end of training; None: unknown.
+      epoch_left: seconds left to the end of the epoch; None: unknown.
     """
     parts = [f"epoch {timer.epoch:.4g}/{epochs:g}"]
     if timer.clock.current in DOING:

@@ -1,15 +1,15 @@
-"""Once a second, whatever the main thread does: a run's clock is written, its progress shown."""
+"""A background thread that calls functions every second: to write the clock, show the progress."""
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-SECONDS = 1.0
+SECONDS = 1.0  # between calls
 
 
 @contextmanager
 def beating(*beats: Callable[[], None]) -> Iterator[None]:
-    """Calls each of `beats` now, once a second while the body runs, and after its end."""
+    """Calls each of `beats` once now, every second while the body runs, and once after it."""
     ended = threading.Event()
 
     def run():
@@ -25,6 +25,6 @@ def beating(*beats: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join(10 * SECONDS)  # a disk may hang; the run's end does not wait for it
+        thread.join(10 * SECONDS)  # limited, because a write may hang on its disk
         for beat in beats:
             beat()

@@ -1,4 +1,4 @@
-"""A training run under way: made ready, claimed and resumed before `fit`, recorded after it."""
+"""A training session: claims a folder, builds or restores a run before `fit`, measures after it."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ from dawnbench_tf.training.checkpoints import Folder
 
 @dataclass
 class Session:
-    """What `fit` takes, and what is recorded of it."""
+    """A run that is ready for `fit`: data, model, callbacks, and the results to record."""
 
     recipe: Recipe
     options: RunOptions
@@ -42,17 +42,17 @@ class Session:
     timer: tta.TimeToAccuracy
     evaluate: evaluation.Evaluator
     meter: utilization.Utilization
-    callbacks: list[tf.keras.callbacks.Callback]  # in this order: row, save, measure, show
-    ticks: list[Callable[[], None]]  # to be called every second of `fit`
-    machine: Machine  # that an entry describes
-    epochs_done: int  # that earlier processes trained
-    finished: bool  # before this process: nothing is left to train
-    used: dict[str, Any] = field(default_factory=dict)  # of the machine, as an entry has it
+    callbacks: list[tf.keras.callbacks.Callback]  # in order: timer, saver, meter, progress line
+    ticks: list[Callable[[], None]]  # functions to call every second of `fit`
+    machine: Machine  # hardware and software, for the entry
+    epochs_done: int  # epochs that earlier processes trained
+    finished: bool  # whether earlier processes trained all
+    used: dict[str, Any] = field(default_factory=dict)  # utilization, as in an entry's misc
     held_out: dict[str, float] = field(default_factory=dict)  # scores of held-out examples
 
     def measure(self) -> None:
-        """Measures what was used, and scores what was held out. All workers take part."""
-        self.used = self.folder.used() if self.finished else self.meter.facts()
+        """Sets `used` and `held_out`, after `fit`; every worker has to call it."""
+        self.used = self.folder.read_utilization() if self.finished else self.meter.facts()
         with self.timer.clock.part("eval"):
             if self.recipe.held_out:
                 self.held_out = evaluation.Evaluator(self.data.held_out(), self.model)()
@@ -65,8 +65,16 @@ def prepare(
     strategy: tf.distribute.Strategy,
     splits: Splits | None = None,
 ) -> Data:
-    """Loads the data set of a recipe, or takes `splits`, for the devices of a strategy."""
-    # A pipeline that is deterministic may ask no clock.
+    """Loads a recipe's data set for the devices of a strategy; the time counts as "load".
+
+    Args:
+      recipe: the recipe.
+      options: folder of the data, image layout.
+      clock: clock of this process.
+      strategy: distribution strategy.
+      splits: examples to use in place of loaded ones.
+    """
+    # A deterministic tf.data pipeline can't read the time.
     waits = None if options.deterministic else Waits()
     placement = Placement(strategy, options.data_format, waits)
     terminal.status("loading the data")
@@ -85,41 +93,41 @@ def open_session(
     splits: Splits | None = None,
     replaced: Collection[str] | None = None,
 ) -> Iterator[Session]:
-    """Makes a run ready, in a folder that is claimed for it, or goes on with the one there.
+    """Claims a folder and builds a run in it, or restores the run that the folder holds.
 
-    The clock is written every second of the body. What ends the body for reasons that a user can
-    mend is a Refusal, as is what can't be run; a folder that was new is then as it was.
+    clock.json is written every second of the body.
 
     Args:
-      recipe, options, splits, replaced: as `dawnbench_tf.train.train` takes them.
+      recipe: the recipe to run.
+      options: strategy, data, layout and the other run options.
       output: folder of the run.
-      clock: of this process.
+      clock: clock of this process.
+      splits: examples to use in place of loaded ones.
+      replaced: names of the recipe's fields that the user set; None: all.
+
+    Raises:
+      Refusal: building or the body fails for a reason that a user can fix. If building fails, a new
+        folder is restored as it was.
     """
     with clock.part("build"):
-        strategy = strategies.build(options)  # before anything else touches a device
+        strategy = strategies.build(options)  # before any other use of a device
     chief = strategies.is_chief(strategy)
-    with fitting.refusing(recipe, output):  # before one claims the folder, and another is refused
+    # Before the claim: the chief must not claim the folder for a recipe that other workers lack.
+    with fitting.refusing(recipe, output):
         fitting.check_agreement(strategy, recipe, options, epochs_done=0)
     claim = claims.claim(output, recipe, writer=chief, replaced=replaced)
     recipe = claim.recipe
     folder = Folder(output, recipe, writer=chief)
     newest = folder.newest()
-    recorded = folder.recorded(newest)  # seconds of earlier processes
+    recorded = folder.read_clock(newest)  # seconds of earlier processes
     clock.carry_on(recorded)
     finished = newest is not None and checkpoints.is_finished(newest, recipe)
     beats = [checkpoints.clock_writer(folder, clock)] if chief and not finished else []
-    # Whatever ends it: no second is forgotten.
+    # `beating` writes the clock once more at the end, however the body ends.
     with pulse.beating(*beats), fitting.refusing(recipe, output):
-        with claim.given_back_if_refused():
-            strategies.check(strategy, options, recipe)
-            fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)
-            data = prepare(recipe, options, clock, strategy, splits)
-            if chief:
-                data.save(output)  # what inference needs besides recipe and weights
-            terminal.status("building the model")
-            with clock.part("build"):
-                model = fitting.build(data, options.steps_per_execution)
-        session = _session(options, folder, data, model, clock, newest, finished)
+        with claim.released_if_refused():
+            data, model = _build(recipe, options, strategy, clock, folder, newest, splits)
+        session = _make_session(options, folder, data, model, clock, newest, finished)
         if chief:
             terminal.status("")
             terminal.say(progress.summary(data, model, session.machine.hardware))
@@ -127,8 +135,21 @@ def open_session(
         yield session
 
 
-def _session(options, folder, data, model, clock, newest, finished):
-    """Timer, saver and meter around a model, restored from the newest checkpoint."""
+def _build(recipe, options, strategy, clock, folder, newest, splits):
+    """Returns data set and model, after checks of the recipe against devices and other workers."""
+    strategies.check(strategy, options, recipe)
+    fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)
+    data = prepare(recipe, options, clock, strategy, splits)
+    if folder.writer:
+        data.save(folder.path)  # the vocabulary, for inference
+    terminal.status("building the model")
+    with clock.part("build"):
+        model = fitting.build(data, options.steps_per_execution)
+    return data, model
+
+
+def _make_session(options, folder, data, model, clock, newest, finished):
+    """Makes timer, saver and meter, and restores the newest checkpoint."""
     recipe, strategy = data.recipe, data.placement.strategy
     evaluate = evaluation.Evaluator(data, model)
     timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
@@ -142,7 +163,7 @@ def _session(options, folder, data, model, clock, newest, finished):
         step_examples=recipe.batch_size,
         cost_per_hour=options.credits.cost_per_hour,
     )
-    saver = checkpoints.Saver(folder, model, timer)  # weights, rows, clock: one rename
+    saver = checkpoints.Saver(folder, model, timer)  # weights, rows and clock in one checkpoint
     saver.restore(newest)
     if newest and finished:
         saver.complete(newest)

@@ -1,4 +1,4 @@
-"""A few steps of a recipe, timed: how fast this machine would train it, and at what price."""
+"""A speed test: times a few steps of a recipe, and extrapolates to time and cost of training."""
 
 import time
 from typing import Any, NamedTuple
@@ -16,28 +16,28 @@ from dawnbench_tf.tta import TimeToAccuracy
 
 __all__ = ["measure", "SpeedTest"]
 
-CALLS = 4  # into TensorFlow, at least, where there are so many steps
+CALLS = 4  # fewest calls into TensorFlow, if there are as many steps
 
 
 class _Laps(tf.keras.callbacks.Callback):
-    """Seconds and steps of each call into TensorFlow; each ends with its loss on the host."""
+    """A Keras callback that records seconds and steps of each call into TensorFlow."""
 
     def __init__(self):
         super().__init__()
         self.laps: list[tuple[float, int]] = []
 
     def on_train_begin(self, logs=None):
-        self._at, self._step = time.monotonic(), 0
+        self._begin, self._step = time.monotonic(), 0
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch, logs=None):  # the loss is on the host: the call has ended
         now = time.monotonic()
-        self.laps.append((now - self._at, batch + 1 - self._step))
-        self._at, self._step = now, batch + 1
+        self.laps.append((now - self._begin, batch + 1 - self._step))
+        self._begin, self._step = now, batch + 1
         terminal.status(f"{batch + 1} steps", logged=False)
 
 
 class SpeedTest(NamedTuple):
-    """How fast some steps were.
+    """The result of a speed test; `str()` gives two lines for people.
 
     Attributes:
       recipe: the recipe whose steps were timed.
@@ -57,48 +57,52 @@ class SpeedTest(NamedTuple):
 
     @property
     def seconds_per_step(self) -> float:
-        """The median; the first call, which compiles, counts only where it is the only one."""
+        """Median over the calls, without the first one, which compiles, if there are others."""
         return float(np.median([took / n for took, n in self.laps[1:] or self.laps]))
 
     @property
     def seconds(self) -> float:
-        """Seconds that all steps of the recipe would take, without evaluations."""
+        """Estimated seconds of all training steps of the recipe, without evaluations."""
         return self.recipe.total_steps(self.steps_per_epoch) * self.seconds_per_step
 
     @property
     def usd(self) -> float | None:
-        """Dollars for them; None without a price."""
+        """Estimated cost of the training steps in USD; None without a price."""
         return None if self.cost_per_hour is None else self.cost_per_hour * self.seconds / 3600
 
     def facts(self) -> dict[str, Any]:
-        """All of it, as trial.json has it."""
+        """Returns the content of trial.json."""
         figures = {"secondsPerStep": self.seconds_per_step, "usd": self.usd}
         return {**self.used, **figures, "recipe": self.recipe.values()}
 
     def __str__(self):
         (seconds, count), *later = self.laps
         each, recipe = self.seconds_per_step, self.recipe
-        at_most = "" if self.usd is None else f", {dollars(self.usd)}"
+        cost = "" if self.usd is None else f", {dollars(self.usd)}"
         return (
             f"{sum(n for _, n in self.laps)} steps: {each * 1e3:.4g} ms a step at the median, "
             f"{recipe.batch_size / each:,.0f} examples/s; the first {count} with compiling "
             f"{seconds:.1f} s{'' if later else ', which is all there were: ask for more'}\n"
             f"so an epoch's {self.steps_per_epoch:,} steps take "
             f"{progress.duration(self.steps_per_epoch * each)}, all {recipe.epochs:g} epochs "
-            f"{progress.duration(self.seconds)}, without evaluations{at_most}"
+            f"{progress.duration(self.seconds)}, without evaluations{cost}"
         )
 
 
 def measure(recipe: Recipe, options: RunOptions, splits: Splits | None = None) -> SpeedTest:
-    """Trains `options.max_steps` steps of a recipe, and times them. Writes nothing.
+    """Trains `options.max_steps` steps of a recipe and times them. Writes no files.
 
     Args:
-      recipe: what is trained.
-      options: where.
-      splits: as `dawnbench_tf.train.train` takes them.
+      recipe: the recipe to train.
+      options: number of steps, data, strategy and the other run options.
+      splits: examples to use in place of loaded ones: `images.splits.Splits` or
+        `questions.encoding.Encoded`.
+
+    Returns:
+      A `SpeedTest`: the steps' times, the utilization, and estimates for the whole recipe.
 
     Raises:
-      Refusal: the recipe can't be trained here, or its data are not there.
+      Refusal: the recipe can't be trained on this machine, or its data are missing.
     """
     strategy = strategies.build(options)
     strategies.check(strategy, options, recipe)
@@ -118,14 +122,14 @@ def measure(recipe: Recipe, options: RunOptions, splits: Splits | None = None) -
             verbose=0,
             callbacks=[timer, meter, laps],
         )
-        used = meter.facts()  # all workers take part
+        used = meter.facts()  # every worker has to call it
     terminal.status("")
     price, chief = options.credits.cost_per_hour, strategies.is_chief(strategy)
     return SpeedTest(recipe, data.steps_per_epoch, laps.laps, used, price, chief)
 
 
 def _timer(recipe):
-    """Measures examples per second for the shares of the peak; scores nothing."""
+    """Returns a timer that measures examples per second, for the utilization; it scores nothing."""
     metric = recipe.task_row.metric
     return TimeToAccuracy(
         recipe.goal, metric, evaluate=lambda: {metric: 0.0}, step_examples=recipe.batch_size

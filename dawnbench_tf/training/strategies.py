@@ -1,7 +1,7 @@
-"""--strategy by name: which devices train, and what each strategy refuses.
+"""Distribution strategies by the name of --strategy, and their limits.
 
-Every strategy keeps global batch semantics: `batch_size` is the whole batch, each replica takes
-an equal share of it, gradients are of its mean.
+Under every strategy `batch_size` is the global batch: each replica trains on an equal part of it,
+and the gradients are those of its mean loss.
 """
 
 import os
@@ -22,33 +22,42 @@ from dawnbench_tf.refusals import Refusal, one_line, refuse
 SECONDS_TO_REACH_A_TPU = 5
 
 
-def build(run: RunOptions) -> tf.distribute.Strategy:
-    """Makes the strategy that `run` names, before anything else touches a device.
+def build(options: RunOptions) -> tf.distribute.Strategy:
+    """Builds the strategy of the run options; call it before any other use of a device.
+
+    It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
+    operations, as the options say.
 
     Raises:
-      Refusal: the machine has not what it takes.
+      Refusal: the machine lacks the devices, or the cluster can't be reached.
     """
-    if run.logical_cpus:
-        _split_cpu(run.logical_cpus)
-    if run.deterministic:
+    if options.logical_cpus:
+        _split_cpu(options.logical_cpus)
+    if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     gpus = tf.config.list_physical_devices("GPU")
-    if run.num_gpus > len(gpus):
+    if options.num_gpus > len(gpus):
         refuse(
-            "num_gpus", run.num_gpus, f"this machine has {len(gpus)} GPUs that TensorFlow can use"
+            "num_gpus",
+            options.num_gpus,
+            f"this machine has {len(gpus)} GPUs that TensorFlow can use",
         )
-    if run.num_gpus >= 0:
-        tf.config.set_visible_devices(gpus[: run.num_gpus], "GPU")
-    return STRATEGIES[run.strategy](run)
+    if options.num_gpus >= 0:
+        tf.config.set_visible_devices(gpus[: options.num_gpus], "GPU")
+    return STRATEGIES[options.strategy](options)
 
 
-def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> None:
-    """Holds a recipe to what can be trained on the strategy's devices. Raises Refusal."""
-    for name, what in (("bucket_boundaries", "length"), ("image_sizes", "size")):
+def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe) -> None:
+    """Raises Refusal if a recipe can't be trained on the strategy's devices."""
+    for name, quantity in (("bucket_boundaries", "length"), ("image_sizes", "size")):
         values: tuple[int, ...] = getattr(recipe.data, name, ())
-        if run.strategy == "tpu" and len(values) > 1:
-            refuse(name, values, f"a TPU takes one {what}; {values[-1]} alone would run")
-    if run.strategy == "tpu" and isinstance(recipe.data, Jpegs) and recipe.data.rectangular_test:
+        if options.strategy == "tpu" and len(values) > 1:
+            refuse(name, values, f"a TPU takes one {quantity}; {values[-1]} alone would run")
+    if (
+        options.strategy == "tpu"
+        and isinstance(recipe.data, Jpegs)
+        and recipe.data.rectangular_test
+    ):
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
     if recipe.batch_size % replicas:
@@ -64,7 +73,7 @@ def check(strategy: tf.distribute.Strategy, run: RunOptions, recipe: Recipe) -> 
             recipe.precision,
             "float16 needs a GPU; mixed_bfloat16 or float32 would run here",
         )
-    if run.data_format == "NCHW" and not _runs_nchw(recipe.precision):
+    if options.data_format == "NCHW" and not _runs_nchw(recipe.precision):
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
 
 
@@ -76,7 +85,7 @@ def _split_cpu(count):
 
 
 def _runs_nchw(precision):
-    """Tries a convolution with its gradients in NCHW: on a CPU that depends on oneDNN."""
+    """Whether the device runs a convolution and its gradients in NCHW; a CPU needs oneDNN."""
     images = tf.ones([1, 3, 8, 8], tf.keras.mixed_precision.Policy(precision).compute_dtype)
 
     @tf.function
@@ -90,23 +99,23 @@ def _runs_nchw(precision):
     return True
 
 
-def _off(run):
+def _off(options):
     return tf.distribute.get_strategy()
 
 
-def _one_device(run):
+def _one_device(options):
     return tf.distribute.OneDeviceStrategy(
         "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
     )
 
 
-def _mirrored(run):
+def _mirrored(options):
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
-def _multi_worker_mirrored(run):
-    resolver = _cluster(run)
+def _multi_worker_mirrored(options):
+    resolver = _cluster(options)
     workers = resolver.cluster_spec().as_dict().get("worker", [])
     if not 0 <= resolver.task_id < len(workers):
         refuse(
@@ -114,7 +123,7 @@ def _multi_worker_mirrored(run):
             resolver.task_id,
             f"should be in 0..{len(workers) - 1}, for {len(workers)} workers",
         )
-    if not run.output_dir:
+    if not options.output_dir:
         refuse(
             "output_dir", "", "several workers need the same folder; name one that all of them see"
         )
@@ -133,7 +142,10 @@ def _multi_worker_mirrored(run):
 
 @contextmanager
 def _default_signal_handlers():
-    """Lets signals kill: TensorFlow hears no Python handler while it waits."""
+    """Lets signals kill the process in the body, where no Python handler runs.
+
+    Python handles signals between its own instructions; TensorFlow waits for workers in C++.
+    """
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, signal.SIG_DFL) for number in signals]
     try:
@@ -143,15 +155,15 @@ def _default_signal_handlers():
             signal.signal(number, handler)
 
 
-def _cluster(run):
-    """Who the workers are: by flag, else by TF_CONFIG, else by SLURM's variables."""
-    if run.worker_hosts:
-        hosts = run.worker_hosts.split(",")
+def _cluster(options):
+    """Returns the cluster's resolver: from the flags, else TF_CONFIG, else SLURM's variables."""
+    if options.worker_hosts:
+        hosts = options.worker_hosts.split(",")
         for host in hosts:
             if not host.rpartition(":")[0] or not host.rpartition(":")[2].isdigit():
-                refuse("worker_hosts", run.worker_hosts, f"{host!r} should be HOST:PORT")
+                refuse("worker_hosts", options.worker_hosts, f"{host!r} should be HOST:PORT")
         return tf.distribute.cluster_resolver.SimpleClusterResolver(
-            tf.train.ClusterSpec({"worker": hosts}), task_type="worker", task_id=run.task_index
+            tf.train.ClusterSpec({"worker": hosts}), task_type="worker", task_id=options.task_index
         )
     if "TF_CONFIG" in os.environ:
         return _from_tf_config()
@@ -159,7 +171,7 @@ def _cluster(run):
         return _from_slurm()
     refuse(
         "strategy",
-        run.strategy,
+        options.strategy,
         "give --worker_hosts and --task_index, or set TF_CONFIG, or start it with srun",
     )
 
@@ -169,7 +181,7 @@ def _from_tf_config():
     try:
         jobs = resolver.cluster_spec().as_dict()
         usable = resolver.task_type == "worker" and set(jobs) == {"worker"}
-        int(resolver.task_id)  # which reads it
+        int(resolver.task_id)  # raises for an index that is no number
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refusal(f"TF_CONFIG: can't be read ({error})") from None
     if not usable:
@@ -183,14 +195,15 @@ def _from_tf_config():
 def _from_slurm():
     if shutil.which("nvidia-smi"):
         return tf.distribute.cluster_resolver.SlurmClusterResolver()
-    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])  # where no GPUs are, it fails to share them out
+    # Without GPUs the resolver fails to distribute them, so it is told of one GPU for each task.
+    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
     return tf.distribute.cluster_resolver.SlurmClusterResolver(
         gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False
     )
 
 
-def _parameter_server(run):
-    # Its workers run apart: there is no global batch, no step order and no epoch's end to time.
+def _parameter_server(options):
+    # Its workers are asynchronous: there is no global batch and no end of an epoch to time.
     refuse(
         "strategy",
         "parameter_server",
@@ -198,22 +211,23 @@ def _parameter_server(run):
     )
 
 
-def _tpu(run):
-    if run.tpu.startswith("grpc://"):
-        _reach(run.tpu)
+def _tpu(options):
+    if options.tpu.startswith("grpc://"):
+        _reach(options.tpu)
     try:
-        return distribute_utils.get_distribution_strategy("tpu", tpu_address=run.tpu)
+        return distribute_utils.get_distribution_strategy("tpu", tpu_address=options.tpu)
     except tf.errors.NotFoundError:
         refuse(
             "tpu",
-            run.tpu,
+            options.tpu,
             "no TPU found there; give a TPU VM's `local`, a name or grpc://HOST:PORT",
         )
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
-        refuse("tpu", run.tpu, f"can't be used: {one_line(error)}")
+        refuse("tpu", options.tpu, f"can't be used: {one_line(error)}")
 
 
 def _reach(address):
+    """Raises Refusal if nothing answers at grpc://HOST:PORT within SECONDS_TO_REACH_A_TPU."""
     host, _, port = address.removeprefix("grpc://").rpartition(":")
     try:
         socket.create_connection((host, int(port)), SECONDS_TO_REACH_A_TPU).close()
@@ -232,7 +246,7 @@ STRATEGIES = {
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process writes the run's files; one worker of each strategy does."""
+    """Whether this process is the chief, the one worker that writes the run's files."""
     resolver = strategy.cluster_resolver
     return (
         not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or resolver.task_id == 0

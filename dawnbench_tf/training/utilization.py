@@ -1,7 +1,7 @@
-"""How much of the machine a run uses: of its peak, its memory, its energy; and what it waits for.
+"""Utilization of the machine: model FLOPs utilization, memory, energy, input wait, communication.
 
-Model FLOPs utilization as MLPerf's training policies have it: operations of the model's
-convolutions and matrix products, recomputation left out, over what the device could have done.
+Model FLOPs utilization (MFU) is defined as in MLPerf's training policies: operations of the model's
+convolutions and matrix products, without recomputation, over the peak of the devices.
 """
 
 import resource
@@ -18,33 +18,35 @@ from dawnbench_tf.training.energy import Energy
 from dawnbench_tf.tta import TimeToAccuracy
 
 EXCEEDED = ", which training exceeded: no share of it; --peak_tflops gives a device's own"
-_FIGURES = 4  # that are significant, of what is measured
+_FIGURES = 4  # significant figures of measured values
 
 
 class Utilization(tf.keras.callbacks.Callback):
-    """Measures a `fit`; hands TensorBoard the shares with each epoch's logs.
+    """A Keras callback that measures the utilization during `fit`.
+
+    It adds MFU and input wait to each epoch's logs, where TensorBoard reads them.
 
     Args:
-      recipe: what is trained.
-      run: where; `peak_tflops` is measured if it is 0.
-      strategy: that the model was made under.
-      timer: TimeToAccuracy; it must come before this in `callbacks`.
-      waits: of the training batches; None: they are not timed.
+      recipe: the recipe that is trained.
+      options: the run's options; a `peak_tflops` of 0 is measured.
+      strategy: strategy of the model.
+      timer: TimeToAccuracy; it has to precede this callback in `callbacks`.
+      waits: input wait of the training batches; None: not measured.
     """
 
     def __init__(
         self,
         recipe: Recipe,
-        run: RunOptions,
+        options: RunOptions,
         strategy: tf.distribute.Strategy,
         timer: TimeToAccuracy,
         waits: Waits | None,
     ):
         super().__init__()
-        self._recipe, self._run, self._strategy = recipe, run, strategy
+        self._recipe, self._options, self._strategy = recipe, options, strategy
         self._timer, self._waits = timer, waits
-        of_this_machine = strategy.num_replicas_in_sync // self._workers()
-        self._gpus = min(len(tf.config.list_logical_devices("GPU")), of_this_machine)
+        local_replicas = strategy.num_replicas_in_sync // self._workers()
+        self._gpus = min(len(tf.config.list_logical_devices("GPU")), local_replicas)
 
     def on_train_begin(self, logs=None):
         clock = self._timer.clock
@@ -62,21 +64,21 @@ class Utilization(tf.keras.callbacks.Callback):
             )
 
     def on_train_end(self, logs=None):
-        self._timer.clock.switch("other")  # nothing trains while `fit` takes its pipelines down
+        self._timer.clock.switch("other")  # `fit` still has to stop its pipelines: no training
 
     def tick(self) -> None:
-        """Reads counters that overflow; to be called every few seconds, from any thread."""
+        """Reads the energy counters; call it every few seconds, from any thread."""
         if hasattr(self, "_energy"):
             self._energy.tick()
 
     def facts(self) -> dict[str, Any]:
-        """What was measured of this process, as an entry's misc has it; what is not known is None.
+        """Returns the measurements in the form of an entry's misc; None stands for unknown.
 
-        Replicas take part in it together, at the end of `fit`.
+        Call it after `fit`, on every worker: it measures the communication.
         """
         with self._timer.clock.part("measure"):
             exchange = communication.seconds_per_step(self.model, self._strategy)
-            if self._peak and not self._run.peak_tflops:
+            if self._peak and not self._options.peak_tflops:
                 before = self._peak, self._peak_from
                 self._peak, self._peak_from = max(before, self._device_peak())
         self._energy.tick()
@@ -100,19 +102,21 @@ class Utilization(tf.keras.callbacks.Callback):
         return {name: _rounded(value) for name, value in facts.items()}
 
     def _trained(self):
-        """Seconds of training steps on the clock."""
+        """Returns the seconds of training steps on the clock, with compilation."""
         parts = self._timer.clock.parts()
         return parts.get("train", 0.0) + parts.get("compile", 0.0)
 
     def _rate(self):
+        """Returns the model's operations a second, or None."""
         speed = self._timer.examples_per_second
         return self._flops * speed if self._flops and speed else None
 
     def _exceeded(self):
-        """Whether training did more than the peak: then that is none, and there is no share."""
+        """Whether training was faster than the measured peak, which then is wrong: no MFU."""
         return bool(self._peak and (self._rate() or 0) > self._peak)
 
     def _shares(self):
+        """Returns MFU, and input wait over the seconds of training; None where unknown."""
         rate, seconds = self._rate(), self._trained() - self._seconds
         share = rate / self._peak if rate and self._peak else None
         return {
@@ -121,47 +125,48 @@ class Utilization(tf.keras.callbacks.Callback):
         }
 
     def _device_peak(self):
-        """Operations a second of all devices together, and where that is from."""
+        """Returns the peak of all devices together in operations a second, and its source."""
         replicas = self._strategy.num_replicas_in_sync
-        if self._run.peak_tflops:
-            return self._run.peak_tflops * 1e12 * replicas, "--peak_tflops"
+        if self._options.peak_tflops:
+            return self._options.peak_tflops * 1e12 * replicas, "--peak_tflops"
         if isinstance(self._strategy, tf.distribute.TPUStrategy):
             return None, "not measured on TPUs; --peak_tflops gives it"
         peak, operation = peaks.measure_peak(self._recipe.precision)
+        # Replicas on one machine's CPU share its cores, so its peak counts once a machine.
         return peak * (replicas if self._gpus else self._workers()), operation
 
     def _workers(self):
-        """Machines; replicas on one machine's CPU share all of it."""
+        """Returns the number of machines."""
         resolver = self._strategy.cluster_resolver
         cluster = resolver.cluster_spec().as_dict() if resolver else {}
         return len(cluster.get("worker", [None]))
 
 
 def memory() -> dict[str, float]:
-    """The most memory so far, in GiB: of the process and, where there are any, of a GPU."""
+    """Returns the peak memory so far in GiB: of the process and, with GPUs, of the fullest GPU."""
     used = {"processGiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
     names = [device.name for device in tf.config.list_logical_devices("GPU")]
     if names:
         short = [name.rpartition("device:")[2] for name in names]  # "GPU:10"
-        peaks_of = [tf.config.experimental.get_memory_info(name)["peak"] for name in short]
-        used["deviceGiB"] = max(peaks_of) / 2**30
+        most = max(tf.config.experimental.get_memory_info(name)["peak"] for name in short)
+        used["deviceGiB"] = most / 2**30
     return used
 
 
-def line(facts: Mapping[str, Any]) -> str:
-    """What was used, in a line for people; what is not known is left out."""
+def format_line(facts: Mapping[str, Any]) -> str:
+    """Formats the measurements in one line; unknown ones are left out."""
     parts = []
     if facts.get("flopsPerSecond"):
         rate, share = facts["flopsPerSecond"] / 1e9, facts.get("shareOfPeak")
-        of_peak = f", {share:.1%} of the peak of {facts['peakFrom']}" if share else ""
-        parts.append(f"{rate:,.4g} GFLOP/s{of_peak}")
+        peak = f", {share:.1%} of the peak of {facts['peakFrom']}" if share else ""
+        parts.append(f"{rate:,.4g} GFLOP/s{peak}")
     if facts.get("inputWaitShare") is not None:
         parts.append(f"waited for input {facts['inputWaitShare']:.1%}")
     if facts.get("communicationShare") is not None:
         parts.append(f"communication {facts['communicationShare']:.1%} of a step at most")
     if facts.get("processGiB"):
-        of_gpu = f", a GPU {facts['deviceGiB']:.2f} GiB" if facts.get("deviceGiB") else ""
-        parts.append(f"memory {facts['processGiB']:.2f} GiB{of_gpu}")
+        gpu = f", a GPU {facts['deviceGiB']:.2f} GiB" if facts.get("deviceGiB") else ""
+        parts.append(f"memory {facts['processGiB']:.2f} GiB{gpu}")
     if facts.get("energyJoules"):
         parts.append(f"energy {facts['energyJoules']:,.4g} J ({', '.join(facts['energyFrom'])})")
     return f"used: {'; '.join(parts) or 'not recorded'}"

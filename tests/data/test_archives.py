@@ -1,4 +1,4 @@
-"""Strangers' archives and pickles: read in place, nothing run, nothing followed."""
+"""Untrusted archives and pickles: read without extraction; no code is run, no link is followed."""
 
 import hashlib
 import io
@@ -14,7 +14,7 @@ from dawnbench_tf.refusals import Refusal
 
 
 class Hostile:
-    """Leaves a file where the process stands, if it is ever unpickled."""
+    """Writes a file to the current folder if it is ever unpickled."""
 
     def __reduce__(self):
         return os.mkdir, ("ran",)
@@ -109,9 +109,9 @@ def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing(tmp_path, form):
         archive.addfile(info, io.BytesIO(content))
     whole = path.read_bytes()
     refused = 0
-    for place in range(len(whole)):
+    for index in range(len(whole)):
         flipped = bytearray(whole)
-        flipped[place] ^= 1 << place % 8
+        flipped[index] ^= 1 << index % 8
         path.write_bytes(flipped)
         try:
             assert archives.read_members(path, ["a"]) == {"a": content}
@@ -133,7 +133,7 @@ def test_a_header_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_pickle_that_hangs_python_is_refused_at_once():
-    """Each tuple holds the one before twice: to hash it, as a key, takes 2 to the 60th steps."""
+    """Each tuple holds the previous one twice, so hashing the last as a key takes 2^60 steps."""
     nested = b"\x80\x04}" + b"N" + b"".join(b"\x94h" + bytes([n]) + b"\x86" for n in range(60))
     with pytest.raises(Refusal, match="a key is a tuple, should be text"):
         pickles.unpickle_arrays("batch", nested + b"K\x01s.")

@@ -1,4 +1,4 @@
-"""CIFAR-10 in every published form, and what is refused."""
+"""CIFAR-10 in every published format, and refusals."""
 
 import shutil
 
@@ -25,7 +25,7 @@ def check(splits, batches):
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     [
         "cifar-10-python.tar.gz",
         "cifar-10-binary.tar.gz",
@@ -36,8 +36,8 @@ def check(splits, batches):
         "",
     ],
 )
-def test_every_published_form_is_read(published, batches, place):
-    splits = cifar10.load(str(published / place))
+def test_every_published_form_is_read(published, batches, location):
+    splits = cifar10.load(str(published / location))
     check(splits, batches)
     # Made-up pixels: an archive of them is not what was published; of a folder nobody can say.
     assert splits.origin.verified is (False if splits.origin.source.endswith(".gz") else None)
@@ -100,7 +100,7 @@ def test_a_folder_of_tensorflow_datasets_is_read(tmp_path, batches):
 
 @pytest.fixture
 def broken(published, tmp_path):
-    """A copy of the extracted binary files, to be damaged."""
+    """Returns a copy of the extracted binary files, for damaging."""
     return shutil.copytree(published / "binary" / "cifar-10-batches-bin", tmp_path / "data")
 
 

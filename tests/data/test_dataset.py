@@ -1,4 +1,4 @@
-"""Both kinds of data set keep the one interface: scores do not depend on how examples came."""
+"""Both implementations of `Data`: scores of batches and of single examples are equal."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from dawnbench_tf.refusals import Refusal
 
 
 def answer(*arrays):
-    """Logits that depend on an example alone: an image's pixels, or a question's ids."""
+    """Returns logits that depend only on the example: an image's pixels, or a question's ids."""
     if len(arrays) == 1:
         pixels = np.asarray(arrays[0])
         return pixels.reshape(len(pixels), -1)[:, :10]

@@ -1,4 +1,4 @@
-"""The embedded digits: always the same split, whole and without overlap."""
+"""The embedded digits: a fixed split, complete and without overlap."""
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -30,5 +30,5 @@ def test_images_are_the_scans_resized():
 
 def test_no_test_image_is_in_training():
     splits = digits.load()
-    seen = {image.tobytes() for image in splits.train.images()}
-    assert not any(image.tobytes() in seen for image in splits.test.images())
+    trained = {image.tobytes() for image in splits.train.images()}
+    assert not any(image.tobytes() in trained for image in splits.test.images())

@@ -1,4 +1,4 @@
-"""ImageNet's classes and labels, against those that TensorFlow Datasets brings; its refusals."""
+"""ImageNet's classes and labels, compared with TensorFlow Datasets'; refusals."""
 
 from importlib import resources
 
@@ -44,9 +44,9 @@ def test_no_folder_is_refused_in_a_line(load):
         load("")
 
 
-def numbered(tmp_path, places=50_000):
-    """An index of validation images whose label is their number, in an order of its own."""
-    numbers = np.random.default_rng(0).permutation(places) + 1
+def numbered(tmp_path, count=50_000):
+    """Returns an index of shuffled validation images whose label is their number."""
+    numbers = np.random.default_rng(0).permutation(count) + 1
     names = [f"val/ILSVRC2012_val_{number:08}.JPEG" for number in numbers]
     return jpeg_index.index_files(tmp_path, names, numbers)
 
@@ -55,7 +55,7 @@ def test_the_blacklisted_are_left_out_by_their_numbers(tmp_path):
     (tmp_path / "ILSVRC2014_devkit/data").mkdir(parents=True)
     path = tmp_path / "ILSVRC2014_devkit/data/ILSVRC2014_clsloc_validation_blacklist.txt"
     path.write_text("".join(f"{number}\n" for number in range(36, 36 + 1762)))
-    kept = numbered(tmp_path).without(imagenet._blacklisted(tmp_path))
+    kept = numbered(tmp_path).without(imagenet._read_blacklist(tmp_path))
     assert sorted(kept.labels) == [*range(1, 36), *range(36 + 1762, 50_001)]
     assert {len(getattr(kept, name)) for name in jpeg_index.EXAMPLE_COLUMNS} == {48_238}
     recipe = recipes.get("imagenet/resnet50_v1_5", skip_blacklisted=True)
@@ -66,10 +66,10 @@ def test_blacklists_that_can_t_be_followed_are_refused(tmp_path):
     with pytest.raises(
         Refusal, match="--skip_blacklisted=true: needs the development kit's ILSVRC"
     ):
-        imagenet._blacklisted(tmp_path)
+        imagenet._read_blacklist(tmp_path)
     (tmp_path / "ILSVRC2015_clsloc_validation_blacklist.txt").write_text("1\n2\n")
     with pytest.raises(Refusal, match="should hold 1762 numbers"):
-        imagenet._blacklisted(tmp_path)
+        imagenet._read_blacklist(tmp_path)
     nameless = jpeg_index.index_files(tmp_path, ["a.JPEG", "b.JPEG"], np.zeros(2))
     with pytest.raises(Refusal, match="of 2 numbers 0 are an image's"):
         nameless.without({1, 2})

@@ -1,4 +1,4 @@
-"""Arrays of .npz files: what np.savez wrote is read, what unpacks to more than the file is not."""
+""".npz files: files of np.savez are read, decompression bombs are refused."""
 
 import io
 import struct

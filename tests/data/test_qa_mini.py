@@ -1,4 +1,4 @@
-"""The generated reading data needs to be read; its answers are where they are said to be."""
+"""The generated reading data: answering needs the question, and answers are at their offsets."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from dawnbench_tf.data.questions import squad_json
 
 
 def test_generated_questions_need_to_be_read():
-    """Even one who knows the best single answer to all of a passage's questions stays far below."""
+    """Even the best single answer to all questions of a context scores far below the threshold."""
     parsed = squad_json.parse("generated", qa_mini.write_json(200, 7, "blind"))
     by_context = {}
     for question in parsed.questions:

@@ -1,4 +1,4 @@
-"""SQuAD from small files in the published form: words, answers, GloVe, the cache."""
+"""SQuAD from small files in the published format: words, answers, GloVe, the cache."""
 
 import json
 import re
@@ -54,8 +54,8 @@ def words_of(split, row):
 
 def test_answers_come_back_from_their_words(folder):
     data = squad.load(str(folder))
-    for split, right in ((data.train, ["Ada Lovelace", "1852"]), (data.test, ["Lima"])):
-        for (first, last), text in zip(split.spans.values, right, strict=True):
+    for split, expected in ((data.train, ["Ada Lovelace", "1852"]), (data.test, ["Lima"])):
+        for (first, last), text in zip(split.spans.values, expected, strict=True):
             begin, end = split.offsets.values[first, 0], split.offsets.values[last, 1]
             assert TEXT[begin:end] == text
         assert not split.alignments.any()
@@ -142,7 +142,7 @@ CASED = Questions(word_vectors="glove.840B.300d", tuned_words=1, learned_words=F
 
 
 def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
-    """Lines of words with spaces, as glove.840B.300d has them, are none of our words."""
+    """Lines whose word contains spaces, as in glove.840B.300d, are skipped."""
     path = folder / "glove.840B.300d.txt"
     glove(path, ["Ada", "ada", "wrote", "Lima", "notes", "at name@x.org", ". . .", "notes x"], 300)
     data = squad.load(str(folder), form=CASED)
@@ -216,10 +216,10 @@ def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monke
         squad.load("", form=form)
 
 
-@pytest.mark.parametrize("place", ["", "nowhere"])
-def test_no_folder_is_refused(place):
+@pytest.mark.parametrize("folder", ["", "nowhere"])
+def test_no_folder_is_refused(folder):
     with pytest.raises(Refusal, match="--data_dir"):
-        squad.load(place)
+        squad.load(folder)
 
 
 def test_a_passage_of_100_000_characters_is_read(folder):

@@ -1,4 +1,4 @@
-"""Damaged files of a published BERT, as `mutations` has other kinds: pieces and weights."""
+"""Damaged files of a published BERT, vocabulary and weights, in the form of `mutations`."""
 
 from pathlib import Path
 

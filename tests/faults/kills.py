@@ -1,4 +1,4 @@
-"""Trainings that are killed, or whose files fail, and what must come of them in the end."""
+"""Training runs that are killed or whose file operations fail, and checks of their final state."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ ERRORS = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EROFS)
 
 
 class Ended(NamedTuple):
-    """How a training ended."""
+    """The end of a training process."""
 
     status: int | None  # of the process, minus the signal's number; None: it hung
     said: str
@@ -27,16 +27,21 @@ class Ended(NamedTuple):
 
 
 class Victims:
-    """Trainings in folders below `home`, one at a time."""
+    """A process that trains in folders below `home`, one run at a time."""
 
     def __init__(self, home: Path, process: subprocess.Popen):
         self.home, self._process = home, process
 
     def train(
-        self, name: str, at: int | None = None, action: Any = "kill", epochs: int = 2
+        self, name: str, operation: int | None = None, action: Any = "kill", epochs: int = 2
     ) -> Ended:
-        """Trains in a folder, until operation `at` if one is given."""
-        request = {"folder": str(self.home / name), "at": at, "action": action, "epochs": epochs}
+        """Trains in a folder; with a number, is killed or fails at that operation."""
+        request = {
+            "folder": str(self.home / name),
+            "operation": operation,
+            "action": action,
+            "epochs": epochs,
+        }
         assert self._process.stdin and self._process.stdout
         print(json.dumps(request), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
@@ -44,14 +49,14 @@ class Victims:
         return Ended(answer["status"], answer["said"], operations, samples)
 
     def left(self, name: str) -> dict[str, Any]:
-        """What a run must end with, however often it died: its rows and its weights."""
+        """Returns a finished run's rows and weights, which must not depend on faults."""
         folder = self.home / name
         lines = (folder / "rows.tsv").read_text().splitlines()
         weights = next((folder / "checkpoint-2").glob("variables.data*")).read_bytes()
         return {"rows": [line.split("\t")[::2] for line in lines], "weights": weights}
 
     def clock(self, name: str) -> float:
-        """Seconds on a run's clock file; 0 if it has none yet."""
+        """Returns the seconds in a run's clock file; 0 if there is none yet."""
         path = self.home / name / "clock.json"
         parts = json.loads(path.read_text()) if path.exists() else {}
         return sum(seconds for part, seconds in parts.items() if part != "sha256")
@@ -59,7 +64,7 @@ class Victims:
 
 @contextmanager
 def victims(home: Path) -> Iterator[Victims]:
-    """Starts what trains."""
+    """Starts the process that trains."""
     command = [*warm.python(), "-m", "tests.faults.victim"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
@@ -70,7 +75,7 @@ def victims(home: Path) -> Iterator[Victims]:
 
 
 def points(operations: list[str]) -> list[int]:
-    """Each operation once; of many writes to one file the first."""
+    """Returns the numbers of operations; of consecutive writes to a file only the first."""
     return [
         number
         for number, name in enumerate(operations)
@@ -81,31 +86,31 @@ def points(operations: list[str]) -> list[int]:
 def first_of_each(numbers: list[int], operations: list[str], verbs: tuple[str, ...]) -> list[int]:
     """Returns the first operation of each verb and kind of file; other verbs are left out."""
     kinds = {re.sub(r"(?<=checkpoint-)\w+", "", operations[n]): n for n in reversed(numbers)}
-    return sorted(n for kind, n in kinds.items() if kind.startswith(verbs))
+    return sorted(n for key, n in kinds.items() if key.startswith(verbs))
 
 
 def killed(victims: Victims, name: str, wanted: dict[str, Any], deaths: list[int]) -> str:
-    """Kills a run at one operation after the other, then lets it end; says what was wrong."""
-    for at in deaths:
+    """Kills a run at each operation of `deaths`, then lets it finish; returns the error or ""."""
+    for operation in deaths:
         before = victims.clock(name)
-        ended = victims.train(name, at)
+        ended = victims.train(name, operation)
         if ended.status not in (-9, 3):
-            return f"status {ended.status} before operation {at}: {ended.said[-300:]}"
+            return f"status {ended.status} before operation {operation}: {ended.said[-300:]}"
         if victims.clock(name) < before:
-            return f"the clock fell from {before} at operation {at}"
+            return f"the clock fell from {before} at operation {operation}"
     before = victims.clock(name)
     ended = victims.train(name)
     return _wrong(victims, name, wanted, ended, before)
 
 
-def failed(victims: Victims, name: str, wanted: dict[str, Any], at: int, error: int) -> str:
-    """Lets a run's file fail at an operation, then lets it go on; says what was wrong."""
-    ended = victims.train(name, at, error)
+def failed(victims: Victims, name: str, wanted: dict[str, Any], operation: int, error: int) -> str:
+    """Lets a file operation of a run fail, then resumes it; returns the error found, or ""."""
+    ended = victims.train(name, operation, error)
     last = ended.said.splitlines()[-1] if ended.said else ""
     if ended.status not in (1, 3) or "Traceback" in ended.said:
-        return f"status {ended.status} after error {error} at {at}: {ended.said[-300:]}"
+        return f"status {ended.status} after error {error} at {operation}: {ended.said[-300:]}"
     if ended.status == 1 and "can't be written" not in last:
-        return f"no word of what to mend after error {error} at {at}: {last}"
+        return f"no word of what to mend after error {error} at {operation}: {last}"
     before = victims.clock(name)
     return _wrong(victims, name, wanted, victims.train(name), before)
 
@@ -124,5 +129,5 @@ def _wrong(victims, name, wanted, ended, before):
 
 
 def several(chosen: random.Random, operations: int) -> list[int]:
-    """Deaths of one run in a row, for the long mode."""
+    """Draws operations at which one run is killed in turn, for the long mode."""
     return [chosen.randrange(operations) for _ in range(chosen.randint(1, 4))]

@@ -1,7 +1,6 @@
-"""Files that were damaged at random: each reader refuses them in one line, or reads what was there.
+"""Files damaged at random: each reader refuses them in one line, or reads them unchanged.
 
-A kind holds one sort of file; its trial damages one of them, looks at what comes of it, and says
-what was wrong with that, or "".
+A `Kind` is a type of file. Its trial damages and reads one file, and returns the error found or "".
 """
 
 import contextlib
@@ -41,24 +40,24 @@ VALUES = (
 
 
 class Kind(NamedTuple):
-    """A sort of file that is damaged."""
+    """A type of file that is damaged; `trial` damages one and returns the error found, or ""."""
 
     name: str
     trial: Trial
 
 
 def damaged(chosen: random.Random, content: bytes) -> bytes:
-    """Some content, emptied, cut, flipped, spliced, or with a value of another type in it."""
-    at = chosen.randrange(len(content) + 1)
-    end = min(len(content), at + chosen.choice((1, 4, 40, 400)))
+    """Returns content emptied, cut, with flipped bits, spliced, or with a value of another type."""
+    offset = chosen.randrange(len(content) + 1)
+    end = min(len(content), offset + chosen.choice((1, 4, 40, 400)))
     ways: list[Callable[[], bytes]] = [
         lambda: b"",
-        lambda: content[:at],
+        lambda: content[:offset],
         lambda: _flipped(chosen, content),
         lambda: _flipped(chosen, content),
-        lambda: content[:at] + content[end:],
-        lambda: content[:end] + content[at:],
-        lambda: content[:at] + chosen.randbytes(end - at) + content[end:],
+        lambda: content[:offset] + content[end:],
+        lambda: content[:end] + content[offset:],
+        lambda: content[:offset] + chosen.randbytes(end - offset) + content[end:],
         lambda: _retyped(chosen, content),
         lambda: chosen.choice(VALUES),
     ]
@@ -73,18 +72,20 @@ def _flipped(chosen, content):
 
 
 def _retyped(chosen, content):
-    """With one value behind a colon, or one cell, replaced."""
-    places = [i + 1 for i, byte in enumerate(content) if byte in b":\t"]
-    if not places:
+    """Replaces one value after a colon, or one cell."""
+    offsets = [i + 1 for i, byte in enumerate(content) if byte in b":\t"]
+    if not offsets:
         return content
-    at = chosen.choice(places)
-    ends = [i for i in (content.find(mark, at) for mark in (b",", b"\n", b"}", b"\t")) if i >= 0]
-    return content[:at] + chosen.choice(VALUES) + content[min(ends, default=len(content)) :]
+    offset = chosen.choice(offsets)
+    ends = [
+        i for i in (content.find(mark, offset) for mark in (b",", b"\n", b"}", b"\t")) if i >= 0
+    ]
+    return content[:offset] + chosen.choice(VALUES) + content[min(ends, default=len(content)) :]
 
 
 @contextlib.contextmanager
 def _instead(chosen: random.Random, path: Path) -> Iterator[None]:
-    """In the body a file is damaged."""
+    """Damages a file inside the body."""
     content = path.read_bytes()
     path.write_bytes(damaged(chosen, content))
     try:
@@ -94,7 +95,7 @@ def _instead(chosen: random.Random, path: Path) -> Iterator[None]:
 
 
 def _outcome(read: Callable[[], Any]) -> tuple[Any, str]:
-    """What a reader gives, or None where it refuses; and what was wrong with the refusal."""
+    """Returns a reader's value, or None if it refuses; and the error of its refusal, or ""."""
     begin = time.monotonic()
     with contextlib.redirect_stderr(io.StringIO()):
         try:
@@ -117,7 +118,7 @@ CLOCK = {"load": 1.0, "train": 20.0}
 
 
 def _run_folder(home: Path) -> Run:
-    """The files of a run of two epochs, without TensorFlow's own format in its checkpoints."""
+    """Writes the files of a run of two epochs, with random bytes for TensorFlow's checkpoints."""
     recipe = recipes.get("digits/resnet8")
     rows = [{"epoch": n, "hours": n / 100, METRIC: 40.0 + n} for n in (1, 2)]
     home.mkdir(parents=True)
@@ -146,11 +147,11 @@ def run_folders(home: Path) -> Kind:
     def trial(chosen):
         path = chosen.choice(paths)
         if chosen.random() < 0.3 and path.suffix == ".json":
-            return _of_earlier_version(chosen, path, folder, kept)
+            return _earlier_version(chosen, path, folder, kept)
         with _instead(chosen, path):
             run, wrong = _outcome(lambda: runs.read(folder))
             newest, also_wrong = _outcome(kept.newest)
-            clock, wrong_clock = _outcome(lambda: kept.recorded(newest))
+            clock, wrong_clock = _outcome(lambda: kept.read_clock(newest))
         if run is not None and run != whole:
             wrong = f"read as another run: {run}"
         if newest is not None and newest.state not in states:
@@ -163,8 +164,8 @@ def run_folders(home: Path) -> Kind:
     return Kind("run folders", trial)
 
 
-def _of_earlier_version(chosen, path, folder, kept):
-    """Without a checksum other values may be read, but each refusal is one line."""
+def _earlier_version(chosen, path, folder, kept):
+    """Damages a file without a checksum: other values may be read, but each refusal is one line."""
     content = path.read_bytes()
     values = json.loads(content)
     del values[files.CHECKSUM]
@@ -172,7 +173,7 @@ def _of_earlier_version(chosen, path, folder, kept):
     try:
         with _instead(chosen, path):
             looks = [_outcome(lambda: runs.read(folder)), _outcome(kept.newest)]
-            looks.append(_outcome(lambda: kept.recorded(looks[1][0])))
+            looks.append(_outcome(lambda: kept.read_clock(looks[1][0])))
     finally:
         path.write_bytes(content)
     return next((f"{path.name}, as of 0.1.0: {wrong}" for _, wrong in looks if wrong), "")
@@ -184,7 +185,7 @@ MACHINE = Machine("2 CPU", "2cpu", {"tensorflow": "2.20.0", "gitRevision": "none
 
 
 def _ours(home: Path) -> None:
-    """Entries of a training and of an inference, as we write them."""
+    """Writes a training entry and an inference entry."""
     recipe = recipes.get("cifar10/resnet56_tf")
     rows = [{"epoch": n, "hours": n / 7, METRIC: 93.0 + n} for n in (1.0, 2.0)]
     credits = Credits("Ada", "ada@example.org", "p3.2xlarge", "1v100", 3.06)
@@ -198,7 +199,7 @@ def _ours(home: Path) -> None:
 
 
 def entry_files(home: Path) -> Kind:
-    """An entry's two files, ours, which know what was measured, and a stranger's, which don't."""
+    """An entry's two files: ours, with a checksum of the measurements, and others', without."""
     root = home / "entries"
     _ours(root)
     paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
@@ -254,7 +255,7 @@ IMAGES = 4  # in a batch of the small archives here
 
 
 def _batches() -> dict[str, bytes]:
-    """Small batches of CIFAR-10 in both forms, by name."""
+    """Returns small batches of CIFAR-10 in both formats, by name."""
     numbers = np.random.default_rng(0)
     content = {}
     for name in cifar10._PYTHON:
@@ -267,7 +268,7 @@ def _batches() -> dict[str, bytes]:
 
 
 def archives(home: Path) -> Kind:
-    """CIFAR-10's archives, compressed in each way."""
+    """CIFAR-10's archives, in each compression."""
     batches, folder = _batches(), home / "archives"
     folder.mkdir()
     paths = []
@@ -302,7 +303,7 @@ def archives(home: Path) -> Kind:
 
 
 def batches(home: Path) -> Kind:
-    """Pickled batches as such."""
+    """Pickled batches."""
     contents = [content for name, content in _batches().items() if not name.endswith(".bin")]
 
     def trial(chosen):
@@ -353,7 +354,7 @@ def texts(home: Path) -> Kind:
 
 
 def vectors(home: Path) -> Kind:
-    """GloVe as text and zipped, a run's vocabulary, and the cache of tokens."""
+    """GloVe as text and as zip, a run's vocabulary, and the cache of tokens."""
     folder = home / "vectors"
     folder.mkdir()
     words = {f"w{n}" for n in range(8)}
@@ -402,16 +403,16 @@ def image_shards(home: Path) -> Kind:
     for number in range(2):
         with tf.io.TFRecordWriter(str(folder / f"train-{number:05}-of-00002")) as writer:
             for n in range(3 * number, 3 * number + 3):
-                writer.write(shard_writer.record(jpegs[n], (8, 8), n, f"{n}.JPEG"))
+                writer.write(shard_writer.make_record(jpegs[n], (8, 8), n, f"{n}.JPEG"))
     whole = shards.read(folder, "train")
     names = [name.decode() for name in whole.paths]
 
     def look(read):
         index = read()
-        of_shards = [[], []]
+        by_shard = [[], []]
         for n in range(len(index.labels)):
-            of_shards[index.files[n]].append((int(index.labels[n]), index.raw(n)))
-        return of_shards
+            by_shard[index.files[n]].append((int(index.labels[n]), index.raw(n)))
+        return by_shard
 
     content = list(zip(range(6), jpegs, strict=True))
     wanted = [content[:3], content[3:]]
@@ -422,21 +423,21 @@ def image_shards(home: Path) -> Kind:
             if path.suffix == ".npz":
                 shards.write_index(whole, "train")
             with _instead(chosen, path):
-                seen, wrong = _outcome(lambda: look(lambda: shards.read(folder, "train")))
+                examples, wrong = _outcome(lambda: look(lambda: shards.read(folder, "train")))
         finally:
             (folder / "train.index.npz").unlink(missing_ok=True)
-        if seen is not None and path.suffix == ".npz" and seen != wanted:
+        if examples is not None and path.suffix == ".npz" and examples != wanted:
             wrong = "other images"
-        if seen is not None and not all(map(_tells, seen, wanted)):
+        if examples is not None and not all(map(_tells, examples, wanted)):
             wrong = "images that were not there"
         return f"{path.name}: {wrong}" if wrong else ""
 
     return Kind("image shards", trial)
 
 
-def _tells(seen, wanted):
-    """Whether a shard was read as written, or has whole records less or more: its count tells."""
-    return seen == wanted or (len(seen) != len(wanted) and set(seen) <= set(wanted))
+def _tells(examples, wanted):
+    """Whether a shard was read as written, or has complete records missing or added."""
+    return examples == wanted or (len(examples) != len(wanted) and set(examples) <= set(wanted))
 
 
 KINDS = (run_folders, entry_files, archives, batches, texts, vectors, image_shards)

@@ -1,4 +1,4 @@
-"""Studies that are killed, alone or with their runs, and what must come of them in the end."""
+"""Studies that are killed, alone or with their runs, and checks of their final state."""
 
 import os
 import random
@@ -60,7 +60,7 @@ def prepare(home: Path) -> None:
 
 
 def carry_out(folder: Path) -> None:
-    """The study: what a process of its own does."""
+    """Runs the study; the main function of its process."""
     study = store.claim(folder, samples.study(trials=TRIALS))
     launch = launching.Launch(jobs=JOBS, template=f"{folder.parent}/launch {{command}}")
     runner.POLL_SECONDS = 0.01
@@ -74,7 +74,7 @@ def start(folder: Path) -> subprocess.Popen:
 
 
 def killed(home: Path, chosen: random.Random, deaths: int) -> str:
-    """Kills a study so often, each time after a while; says what was wrong in the end."""
+    """Kills a study `deaths` times, each after a random time; returns the error found, or ""."""
     folder, with_runs = home / "study", chosen.random() < 0.5
     for _ in range(deaths):
         process = start(folder)

@@ -1,4 +1,4 @@
-"""Studies' files that were damaged at random: grids, what a study is, what became of a run."""
+"""Studies' files, damaged at random: grids, studies, outcomes of runs."""
 
 import contextlib
 import io
@@ -13,7 +13,7 @@ from tests.studies import samples
 
 
 def studies(home: Path) -> Kind:
-    """A grid's TOML is planned or refused; a study's folder is reported as it was, or refused."""
+    """A damaged grid is planned or refused; a damaged study is reported unchanged, or refused."""
     own, folder = home / "own.toml", home / "study"
     own.write_text(samples.GRID)
     with mock.patch.object(files, "lock"):

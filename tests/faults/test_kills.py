@@ -1,4 +1,4 @@
-"""A run killed at any file operation, or whose files fail there, ends as if nothing had been."""
+"""A run that is killed, or fails, at any file operation ends with unchanged results."""
 
 import random
 from itertools import cycle
@@ -27,14 +27,14 @@ def test_at_each_file_operation(tmp_path, fault, every):
             numbers = kills.first_of_each(numbers, whole.operations, TELLING[fault])
             assert len(numbers) > 15
         wrong = []
-        for at, error in zip(numbers, cycle(kills.ERRORS), strict=False):
-            name = f"{fault}-{at}"
+        for operation, error in zip(numbers, cycle(kills.ERRORS), strict=False):
+            name = f"{fault}-{operation}"
             if fault == "kill":
-                text = kills.killed(victims, name, wanted, [at])
+                text = kills.killed(victims, name, wanted, [operation])
             else:
-                text = kills.failed(victims, name, wanted, at, error)
+                text = kills.failed(victims, name, wanted, operation, error)
             if text:
-                wrong.append(f"{at}, {whole.operations[at]}: {text}")
+                wrong.append(f"{operation}, {whole.operations[operation]}: {text}")
     print(f"{fault}s tried: {len(numbers)}, held: {len(numbers) - len(wrong)}")
     assert not wrong, "\n".join(wrong)
 

@@ -1,4 +1,4 @@
-"""Damaged files of every kind are refused in one line, or read as what was there."""
+"""Damaged files of every type are refused in one line, or read as they were written."""
 
 import random
 

@@ -1,11 +1,10 @@
-"""A small training by the command's own `train`, that dies or fails at a chosen file operation.
+"""A small run of the command's `train` that is killed, or fails, at a given file operation.
 
-    python -m tests.faults.victim     # serves: a request a line on stdin, answers on stdout
+    python -m tests.faults.victim     # a server: reads a request a line, prints an answer a line
 
-Each training runs in a forked child: TensorFlow is imported once, and runs nothing in the parent.
-Numbered are the operations of the main thread on files below the run's folder: opening for writing,
-each write, fsync, rename, making and removing, and TensorFlow's writing of a checkpoint as a whole,
-before and after.
+Each run is a forked child: TensorFlow is imported once, and the parent runs none of its operations.
+The main thread's operations on files below the run's folder are numbered: opening for writing, each
+write, fsync, rename, creation and removal; and begin and end of TensorFlow's writing a checkpoint.
 """
 
 import builtins
@@ -27,33 +26,33 @@ _PATCHED = ("fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
 
 
 class Operations:
-    """Counts what is done to files below a folder; dies or fails at one of them.
+    """A counter of file operations below a folder that kills the process, or fails, at one of them.
 
     Args:
-      folder: whose files count.
-      at: number of the operation, from 0; None: none.
+      folder: folder whose files count.
+      number: number of the operation at which it fails, from 0; None: none.
       action: "kill" before it, or the errno to fail with.
     """
 
-    def __init__(self, folder: Path, at: int | None, action: Any):
-        self.folder, self.at, self.action = str(folder), at, action
+    def __init__(self, folder: Path, number: int | None, action: Any):
+        self.folder, self.number, self.action = str(folder), number, action
         self.names: list[str] = []
         self.samples: list[tuple[int, int]] = []  # at each epoch's end: bytes, open files
 
     def operation(self, name: str, path: object) -> None:
-        """Takes note of an operation that is about to be done."""
+        """Counts an operation before it is done."""
         if threading.current_thread() is not threading.main_thread():
             return
         if self.folder not in (str(path), *map(str, Path(str(path)).parents)):
             return
         self.names.append(f"{name} {os.path.basename(str(path))}")
-        if len(self.names) - 1 == self.at:
+        if len(self.names) - 1 == self.number:
             if self.action == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             raise OSError(self.action, os.strerror(self.action), str(path))
 
     def install(self) -> None:
-        """Puts itself between this process and its files."""
+        """Replaces this process's file functions by counting ones."""
         for name in _PATCHED:
             setattr(os, name, self._wrapped(name, getattr(os, name)))
         really_open = builtins.open
@@ -77,7 +76,7 @@ class Operations:
 
 
 class _Writer:
-    """A file whose writes are counted."""
+    """A file that counts its writes."""
 
     def __init__(self, file, operations, path):
         self._file, self._operations, self._path = file, operations, path
@@ -147,7 +146,9 @@ def _child(request, log):
     output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    operations = Operations(Path(request["folder"]), request.get("at"), request.get("action"))
+    operations = Operations(
+        Path(request["folder"]), request.get("operation"), request.get("action")
+    )
     status = 70  # a traceback
     try:
         status = train(Path(request["folder"]), request.get("epochs", 2), operations)

@@ -1,4 +1,4 @@
-"""Averages of weights and statistics against the rule, followed in plain Python."""
+"""Averages of weights and statistics, compared with the rule in plain Python."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ STATISTICS = tuple(range(STEPS))
 
 
 def tiny(recipe):
-    """A model of one weight and one statistic, its optimizer built."""
+    """Returns a model of one weight and one statistic, with a built optimizer."""
     inputs = tf.keras.Input([1])
     norm = tf.keras.layers.BatchNormalization(center=False, scale=False)
     model = tf.keras.Model(inputs, norm(tf.keras.layers.Dense(1, use_bias=False)(inputs)))
@@ -23,8 +23,8 @@ def tiny(recipe):
 
 
 def rule(recipe, weight, statistic):
-    """(weight, its average, the statistic's) after each step, by the sources' code."""
-    average, of_statistic, velocity = weight, statistic, 0.0
+    """Yields (weight, its average, average of the statistic) after each step, by the sources."""
+    average, statistic_average, velocity = weight, statistic, 0.0
     for step, (gradient, moved) in enumerate(zip(GRADIENTS, STATISTICS, strict=True), 1):
         statistic = moved
         velocity = 0.9 * velocity + gradient
@@ -37,18 +37,18 @@ def rule(recipe, weight, statistic):
             if recipe.average.lookahead:
                 kept *= (step / STEPS) ** 3
             average += (weight - average) * (1 - kept)  # torch.lerp
-            of_statistic += (statistic - of_statistic) * (1 - kept)
+            statistic_average += (statistic - statistic_average) * (1 - kept)
             if recipe.average.lookahead:
-                weight, statistic = average, of_statistic
-        yield weight, average, of_statistic
+                weight, statistic = average, statistic_average
+        yield weight, average, statistic_average
 
 
-@pytest.mark.parametrize("how", [{}, {"lookahead": True}, {"ramp": True}])
+@pytest.mark.parametrize("options", [{}, {"lookahead": True}, {"ramp": True}])
 @pytest.mark.parametrize("every", [1, 3, 5])
-def test_averages_follow_their_rule(every, how):
+def test_averages_follow_their_rule(every, options):
     recipe = Recipe(
         optimizer=Optimizer(learning_rate=0.5, momentum=0.9),
-        average=Average(decay=0.5, every=every, **how),
+        average=Average(decay=0.5, every=every, **options),
     )
     model = tiny(recipe)
     (weight,), mean = model.trainable_variables, model.non_trainable_variables[0]
@@ -59,18 +59,18 @@ def test_averages_follow_their_rule(every, how):
         mean.assign([moved])
         model.optimizer.apply_gradients([([[gradient]], weight)])
 
-    for gradient, moved, (after, average, of_mean) in zip(
+    for gradient, moved, (after, average, mean_average) in zip(
         GRADIENTS, STATISTICS, wanted, strict=True
     ):
         step(tf.constant(gradient), tf.constant(float(moved)))
         assert float(weight[0, 0]) == pytest.approx(after, rel=1e-5, abs=1e-6)
-        with averages.averaged(model, tf.distribute.get_strategy()):
+        with averages.use_averages(model, tf.distribute.get_strategy()):
             assert float(weight[0, 0]) == pytest.approx(average, rel=1e-5, abs=1e-6)
-            assert float(mean[0]) == pytest.approx(of_mean, rel=1e-5, abs=1e-6)
+            assert float(mean[0]) == pytest.approx(mean_average, rel=1e-5, abs=1e-6)
         assert float(weight[0, 0]) == pytest.approx(after, rel=1e-5, abs=1e-6)
     kept = {id(v): value for v, value in zip(model.weights, averages.values(model), strict=True)}
     assert float(kept[id(weight)][0, 0]) == pytest.approx(average, rel=1e-5, abs=1e-6)
-    assert float(kept[id(mean)][0]) == pytest.approx(of_mean, rel=1e-5, abs=1e-6)
+    assert float(kept[id(mean)][0]) == pytest.approx(mean_average, rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adadelta"])
@@ -79,7 +79,7 @@ def test_they_follow_every_optimizer_s_steps(optimizer):
     (weight,) = model.trainable_variables
     before = weight.numpy()
     model.optimizer.apply_gradients([(tf.ones([1, 1]), weight)])
-    with averages.averaged(model, tf.distribute.get_strategy()):
+    with averages.use_averages(model, tf.distribute.get_strategy()):
         average = weight.numpy()
     assert weight.numpy() != before
     np.testing.assert_allclose(average, (before + weight.numpy()) / 2, rtol=1e-6)
@@ -87,7 +87,7 @@ def test_they_follow_every_optimizer_s_steps(optimizer):
 
 def test_without_them_nothing_changes():
     model = tiny(Recipe())
-    with averages.averaged(model, tf.distribute.get_strategy()):
+    with averages.use_averages(model, tf.distribute.get_strategy()):
         for variable, value in zip(model.weights, averages.values(model), strict=True):
             np.testing.assert_array_equal(variable, value)
     assert len(model.optimizer.variables) == 2  # the step, a velocity

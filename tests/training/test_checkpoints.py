@@ -1,4 +1,4 @@
-"""What a folder refuses, and what comes back out of it."""
+"""Saving and restoring checkpoints, and refusals."""
 
 import json
 import os
@@ -31,9 +31,9 @@ def saver(path, optimizer="adam", units=3):
 
 
 def restore(keeper):
-    """As `train` does: the clock first, then weights and rows."""
+    """Restores the clock, then weights and rows, as `train` does."""
     newest = keeper.folder.newest()
-    keeper.timer.clock.carry_on(keeper.folder.recorded(newest))
+    keeper.timer.clock.carry_on(keeper.folder.read_clock(newest))
     return keeper.restore(newest)
 
 
@@ -45,7 +45,7 @@ def fit(model_and_saver, first, epochs):
 
 
 def everything(model_and_saver):
-    """Weights, and what the optimizer keeps."""
+    """Returns weights and optimizer variables."""
     model = model_and_saver[0]
     return [*model.get_weights(), *(variable.numpy() for variable in model.optimizer.variables)]
 
@@ -98,7 +98,7 @@ def test_a_clock_that_is_gone_or_damaged_goes_on_from_the_checkpoint_s(tmp_path,
     if content is not None:
         (tmp_path / "clock.json").write_bytes(content)
     keeper = saver(tmp_path)[1]
-    assert keeper.folder.recorded(keeper.folder.newest()) == spent and spent["compile"] > 0
+    assert keeper.folder.read_clock(keeper.folder.newest()) == spent and spent["compile"] > 0
     assert "the clock goes on from the checkpoint's" in capsys.readouterr().err
 
 
@@ -108,7 +108,7 @@ def test_a_clock_of_another_content_than_was_written_does_not_count(tmp_path, ca
     (tmp_path / "run.json").touch()
     checkpoints.clock_writer(folder, Clock({"train": 7000.0}))()
     path.write_text(path.read_text().replace("7000", "9000"))
-    assert folder.recorded(folder.newest()).get("train", 0) < 1
+    assert folder.read_clock(folder.newest()).get("train", 0) < 1
     assert "checksum differs" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""Who may train in a folder, and what is left where nobody may."""
+"""Claims of folders, and the state of a folder after a refusal."""
 
 import os
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_what_is_refused_before_training_leaves_no_trace(tmp_path):
         if path.name == "empty":
             path.mkdir()
         claim = claims.claim(path, RECIPE)
-        with pytest.raises(Refusal), claim.given_back_if_refused():
+        with pytest.raises(Refusal), claim.released_if_refused():
             raise Refusal("no data")
     assert [item.name for item in tmp_path.rglob("*")] == ["empty"]
 
@@ -44,7 +44,7 @@ def test_what_is_refused_before_training_leaves_no_trace(tmp_path):
 def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
     claim = claims.claim(tmp_path, RECIPE)
     beat = checkpoints.clock_writer(checkpoints.Folder(tmp_path, RECIPE), Clock())
-    with pytest.raises(Refusal), pulse.beating(beat), claim.given_back_if_refused():
+    with pytest.raises(Refusal), pulse.beating(beat), claim.released_if_refused():
         assert (tmp_path / "clock.json").exists()
         raise Refusal("no data")
     assert not list(tmp_path.iterdir())

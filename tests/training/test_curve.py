@@ -1,4 +1,4 @@
-"""A picture of a run: its curve, and the first row at the threshold."""
+"""The picture of a run: its curve, and the first row at the threshold."""
 
 import matplotlib.image
 import pytest

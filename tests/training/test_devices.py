@@ -1,4 +1,4 @@
-"""This machine, as an entry states it."""
+"""The machine's description in an entry."""
 
 import os
 import re

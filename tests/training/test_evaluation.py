@@ -31,12 +31,12 @@ def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
     recipe = recipes.get("digits/resnet8", average=0.5, synthetic="decoded")
     data = dataset.open(recipe)
     model = fitting.build(data)
-    seen = []
+    evaluated = []
     evaluate = evaluation.Evaluator(data, model)
     forward = evaluate._forward
 
     def spy(inputs):
-        seen.append([w.numpy().copy() for w in model.trainable_variables])
+        evaluated.append([w.numpy().copy() for w in model.trainable_variables])
         return forward(inputs)
 
     evaluate._forward = spy
@@ -46,7 +46,9 @@ def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
     )  # `fit` ends by giving the model its averages
     after = [w.numpy().copy() for w in model.trainable_variables]
     evaluate()
-    for old, new, mean, kept in zip(before, after, seen[0], model.trainable_variables, strict=True):
+    for old, new, mean, kept in zip(
+        before, after, evaluated[0], model.trainable_variables, strict=True
+    ):
         np.testing.assert_allclose(mean, (old + new) / 2, atol=1e-6)
         np.testing.assert_array_equal(kept, new)
     assert not all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))

@@ -1,4 +1,4 @@
-"""The recipe's model is made for the data it gets."""
+"""Building a recipe's model for its data."""
 
 from dataclasses import replace
 

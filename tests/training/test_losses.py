@@ -1,4 +1,4 @@
-"""Losses against scikit-learn, weight decay by hand."""
+"""Losses, compared with scikit-learn; weight decay, computed by hand."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_an_auxiliary_head_s_loss_is_added_by_its_weight():
 
 
 def test_all_weights_decay_where_the_recipe_says_so():
-    """As PyTorch's `weight_decay`: scales, shifts and biases are pulled too."""
+    """PyTorch's `weight_decay` includes BN's parameters and biases."""
     network = model()
     losses.add_weight_decay(network, Recipe(optimizer=Optimizer(weight_decay=0.1, decays="all")))
     weights = [weight.numpy() for weight in network.trainable_variables]

@@ -1,4 +1,4 @@
-"""Schedules word for word, first steps by hand."""
+"""Schedules, compared with the sources' rules; first steps of optimizers, computed by hand."""
 
 from types import SimpleNamespace
 
@@ -162,7 +162,7 @@ def test_shifts_and_the_whitening_s_bias_have_rates_of_their_own():
 
 
 def test_rmsprop_is_tensorflow_1_s():
-    """Its kernel, whose squares' mean starts at 1, and whose epsilon is inside the root."""
+    """TensorFlow 1's kernel: the mean square starts at 1, epsilon is inside the root."""
     import tensorflow as tf
 
     recipe = Recipe(

@@ -1,4 +1,4 @@
-"""The line that a run shows."""
+"""The progress line of a run."""
 
 import io
 import re
@@ -22,7 +22,7 @@ def timer():
 def test_the_line_shows_best_threshold_clock_speed_and_cost():
     tta = timer()
     tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": value} for value in (97.0, 96.0)]
-    line = progress.text(tta, 30)
+    line = progress.format_line(tta, 30)
     assert "top1Accuracy 96.00, best 97.00 of 98" in line and "1,234 examples/s" in line
     assert "  0.0000 h  " in line and re.search(r"\$\d", line)
 
@@ -30,22 +30,22 @@ def test_the_line_shows_best_threshold_clock_speed_and_cost():
 def test_the_best_is_told_where_it_is_not_the_last():
     tta = timer()
     tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": value} for value in (96.0, 97.0)]
-    assert "top1Accuracy 97.00 of 98" in progress.text(tta, 30)
+    assert "top1Accuracy 97.00 of 98" in progress.format_line(tta, 30)
 
 
 def test_80_columns_show_score_time_and_loss():
     tta = timer()
     tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": 96.0}]
-    assert "loss 0.500" in progress.text(tta, 100, left=7400, epoch_left=3)[:76]
+    assert "loss 0.500" in progress.format_line(tta, 100, left=7400, epoch_left=3)[:76]
     tta.rows.insert(0, {"epoch": 1, "hours": 0, "top1Accuracy": 97.0})
-    assert "2:03:20 left" in progress.text(tta, 100, left=7400, epoch_left=3)[:76]
+    assert "2:03:20 left" in progress.format_line(tta, 100, left=7400, epoch_left=3)[:76]
 
 
 def test_a_row_s_line_has_the_parts_that_80_columns_have_room_for(monkeypatch):
     tta = timer()
     tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": 97.0}]
     tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 38.4})
-    whole = progress.text(tta, 30, left=39.0, epoch_left=3)
+    whole = progress.format_line(tta, 30, left=39.0, epoch_left=3)
     part = terminal.fitted(whole, Terminal())
     assert len(whole) > 80 >= len(part) and whole.startswith(f"{part}  ")
     assert "39 s left" in part and terminal.fitted(whole, io.StringIO()) == whole
@@ -91,7 +91,7 @@ def test_time_left_is_told_at_the_pace_so_far(monkeypatch):
 def test_before_the_first_step_the_line_says_what_goes_on():
     tta = TimeToAccuracy(98, "top1Accuracy")
     tta.clock.switch("compile")
-    assert re.search("compiling .* no step yet", progress.text(tta, 30))
+    assert re.search("compiling .* no step yet", progress.format_line(tta, 30))
 
 
 def test_rows_of_an_earlier_process_are_not_shown_again():

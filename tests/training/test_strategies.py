@@ -1,4 +1,4 @@
-"""The same training on two devices and on two workers as on one."""
+"""Training on two devices, and on two workers, equals training on one."""
 
 import json
 import shutil
@@ -44,7 +44,7 @@ def finish(process):
 
 
 def free_port():
-    """A port that no test of any suite on this machine has been given while it runs."""
+    """Returns a port that no other running test on this machine has."""
     for port in range(20_000, 32_000):  # below those that the system gives to clients
         mark = socket.socket(socket.AF_UNIX)
         try:
@@ -74,7 +74,7 @@ def two_workers(folder, *flags):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """Losses and accuracies on one device."""
+    """Returns losses and accuracies on one device."""
     return finish(start(tmp_path_factory.mktemp("alone"), *FLAGS))
 
 
@@ -104,7 +104,7 @@ def test_two_devices_give_the_single_device_s_curve(tmp_path, alone):
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory):
-    """The folder of two workers, and the curve that each of them saw."""
+    """Returns the folder of two workers, and each worker's curve."""
     folder = tmp_path_factory.mktemp("together")
     return folder, two_workers(folder, *FLAGS)
 

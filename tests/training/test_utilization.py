@@ -1,4 +1,4 @@
-"""Utilization against the catalogue's counts, a counter that overflows, a slow pipeline."""
+"""Utilization, compared with the catalogue's counts; a counter that overflows; a slow pipeline."""
 
 import sys
 import time
@@ -112,11 +112,11 @@ def test_the_line_says_what_is_known_and_no_more():
         "energyJoules": 1234.5,
         "energyFrom": ["RAPL"],
     }
-    assert utilization.line(facts) == (
+    assert utilization.format_line(facts) == (
         "used: 42 GFLOP/s, 31.0% of the peak of a convolution; waited for input 0.2%; "
         "memory 0.50 GiB; energy 1,234 J (RAPL)"
     )
-    assert utilization.line({}) == "used: not recorded"
+    assert utilization.format_line({}) == "used: not recorded"
     assert np.isfinite(utilization.memory()["processGiB"])
 
 
@@ -130,7 +130,7 @@ def test_the_memory_of_the_eleventh_gpu_is_read_by_its_own_name(monkeypatch):
 
 
 def measured_run(monkeypatch, before, after, speed):
-    """Facts of a run whose peak is measured as `before` and `after` it, in GFLOP/s."""
+    """Returns the facts of a run whose peak is `before` and then `after` it, in GFLOP/s."""
     peaks_found = iter([before, after])
     monkeypatch.setattr(peaks, "forward_flops", lambda model: 10**9 / peaks.STEP_TO_FORWARD)
     monkeypatch.setattr(
@@ -156,4 +156,4 @@ def test_a_run_that_did_more_than_the_peak_has_no_share_of_it(monkeypatch):
     facts = measured_run(monkeypatch, before=90, after=80, speed=100.0)
     assert facts["shareOfPeak"] is None and facts["peakFlopsPerSecond"] == 90e9
     assert facts["peakFrom"].startswith("a convolution, which training exceeded: no share of it")
-    assert "% of the peak" not in utilization.line(facts)
+    assert "% of the peak" not in utilization.format_line(facts)

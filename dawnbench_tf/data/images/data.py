@@ -65,7 +65,7 @@ class ImageData:
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
         """Returns the distributed test batches; the last one may end in padding."""
-        return tested.batches(self, batch_size, self._ratios)
+        return tested.test_batches(self, batch_size, self._ratios)
 
     def prepare(self, batch: tf.Tensor) -> tf.Tensor:
         """Returns the network's inputs for a batch of `test_batches`: standardized images."""
@@ -75,7 +75,7 @@ class ImageData:
         """Returns logits (examples, classes) in the test set's order, padding removed."""
         logits = np.concatenate(outputs)[: len(self.splits.test.labels)]  # the rest is padding
         ratios = self._ratios
-        return logits if ratios is None else logits[np.argsort(tested.order(ratios))]
+        return logits if ratios is None else logits[np.argsort(tested.sort_by_ratio(ratios))]
 
     def examples(self) -> Sequence[Example]:
         """Returns the network's inputs for single test images: float32 (1, h, w, c) each."""
@@ -98,7 +98,7 @@ class ImageData:
         read = self.splits.test.jpegs
         if not self.recipe.data.rectangular_test or read is None:
             return None
-        return jpegs.ratios(read, len(self.splits.test.labels))
+        return jpegs.aspect_ratios(read, len(self.splits.test.labels))
 
     def first(self, count: int) -> "ImageData":
         """Returns the data set with only its first `count` test images."""

@@ -135,18 +135,18 @@ def _resized(jpeg, window, size):
     return tf.cast(tf.image.resize(pixels, size) + 0.5, tf.uint8)
 
 
-def ratios(jpegs: Callable[[tf.Tensor], tf.Tensor], count: int) -> np.ndarray:
+def aspect_ratios(jpegs: Callable[[tf.Tensor], tf.Tensor], count: int) -> np.ndarray:
     """Returns width / height of the first `count` JPEGs, (count,), from their headers."""
 
     def ratio(jpeg):
         height, width, _ = tf.unstack(tf.cast(tf.image.extract_jpeg_shape(jpeg), tf.float64))
         return width / height
 
-    examples = decoded(tf.data.Dataset.range(count), jpegs, ratio)
+    examples = decode_examples(tf.data.Dataset.range(count), jpegs, ratio)
     return np.concatenate(list(examples.batch(1000).as_numpy_iterator()))
 
 
-def decoded(
+def decode_examples(
     examples: tf.data.Dataset,
     jpegs: Callable[[tf.Tensor], tf.Tensor],
     decode: Callable[..., Any],

@@ -17,8 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import machine
-from dawnbench_tf.data.dataset import Data, own_replicas, without_autotune
+from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images import augment, jpegs
+from dawnbench_tf.data.placement import own_replicas, without_autotune
 
 _ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
 
@@ -99,7 +100,7 @@ def _batches(data, epochs, select, batch_size, worker):
     if split.in_sequence:
         examples = _in_sequence(numbers, split.in_sequence, plan, recipe, worker)
     elif split.jpegs:
-        examples = jpegs.decoded(numbers.flat_map(plan), split.jpegs, _cropper(recipe))
+        examples = jpegs.decode_examples(numbers.flat_map(plan), split.jpegs, _cropper(recipe))
     else:
         examples = numbers.flat_map(plan)
     return examples.batch(batch_size, drop_remainder=True)

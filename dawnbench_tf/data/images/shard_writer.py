@@ -109,7 +109,9 @@ def _write_shard(index, classes, path, examples, stop):
                     break
                 label = int(index.labels[example])
                 content, size, unusual = _check_image(index.raw(example), index.path(example))
-                writer.write(record(content, size, label, classes[label], index.numbers[example]))
+                writer.write(
+                    make_record(content, size, label, classes[label], index.numbers[example])
+                )
                 counts.update(unusual)
         if not stop.is_set():
             os.replace(temporary, path)
@@ -179,7 +181,7 @@ def _check_size(content, path):
         raise Refusal(f"{path}: {claim}, more than an image of that size has; fetch it again")
 
 
-def record(
+def make_record(
     content: bytes, size: tuple[int, int], label: int, synset: str, number: int = 0
 ) -> bytes:
     """Returns a serialized tf.train.Example.

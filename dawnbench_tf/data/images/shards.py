@@ -189,10 +189,10 @@ _SCANNED = ("offsets", "lengths", "labels", "numbers", "checksums")
 
 def _scan_shard(path):
     """Returns the columns _SCANNED of a shard's images, int64 (images, 5)."""
-    return np.array(list(_images(path)), np.int64).reshape(-1, len(_SCANNED))
+    return np.array(list(_scan_records(path)), np.int64).reshape(-1, len(_SCANNED))
 
 
-def _images(path: str) -> Iterator[tuple[int, int, int, int, int]]:
+def _scan_records(path: str) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields the columns _SCANNED of each image of a shard."""
     position = 0  # offset of the record's header in the file
     try:

@@ -41,12 +41,14 @@ def load(recipe: Recipe) -> Splits:
     def split(count):
         pool = min(count, POOL) if task.jpegs else count
         labels = rng.permutation(np.arange(pool) % task.classes).astype(np.int64)
-        return _split(_images(rng, patterns, labels, *shape), np.resize(labels, count), recipe)
+        return _make_split(
+            _draw_images(rng, patterns, labels, *shape), np.resize(labels, count), recipe
+        )
 
     return Splits(split(task.train_examples), split(task.test_examples))
 
 
-def _split(images, labels, recipe) -> Split:
+def _make_split(images, labels, recipe) -> Split:
     if recipe.synthetic == "decoded":
         return in_memory(images, labels)
     with tf.device("CPU:0"):
@@ -54,7 +56,7 @@ def _split(images, labels, recipe) -> Split:
     return Split(labels, jpegs=lambda indices: tf.gather(jpegs, indices % len(images)))
 
 
-def _images(rng, coarse, labels, height, width):
+def _draw_images(rng, coarse, labels, height, width):
     """Draws images uint8 (labels, height, width, 3) from 4x4 patterns, one for each class."""
     fine = np.ones((1, -(-height // 4), -(-width // 4), 1), np.float32)
     images = np.empty((len(labels), height, width, 3), np.uint8)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf.data.dataset import Data, Example, refusing_damage, without_autotune
+from dawnbench_tf.data.dataset import Data, Example, refusing_damage
 from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.images.pipeline import count_batches, share
 from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.placement import without_autotune
 from dawnbench_tf.recipe import Recipe
 
 BLOCK = 500  # images that `SingleImages` prepares at a time
@@ -20,7 +21,7 @@ STRIDE = 32  # sides of rectangular test images are multiples of this, in pixels
 WIDEST = 2.0  # largest ratio of the sides of rectangular test images
 
 
-def batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf.data.Dataset:
+def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf.data.Dataset:
     """Returns distributed batches of test images, uint8 (b, h, w, c).
 
     The last batch is completed with the first images; `collect` removes these.
@@ -35,7 +36,8 @@ def batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf
     per_replica = batch_size // strategy.num_replicas_in_sync
     count = len(split.labels)
     steps = count_batches(count, batch_size)
-    indices = np.resize(np.arange(count) if ratios is None else order(ratios), steps * batch_size)
+    order = np.arange(count) if ratios is None else sort_by_ratio(ratios)
+    indices = np.resize(order, steps * batch_size)
     plan = _test_plan(split, data.recipe, indices.reshape(steps, batch_size), ratios)
 
     def make_pipeline(context):
@@ -46,7 +48,7 @@ def batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf
     return data.placement.distribute(make_pipeline)
 
 
-def order(ratios: np.ndarray) -> np.ndarray:
+def sort_by_ratio(ratios: np.ndarray) -> np.ndarray:
     """Returns indices that sort test images by aspect ratio, so that a batch has one shape."""
     return np.argsort(ratios, kind="stable")
 
@@ -76,7 +78,7 @@ def _test_images(split, plan, batch_size):
     examples = tf.data.Dataset.from_tensor_slices(tuple(plan))
     if split.jpegs is None:
         return examples.batch(batch_size, drop_remainder=True).map(split.fetch, 2)
-    dataset = jpegs.decoded(examples, split.jpegs, jpegs.center_crop)
+    dataset = jpegs.decode_examples(examples, split.jpegs, jpegs.center_crop)
     dataset = dataset.batch(batch_size, drop_remainder=True)
     heights, widths = (np.unique(side) for side in plan[1:])
     if len(heights) > 1 or len(widths) > 1:

@@ -23,14 +23,14 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
     Raises:
       Refusal: a class folder is missing, empty, or not in `classes`.
     """
-    names = {entry.name for entry in _entries(root) if entry.is_dir()}
+    names = {entry.name for entry in _list_entries(root) if entry.is_dir()}
     for name in sorted(set(classes) ^ names):
         reason = "is missing" if name in classes else f"is none of the {len(classes)} classes"
         raise Refusal(f"{root / name}: {reason}; should be a folder for each class, as published")
     paths: list[str] = []
     counts = []
     for name in classes:
-        images = _images(root / name)
+        images = _list_images(root / name)
         if not images:
             raise Refusal(f"{root / name}: holds no images; unpack it again")
         paths += [f"{name}/{image}" for image in images]
@@ -44,7 +44,7 @@ def read_flat(root: Path, labels: Sequence[int]) -> JpegIndex:
     Raises:
       Refusal: the folder holds another number of images than labels.
     """
-    images = _images(root)
+    images = _list_images(root)
     if len(images) != len(labels):
         raise Refusal(f"{root}: should hold {len(labels)} images, found {len(images)}")
     return index_files(root, images, np.asarray(labels))
@@ -52,17 +52,17 @@ def read_flat(root: Path, labels: Sequence[int]) -> JpegIndex:
 
 def is_flat(root: Path) -> bool:
     """Whether a folder has entries, and no folder among them."""
-    entries = _entries(root)
+    entries = _list_entries(root)
     return bool(entries) and not any(entry.is_dir() for entry in entries)
 
 
-def _images(folder):
+def _list_images(folder):
     """Returns the names of the images in a folder, sorted."""
-    names = (entry.name for entry in _entries(folder) if entry.is_file())
+    names = (entry.name for entry in _list_entries(folder) if entry.is_file())
     return sorted(name for name in names if name.lower().endswith(SUFFIXES))
 
 
-def _entries(folder):
+def _list_entries(folder):
     try:
         with os.scandir(folder) as entries:
             return [entry for entry in entries if not entry.name.startswith(".")]

@@ -22,7 +22,7 @@ from dawnbench_tf.tasks import GIVEN
 ALIGNED, MOVED, CUT, NOWHERE = range(4)
 
 
-def choice(form: Questions, min_token_count: int, min_character_count: int) -> Choice:
+def make_choice(form: Questions, min_token_count: int, min_character_count: int) -> Choice:
     """Returns the choice of tokens that get ids, from a recipe's and a data set's settings.
 
     Args:

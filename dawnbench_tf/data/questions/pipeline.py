@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import models
-from dawnbench_tf.data.dataset import Data, Example, own_replicas, without_autotune
-from dawnbench_tf.data.questions import spans, windows
+from dawnbench_tf.data.dataset import Data, Example
+from dawnbench_tf.data.placement import own_replicas, without_autotune
+from dawnbench_tf.data.questions import features, spans, windows
 from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.windows import Merged, Windows
-from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
@@ -105,7 +104,7 @@ def _batches(data, epochs, share):
     `share` is a function from a global batch's windows to this worker's parts, one for each
     replica; each part becomes a batch.
     """
-    encoded, recipe, names = data.splits, data.recipe, _input_names(data.recipe)
+    encoded, recipe, names = data.splits, data.recipe, features.input_names(data.recipe)
     boundaries = recipe.data.bucket_boundaries
     trained = _training_windows(encoded, recipe)
     buckets = _buckets(trained, encoded, recipe)
@@ -124,11 +123,13 @@ def _batches(data, epochs, share):
                 longest = int(question_lengths[trained.questions[rows]].max())
                 lengths = {"context": length, "question": static["question"] or longest}
                 for part in share(rows):
-                    inputs = _inputs(names, encoded, encoded.train, trained.take(part), lengths)
+                    inputs = features.make_inputs(
+                        names, encoded, encoded.train, trained.take(part), lengths
+                    )
                     yield inputs, targets[part]
 
     size = len(share(np.arange(recipe.batch_size))[0])
-    signature = _signature(names, size, static), tf.TensorSpec((size, 2), tf.int32)
+    signature = features.signature(names, size, static), tf.TensorSpec((size, 2), tf.int32)
     return tf.data.Dataset.from_generator(batches, output_signature=signature)
 
 
@@ -150,100 +151,26 @@ def _share(rows, strategy, context):
     return np.split(rows, strategy.num_replicas_in_sync)[own_replicas(strategy, context)]
 
 
-def _input_names(recipe):
-    """Returns the names of the inputs of the recipe's network, in order."""
-    return networks.family_of(models.get(recipe.model)).reads
-
-
-def _inputs(names, encoded, split, selected, lengths) -> tuple[np.ndarray, ...]:
-    """Returns the network's inputs for the selected windows: (windows, tokens, ...), 0 in padding.
-
-    `lengths` are the padded numbers of tokens of "context" and "question".
-    """
-    contexts, rows = split.context_of_question[selected.questions], selected.questions
-    part = (selected.firsts, selected.pasts)
-    whole = (0 * rows, split.questions.lengths()[rows])
-    types = {
-        "context": _types(split.contexts, contexts, lengths["context"], part),
-        "question": _types(split.questions, rows, lengths["question"], whole),
-    }
-    inputs = []
-    for name in names:
-        text, _, kind = name.partition("_")
-        type_ids, inside = types[text]
-        if kind == "matches":
-            lemmas = (
-                split.context_lemmas.padded(contexts, lengths["context"], part),
-                split.question_lemmas.padded(rows, lengths["question"]),
-            )
-            inputs.append(_matches(encoded.lower_ids, types, lemmas))
-        elif kind == "tags":
-            inputs.append(split.context_tags.padded(contexts, lengths["context"], part))
-        else:
-            ids = encoded.character_ids if kind == "characters" else encoded.token_ids
-            values = ids[type_ids]
-            inputs.append(values * inside.reshape(inside.shape + (1,) * (values.ndim - 2)))
-    return tuple(inputs)
-
-
-def _matches(lower_ids, types, lemmas):
-    """Returns the match features of `models.texts`, float32 (rows, context, 4).
-
-    For each token of the context: whether the question has the token; has it apart from case; has
-    its lemma; and the token's frequency in the context.
-
-    Args:
-      lower_ids: lower-case id by type id.
-      types: for "context" and "question", type ids and the mask of tokens, each (rows, length).
-      lemmas: lemma ids of contexts and questions, each (rows, length).
-    """
-    (contexts, are_tokens), (questions, are_asked) = types["context"], types["question"]
-    matches = np.zeros((*contexts.shape, 4), np.float32)
-    for row, features in enumerate(matches):
-        c, q = contexts[row][are_tokens[row]], questions[row][are_asked[row]]
-        lower, length = lower_ids[c], len(c)
-        features[:length, 0] = np.isin(c, q)
-        features[:length, 1] = np.isin(lower, lower_ids[q])
-        features[:length, 2] = np.isin(lemmas[0][row][:length], lemmas[1][row][: len(q)])
-        _, distinct, counts = np.unique(lower, return_inverse=True, return_counts=True)
-        features[:length, 3] = counts[distinct] / length
-    return matches
-
-
-def _types(source, rows, length, part):
-    """Returns type ids of parts of texts, and the mask of tokens; each (rows, length)."""
-    inside = np.arange(length) < (part[1] - part[0])[:, None]
-    return source.padded(rows, length, part), inside
-
-
-def _signature(names, batch=None, lengths=None):
-    lengths = lengths or {"context": None, "question": None}
-    return tuple(
-        tf.TensorSpec(
-            (batch, lengths[name.partition("_")[0]], *texts.INPUTS[name].axes),
-            texts.INPUTS[name].dtype,
-        )
-        for name in names
-    )
-
-
 def test_batches(data: Data, batch_size: int) -> tf.data.Dataset:
     """Returns distributed batches of all test questions, shortest contexts first, nothing cut off.
 
     Returns:
       A distributed data set of the network's inputs, in global batches of at most `batch_size`.
     """
-    encoded, strategy, names = data.splits, data.placement.strategy, _input_names(data.recipe)
+    encoded, strategy = data.splits, data.placement.strategy
+    names = features.input_names(data.recipe)
     tested = windows.build(encoded.test, encoded.form)
 
     def make_pipeline(context):
         def batches():
             for rows, lengths in _test_batches(tested, encoded, strategy, batch_size):
                 for part in _share(rows, strategy, context):
-                    yield _inputs(names, encoded, encoded.test, tested.take(part), lengths)
+                    yield features.make_inputs(
+                        names, encoded, encoded.test, tested.take(part), lengths
+                    )
 
         return (
-            tf.data.Dataset.from_generator(batches, output_signature=_signature(names))
+            tf.data.Dataset.from_generator(batches, output_signature=features.signature(names))
             .prefetch(2)
             .with_options(without_autotune())
         )
@@ -301,7 +228,7 @@ class SingleQuestions(Sequence[Example]):
     """
 
     def __init__(self, encoded: Encoded, recipe: Recipe):
-        self._encoded, self._names = encoded, _input_names(recipe)
+        self._encoded, self._names = encoded, features.input_names(recipe)
         self._windows = windows.build(encoded.test, encoded.form)
         self._lengths = windows.question_lengths(encoded.test, encoded.form)
 
@@ -314,7 +241,7 @@ class SingleQuestions(Sequence[Example]):
         row = range(len(self))[index]
         own = self._windows.take(self._windows.find(row))
         lengths = {"context": int(own.lengths().max()), "question": int(self._lengths[row])}
-        return _inputs(self._names, self._encoded, self._encoded.test, own, lengths)
+        return features.make_inputs(self._names, self._encoded, self._encoded.test, own, lengths)
 
 
 def join(outputs: Iterable[np.ndarray], encoded: Encoded) -> spans.Answers:

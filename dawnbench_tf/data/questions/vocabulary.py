@@ -102,9 +102,11 @@ def build(
         for character in token:
             characters[character] += count
     trained = [t for t, n in tokens.items() if n > choice.min_token_count and t not in vectors]
-    asked = _merged(in_questions, choice.cased)
+    question_counts = _merged(in_questions, choice.cased)
     # By falling count, then alphabetically: the order must not depend on hashes.
-    candidates = sorted(asked.keys() & vectors.keys(), key=lambda t: (-asked[t], t))
+    candidates = sorted(
+        question_counts.keys() & vectors.keys(), key=lambda t: (-question_counts[t], t)
+    )
     tuned = candidates[: choice.tuned]
     frequent = [c for c, count in characters.items() if count > choice.min_character_count]
     fixed = sorted(vectors.keys() - set(tuned))

@@ -17,28 +17,28 @@ TRAIN_LABELS, TEST_LABELS = [0, 0, 0, 0, 1, 1, 2, 2, 2], [0, 1, 1, 2, 2]
 
 
 def jpeg(grey, side=20):
-    """A flat JPEG."""
+    """Returns a JPEG of one grey value."""
     return tf.io.encode_jpeg(np.full((side, side + 4, 3), grey, np.uint8)).numpy()
 
 
 def contents(labels):
-    """JPEGs whose grey tells their place: 20 times it."""
-    return [jpeg(20 * place) for place in range(len(labels))]
+    """Returns flat JPEGs whose grey value is 20 times their index."""
+    return [jpeg(20 * index) for index in range(len(labels))]
 
 
 def greys(split):
-    """The places that a split's JPEGs tell."""
+    """Returns the indices of a split's JPEGs, from their grey values."""
     every = split.jpegs(tf.range(len(split.labels))).numpy()
     return [round(float(tf.io.decode_jpeg(one).numpy().mean()) / 20) for one in every]
 
 
 def write_tree(root, flat=False):
-    """CLASS/NAME.JPEG, with what else may lie there; a flat validation if wanted."""
+    """Writes CLASS/NAME.JPEG and other files; `flat` puts the validation into one folder."""
     for split, labels in (("train", TRAIN_LABELS), ("val", TEST_LABELS)):
-        for place, (label, content) in enumerate(zip(labels, contents(labels), strict=True)):
+        for index, (label, content) in enumerate(zip(labels, contents(labels), strict=True)):
             lies_in = root / split if flat and split == "val" else root / split / CLASSES[label]
             lies_in.mkdir(parents=True, exist_ok=True)
-            (lies_in / f"{split}_{place:03}.JPEG").write_bytes(content)
+            (lies_in / f"{split}_{index:03}.JPEG").write_bytes(content)
     (root / "train" / ".DS_Store").write_text("of a Mac")
     (root / "train" / "n02" / "README.txt").write_text("of somebody")
     return root
@@ -48,7 +48,7 @@ ARCHIVES = ("train.tar", "val.tar")
 
 
 def tar(files):
-    """The content of a tar archive of files by name."""
+    """Returns the content of a tar archive with the given files."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:") as archive:
         for name, data in files.items():
@@ -59,19 +59,19 @@ def tar(files):
 
 
 def write_tars(root):
-    """An archive of an archive for each class, and one of the validation."""
-    of_class = {name: {} for name in CLASSES}
-    for place, label in enumerate(TRAIN_LABELS):
-        of_class[CLASSES[label]][f"{CLASSES[label]}_{place}.JPEG"] = contents(TRAIN_LABELS)[place]
-    outer = {f"{name}.tar": tar(files) for name, files in of_class.items()}
+    """Writes an archive of one archive for each class, and an archive of the validation images."""
+    by_class = {name: {} for name in CLASSES}
+    for index, label in enumerate(TRAIN_LABELS):
+        by_class[CLASSES[label]][f"{CLASSES[label]}_{index}.JPEG"] = contents(TRAIN_LABELS)[index]
+    outer = {f"{name}.tar": tar(files) for name, files in by_class.items()}
     (root / ARCHIVES[0]).write_bytes(tar(outer))
-    images = {f"val_{place:03}.JPEG": one for place, one in enumerate(contents(TEST_LABELS))}
+    images = {f"val_{index:03}.JPEG": one for index, one in enumerate(contents(TEST_LABELS))}
     (root / ARCHIVES[1]).write_bytes(tar(images))
     return ARCHIVES
 
 
 def example(features):
-    """A serialized tf.train.Example."""
+    """Returns a serialized tf.train.Example."""
 
     def feature(value):
         if isinstance(value, bytes):
@@ -90,7 +90,7 @@ def record(content, label, form):
 
 
 def write_shards(root, form="ours", name="{split}-{number:05}-of-00002"):
-    """Two shards for each split."""
+    """Writes two shards for each split."""
     root.mkdir(parents=True, exist_ok=True)
     for split, labels in (("train", TRAIN_LABELS), ("validation", TEST_LABELS)):
         rows = list(zip(contents(labels), labels, strict=True))
@@ -104,7 +104,7 @@ def write_shards(root, form="ours", name="{split}-{number:05}-of-00002"):
 
 @pytest.fixture
 def small():
-    """The task, the classes and the writers of these data sets."""
+    """Returns the task, the classes and the writers of these data sets."""
     return SimpleNamespace(
         task=TASK,
         classes=CLASSES,

@@ -1,4 +1,4 @@
-"""Crops, flips and standardization, against NumPy done by hand."""
+"""Crops, flips and standardization, compared with plain NumPy."""
 
 import numpy as np
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Shards behind a URL: an epoch of all of them, the same after a restart, files of each worker."""
+"""Shards in a bucket: an epoch has every image, and is reproducible; workers split the files."""
 
 from types import SimpleNamespace
 
@@ -33,7 +33,7 @@ def url(small, tmp_path):
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """As `fitting.build` does: TensorFlow's own seed is set."""
+    """Sets TensorFlow's own seed, as `fitting.build` does."""
     tf.keras.utils.set_random_seed(1)
 
 
@@ -51,12 +51,12 @@ def labels_and_greys(splits, workers=1, index=0, first_epoch=0):
 
 
 def test_an_epoch_has_every_image_with_its_label_in_another_order(url, small):
-    seen = labels_and_greys(buckets.find(url))
-    assert len(seen) == 2 * 12  # three batches of four for nine images
-    for epoch in (seen[:12], seen[12:]):
+    examples = labels_and_greys(buckets.find(url))
+    assert len(examples) == 2 * 12  # three batches of four for nine images
+    for epoch in (examples[:12], examples[12:]):
         assert sorted(grey for _, grey in epoch[:9]) == list(range(9))
         assert all(label == small.train_labels[grey] for label, grey in epoch)
-    assert seen[:9] != seen[12:21]
+    assert examples[:9] != examples[12:21]
 
 
 def test_a_restart_sees_what_the_whole_run_saw(url):

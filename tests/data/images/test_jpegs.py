@@ -1,4 +1,4 @@
-"""What is cut out of a JPEG, against Pillow and against images whose pixels tell where they lie."""
+"""Crops of JPEGs, compared with Pillow, and on images whose pixels encode their position."""
 
 import io
 
@@ -17,7 +17,7 @@ def encoded(pixels):
 
 
 def slopes(height, width):
-    """Red rises from top to bottom, green from left to right, both from 20 to 220."""
+    """Returns an image: red rises downwards, green to the right, both from 20 to 220."""
     rows, columns = np.meshgrid(
         np.linspace(20, 220, height), np.linspace(20, 220, width), indexing="ij"
     )
@@ -69,7 +69,7 @@ def test_other_sizes_of_test_images_are_in_proportion():
 
 
 def windows(count, height, width, smallest):
-    """Of random crops: top, left, height and width as shares of the image's, and flips."""
+    """Returns random crops (top, left, height, width as fractions of the sides) and flips."""
     content = tf.constant(encoded(slopes(height, width)))
     crop = tf.function(lambda seed, flip: jpegs.random_crop(content, seed, flip, 64, smallest))
     for number in range(count):
@@ -107,7 +107,7 @@ def test_grey_and_cmyk_become_rgb(mode):
 
 
 def test_colors_shift_by_a_brightness_and_two_chromas_within_their_bounds():
-    """JFIF's matrix from RGB to Y, Cb, Cr gives back what was drawn; nothing else changes."""
+    """JFIF's matrix from RGB to Y, Cb, Cr recovers the drawn shifts; nothing else changes."""
     to_ycc = np.array(
         [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
     )

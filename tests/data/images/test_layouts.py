@@ -1,4 +1,4 @@
-"""One data set in every layout is one data set; what is amiss is told in a line."""
+"""A data set is equal in every layout; errors are one line."""
 
 import io
 
@@ -19,7 +19,7 @@ def load(small, root, labels_in_order=None):
 
 
 def in_layout(small, layout, root):
-    """Writes the data set in a layout; returns what reads it."""
+    """Writes the data set in a layout, and loads it."""
     if layout in ("tree", "flat", "kaggle"):
         small.write_tree(
             root / ("ILSVRC/Data/CLS-LOC" if layout == "kaggle" else ""), layout == "flat"
@@ -40,20 +40,20 @@ def test_every_layout_gives_the_same_images_and_labels(layout, small, tmp_path):
     for split, labels in ((splits.train, small.train_labels), (splits.test, small.test_labels)):
         assert split.labels.tolist() == labels and split.labels.dtype == np.int64
         assert small.greys(split) == list(range(len(labels)))
-    some = splits.train.jpegs(tf.constant([7, 0, 7])).numpy()
-    assert some[0] == some[2] != some[1]
+    jpegs = splits.train.jpegs(tf.constant([7, 0, 7])).numpy()
+    assert jpegs[0] == jpegs[2] != jpegs[1]
     assert splits.origin.verified is None and str(tmp_path) not in splits.origin.source
 
 
 @pytest.mark.parametrize(
-    "data_dir, right",
+    "data_dir, reason",
     [
         ("", "needs the folder of the data"),
         ("nowhere", "is no folder"),
     ],
 )
-def test_a_folder_that_is_none_is_refused(data_dir, right, small):
-    with pytest.raises(Refusal, match=f"--data_dir={data_dir}: .*{right}"):
+def test_a_folder_that_is_none_is_refused(data_dir, reason, small):
+    with pytest.raises(Refusal, match=f"--data_dir={data_dir}: .*{reason}"):
         load(small, data_dir)
 
 
@@ -94,9 +94,9 @@ def test_a_png_that_is_named_jpeg_is_read_and_a_text_is_not(small, tmp_path):
     path.write_bytes(png.getvalue())
     content = load(small, tmp_path).train.jpegs(tf.constant([0])).numpy()[0]
     assert content.startswith(b"\xff\xd8") and tf.io.decode_jpeg(content).shape == (9, 7, 3)
-    for damage, why in ((b"no image", "holds no image"), (b"", "is empty")):
+    for damage, reason in ((b"no image", "holds no image"), (b"", "is empty")):
         path.write_bytes(damage)
-        with pytest.raises(Exception, match=f"train_000.JPEG: {why}"):
+        with pytest.raises(Exception, match=f"train_000.JPEG: {reason}"):
             load(small, tmp_path).train.jpegs(tf.constant([0]))
 
 

@@ -1,4 +1,4 @@
-"""Every example in every epoch, the same for any sharing out; every test example once."""
+"""Every example in every epoch, equal for any number of replicas; every test example once."""
 
 from collections import Counter
 from contextlib import nullcontext
@@ -19,7 +19,7 @@ from dawnbench_tf.recipe import Images, Jpegs, Recipe
 
 
 def split(seed, count):
-    """Images whose label tells which example they are."""
+    """Returns images whose label is the example's index."""
     images = np.random.default_rng(seed).integers(0, 256, (count, 8, 8, 3), np.uint8)
     return in_memory(images, np.arange(count))
 
@@ -116,7 +116,7 @@ def test_crops_and_flips_are_even():
 
 
 def orientations(recipe):
-    """Of each epoch's images, by label: whether they are mirrored."""
+    """Returns whether images are flipped, by epoch and label."""
     images = SPLITS.train.images()
     data = ImageData(recipe, SPLITS, Placement(Shared()))
     plain = tested.without_augmentation(data, len(images))
@@ -187,7 +187,7 @@ def test_nchw_is_nhwc_transposed():
 
 
 def jpegs(count):
-    """A split of flat images of many sizes, whose pixels are 5 times the label."""
+    """Returns a split of flat images of many sizes, whose pixels are 5 times the label."""
     sides = np.random.default_rng(0).integers(8, 40, (count, 2))
     pixels = [
         np.full((*shape, 3), 5 * label, np.uint8) for label, shape in enumerate(sides.tolist())
@@ -216,15 +216,15 @@ OF_JPEGS = Recipe(
 
 
 def shown(images):
-    """The labels that the pixels of a batch tell."""
+    """Returns the labels of a batch, from its pixels."""
     return np.round(images.mean((1, 2, 3)) * 255 / 5).astype(int)
 
 
 def test_jpegs_come_through_the_same_door():
-    """Every one in every epoch, with its label, in the order that images in memory have."""
+    """Every JPEG in every epoch, with its label, in the order of images in memory."""
     held = train(recipe=replace(RECIPE, seed=5))
-    of_jpegs = train(recipe=OF_JPEGS, splits=JPEGS)
-    for (_, wanted), (images, labels) in zip(held, of_jpegs, strict=True):
+    jpeg_batches = train(recipe=OF_JPEGS, splits=JPEGS)
+    for (_, wanted), (images, labels) in zip(held, jpeg_batches, strict=True):
         np.testing.assert_array_equal(labels, wanted)
         np.testing.assert_array_equal(shown(images), labels)
 
@@ -255,7 +255,7 @@ def test_the_size_of_training_images_changes_at_its_epoch():
 @settings(deadline=None, max_examples=15)
 @given(st.data())
 def test_every_example_is_seen_once_however_it_is_shared(data):
-    """In an epoch, but for those that fill up its last batch; and in the test exactly once."""
+    """Once in an epoch, except examples that complete its last batch; once in the test."""
     replicas, pipelines = data.draw(st.sampled_from([(1, 1), (2, 1), (2, 2), (4, 2), (3, 3)]))
     batch = replicas * data.draw(st.integers(1, 5))
     count = data.draw(st.integers(batch, 40))
@@ -266,20 +266,20 @@ def test_every_example_is_seen_once_however_it_is_shared(data):
         epochs=1,
         data=replace(OF_JPEGS.data, image_sizes=(), image_size_epochs=()),
     )
-    seen, answered = [], []
+    trained, answered = [], []
     for index in range(pipelines):
         data = ImageData(recipe, splits, Placement(Shared(replicas, pipelines, index)))
-        seen.append([b.numpy() for b, _ in data.training_batches()])
+        trained.append([b.numpy() for b, _ in data.training_batches()])
         batches_of_test = data.test_batches(batch)
         answered.append([shown(b.numpy() / 255) for b in batches_of_test])
     local, steps = replicas // pipelines, -(-count // batch)
-    of_step = [
+    outputs_by_step = [
         np.concatenate([w[s * local + r] for w in answered for r in range(local)])
         for s in range(steps)
     ]
-    outputs = ImageData(recipe, splits, None).collect(of_step, batch)
+    outputs = ImageData(recipe, splits, None).collect(outputs_by_step, batch)
     np.testing.assert_array_equal(outputs, np.arange(count))
-    counts = np.bincount(np.concatenate([np.concatenate(labels) for labels in seen]))
+    counts = np.bincount(np.concatenate([np.concatenate(labels) for labels in trained]))
     assert len(counts) == count and counts.min() == 1 and counts.sum() == steps * batch
 
 
@@ -309,9 +309,9 @@ def test_examples_one_by_one_are_the_test_s_and_made_a_block_at_a_time(monkeypat
     monkeypatch.setattr(tested, "BLOCK", 5)
     fetched = []
 
-    def as_tested(split, seen, batch_size):
-        fetched.append(len(seen[0]))
-        return unpatched(split, seen, batch_size)
+    def as_tested(split, plan, batch_size):
+        fetched.append(len(plan[0]))
+        return unpatched(split, plan, batch_size)
 
     unpatched = tested._test_images
     monkeypatch.setattr(tested, "_test_images", as_tested)

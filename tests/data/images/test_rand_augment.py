@@ -1,4 +1,4 @@
-"""RandAugment's operations against Pillow's, and how they are drawn."""
+"""RandAugment's operations, compared with Pillow's, and their random choice."""
 
 from collections import Counter
 
@@ -39,7 +39,7 @@ def test_an_operation_is_pillow_s(number):
 def test_a_shift_goes_either_way_and_reflects_the_image(number, axis, sign):
     pixels = 5
     share = pixels / (100 / 224 * 24)
-    margins = [(pixels, pixels) if place == axis else (0, 0) for place in range(3)]
+    margins = [(pixels, pixels) if dimension == axis else (0, 0) for dimension in range(3)]
     padded = np.pad(IMAGE, margins, "symmetric")
     wanted = np.roll(padded, -pixels * int(sign), axis).take(range(pixels, pixels + 24), axis)
     np.testing.assert_array_equal(branches(share, sign)[number](), wanted)

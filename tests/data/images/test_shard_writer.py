@@ -1,4 +1,4 @@
-"""Shards that are written: same images and labels, resumed, repaired, refused in a line."""
+"""Writing shards: equal images and labels, resuming, repairs, one-line refusals."""
 
 import io
 import struct

@@ -23,7 +23,7 @@ def test_an_index_is_what_reading_every_record_tells(small, tmp_path):
         tf.train.Example.FromString(record).features.feature["image/encoded"].bytes_list.value[0]
         for record in tf.data.TFRecordDataset(names).as_numpy_iterator()
     ]
-    assert [scanned.read(place) for place in range(9)] == parsed
+    assert [scanned.read(index) for index in range(9)] == parsed
     shards.write_index(scanned, SPLIT)
     for path in tmp_path.glob("train-*"):
         content = bytearray(path.read_bytes())
@@ -33,7 +33,7 @@ def test_an_index_is_what_reading_every_record_tells(small, tmp_path):
     assert scanned.numbers.dtype == np.int32 and scanned.labels.dtype == np.int64
     for one, other in zip(scanned, read, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert [read.read(place) for place in range(9)] == parsed
+    assert [read.read(index) for index in range(9)] == parsed
 
 
 def test_an_index_of_other_shards_is_refused(small, tmp_path):
@@ -55,7 +55,7 @@ def test_an_index_of_other_shards_is_refused(small, tmp_path):
 
 
 def indexed(small, folder):
-    """The index of shards, as it was written beside them."""
+    """Writes shards and returns their index."""
     shards.write_index(shards.read(small.write_shards(folder), SPLIT), SPLIT)
     return shards.read(folder, SPLIT)
 
@@ -129,7 +129,7 @@ def test_a_pipe_is_refused_and_not_waited_for(name, small, tmp_path):
 
 
 def _columns(examples, **change):
-    """An index of two shards, some of whose columns are as they may not be."""
+    """Returns an index of two shards with invalid columns."""
     columns = {**dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, 0), **change}
     rows = [np.resize(value, examples + isinstance(value, list)) for value in columns.values()]
     return np.array([b"train-00000-of-00002", b"train-00001-of-00002"]), *rows
@@ -162,18 +162,18 @@ def test_a_damaged_shard_is_named(damage, small, tmp_path):
 
 
 def test_records_of_something_else_are_refused(small, tmp_path):
-    for content, why in (
+    for content, reason in (
         (small.example({"text": b"a"}), "should hold .* found text"),
         (b"\xff", "no tf"),
     ):
         with tf.io.TFRecordWriter(str(tmp_path / "train-00000-of-00001")) as writer:
             writer.write(content)
-        with pytest.raises(Refusal, match=why):
+        with pytest.raises(Refusal, match=reason):
             shards.read(tmp_path, SPLIT)
 
 
 def test_a_million_examples_fit_into_200_megabytes():
     count = 1_281_167
-    names = [f"n{place:08}/n{place:08}_{place}.JPEG" for place in range(count)]
+    names = [f"n{index:08}/n{index:08}_{index}.JPEG" for index in range(count)]
     index = jpeg_index.index_files("", names, np.zeros(count))
     assert sum(array.nbytes for array in index[1:]) < 200e6

@@ -1,4 +1,4 @@
-"""Tar archives that are damaged or hostile: refused in one line, neither read forever nor whole."""
+"""Damaged and hostile tar archives: refused in one line, without an endless or a complete read."""
 
 import io
 import os
@@ -23,7 +23,7 @@ def tar(*members):
 
 
 def header(name, size, kind=tarfile.REGTYPE):
-    """A member's header that claims a size, below 0 too."""
+    """Returns a member's header that claims a size, which may be negative."""
     member = tarfile.TarInfo(name)
     member.type = kind
     block = bytearray(member.tobuf(tarfile.GNU_FORMAT))

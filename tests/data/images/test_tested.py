@@ -1,4 +1,4 @@
-"""Rectangular test images: each once, of like shape together, as wide as their batch's mean."""
+"""Rectangular test images: each once, sorted by ratio, with the mean ratio of their batch."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ RECIPE = recipes.get(
 
 @pytest.fixture
 def splits():
-    """Flat images, whose pixels are 30 times their label."""
+    """Returns flat images whose pixels are 30 times their label."""
     files = tf.stack(
         [
             tf.io.encode_jpeg(np.full((*shape, 3), 30 * label, np.uint8))
@@ -32,7 +32,7 @@ def splits():
 
 
 def test_ratios_are_those_of_the_pixels(splits):
-    assert jpegs.ratios(splits.train.jpegs, 3).tolist() == [2.0, 1.0, 0.5]
+    assert jpegs.aspect_ratios(splits.train.jpegs, 3).tolist() == [2.0, 1.0, 0.5]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -1,4 +1,4 @@
-"""What spaCy tells of texts reaches a reader: with a stand-in that tells what it is told."""
+"""spaCy's annotations reach a reader's inputs; a stand-in replaces spaCy."""
 
 import sys
 from types import SimpleNamespace
@@ -20,18 +20,18 @@ CONTEXT = "Ada\nwrote Notes ada odd"
 
 
 class StandIn:
-    """A pipeline that cuts at spaces."""
+    """A stand-in for spaCy's pipeline that splits at spaces."""
 
     meta = {"name": "stand_in", "version": "1", "spacy_version": "3"}
 
     def pipe(self, texts):
         for text in texts:
-            at, tokens = 0, []
+            offset, tokens = 0, []
             for word in text.split(" "):
-                tags = {"tag_": PARTS.get(word, "NN"), "ent_type_": "PERSON" if at == 0 else ""}
+                tags = {"tag_": PARTS.get(word, "NN"), "ent_type_": "PERSON" if offset == 0 else ""}
                 lemma = LEMMAS.get(word, word.lower())
-                tokens.append(SimpleNamespace(idx=at, text=word, lemma_=lemma, **tags))
-                at += len(word) + 1
+                tokens.append(SimpleNamespace(idx=offset, text=word, lemma_=lemma, **tags))
+                offset += len(word) + 1
             yield tokens
 
 
@@ -56,7 +56,7 @@ def test_lemmas_and_tags_come_with_each_token(spacy):
     assert list(words)[:5] == ["Ada", "wrote", "Notes", "ada", "odd"]
     assert split.spans.values.tolist() == [[2, 2]]
     encoded = encoding.assemble(
-        split, split, corpus, list(words), {}, encoding.choice(form, 0, 0), form
+        split, split, corpus, list(words), {}, encoding.make_choice(form, 0, 0), form
     )
     recipe = recipes.get("qa_mini/drqa", tokenizer="spacy")
     _, matches, tags, question = pipeline.SingleQuestions(encoded, recipe)[0]

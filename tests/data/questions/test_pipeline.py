@@ -1,4 +1,4 @@
-"""Batches of questions: every one is seen, in its bucket, the same however they are shared out."""
+"""Batches of questions: every question, in its bucket, equal for any number of replicas."""
 
 from collections import Counter
 from dataclasses import replace
@@ -60,8 +60,8 @@ def test_the_global_batch_is_the_same_however_it_is_shared(replicas, pipelines):
     local = replicas // pipelines
     for step, batch in enumerate(whole):
         parts = [w[step * local + i] for w in workers for i in range(local)]
-        for place, value in enumerate(batch):
-            np.testing.assert_array_equal(np.concatenate([part[place] for part in parts]), value)
+        for index, value in enumerate(batch):
+            np.testing.assert_array_equal(np.concatenate([part[index] for part in parts]), value)
 
 
 def test_epochs_differ_and_follow_from_the_seed():
@@ -96,7 +96,7 @@ def test_every_test_answer_finds_its_question(replicas):
 
 
 def test_matches_are_what_a_reader_of_the_texts_would_say():
-    """The token as written, in lower case (twice: nothing tells lemmas), and how often it is."""
+    """Features: the token as written; in lower case (twice, without lemmas); its frequency."""
     corpus = DATA.test_corpus
     inputs = pipeline.SingleQuestions(DATA, replace(RECIPE, model="drqa"))
     for row, question in enumerate(corpus.questions):
@@ -136,10 +136,10 @@ class LONG:
 
 
 def test_what_has_no_place_or_is_too_long_is_not_trained_on():
-    right, questions = DATA.train.spans, DATA.train.questions
-    values = right.values.copy()
+    spans, questions = DATA.train.spans, DATA.train.questions
+    values = spans.values.copy()
     values[:10] = -1  # ten answers are nowhere
-    changed = DATA._replace(train=DATA.train._replace(spans=right._replace(values=values)))
+    changed = DATA._replace(train=DATA.train._replace(spans=spans._replace(values=values)))
     rows = np.concatenate(buckets(changed, RECIPE))
     assert sorted(rows) == list(range(10, 72))
     long = questions._replace(bounds=questions.bounds + 31 * (np.arange(73) > 71))  # the last one

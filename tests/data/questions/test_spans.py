@@ -1,4 +1,4 @@
-"""The best span against brute force."""
+"""The best span, compared with brute force."""
 
 import itertools
 

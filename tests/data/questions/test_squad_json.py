@@ -1,4 +1,4 @@
-"""SQuAD's JSON: what is read, and what is refused in one line that names the place."""
+"""SQuAD's JSON: parsing, and one-line refusals that name the key."""
 
 import copy
 import json
@@ -53,7 +53,7 @@ def test_everything_is_read():
         (changed(*FIRST, "qas", 0, "id", remove=True), "qas[0]: has no 'id'"),
         (changed(*FIRST, "qas", value=[QA, QA]), "qas[1].id: 'q1' is there twice"),
         (changed(*FIRST, "qas", 0, "answers", value=[]), "qas[0].answers: is empty"),
-        (changed(*FIRST, "qas", 0, "is_impossible", value=False), "this is SQuAD v2; v1.1 is"),
+        (changed(*FIRST, "qas", 0, "is_impossible", value=False), "this is SQuAD v2; should be"),
         (
             changed(*FIRST, "qas", 0, "answers", 0, "answer_start", value="0"),
             "answers[0].answer_start: is a str, should be int",

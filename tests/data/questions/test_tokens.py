@@ -1,4 +1,4 @@
-"""Tokens keep their offsets, whatever the text."""
+"""Tokens have exact offsets in any text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The tokens of nltk keep offsets and part where the seed's did; its sentences are a stand-in."""
+"""nltk's tokens have exact offsets and the seed's boundaries; a stand-in splits sentences."""
 
 import re
 import sys
@@ -14,17 +14,17 @@ from dawnbench_tf.refusals import Refusal
 
 
 class Sentences:
-    """Sentences that end where a period and a space are: Punkt's data is a download."""
+    """A stand-in for Punkt, whose data is a download: sentences end at a period and a space."""
 
     def __init__(self, language):
         pass
 
     def span_tokenize(self, text):
-        at = 0
+        offset = 0
         for match in re.finditer(r"\. |$", text):
-            if text[at : match.end()].strip():
-                yield at, match.end()
-            at = match.end()
+            if text[offset : match.end()].strip():
+                yield offset, match.end()
+            offset = match.end()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -57,7 +57,7 @@ def test_tokens_are_the_seed_s(text, words):
 
 
 def test_quotes_are_parted_by_nltk_s_rules():
-    """Against its own tokens, put together again, where no quote is written in another way."""
+    """Compared with nltk's own tokens, joined, in texts without unusual quotes."""
     text = "The Norman's army (1066) cannot lose. We'll see, i.e. 3.5% more..."
     words = [w for s in re.split(r"(?<=\.) ", text) for w in NLTKWordTokenizer().tokenize(s)]
     wanted = [part for word in words for part in re.split("(')", word) if part]

@@ -1,4 +1,4 @@
-"""Windows over long passages against google-research/bert's own, as tf-models-official has it."""
+"""Windows over long contexts, compared with tf-models-official's copy of google-research/bert."""
 
 import re
 from collections import namedtuple
@@ -27,14 +27,14 @@ Result = namedtuple("Result", ["unique_id", "start_logits", "end_logits"])
 
 
 def corpus(random, lengths, question_lengths):
-    """Passages of so many words, a question of so many on each; the answer is the second word."""
+    """Returns contexts and questions of the given lengths; the answer is the second word."""
     contexts = [" ".join(random.choice(WORDS, length)) for length in lengths]
     questions = []
     for number, (context, count) in enumerate(zip(contexts, question_lengths, strict=True)):
         answer = context.split()[1]
-        at = len(context.split()[0]) + 1
+        offset = len(context.split()[0]) + 1
         text = " ".join(random.choice(WORDS, count))
-        questions.append(Question(str(number), text, number, ((answer, at),)))
+        questions.append(Question(str(number), text, number, ((answer, offset),)))
     return Corpus(contexts, questions)
 
 
@@ -49,14 +49,14 @@ def form(length, stride, question=6, answer=3):
     )
 
 
-def encoded(texts, of):
+def encoded(texts, settings):
     words = {}
-    split = encoding.encode(texts, words, of.tokenizer, pieces=PIECES)
-    return encoding.assemble(split, split, texts, list(words), {}, PIECES, of)
+    split = encoding.encode(texts, words, settings.tokenizer, pieces=PIECES)
+    return encoding.assemble(split, split, texts, list(words), {}, PIECES, settings)
 
 
-def theirs(texts, of, tmp_path):
-    """Their features of the same questions: what each window holds."""
+def theirs(texts, settings, tmp_path):
+    """Returns tf-models-official's examples and features of the same questions."""
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(["[PAD]", "[unused0]", *PIECES.trained]))
     examples = [
@@ -67,9 +67,9 @@ def theirs(texts, of, tmp_path):
     squad_lib.convert_examples_to_features(
         examples,
         tokenization.FullTokenizer(str(vocabulary)),
-        of.sequence_length,
-        of.document_stride,
-        of.most_question_tokens,
+        settings.sequence_length,
+        settings.document_stride,
+        settings.most_question_tokens,
         is_training=False,
         output_fn=lambda feature, is_padding: None if is_padding else features.append(feature),
         batch_size=1,
@@ -79,33 +79,33 @@ def theirs(texts, of, tmp_path):
 
 @pytest.mark.parametrize(("length", "stride"), [(24, 5), (24, 128), (40, 16), (16, 2), (200, 128)])
 def test_windows_and_their_best_answers_are_those_of_tf_models_official(tmp_path, length, stride):
-    """On random logits: the windows' ids, and after merging the same texts."""
+    """On random logits: equal ids in the windows, and equal texts after merging."""
     random = np.random.default_rng(length * stride)
     texts = corpus(random, [2, 9, 17, 30, 31, 75, 120], [1, 4, 6, 9, 2, 5, 3])
-    of = form(length, stride)
-    data = encoded(texts, of)
-    seen = windows.build(data.test, of)
-    examples, features = theirs(texts, of, tmp_path)
-    assert len(features) == len(seen.questions)
+    settings = form(length, stride)
+    data = encoded(texts, settings)
+    tested = windows.build(data.test, settings)
+    examples, features = theirs(texts, settings, tmp_path)
+    assert len(features) == len(tested.questions)
     recipe = recipes.get("squad/bert_tiny", sequence_length=length, most_question_tokens=6)
     rows = pipeline.SingleQuestions(data, recipe)
-    merged, results = Merged(seen, of.most_answer_tokens), []
+    merged, results = Merged(tested, settings.most_answer_tokens), []
     for question in range(len(texts.questions)):
         contexts, questions = rows[question]
-        own = seen.find(question)
-        logits = random.normal(size=(len(own), 2, contexts.shape[1])).astype(np.float32)
-        for place, row in enumerate(own):
-            context = contexts[place][contexts[place] > 0]
-            ids = [3, *questions[place], 4, *context, 4]
+        indices = tested.find(question)
+        logits = random.normal(size=(len(indices), 2, contexts.shape[1])).astype(np.float32)
+        for i, row in enumerate(indices):
+            context = contexts[i][contexts[i] > 0]
+            ids = [3, *questions[i], 4, *context, 4]
             assert features[row].input_ids == ids + [0] * (length - len(ids))
             ends = np.full((2, length), -1e30)
             first = questions.shape[1] + 2
-            ends[:, first : first + len(context)] = logits[place, :, : len(context)]
-            logits[place, :, len(context) :] = -1e30
+            ends[:, first : first + len(context)] = logits[i, :, : len(context)]
+            logits[i, :, len(context) :] = -1e30
             results.append(Result(features[row].unique_id, *ends.tolist()))
-        merged.add(own, logits)
+        merged.add(indices, logits)
     wanted, _, _ = squad_lib.postprocess_output(
-        examples, features, results, 1000, of.most_answer_tokens, do_lower_case=True
+        examples, features, results, 1000, settings.most_answer_tokens, do_lower_case=True
     )
     answers = spans.answers(data, merged.spans)
     assert answers.texts == list(wanted.values())
@@ -121,26 +121,27 @@ def test_windows_and_their_best_answers_are_those_of_tf_models_official(tmp_path
 def test_every_token_is_in_a_window_and_starts_in_just_one(lengths, length, stride):
     random = np.random.default_rng(0)
     texts = corpus(random, [n + 1 for n in lengths], [3] * len(lengths))
-    of = form(length, stride)
-    split = encoding.encode(texts, {}, of.tokenizer, pieces=PIECES)
-    seen = windows.build(split, of)
-    merged = Merged(seen, 0)
+    settings = form(length, stride)
+    split = encoding.encode(texts, {}, settings.tokenizer, pieces=PIECES)
+    tested = windows.build(split, settings)
+    merged = Merged(tested, 0)
     for question, context in enumerate(split.contexts.lengths()):
-        own = seen.find(question)
-        assert (seen.questions[own] == question).all()
-        assert (seen.lengths()[own] <= length - 3 - 3).all() and (seen.lengths()[own] > 0).all()
+        indices = tested.find(question)
+        assert (tested.questions[indices] == question).all()
+        sizes = tested.lengths()[indices]
+        assert (sizes <= length - 3 - 3).all() and (sizes > 0).all()
         starts = np.zeros(context, int)
-        for row in own:
-            masked = merged._mask_starts(np.array([row]), np.zeros((1, 2, seen.lengths()[row])))
-            starts[seen.firsts[row] : seen.pasts[row]] += masked[0, 0] == 0
+        for row in indices:
+            masked = merged._mask_starts(np.array([row]), np.zeros((1, 2, tested.lengths()[row])))
+            starts[tested.firsts[row] : tested.pasts[row]] += masked[0, 0] == 0
         assert (starts == 1).all()
 
 
 def test_training_sees_each_window_that_holds_the_answer():
     random = np.random.default_rng(1)
     texts = corpus(random, [5, 40, 80], [2, 2, 2])
-    of = form(25, 4)
-    data = encoded(texts, of)
+    settings = form(25, 4)
+    data = encoded(texts, settings)
     recipe = recipes.get(
         "squad/bert_tiny",
         batch_size=1,
@@ -156,22 +157,22 @@ def test_training_sees_each_window_that_holds_the_answer():
     batches = list(pipeline.training_batches(QuestionData(recipe, data, Placement(Shared()))))
     assert len(batches) == 3  # the second word is in the first window alone
     for (context, question), ends in batches:
-        place = ends.numpy()[0]
-        assert place.tolist() == [1, 1] and question.shape == (1, 2)
+        span = ends.numpy()[0]
+        assert span.tolist() == [1, 1] and question.shape == (1, 2)
         (words,) = [row for row in data.train.contexts.values.tolist() if row] and [context[0]]
-        assert (words.numpy()[: place[0] + 1] > 0).all()
+        assert (words.numpy()[: span[0] + 1] > 0).all()
 
 
 def test_all_of_a_generated_set_goes_through_as_wordpieces():
-    of = recipes.get("squad/bert_tiny").data
-    data = qa_mini.generate(12, 6, seed=1, form=of)
+    settings = recipes.get("squad/bert_tiny").data
+    data = qa_mini.generate(12, 6, seed=1, form=settings)
     recipe = recipes.get("squad/bert_tiny")
     contexts, questions = pipeline.SingleQuestions(data, recipe)[0]
     assert contexts.min() > 4 and questions.min() > 4  # nothing is [UNK], or padding
     assert data.vocabulary.pieces and data.pretrained is None
     answers = spans.answers(data, data.test.spans.values)
-    right = [q.answers[0][0] for q in data.test_corpus.questions]
-    assert answers.texts == right
+    expected = [q.answers[0][0] for q in data.test_corpus.questions]
+    assert answers.texts == expected
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""WordPieces with their places, by hand and over random texts; vocabularies of strangers."""
+"""WordPieces with their offsets, by hand and in random texts; damaged vocabularies."""
 
 import re
 import unicodedata
@@ -17,8 +17,8 @@ VOCABULARY = Vocabulary(PIECES, [], [], pieces=True)
 
 def cut(text, vocabulary=VOCABULARY):
     (annotated,) = wordpieces.cut([text], vocabulary)
-    places = [text[a:b] for a, b in annotated.offsets]
-    return list(zip(annotated.tokens, places, strict=True))
+    parts = [text[a:b] for a, b in annotated.offsets]
+    return list(zip(annotated.tokens, parts, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_a_cased_bert_keeps_case_and_accents():
 @given(st.text(max_size=40))
 def test_places_rise_and_what_lies_between_is_no_letter(text):
     (annotated,) = wordpieces.cut([text], VOCABULARY)
-    at = 0
+    offset = 0
     for begin, end in annotated.offsets:
-        assert at <= begin < end <= len(text)
-        assert all(is_left_out(character) for character in text[at:begin])
-        at = end
-    assert all(is_left_out(character) for character in text[at:])
+        assert offset <= begin < end <= len(text)
+        assert all(is_left_out(character) for character in text[offset:begin])
+        offset = end
+    assert all(is_left_out(character) for character in text[offset:])
 
 
 def is_left_out(character):
