@@ -146,7 +146,7 @@ def test_size_is_that_of_gpipes_table_1():
         ({"dropout": 1.0}, "`dropout` should be in [0, 1). Received: dropout=1.0"),
         (
             {"auxiliary": True, "input_shape": (None, None, 3)},
-            "should be False unless the sides of `input_shape` are known and 80 pixels at least",
+            "should be False unless the sides of `input_shape` are known and at least 80 pixels",
         ),
     ],
 )

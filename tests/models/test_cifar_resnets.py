@@ -117,10 +117,10 @@ def test_parameters_are_he_et_al_s_table_6(depth, millions):
         ({"depth": 20, "data_format": "NHCW"}, "`data_format` should be one of"),
         ({"depth": 20, "input_shape": (3, 32, 32)}, "`input_shape` should be (height, width, chan"),
         ({"depth": 20, "input_shape": (32, 32)}, "`input_shape` should be"),
-        ({"depth": 20, "input_shape": (2, 2, 3)}, "sides of 4 pixels at least. Received: input_"),
+        ({"depth": 20, "input_shape": (2, 2, 3)}, "sides of at least 4 pixels. Received: input_"),
         (
             {"depth": 20, "input_shape": (32, 32, 3), "data_format": "NCHW"},
-            "`input_shape` should be (channels, height, width) in NCHW, sides of 4 pixels at least",
+            "`input_shape` should be (channels, height, width) in NCHW, with sides of at least 4",
         ),
     ],
 )

@@ -67,6 +67,8 @@ def test_parameters_counted_by_hand():
 
 @pytest.mark.one_keras
 def test_an_input_too_small_for_the_strides_is_refused():
-    words = "`input_shape` should be (height, width, channels) in NHWC, sides of 8 pixels at least."
+    words = (
+        "`input_shape` should be (height, width, channels) in NHWC, with sides of at least 8 pix"
+    )
     with pytest.raises(ValueError, match=re.escape(words)):
         models.build("resnet9", input_shape=(4, 4, 3))

@@ -158,7 +158,7 @@ def without(part):
         ),
         (
             {**hugging_face(), "bert.embeddings.word_embeddings.weight": np.ones((41, 12), "f")},
-            "the table of its embeddings/word_embeddings is of shape (41, 12), ours (40, 12)",
+            "the table of its embeddings/word_embeddings has shape (41, 12), ours (40, 12)",
         ),
     ],
 )
@@ -177,8 +177,8 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path):
     checkpoint(tmp_path / "bert_model.ckpt", google(hugging_face()))
     index = tmp_path / "bert_model.ckpt.index"
     index.write_bytes(index.read_bytes()[:-20])
-    with pytest.raises(ValueError, match="should hold published weights of bert_tiny_span"):
+    with pytest.raises(ValueError, match="should contain published weights of bert_tiny_span"):
         models.load_published(models.build("bert_tiny_span", **SMALL), index)
     (tmp_path / "bert_model.ckpt.data-00000-of-00001").unlink()
-    with pytest.raises(ValueError, match="should hold published weights of bert_tiny_span"):
+    with pytest.raises(ValueError, match="should contain published weights of bert_tiny_span"):
         models.load_published(models.build("bert_tiny_span", **SMALL), index)

@@ -31,7 +31,7 @@ WANTED = {
 
 
 def read(path):
-    with open(path, "rb") as file, files.tensors_of(file) as tensors:
+    with open(path, "rb") as file, files.open_tensors(file) as tensors:
         values = {name: tensor.read() for name, tensor in tensors.items()}
         assert all(values[name].shape == tensor.shape for name, tensor in tensors.items())
     return values
@@ -82,8 +82,8 @@ def pickled_shape(dimensions):
     ("content", "words"),
     [
         (zipped(b"", zipfile.ZIP_DEFLATED, byteorder=bytes(2**20)), "should not be compressed"),
-        (with_shape(4_000, 300), "its tensor 0 has no dimensions that an array can have"),
-        (pickled_shape(40_000), "its tensor .* reaches beyond what is stored"),
+        (with_shape(4_000, 300), "its tensor 0 has impossible dimensions"),
+        (pickled_shape(40_000), "its tensor .* exceeds its storage"),
         (zipped(b"\x80\x02\x8b" + struct.pack("<i", 2**20) + b"\1" * 2**20 + b"."), "bits"),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_bias_before_bn_is_taken_off_its_mean(tmp_path, images):
 WRONG = {
     "no weights at all": (
         lambda weights: {},
-        "it holds no layer by a name that is known here; the first releases of Keras 3",
+        "it has no layer with a known name; the first releases of Keras 3",
     ),
     "another depth": (
         lambda weights: {k: v for k, v in weights.items() if "layer3" not in k},
@@ -108,11 +108,11 @@ WRONG = {
     ),
     "other classes": (
         lambda weights: {**weights, "fc.weight": np.zeros((100, 64), "f")},
-        r"fc is of shape \(64, 100\), ours \(64, 10\); build with num_classes=100, load, then",
+        r"fc has shape \(64, 100\), ours \(64, 10\); build with num_classes=100, load, then",
     ),
     "a layer of something else": (
         lambda weights: {**weights, "attention.weight": np.zeros((8, 8), "f")},
-        "its attention is no layer of a ResNet",
+        "its attention is not a known layer name",
     ),
 }
 
@@ -134,7 +134,7 @@ def test_another_network_is_refused_in_one_line(tmp_path, change, why):
 )
 def test_garbage_is_refused_in_one_line(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(ValueError, match="`file` should hold published weights of resnet8"):
+    with pytest.raises(ValueError, match="`file` should contain published weights of resnet8"):
         models.load_published(models.build("resnet8_v1_proj"), tmp_path / "x")
 
 
