@@ -1,13 +1,12 @@
 """Verified models by name: `build("resnet56_tf", data_format="NCHW")`, `names()`.
 
-Importing this package imports no TensorFlow; building a model does. Whichever Keras the importing
-project uses (`tf.keras` as Keras 3 or as tf-keras 2) is the one the model is made of, and none of
-its global settings is touched.
+Importing this package does not import TensorFlow; building a model does. Models are made of the
+Keras that your `tf.keras` is, Keras 3 or tf-keras 2. Keras's global settings are not changed.
 
-Here: a module for each family of networks, its `body`, and what bodies are made of, `blocks`,
-`reader_blocks`, `factories`, `checks`; `arguments`, theirs by name; `networks`, which adds input
-and head; `texts`, the inputs of readers. `catalog`: rows. `layers`: what Keras has not. `weights`:
-published ones.
+Each family of networks has a module with its `body`; bodies use `blocks`, `reader_blocks`,
+`factories` and `checks`. `networks` adds input and head, `arguments` types the families' arguments,
+`texts` lists the inputs of readers. `catalog` has a row for each variant, `layers` our Keras
+layers, `weights` the loaders of published weights.
 
 May import: nothing of dawnbench_tf.
 """
@@ -29,35 +28,38 @@ if TYPE_CHECKING:
 __all__ = ["names", "get", "build", "load_model", "load_published", "Variant"]
 
 
-_LAYOUTS = {"channels_last": "NHWC", "channels_first": "NCHW"}  # in Keras's words
-_ELSEWHERE = {  # arguments of keras.applications: what does that here
-    "weights": "load_published(model, file) gives a model weights of a file",
-    "include_top": 'model.get_layer("features").output is what the head reads',
-    "classes": "num_classes is the length of the logits",
+_LAYOUTS = {"channels_last": "NHWC", "channels_first": "NCHW"}  # Keras's names of layouts
+_REPLACEMENTS = {  # of arguments that keras.applications has
+    "weights": "use load_published(model, file) to load weights from a file",
+    "include_top": 'use model.get_layer("features").output for the features before the head',
+    "classes": "use num_classes",
 }
 
 
 def names(pattern: str = "*") -> list[str]:
-    """Returns the names of variants, in catalogue order.
+    """Returns the names of the models that match a pattern, in catalogue order.
 
     >>> names("resnet50_v*")
     ['resnet50_v1', 'resnet50_v1_5', 'resnet50_v2', 'resnet50_v2_keras']
 
     Args:
-      pattern: of the shell's kind (`fnmatch`), case counts.
+      pattern: shell-style wildcard pattern (`fnmatch`), case-sensitive; default: all models.
     """
     return [name for name in VARIANTS if fnmatchcase(name, pattern)]
 
 
 def get(name: str) -> Variant:
-    """Returns the row of `name` in the catalogue.
+    """Returns the catalogue row of a model: its parameters, multiply-adds, published accuracy, ...
 
     >>> row = get("resnet50_v1_5")
     >>> row.parameters, row.multiply_adds, row.top1, row.source
     (25557032, 4089184256, 76.13, 'Gross & Wilber 2016, fb.resnet.torch')
 
+    Args:
+      name: name of the model, one of `names()`.
+
     Raises:
-      ValueError: there is none; the message has names that are like it.
+      ValueError: no model has this name; the message suggests similar names.
     """
     if name not in VARIANTS:
         text = str(name)[:100]
@@ -82,30 +84,30 @@ def build(
     name: str | None = None,
     **overrides: Unpack[Overrides],
 ) -> "tf.keras.Model":
-    """Builds a variant as a `tf.keras.Model` that returns float32 logits.
+    """Builds a model of the catalogue: a `tf.keras.Model` that returns float32 logits.
 
     Args:
-      variant: a name out of `names()`.
-      num_classes: length of the logits, at least 1; default: the variant's data set's, 10 or 1000.
-      input_shape: (height, width, channels), or (channels, height, width) with NCHW; sides may be
-        None. Default: the variant's own, 32x32x3 or 224x224x3.
+      variant: name of the model, one of `names()`.
+      num_classes: number of classes, at least 1; default: that of the model's data set, 10 or 1000.
+      input_shape: (height, width, channels), or (channels, height, width) with NCHW; height and
+        width may be None. Default: the model's own, 32x32x3 or 224x224x3.
       data_format: "NHWC" (default) or "NCHW"; Keras's "channels_last" and "channels_first" too.
-      dtype: precision of the layers as Keras has it, e.g. "mixed_bfloat16"; default: Keras's global
+      dtype: Keras dtype or policy of the layers, e.g. "mixed_bfloat16"; default: Keras's global
         policy.
-      synchronized: BN statistics over the global batch, not over each replica's own (default).
-      name: of the model; default: the variant's.
-      **overrides: arguments of the family's `body` that replace the variant's; `get(variant)` says
-        which family it is, and `arguments.Overrides` has them all.
+      synchronized: whether BN statistics are those of the global batch; default: of each replica.
+      name: name of the Keras model; default: `variant`.
+      **overrides: arguments of the family's `body`, in place of the catalogue's, e.g. `depth`;
+        `arguments.Overrides` lists all, the module `get(variant).family` documents its own.
 
-    Readers take `dtype`, `name` and the arguments of their `body`.
+    Readers take `dtype`, `name` and the arguments of their `body` only.
 
     Returns:
-      Of images: (batch, *input_shape) to logits (batch, num_classes). Of questions: what
-      `texts.INPUTS` says of the inputs, named as there, to logits of the answer's first and last
-      token (batch, 2, context), -1e30 in padding.
+      Image classifiers: model from (batch, *input_shape) to logits (batch, num_classes).
+      Readers: model from a list of inputs, named and shaped as `texts.INPUTS` says, to logits of
+      the answer's first and last token (batch, 2, context), -1e30 at padding.
 
     Raises:
-      ValueError: there is no such variant, it has no such argument, or one is out of range.
+      ValueError: the model does not exist, it has no such argument, or a value is out of range.
     """
     row, networks = get(variant), import_module(f"{__name__}.networks")
     own = {
@@ -119,49 +121,54 @@ def build(
     own = {argument: value for argument, value in own.items() if value is not None}
     args = {**row.args, **own, **overrides}
     if unknown := sorted(args.keys() - networks.arguments(row)):
-        instead = _ELSEWHERE.get(unknown[0], f"those are {', '.join(networks.arguments(row))}")
-        raise ValueError(f"`{unknown[0]}` is no argument of build for {variant}: {instead}.")
+        known = ", ".join(networks.arguments(row))
+        hint = _REPLACEMENTS.get(unknown[0], f"its arguments are {known}")
+        raise ValueError(f"`{unknown[0]}` is not an argument of build for {variant}: {hint}.")
     return networks.build(row, args)
 
 
 def load_model(file: "str | os.PathLike") -> "tf.keras.Model":
-    """Loads a `.keras` file that `model.save` wrote of a model of `build`, in any process.
+    """Loads a `.keras` file that `model.save` wrote of a model of `build`.
 
-    A file may name Keras's layers, ours and those that the program registered; one that names
-    anything else, or a layer that runs code or opens files, is refused before Keras sees it.
-    Keras's own `tf.keras.models.load_model` loads any file of `build` once
-    `dawnbench_tf.models.layers` is imported, which registers our layers. The Keras must be
-    the one that wrote the file.
+    The file is checked before Keras reads it: it may contain Keras's layers, this package's, and
+    layers that your program registered. Layers that run code or open files are refused. The file
+    must be from the same Keras (Keras 3 or tf-keras).
+    `tf.keras.models.load_model` loads these files too, after `import dawnbench_tf.models.layers`.
 
     Args:
       file: path of the file.
 
+    Returns:
+      The model, with its weights.
+
     Raises:
-      ValueError: the file does not exist, is no `.keras` file, is damaged, or names classes or
+      ValueError: the file does not exist, is not a `.keras` file, is damaged, or names classes or
         functions that are not allowed.
     """
     return import_module(f"{__name__}.serialization").load_model(file)
 
 
 def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:
-    """Gives a ResNet or a BERT of the catalogue the weights that somebody published for it.
+    """Loads published weights into a ResNet or a BERT of the catalogue.
 
-    Files: PyTorch's state dicts (.pth, .th, .bin), alone or in a training script's checkpoint;
-    .safetensors; Keras's .h5, of Keras 3 too; a TensorFlow checkpoint, or its .index. Names of
-    layers: those of torchvision, timm and keras.applications, and of CIFAR ResNets in torchvision's
-    manner; of BERTs Hugging Face's and google-research/bert's, with the head of one trained on
-    SQuAD. A
-    bias in front of a BN, where our network has none, is taken off the BN's mean. Nothing that a
-    file may hold is run. How images are standardized belongs to the weights: look it up where they
-    come from.
+    File formats: PyTorch state dicts (.pth, .th, .bin), also inside a training script's checkpoint;
+    .safetensors; Keras's .h5, including Keras 3's; TensorFlow checkpoints. No code in a file is
+    run.
+
+    Layer names: those of torchvision, timm, keras.applications, and CIFAR ResNets named like
+    torchvision's; for BERTs those of Hugging Face and google-research/bert, with the span head if
+    the BERT was fine-tuned on SQuAD. If the file has a bias in front of a BN and our network has
+    none, it is subtracted from the BN's moving mean.
+
+    Standardize images as the publisher of the weights did; the file does not say how.
 
     Args:
-      model: of `build`, in any precision and layout.
-      file: path of the file.
+      model: model of `build`, in any precision and layout.
+      file: path of the file; for a TensorFlow checkpoint its prefix or its .index.
 
     Raises:
-      ValueError: the file is damaged, of another kind or of another network; the model is as it
-        was.
+      ValueError: the file is damaged, has another format or is for another network; the model is
+        not changed.
       OSError: the file can't be read.
     """
     import_module(f"{__name__}.weights.resnets").load(model, file)

@@ -1,7 +1,7 @@
-"""AmoebaNet-D: two cells that evolution found, stacked as NASNet's are.
+"""AmoebaNet-D for ImageNet: two cells found by evolutionary search, stacked as in NASNet.
 
-Real et al. 2018 (arXiv 1802.01548); as in Google's code of its DAWNBench entries (tensorflow/tpu,
-models/official/amoeba_net), whose normal cell joins other states than the paper's figure.
+Real et al. 2018 (arXiv 1802.01548), as in the code of Google's DAWNBench entries (tensorflow/tpu,
+models/official/amoeba_net). That code's normal cell joins other states than the paper's figure.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,14 @@ from .networks import Arguments, Family
 
 
 class Cell(NamedTuple):
-    """Operations on states: 0 is the last cell's output, 1 that of the one before it."""
+    """A cell: each pair of operations adds a state, the sum of both operations' outputs.
 
-    pairs: tuple[tuple[tuple[int, str], tuple[int, str]], ...]  # (state, operation): their sum
-    joined: tuple[int, ...]  # states that are the cell's output, concatenated
+    State 0 is the previous cell's output, state 1 that of the cell before it; pair i makes state
+    i + 2.
+    """
+
+    pairs: tuple[tuple[tuple[int, str], tuple[int, str]], ...]  # of (state, operation)
+    joined: tuple[int, ...]  # states whose concatenation is the cell's output
 
 
 NORMAL = Cell(
@@ -55,21 +59,26 @@ def body(
     dropout: float = 0.5,
     auxiliary: bool = False,
 ) -> list[tf.Tensor]:
-    """An AmoebaNet-D, images to the last feature map, and to the one that an auxiliary head sees.
+    """Builds an AmoebaNet-D up to its feature maps: the last one and the auxiliary head's.
 
     Args:
-      images: (batch, height, width, channels), or as the layout has it.
-      layers: makes layer factories.
-      cells: normal cells of the network, a multiple of 3: as many in each of three stacks, in
-        front of each but the first a reduction. (The paper's N is of one stack.)
-      filters: of the first stack (F), a multiple of 16; twice as many in each that follows.
-      stem_filters: of the first convolution.
+      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
+      layers: function that returns layer factories.
+      cells: number of normal cells, a multiple of 3. Three stacks have cells / 3 each, and a
+        reduction cell between them. (The paper's N is cells / 3.)
+      filters: filters of the first stack (the paper's F), a multiple of 16; doubled in each
+        following stack.
+      stem_filters: filters of the first convolution.
       dropout: share of the features that training drops, in [0, 1).
-      auxiliary: whether a second head, on the second stack's last map, learns beside the first: in
-        training the network's output then is (batch, 2, classes), the auxiliary logits last.
+      auxiliary: whether to train a second head on the second stack's last map. In training the
+        model's output then is (batch, 2, classes), the auxiliary logits last.
+
+    Returns:
+      Two feature maps: that of the last cell, and that of the second stack's last cell.
 
     Raises:
-      ValueError: an argument is none of these, or an auxiliary head's map is unknown or too small.
+      ValueError: an argument is out of range, or the auxiliary head's map has unknown or too small
+        sides.
     """
     _check(cells, filters, dropout)
     make = layers(padding="same")
@@ -79,12 +88,14 @@ def body(
         plan += [(REDUCTION, 2**stack * filters)] if stack else []
         plan += [(NORMAL, 2**stack * filters)] * per_stack
     stem = make.norm()(make.conv(stem_filters, 3, 2, padding="valid")(images))
+    # Every cell reads the outputs of the two cells before it; the stem is the first output.
     outputs, last = [None, stem], NORMAL
     for cell, width in plan:
-        outputs.append(_run(cell, outputs[-1], outputs[-2], last is REDUCTION, width, make))
+        outputs.append(_apply(cell, outputs[-1], outputs[-2], last is REDUCTION, width, make))
         last = cell
-    middle = 4 + 2 * per_stack  # the second stack's last, behind the stem and three reductions
-    return [make.act()(outputs[place]) for place in (-1, middle)]
+    # Index of the second stack's last cell: behind None, the stem, three reductions, two stacks.
+    middle = 4 + 2 * per_stack
+    return [make.act()(outputs[index]) for index in (-1, middle)]
 
 
 def _check(cells, filters, dropout):
@@ -94,9 +105,18 @@ def _check(cells, filters, dropout):
     checks.below_one(dropout=dropout)
 
 
-def _run(cell, x, before, halved, filters, make):
-    """A cell's output, on the last one's and that of the one `before`, `halved` since or not."""
-    states = [_convolved(x, filters, 1, 1, make), _fitted(x, before, halved, filters, make)]
+def _apply(cell, x, previous, halved, filters, make):
+    """Returns a cell's output.
+
+    Args:
+      cell: NORMAL or REDUCTION.
+      x: output of the last cell.
+      previous: output of the cell before it; None for the first cell.
+      halved: whether the last cell was a reduction, so that `previous` has twice the sides of x.
+      filters: filters of the cell.
+      make: layer factories.
+    """
+    states = [_convolve(x, filters, 1, 1, make), _match(x, previous, halved, filters, make)]
     for pair in cell.pairs:
         terms = []
         for state, operation in pair:
@@ -106,35 +126,36 @@ def _run(cell, x, before, halved, filters, make):
     return make.concatenate()([states[state] for state in cell.joined])
 
 
-def _fitted(x, before, halved, filters, make):
-    if before is None:
+def _match(x, previous, halved, filters, make):
+    """Returns `previous` with the sides of x and with `filters` channels; x if it is None."""
+    if previous is None:
         return x
     if halved:
-        return _halved(before, filters, make)
-    if before.shape[make.axis] != filters:
-        return _convolved(before, filters, 1, 1, make)
-    return before
+        return _halve(previous, filters, make)
+    if previous.shape[make.axis] != filters:
+        return _convolve(previous, filters, 1, 1, make)
+    return previous
 
 
-def _halved(x, filters, make):
-    """Half the sides: one half of the filters sees the even pixels, one the odd ones."""
+def _halve(x, filters, make):
+    """Halves the sides: half of the filters read the even pixels, half the odd ones."""
     x = make.act()(x)
     halves = [make.conv(filters // 2, 1, 2)(pixels) for pixels in (x, make.shift()(x))]
     return make.norm()(make.concatenate()(halves))
 
 
-def _convolved(x, filters, size, strides, make):
+def _convolve(x, filters, size, strides, make):
     return make.norm()(make.conv(filters, size, strides)(make.act()(x)))
 
 
 def _bottleneck(x, filters, strides, make, sizes):
-    x = _convolved(x, filters // 4, 1, 1, make)
+    x = _convolve(x, filters // 4, 1, 1, make)
     for size in sizes:
-        x = _convolved(x, filters // 4, size, strides, make)
-    return _convolved(x, filters, 1, 1, make)
+        x = _convolve(x, filters // 4, size, strides, make)
+    return _convolve(x, filters, 1, 1, make)
 
 
-def _pooled(x, filters, strides, make, pool, size):
+def _pool(x, filters, strides, make, pool, size):
     x = getattr(make, pool)(size, strides)(x)
     if x.shape[make.axis] == filters:
         return x
@@ -143,26 +164,27 @@ def _pooled(x, filters, strides, make, pool, size):
 
 OPERATIONS: dict[str, Callable[..., tf.Tensor]] = {  # each: (x, filters, strides, make)
     "identity": lambda x, filters, strides, make: x,
-    "1x1": lambda x, filters, strides, make: _convolved(x, filters, 1, strides, make),
+    "1x1": lambda x, filters, strides, make: _convolve(x, filters, 1, strides, make),
     "3x3": partial(_bottleneck, sizes=(3,)),
-    "1x7_7x1": partial(_bottleneck, sizes=((1, 7), (7, 1))),  # strides nowhere
-    "max_pool_2x2": partial(_pooled, pool="max_pool", size=2),
-    "max_pool_3x3": partial(_pooled, pool="max_pool", size=3),
-    "average_pool_3x3": partial(_pooled, pool="average_pool", size=3),
+    "1x7_7x1": partial(_bottleneck, sizes=((1, 7), (7, 1))),  # used with stride 1 only
+    "max_pool_2x2": partial(_pool, pool="max_pool", size=2),
+    "max_pool_3x3": partial(_pool, pool="max_pool", size=3),
+    "average_pool_3x3": partial(_pool, pool="average_pool", size=3),
 }
 
 
 def head(maps: list[tf.Tensor], num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:
-    """Logits of the last map; in training, where `args` ask for it, and of the middle one.
+    """Builds the head, and the auxiliary head if `args` ask for it.
 
     Args:
-      maps: what `body` returns.
-      num_classes: length of the logits.
+      maps: feature maps that `body` returned.
+      num_classes: number of classes.
       make: layer factories.
-      args: of `body`; its defaults where they say nothing.
+      args: arguments of `body`; missing ones have their defaults.
 
     Returns:
-      float32 logits (batch, num_classes), or in training (batch, 2, num_classes).
+      float32 logits (batch, num_classes); in training with an auxiliary head (batch, 2,
+      num_classes).
     """
     last, middle = maps
     features = make.global_average(name="features")(last)
@@ -174,12 +196,12 @@ def head(maps: list[tf.Tensor], num_classes: int, make: Layers, args: Arguments)
 
 
 def _auxiliary(x, num_classes, make):
-    """Inception's head: 51 and 307 filters are 0.4 of its 128 and 768."""
+    """Builds an auxiliary head as in Inception, with 0.4 of its filters: 51 and 307."""
     sides = _sides(x, make)
     if any(side is None or side < 5 for side in sides):
         raise ValueError(
-            "`auxiliary` should be False unless the sides of `input_shape` are known and 80 pixels "
-            f"at least. Received: auxiliary=True, and a map of {sides}"
+            "`auxiliary` should be False unless the sides of `input_shape` are known and at least "
+            f"80 pixels. Received: auxiliary=True, and a map of {sides}"
         )
     x = make.average_pool(5, 3, padding="valid")(x)
     x = make.act()(make.norm()(make.conv(51, 1)(x)))

@@ -1,12 +1,12 @@
-"""Arguments of `models.build` that belong to a family of networks, with their types."""
+"""Types of the `models.build` arguments that belong to single families of networks."""
 
 from typing import TypedDict
 
 
 class Overrides(TypedDict, total=False):
-    """Arguments of one family or more; `body` in the family's module documents each."""
+    """Arguments of the families' `body` functions, which document them."""
 
-    # Networks for images.
+    # Image classifiers.
     auxiliary: bool
     base_width: int
     block: str
@@ -39,7 +39,7 @@ class Overrides(TypedDict, total=False):
     character_width: int
     characters: int
     cls_id: int
-    dropout: float  # of AmoebaNets too
+    dropout: float  # also an argument of AmoebaNets
     fixed_words: int
     heads: int
     hidden: int

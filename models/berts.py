@@ -1,10 +1,9 @@
-"""BERT with a span's logits: question and passage, as WordPieces, in one sequence.
+"""BERT for question answering: WordPieces of question and passage to logits of the answer's span.
 
-Devlin et al. 2019 (arXiv 1810.04805), and google-research/bert where it says more; GELU by erf, as
-in the paper's reference for it. Question and passage come apart, each padded at its end; inside
-they are the published sequence, [CLS] question [SEP] passage [SEP], in which padding has no place
-of its own and is never attended to. Axis names: batch, context (WordPieces of the passage),
-question, places (of the sequence), hidden.
+Devlin et al. 2019 (arXiv 1810.04805), with details of google-research/bert; exact GELU. Question
+and passage are separate inputs, each padded at its end. They are joined to the published sequence,
+[CLS] question [SEP] passage [SEP], in which padding has no position and is not attended to.
+Axis names: batch; context, WordPieces of the passage; question; tokens, of the sequence; hidden.
 """
 
 from functools import partial
@@ -35,37 +34,37 @@ def body(
     heads: int = 12,
     dropout: float = 0.1,
 ) -> tf.Tensor:
-    """BERT, ids of WordPieces to logits of the answer's first and last piece.
+    """Builds a BERT from ids of WordPieces to logits of the answer's first and last piece.
 
-    Id 0 is padding, which must come after all pieces; it never changes an answer.
+    Id 0 is padding, after all pieces of a text; the amount of padding does not change the logits.
 
     Args:
-      inputs: int32: ids of the context (batch, context) and of the question (batch, question), of
-        at most `positions` - 3 pieces together.
-      dtype: precision of the layers as Keras has it; None: Keras's global policy.
-      pieces: ids, padding (0) included.
-      cls_id: id of [CLS], which begins the sequence.
+      inputs: [context ids (batch, context), question ids (batch, question)], int32, of at most
+        `positions` - 3 pieces together.
+      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
+      pieces: number of ids, including padding (0).
+      cls_id: id of [CLS], which starts the sequence.
       sep_id: id of [SEP], which ends the question and the passage.
-      positions: places of a sequence that have a vector.
-      layers: blocks of attention and dense layers.
-      hidden: width of the network; dense layers inside blocks are 4 times as wide.
-      heads: of attention; `hidden` is a multiple of it.
-      dropout: share that is dropped in training, of activations and of attention, in [0, 1).
+      positions: number of position embeddings: longest sequence.
+      layers: number of blocks.
+      hidden: width of the network; the inner dense layers of blocks are 4 times as wide.
+      heads: number of attention heads, a divisor of `hidden`.
+      dropout: share of activations and of attention weights that training drops, in [0, 1).
 
     Returns:
-      float32 logits (batch, 2, context), -1e30 in padding.
+      float32 logits (batch, 2, context), -1e30 at padding.
 
     Raises:
-      ValueError: a number is out of range.
+      ValueError: an argument is out of range.
     """
     checks.at_least(1, layers=layers, heads=heads)
     checks.at_least(4, positions=positions)
     checks.below_one(dropout=dropout)
     _check(pieces, cls_id, sep_id, hidden, heads)
     context, question = inputs
-    ids, *others = BertSequence(cls_id, sep_id, dtype=dtype)([question, context])
-    mask = PaddingMask(dtype=dtype)(ids)
-    embedded = _vectors([ids, *others], (pieces, SEGMENTS, positions), hidden, dtype)
+    sequence = BertSequence(cls_id, sep_id, dtype=dtype)([question, context])
+    mask = PaddingMask(dtype=dtype)(sequence[0])
+    embedded = _embed(sequence, (pieces, SEGMENTS, positions), hidden, dtype)
     x = Dropout(dropout, dtype=dtype)(_norm("embedded", embedded, dtype))
     for layer in range(layers):
         x = _block(f"layer_{layer}", x, mask, heads, dropout, dtype)
@@ -77,21 +76,23 @@ def body(
 def _check(pieces, cls_id, sep_id, hidden, heads):
     checks.multiple(hidden=hidden, heads=heads)
     if not (0 < cls_id < pieces and 0 < sep_id < pieces):
-        signs = f"cls_id={cls_id}, sep_id={sep_id}"
-        raise ValueError(f"`cls_id` and `sep_id` should be ids below {pieces}. Received: {signs}")
+        received = f"cls_id={cls_id}, sep_id={sep_id}"
+        raise ValueError(
+            f"`cls_id` and `sep_id` should be ids below {pieces}. Received: {received}"
+        )
 
 
-def _vectors(inputs, counts, hidden, dtype):
-    """A table's vectors for each of the inputs, (batch, places, hidden)."""
-    named = zip(("words", "segments", "places"), inputs, counts, strict=True)
+def _embed(inputs, counts, hidden, dtype):
+    """Embeds ids, segments and positions: three tensors (batch, tokens, hidden)."""
+    tables = zip(("words", "segments", "places"), inputs, counts, strict=True)  # layers' names
     return [
-        TokenEmbedding(count, 0, hidden, _start(), dtype=dtype, name=name)(ids)
-        for name, ids, count in named
+        TokenEmbedding(count, 0, hidden, _initializer(), dtype=dtype, name=name)(ids)
+        for name, ids, count in tables
     ]
 
 
 def _block(name, x, mask, heads, dropout, dtype):
-    """Attention and two dense layers, each added to what it reads, then normed."""
+    """Self-attention and a dense network, each with a residual connection and then a norm."""
     hidden, drop = x.shape[-1], partial(Dropout, dropout, dtype=dtype)
     qkv = [_dense(f"{name}_{part}", hidden, x, dtype) for part in ("query", "key", "value")]
     attended = ScaledDotProductAttention(heads, dropout, dtype=dtype)([*qkv, mask])
@@ -102,17 +103,18 @@ def _block(name, x, mask, heads, dropout, dtype):
     return _norm(f"{name}_narrow", [x, narrow], dtype)
 
 
-def _start():
-    """The initializer of tables and kernels; one object gives the same numbers each time."""
+def _initializer():
+    """Returns a new initializer: a shared object would give every layer equal values."""
     return tf.keras.initializers.TruncatedNormal(stddev=0.02)
 
 
 def _dense(name, units, x, dtype):
-    return tf.keras.layers.Dense(units, kernel_initializer=_start(), dtype=dtype, name=name)(x)
+    layer = tf.keras.layers.Dense(units, kernel_initializer=_initializer(), dtype=dtype, name=name)
+    return layer(x)
 
 
 def _norm(name, terms, dtype):
-    """Their sum, normed."""
+    """Normalizes the sum of `terms`."""
     return LayerNorm(1e-12, dtype=dtype, name=f"{name}_norm")(
         tf.keras.layers.Add(dtype=dtype)(terms)
     )

@@ -1,7 +1,7 @@
-"""BiDAF, the reader of DAWNBench's SQuAD entries: context and question to the answer's span.
+"""BiDAF, the reader of DAWNBench's SQuAD seed: context and question to logits of the answer's span.
 
-Seo et al. 2016 (arXiv 1611.01603), and the code of DAWNBench's TensorFlow seed where it differs.
-Axis names: batch, context (tokens of the passage), question, characters, width.
+Seo et al. 2016 (arXiv 1611.01603); where the code of DAWNBench's TensorFlow seed differs, the code.
+Axis names: batch; context, tokens of the passage; question; characters, of a token; width.
 """
 
 import tensorflow as tf
@@ -27,28 +27,28 @@ def body(
     character_filters: int = 100,
     dropout: float = 0.2,
 ) -> tf.Tensor:
-    """BiDAF, token and character ids to logits of the answer's first and last token.
+    """Builds BiDAF from token and character ids to logits of the answer's first and last token.
 
-    Id 0 is padding, which must come after all tokens; it never changes an answer.
+    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
 
     Args:
-      inputs: int32: token ids of the context (batch, context), character ids (batch, context, 16),
-        those of the question (batch, question), (batch, question, 16).
-      dtype: precision of the layers as Keras has it; None: Keras's global policy.
-      trained_words: token ids whose vectors are trained, padding (0) and unknown (1) included.
-      fixed_words: token ids after those, whose vectors are set by
-        `model.get_layer("words").set_fixed(vectors)` and stay as they are.
-      vector_width: of the words' vectors.
-      characters: character ids, padding (0) and unknown (1) included.
+      inputs: [context ids (batch, context), context characters (batch, context, 16), question ids
+        (batch, question), question characters (batch, question, 16)], int32.
+      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
+      trained_words: number of trained word vectors, including padding (0) and unknown (1).
+      fixed_words: number of fixed word vectors, whose ids follow; set them by
+        `model.get_layer("words").set_fixed(vectors)`.
+      vector_width: width of word vectors.
+      characters: number of character ids, including padding (0) and unknown (1).
       hidden: width of each direction of each LSTM.
-      character_filters: width of a token as its characters spell it.
-      dropout: share of inputs dropped in training, in [0, 1).
+      character_filters: width of a token's vector that is computed from its characters.
+      dropout: share of layers' inputs that training drops, in [0, 1).
 
     Returns:
-      float32 logits (batch, 2, context), -1e30 in padding.
+      float32 logits (batch, 2, context), -1e30 at padding.
 
     Raises:
-      ValueError: a number is out of range.
+      ValueError: an argument is out of range.
     """
     checks.at_least(2, trained_words=trained_words, characters=characters)
     checks.at_least(0, fixed_words=fixed_words)
@@ -74,9 +74,8 @@ def body(
         return Dropout(dropout, dtype=dtype)(x)
 
     masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
-    phrase = _bilstm(
-        hidden, character_filters + vector_width, dtype
-    )  # shared; dropout in front of it on the question's side only
+    # Contextual embedding: context and question share the LSTM; only the question has dropout.
+    phrase = _bilstm(hidden, character_filters + vector_width, dtype)
     h = phrase(embed(context, context_characters), mask=masks[0])  # (batch, context, 2 hidden)
     u = phrase(drop(embed(question, question_characters)), mask=masks[1])  # (.., question, ..)
     g = BidirectionalAttention(dtype=dtype)([h, u, *masks])  # (batch, context, 8 hidden)
@@ -90,12 +89,12 @@ def body(
 
 
 def _spelling(characters, filters, dropout, dtype):
-    """A token's vector from its characters: convolution of width 5, ReLU, maximum."""
+    """Returns a model from a token's characters to a vector: convolution, ReLU, maximum."""
     keras = tf.keras.layers
     ids = tf.keras.Input((None, CHARACTERS), dtype="int32")
     x = TokenEmbedding(characters, 0, 8, dtype=dtype, name="vectors")(ids)
     x = Dropout(dropout, dtype=dtype)(x)
-    bias = _uniform(filters, filters)  # TensorFlow 1's default for any variable, biases too
+    bias = _uniform(filters, filters)  # TensorFlow 1's default initializer, also for biases
     x = keras.Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, dtype=dtype)(x)
     x = keras.MaxPooling2D((1, CHARACTERS - 4), dtype=dtype)(x)
     x = keras.Reshape((-1, filters), dtype=dtype)(x)
@@ -103,24 +102,24 @@ def _spelling(characters, filters, dropout, dtype):
 
 
 def _bilstm(hidden, width, dtype):
-    """An LSTM both ways over x of some width.
+    """Returns a bidirectional LSTM for inputs of a width.
 
-    Its weights start as those of TensorFlow 1's BasicLSTMCell, which holds those of inputs (of some
-    width) and of states in one matrix, with one Glorot range. Both directions see one dropout mask
-    of their input, as Keras's layer takes one input; the seed drew one for each.
+    It is initialized like TensorFlow 1's BasicLSTMCell, which has one matrix for inputs and states,
+    Glorot-uniform. Both directions have the same dropout mask, as Keras's layer has one input; the
+    seed drew one mask for each.
     """
     inputs, states = (_uniform(width + hidden, 4 * hidden) for _ in range(2))
     return recurrent.bilstm(hidden, (inputs, states, "zeros"), dtype)
 
 
 def _uniform(fan_in, fan_out):
-    """Glorot's uniform initializer of a matrix of which the weights are a part."""
+    """Returns Glorot's uniform initializer for given fans, whatever the weight's own shape is."""
     limit = (6 / (fan_in + fan_out)) ** 0.5
     return tf.keras.initializers.RandomUniform(-limit, limit)
 
 
 def _describe(args: Arguments) -> tuple[str, str, str]:
-    return f"LSTMs both ways, {args.get('hidden', 100)} wide", "highway", "ReLU, tanh"
+    return f"bidirectional LSTMs, {args.get('hidden', 100)} wide", "highway", "ReLU, tanh"
 
 
 FAMILY = Family(

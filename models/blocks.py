@@ -1,6 +1,6 @@
-"""What residual networks are made of: units, shortcuts, stages.
+"""Building blocks of residual networks: blocks, shortcuts, residual units, stages.
 
-Axis names: batch, height, width, channels; `make` is the network's `factories.Layers`.
+`make` is the network's layer factories, `factories.Layers`.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,14 @@ from .factories import Layers
 
 
 def basic(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
-    """Two 3x3 convolutions, BN and activation between them."""
+    """Applies a basic block: 3x3 convolution, BN, activation, 3x3 convolution.
+
+    Args:
+      x: feature map.
+      filters: filters of both convolutions.
+      strides: strides of the first convolution.
+      make: layer factories.
+    """
     x = make.conv(filters, 3, strides)(x)
     x = make.act()(make.norm()(x))
     return make.conv(filters, 3)(x)
@@ -30,17 +37,17 @@ def bottleneck(
     groups: int = 1,
     bias: bool = False,
 ) -> tf.Tensor:
-    """1x1 convolution to fewer filters, 3x3, 1x1 back, BN and activation between them.
+    """Applies a bottleneck block: convolutions 1x1, 3x3, 1x1; BN and activation between them.
 
     Args:
       x: feature map.
-      filters: of the last convolution.
-      strides: of the block.
+      filters: filters of the last convolution.
+      strides: strides of the block.
       make: layer factories.
-      strided: which of the convolutions has the stride: "1x1" (He et al. 2015) or "3x3".
-      inner: filters of the first two, as a share of `filters`.
-      groups: of the 3x3 convolution.
-      bias: of the last one, which BN need not follow.
+      strided: convolution that has the stride: the first "1x1" (He et al. 2015) or the "3x3".
+      inner: filters of the first two convolutions, as a share of `filters`.
+      groups: groups of the 3x3 convolution.
+      bias: whether the last convolution has a bias, for blocks that no BN follows.
     """
     width = int(filters * inner)
     x = make.conv(width, 1, strides if strided == "1x1" else 1)(x)
@@ -61,7 +68,7 @@ def _projection_bn(x, filters, strides, make):
     return make.norm()(make.conv(filters, 1, strides)(x))
 
 
-def _pool_projection_bn(x, filters, strides, make):  # ResNet-D: no pixel is left out
+def _pool_projection_bn(x, filters, strides, make):  # ResNet-D: every pixel counts
     x = make.average_pool(strides, strides)(x) if strides > 1 else x
     return make.norm()(make.conv(filters, 1)(x))
 
@@ -72,10 +79,10 @@ def _pool_pad(x, filters, strides, make):
 
 
 def _stride_pad(x, filters, strides, make):  # He et al.'s option A: keep every other pixel
-    return make.pad_channels(filters)(_every(strides, make)(x) if strides > 1 else x)
+    return make.pad_channels(filters)(_subsample(strides, make)(x) if strides > 1 else x)
 
 
-def _every(strides, make):
+def _subsample(strides, make):
     return make.average_pool(1, strides)
 
 
@@ -100,7 +107,7 @@ SHORTCUTS_IN_WORDS = {
 
 
 class Stage(NamedTuple):
-    """Units of one width; one of them strides."""
+    """A stage: residual units of one width, one of which has strides."""
 
     filters: int
     units: int
@@ -108,32 +115,39 @@ class Stage(NamedTuple):
 
 
 class Residual(NamedTuple):
-    """What all residual units of one network have in common."""
+    """Settings that all residual units of a network share."""
 
     block: Callable  # (x, filters, strides, make), e.g. `basic`
-    shortcut: str  # where the width changes: a name of SHORTCUTS
-    preactivation: bool = False  # BN and activation before the convolutions, not after
-    shortcut_sees_activation: bool = True  # a unit that widens activates before it forks
-    active_stem: bool = True  # the stem activates: the first unit need not
-    strides_last: bool = False  # a stage's last unit strides, not its first
-    zero_last_norm: bool = False  # the scale of a branch's last BN starts at 0
-    final_survival: float = 1.0  # of stochastic depth: falls linearly, unit by unit, to this
+    shortcut: str  # name in SHORTCUTS, for units that change the width
+    preactivation: bool = False  # whether BN and activation come before the convolutions
+    shortcut_sees_activation: bool = True  # preactivation: a widening unit's shortcut starts after
+    active_stem: bool = True  # whether the stem ends with BN and activation
+    strides_last: bool = False  # whether a stage's last unit has the strides, not its first
+    zero_last_norm: bool = False  # whether the last BN of each branch has an initial scale of 0
+    final_survival: float = 1.0  # stochastic depth: survival of the last unit; falls linearly
 
 
 class Unit(NamedTuple):
-    """One residual unit's place in the network."""
+    """Settings of one residual unit."""
 
     filters: int
     strides: int
-    survival: float
-    active: bool  # its input is activated already
-    name: str | None  # of its last layer: `stage{n}` at the end of stage n
+    survival: float  # probability that the branch runs in training
+    active: bool  # whether its input has been through BN and activation
+    name: str | None  # name of its last layer: `stage{n}` at the end of stage n, else None
 
 
 def residual_stages(
     x: tf.Tensor, stages: Sequence[Stage], net: Residual, make: Layers
 ) -> tf.Tensor:
-    """All units of all stages; the last layer of stage n is called `stage{n}`."""
+    """Applies all units of all stages; the last layer of stage n, from 1, is named `stage{n}`.
+
+    Args:
+      x: feature map of the stem.
+      stages: the stages, first to last.
+      net: settings of all units.
+      make: layer factories.
+    """
     total, index = sum(stage.units for stage in stages), 0
     for number, (filters, units, strides) in enumerate(stages, 1):
         for position in range(units):
@@ -153,15 +167,16 @@ def residual_stages(
 def _residual_unit(x, unit, net, make):
     widens = x.shape[make.axis] != unit.filters
     if widens and net.shortcut_sees_activation and not unit.active:
+        # Branch and shortcut share this unit's BN and activation.
         x, unit = make.act()(make.norm()(x)), unit._replace(active=True)
     if widens:
         shortcut = SHORTCUTS[net.shortcut](x, unit.filters, unit.strides, make)
     else:
-        shortcut = _every(unit.strides, make)(x) if unit.strides > 1 else x
-    name = unit.name if net.preactivation else None
+        shortcut = _subsample(unit.strides, make)(x) if unit.strides > 1 else x
+    name = unit.name if net.preactivation else None  # else the activation below is the last layer
     if unit.survival == 1:
         x = make.add(name=name)([shortcut, _branch(x, unit, net, make)])
-    else:
+    else:  # the branch is a model of its own, so that a step can skip it
         inner = tf.keras.Input(x.shape[1:], dtype=x.dtype)
         branch = tf.keras.Model(inner, _branch(inner, unit, net, make))
         x = make.stochastic(branch, unit.survival, name=name)([x, shortcut])
@@ -177,7 +192,7 @@ def _branch(x, unit, net, make):
 
 
 def three_stages(widths: Sequence[int], units: int) -> list[Stage]:
-    """Stages of as many units each; the second and third halve the sides."""
+    """Returns three stages with `units` units each; the second and third halve the sides."""
     return [
         Stage(filters, units, strides) for filters, strides in zip(widths, (1, 2, 2), strict=True)
     ]
@@ -186,7 +201,15 @@ def three_stages(widths: Sequence[int], units: int) -> list[Stage]:
 def cifar(
     x: tf.Tensor, stages: Sequence[Stage], net: Residual, make: Layers, stem: int = 16
 ) -> tf.Tensor:
-    """Images to the last feature map, through a 3x3 stem of `stem` filters and the stages."""
+    """Builds a ResNet for 32x32 images up to the last feature map.
+
+    Args:
+      x: images.
+      stages: the stages, first to last.
+      net: settings of all units.
+      make: layer factories.
+      stem: filters of the first convolution, 3x3.
+    """
     x = make.conv(stem, 3)(x)
     if net.active_stem:
         x = make.act()(make.norm()(x))

@@ -1,4 +1,4 @@
-"""Checks of arguments: each raises ValueError, whose one line names argument and value."""
+"""Argument checks: each raises ValueError with one line that names the argument and its value."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,11 +18,11 @@ def in_unit_interval(**argument: float) -> None:
         raise ValueError(f"`{name}` should be in (0, 1]. Received: {name}={value}")
 
 
-def at_least(least: int, **arguments: int) -> None:
-    """Raises ValueError unless each argument is at least `least`."""
+def at_least(minimum: int, **arguments: int) -> None:
+    """Raises ValueError unless each argument is at least `minimum`."""
     for name, value in arguments.items():
-        if value < least:
-            raise ValueError(f"`{name}` should be at least {least}. Received: {value}")
+        if value < minimum:
+            raise ValueError(f"`{name}` should be at least {minimum}. Received: {value}")
 
 
 def multiple(**arguments: int) -> None:
@@ -40,11 +40,15 @@ def below_one(**argument: float) -> None:
         raise ValueError(f"`{name}` should be in [0, 1). Received: {name}={value}")
 
 
-def units_per_stage(depth: int, step: int, beside: int, what: str) -> int:
-    """The n of a network of `step` n + `beside` layers. Raises ValueError if there is none."""
-    units, rest = divmod(depth - beside, step)
+def units_per_stage(depth: int, step: int, extra: int, networks: str) -> int:
+    """Returns the units per stage n of a network of depth `step` n + `extra`.
+
+    Raises:
+      ValueError: no n >= 1 gives this depth; `networks` says of which networks the rule is.
+    """
+    units, rest = divmod(depth - extra, step)
     if units < 1 or rest:
         raise ValueError(
-            f"`depth` should be {step}n+{beside} {what}, n >= 1. Received: depth={depth}"
+            f"`depth` should be {step}n+{extra} {networks}, n >= 1. Received: depth={depth}"
         )
     return units

@@ -31,28 +31,30 @@ def body(
     norm_scale: bool = True,
     norm_epsilon: float = 1e-5,
 ) -> tf.Tensor:
-    """A CIFAR ResNet, images to the last feature map.
+    """Builds a CIFAR ResNet up to the last feature map.
 
     Args:
-      images: (batch, height, width, channels), or as the layout has it.
-      layers: makes layer factories.
-      depth: 6n+2 with basic blocks, 9n+2 with bottleneck blocks (n units a stage).
+      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
+      layers: function that returns layer factories.
+      depth: 6n+2 with basic blocks, 9n+2 with bottleneck blocks, for n units per stage.
       block: "basic" or "bottleneck".
       preactivation: None: post-activation (He et al. 2015). "first": pre-activation; the stem's
-        BN-ReLU serves the first unit's branch *and* shortcut (TensorFlow seeds). "widening": no
-        BN-ReLU after the stem; units that widen share theirs with the shortcut (He et al. 2016).
-      shortcut: where the width changes: "projection" (1x1 convolution), "projection_bn" (with
-        BN), "pool_pad" (average pool, zero-padded channels), "stride_pad" (every other pixel).
-      strided: which convolution of a bottleneck has the stride, "1x1" or "3x3".
-      padding: of what strides, "symmetric" (Caffe's, Torch's) or "same" (TensorFlow's).
-      leaky_slope: of leaky ReLU; 0 is plain ReLU.
-      final_survival: stochastic depth's survival probability of the last unit, in (0, 1];
-        unit l of L survives with 1 - l / L * (1 - final_survival). 1 is the plain network.
-      norm_scale: whether BN learns a scale (gamma).
+        BN-ReLU serves the first unit's branch *and* shortcut (TensorFlow seeds). "widening":
+        pre-activation without BN-ReLU after the stem; the BN-ReLU of a unit that widens serves its
+        branch and its shortcut (He et al. 2016).
+      shortcut: shortcut where the width changes: "projection" (1x1 convolution), "projection_bn"
+        (with BN), "pool_pad" (average pool, zero channels), "stride_pad" (every other pixel, zero
+        channels).
+      strided: convolution of a bottleneck that has the stride, "1x1" or "3x3".
+      padding: padding of layers with strides, "symmetric" (Caffe, Torch) or "same" (TensorFlow).
+      leaky_slope: slope of leaky ReLU; 0 is ReLU.
+      final_survival: stochastic depth's survival probability of the last unit, in (0, 1]; unit l of
+        L survives with probability 1 - l / L * (1 - final_survival). 1: no stochastic depth.
+      norm_scale: whether BN has a trained scale (gamma).
       norm_epsilon: BN's epsilon.
 
     Raises:
-      ValueError: an argument is none of these.
+      ValueError: an argument has none of these values.
     """
     stages, unit = _plan(depth, block, strided)
     checks.one_of(PREACTIVATION, preactivation=preactivation)
@@ -84,7 +86,8 @@ def _plan(depth, block, strided):
 
 
 def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:
-    # TensorFlow's uniform_unit_scaling: the TensorFlow seeds' start, and ours where none is stated.
+    # TensorFlow's uniform_unit_scaling: the initializer of the TensorFlow seeds, and ours for
+    # networks of papers that state none.
     if args.get("preactivation") == "first" or args.get("shortcut") == "stride_pad":
         make = make._replace(dense=partial(make.dense, kernel_scale=1.0))
     return classifier(x, num_classes, make, args)

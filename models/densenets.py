@@ -1,6 +1,6 @@
-"""DenseNets-BC for 32x32 images: each layer sees all before it in its block.
+"""DenseNets-BC for 32x32 images: each layer's input is all earlier maps of its block.
 
-Huang et al. 2017 (arXiv 1608.06993): bottleneck layers and compression, three blocks.
+Huang et al. 2017 (arXiv 1608.06993): three blocks, with bottleneck layers and compression.
 """
 
 from collections.abc import Callable
@@ -20,17 +20,17 @@ def body(
     growth: int,
     compression: float = 0.5,
 ) -> tf.Tensor:
-    """A DenseNet-BC, images to the last feature map: depth L, growth rate k, without dropout.
+    """Builds a DenseNet-BC up to the last feature map; no dropout.
 
     Args:
-      images: (batch, height, width, channels), or as the layout has it.
-      layers: makes layer factories.
-      depth: 6n+4 (n layers of two convolutions a block).
-      growth: channels that each layer adds (k); the stem has twice as many.
+      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
+      layers: function that returns layer factories.
+      depth: the paper's L, 6n+4 for n layers of two convolutions per block.
+      growth: growth rate, the paper's k: channels that each layer adds; the stem has 2 k.
       compression: share of the channels that a transition keeps, in (0, 1].
 
     Raises:
-      ValueError: an argument is none of these.
+      ValueError: an argument is out of range.
     """
     per_block = checks.units_per_stage(depth, 6, 4, "in DenseNets-BC")
     checks.in_unit_interval(compression=compression)

@@ -1,9 +1,9 @@
-"""DrQA's document reader: LSTMs over words and what is known of them, a bilinear answer.
+"""DrQA's document reader: stacked LSTMs over word vectors and features, bilinear span logits.
 
 Chen et al. 2017 (arXiv 1704.00051, section 3.2), in the form of DAWNBench's entries
-(hitvoice/DrQA at d9081fe), without the padding that its LSTMs read in training. An LSTM has two
-biases, as PyTorch's: each is trained, and counts in the gradient's norm.
-Axis names: batch, context (tokens of the passage), question, width.
+(hitvoice/DrQA at d9081fe). There LSTMs process padding in training, here they do not. LSTMs have
+two trained biases, as in PyTorch; both count in the gradient's norm.
+Axis names: batch; context, tokens of the passage; question; width.
 """
 
 from functools import partial
@@ -32,30 +32,30 @@ def body(
     layers: int = 3,
     dropout: float = 0.4,
 ) -> tf.Tensor:
-    """DrQA, token ids and what is known of tokens to logits of the answer's first and last token.
+    """Builds DrQA from token ids and token features to logits of the answer's first and last token.
 
-    Id 0 is padding, which must come after all tokens; it never changes an answer.
+    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
 
     Args:
-      inputs: int32 token ids of the context (batch, context); float32 matches of its tokens
-        (batch, context, 4); int32 ids of their parts of speech and entity types (batch, context,
-        2); int32 token ids of the question (batch, question).
-      dtype: precision of the layers as Keras has it; None: Keras's global policy.
-      trained_words: token ids whose vectors are trained, padding (0) and unknown (1) included.
-      fixed_words: token ids after those, whose vectors are set by
-        `model.get_layer("words").set_fixed(vectors)` and stay as they are.
-      vector_width: of the words' vectors.
-      tags: ids of parts of speech, and of entity types, padding (0) included.
+      inputs: [context ids (batch, context), int32; matches of context tokens in the question
+        (batch, context, 4), float32; their part of speech and entity type (batch, context, 2),
+        int32; question ids (batch, question), int32].
+      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
+      trained_words: number of trained word vectors, including padding (0) and unknown (1).
+      fixed_words: number of fixed word vectors, whose ids follow; set them by
+        `model.get_layer("words").set_fixed(vectors)`.
+      vector_width: width of word vectors.
+      tags: numbers of ids of parts of speech and of entity types, including padding (0).
       hidden: width of each direction of each LSTM.
-      layers: LSTMs of context and of question, each over the one below; their outputs are joined.
-      dropout: share of words' vectors and of LSTMs' inputs and outputs dropped in training, in
+      layers: stacked LSTMs of context and of question; the outputs of all are concatenated.
+      dropout: share of word vectors and of LSTMs' inputs and outputs that training drops, in
         [0, 1).
 
     Returns:
-      float32 logits (batch, 2, context), -1e30 in padding.
+      float32 logits (batch, 2, context), -1e30 at padding.
 
     Raises:
-      ValueError: a number is out of range.
+      ValueError: an argument is out of range.
     """
     checks.at_least(1, hidden=hidden, layers=layers, pos=tags[0], entities=tags[1])
     checks.below_one(dropout=dropout)
@@ -76,19 +76,19 @@ def body(
 
 
 def _stack(name, x, mask, widths, drop):
-    """LSTMs both ways, each over the one below: all of their outputs, side by side."""
+    """Applies stacked bidirectional LSTMs; returns the concatenated outputs of all."""
     outputs, dtype = [x], drop.keywords["dtype"]
     for number, hidden in enumerate(widths):
-        starts = uniform(hidden), uniform(hidden), uniform(hidden)
-        lstm = recurrent.bilstm(hidden, starts, dtype, f"{name}_{number}")
-        # PyTorch's LSTM has a second bias: the kernel's row for an input that is always 1.
+        initializers = uniform(hidden), uniform(hidden), uniform(hidden)
+        lstm = recurrent.bilstm(hidden, initializers, dtype, f"{name}_{number}")
+        # PyTorch's second bias is the kernel's row for an appended input that is always 1.
         outputs.append(lstm(AppendOne(dtype=dtype)(drop()(outputs[-1])), mask=mask))
     return drop()(tf.keras.layers.Concatenate(axis=-1, dtype=dtype)(outputs[1:]))
 
 
 def _describe(args: Arguments) -> tuple[str, str, str]:
     return (
-        f"{args.get('layers', 3)} LSTMs both ways, {args.get('hidden', 128)} wide",
+        f"{args.get('layers', 3)} bidirectional LSTMs, {args.get('hidden', 128)} wide",
         "none",
         "tanh",
     )

@@ -1,6 +1,6 @@
-"""Layer factories, with layout, precision, padding, normalisation and activation chosen once.
+"""Layer factories: layout, precision, padding, normalization and activation, chosen once per model.
 
-Blocks and networks only say `make.conv(filters, 3, strides)`.
+Blocks and networks call `make.conv(filters, 3, strides)` without repeating these.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
 
 
 class LayerClasses(NamedTuple):
-    """The classes of layers that Keras has itself; by default they are Keras's own."""
+    """Classes of the layers that exist in Keras and in this package; default: Keras's."""
 
     conv: Callable = tf.keras.layers.Conv2D
     norm: Callable = tf.keras.layers.BatchNormalization
@@ -27,7 +27,7 @@ class LayerClasses(NamedTuple):
 
 
 KERAS = LayerClasses()
-# Ours, for training: faster on CPUs, variances as in PyTorch, draws that checkpoints keep.
+# For training: faster on CPUs, unbiased moving variances, random states in checkpoints.
 TRAINING = LayerClasses(
     convolution.Conv2D,
     image.BatchNormalization,
@@ -38,7 +38,10 @@ TRAINING = LayerClasses(
 
 
 class Layers(NamedTuple):
-    """Layer factories of one network; a family replaces some by `make._replace(norm=...)`."""
+    """Layer factories of one network; families replace some, `make._replace(norm=...)`.
+
+    Comments show arguments. Each factory returns a layer, or a function of a feature map.
+    """
 
     conv: Callable  # (filters, size, strides=1, *, groups=1, use_bias=False, initializer, padding)
     norm: Callable  # (epsilon=1e-5, momentum=0.9, scale=True, gamma_initializer="ones")
@@ -49,10 +52,10 @@ class Layers(NamedTuple):
     leaky_relu: Callable  # (slope, name=None)
     add: Callable  # ()
     concatenate: Callable  # ()
-    max_pool: Callable  # (pool_size, strides); symmetric padding counts as zeros
-    average_pool: Callable  # (pool_size, strides); padding is left out of the mean
+    max_pool: Callable  # (pool_size, strides); symmetric padding consists of zeros
+    average_pool: Callable  # (pool_size, strides); the mean excludes padding
     pad_channels: Callable  # (channels)
-    shift: Callable  # (): up and left by a pixel, zeros behind
+    shift: Callable  # (); moves a map up and left by a pixel, adds a row and a column of zeros
     global_average: Callable  # (name=None)
     global_max: Callable  # (name=None)
     dense: Callable  # (units, use_bias=True, kernel_scale=1 / 3)
@@ -60,7 +63,7 @@ class Layers(NamedTuple):
     to_float32: Callable  # (scale=1.0, name=None)
     stochastic: Callable  # (branch, survival)
     whitening: Callable  # (name=None)
-    axis: int  # of the channels
+    axis: int  # axis of the channels, -1 or 1
 
 
 def layers(
@@ -71,18 +74,18 @@ def layers(
     classes: LayerClasses,
     padding: str = "symmetric",
 ) -> Layers:
-    """Makes the factories: convolutions without bias, initialised as He et al. do; ReLU.
+    """Returns layer factories; convolutions have no bias and He's initializer, `act` is ReLU.
 
     Args:
       data_format: "NHWC" or "NCHW".
-      dtype: precision of the layers as Keras has it; None: Keras's global policy.
-      synchronized: BN statistics over the global batch, not over each replica's own.
+      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
+      synchronized: whether BN statistics are those of the global batch, not of each replica.
       classes: `KERAS` or `TRAINING`.
-      padding: of convolutions and max pools that stride: "symmetric", as in Caffe, Torch and
-        PyTorch, or "same", TensorFlow's, which at even sizes pads behind more than before.
+      padding: padding of convolutions and max pools with strides: "symmetric" (Caffe, Torch,
+        PyTorch), or "same" (TensorFlow), which pads even sizes more at the end than at the start.
 
     Raises:
-      ValueError: layout or padding is none of these.
+      ValueError: `data_format` or `padding` has none of these values.
     """
     checks.one_of(LAYOUTS, data_format=data_format)
     checks.one_of(("symmetric", "same"), padding=padding)
@@ -115,7 +118,7 @@ def layers(
     )
 
 
-# An initializer for each layer: tf-keras's, when shared, gives every layer the same values.
+# Every layer gets an initializer of its own: a shared one gives equal values under tf-keras.
 
 
 def _conv(cls, filters, size, strides=1, *, padding, layout, initializer=he_normal, **kwargs):
@@ -129,7 +132,10 @@ def _conv(cls, filters, size, strides=1, *, padding, layout, initializer=he_norm
 
 
 def _padded(layer, padding, layout, size, strides):
-    """A layer whose windows of `size` are padded; padding differs only where it strides."""
+    """Returns `layer(size, strides)` with its padding, as a function of a feature map.
+
+    "symmetric" and "same" differ only for strides over 1.
+    """
     if padding == "same" or (padding == "symmetric" and strides == 1):
         return layer(size, strides=strides, padding="same")
     if padding == "valid" or size <= strides:
@@ -146,16 +152,17 @@ def _shift(layout):
 
 
 def _dense(units, use_bias=True, kernel_scale=1 / 3, **kwargs):
-    """A dense layer that starts as PyTorch's: weights and biases uniform, to 1 / sqrt(fan-in).
+    """Returns a dense layer, as a function, whose kernel is uniform with variance scale / fan-in.
 
-    With another `kernel_scale`, a uniform kernel's variance times fan-in, biases start at 0.
+    The default scale, 1/3, is PyTorch's: kernel and bias are uniform in +-1 / sqrt(fan-in). With
+    another scale the bias is initialized to 0.
     """
     kernel = tf.keras.initializers.VarianceScaling(kernel_scale, "fan_in", "uniform")
 
     def apply(x):
         limit = x.shape[-1] ** -0.5 if kernel_scale == 1 / 3 else 0.0
         bias = tf.keras.initializers.RandomUniform(-limit, limit) if limit else "zeros"
-        starts = {"kernel_initializer": kernel, "bias_initializer": bias}
-        return tf.keras.layers.Dense(units, use_bias=use_bias, **starts, **kwargs)(x)
+        initializers = {"kernel_initializer": kernel, "bias_initializer": bias}
+        return tf.keras.layers.Dense(units, use_bias=use_bias, **initializers, **kwargs)(x)
 
     return apply

@@ -1,8 +1,8 @@
-"""FastFusionNet: every level of the question fused into the context, by SRUs in place of LSTMs.
+"""FastFusionNet: a reader of SRUs that fuses every level of the question into the context.
 
 Wu et al. 2019 (arXiv 1902.11291), and its code (felixgwu/FastFusionNet); FusionNet is Huang et al.
-2018 (arXiv 1711.07341). In the code padding leaks into SRUs; here it never changes an answer.
-Axis names: batch, context (tokens of the passage), question, width.
+2018 (arXiv 1711.07341). In that code padding changes SRUs' states; here it does not.
+Axis names: batch; context, tokens of the passage; question; width.
 """
 
 from functools import partial
@@ -32,34 +32,34 @@ def body(
     hidden: int = 125,
     dropout: float = 0.2,
 ) -> tf.Tensor:
-    """FastFusionNet, token ids and what is known of tokens to logits of the answer's two ends.
+    """Builds FastFusionNet from token ids and features to logits of the answer's first, last token.
 
-    Id 0 is padding, which must come after all tokens; it never changes an answer.
+    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
 
     Args:
-      inputs: as `drqas.body` takes them.
-      dtype: precision of the layers as Keras has it; None: Keras's global policy.
-      trained_words: token ids whose vectors are trained, padding (0) and unknown (1) included.
-      fixed_words: token ids after those, whose vectors are set by
-        `model.get_layer("words").set_fixed(vectors)` and stay as they are.
-      vector_width: of the words' vectors.
-      tags: ids of parts of speech, and of entity types, padding (0) included.
+      inputs: [context ids, matches, tags, question ids], as for `drqas.body`.
+      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
+      trained_words: number of trained word vectors, including padding (0) and unknown (1).
+      fixed_words: number of fixed word vectors, whose ids follow; set them by
+        `model.get_layer("words").set_fixed(vectors)`.
+      vector_width: width of word vectors.
+      tags: numbers of ids of parts of speech and of entity types, including padding (0).
       hidden: width of each direction of each SRU.
-      dropout: share of channels dropped in training, in [0, 1); of words' vectors 0.4.
+      dropout: share of channels that training drops, in [0, 1); word vectors have 0.4.
 
     Returns:
-      float32 logits (batch, 2, context), -1e30 in padding.
+      float32 logits (batch, 2, context), -1e30 at padding.
 
     Raises:
-      ValueError: a number is out of range.
+      ValueError: an argument is out of range.
     """
     checks.at_least(1, hidden=hidden, pos=tags[0], entities=tags[1])
     checks.below_one(dropout=dropout)
     context, matches, context_tags, question = inputs
     words = TokenEmbedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
-    of_words = partial(Dropout, 0.4, shared=(1,), dtype=dtype)
-    c_words, q_words = (of_words()(words(ids)) for ids in (context, question))
+    word_dropout = partial(Dropout, 0.4, shared=(1,), dtype=dtype)
+    c_words, q_words = (word_dropout()(words(ids)) for ids in (context, question))
     make = _Layers(hidden, dropout, dtype)
     aligned = align(make.drop(c_words), make.drop(q_words), masks[1], dtype)
     tagged = TagEmbedding(tags, (12, 8), dtype=dtype, name="tag_vectors")(context_tags)
@@ -69,23 +69,23 @@ def body(
 
 
 class _Layers(NamedTuple):
-    """What all layers of a network have in common, and the few kinds there are."""
+    """Layer factories of one network, which share width, dropout and dtype."""
 
     hidden: int
     dropout: float
     dtype: str | None
 
     def drop(self, x):
-        """Drops channels of a text's tokens, the same of all, or of a vector."""
+        """Drops channels of x, (batch, width) or (batch, tokens, width): in all tokens alike."""
         shared = () if len(x.shape) == 2 else (1,)
         return Dropout(self.dropout, shared, dtype=self.dtype)(x)
 
     def join(self, *parts):
-        """Puts tensors side by side."""
+        """Concatenates tensors along the last axis."""
         return tf.keras.layers.Concatenate(axis=-1, dtype=self.dtype)(parts)
 
     def read(self, name, x, mask):
-        """Two SRUs both ways, the second over the first: outputs of both."""
+        """Applies two stacked bidirectional SRUs; returns the outputs of both."""
         outputs = [x]
         for number in range(2):
             sru = SRU(self.hidden, self.dropout, dtype=self.dtype, name=f"{name}_{number}")
@@ -93,19 +93,20 @@ class _Layers(NamedTuple):
         return outputs[1:]
 
     def attend(self, name, levels, histories, values, mask):
-        """What each token of the first history sees of the second's values."""
-        starts = {"kernel_initializer": pytorch_uniform(), "use_bias": False}
+        """Attends from tokens with the first history to `values`, of tokens with the second."""
+        settings = {"kernel_initializer": pytorch_uniform(), "use_bias": False}
         width = values.shape[-1]
-        key = tf.keras.layers.Dense(width, "relu", dtype=self.dtype, name=f"{name}_key", **starts)
+        key = tf.keras.layers.Dense(width, "relu", dtype=self.dtype, name=f"{name}_key", **settings)
         keys = [key(self.drop(history)) for history in histories]
         attention = MultiLevelAttention(levels, dtype=self.dtype, name=name)
         return attention([*keys, values, mask])
 
 
 def _understand(c, c_words, q_words, masks, make):
-    """Context and question, understood: the question's levels fused into the context, then it."""
+    """Encodes both texts: fuses the question into the context, then the context into itself."""
     c_levels, q_levels = make.read("context", c, masks[0]), make.read("question", q_words, masks[1])
     q = make.read("question_understood", make.join(*q_levels), masks[1])[-1]
+    # Keys are computed from a token's history: the concatenation of all its levels so far.
     histories = make.join(c_words, *c_levels), make.join(q_words, *q_levels)
     fused = make.attend("fusion", 3, histories, make.join(*q_levels, q), masks[1])
     c = make.read("context_understood", make.join(*c_levels, fused), masks[0])[-1]
@@ -115,21 +116,24 @@ def _understand(c, c_words, q_words, masks, make):
 
 
 def _answer(c, q, masks, make):
-    """Logits of first and last token, (batch, context, 1): the last's knows where the first is."""
+    """Returns logits of the first and last token, (batch, context, 1) each.
+
+    The question vector for the last token is updated by a GRU that reads the likely first token.
+    """
     dtype, width = make.dtype, 2 * make.hidden
     weights = dense("weigh", width, 1, dtype)(make.drop(q))
     q = AttentionPooling(dtype=dtype)([weights, q, masks[1]])  # (batch, 2 hidden)
     first = bilinear("first", make.drop(c), make.drop(q), dtype)
     start = AttentionPooling(dtype=dtype)([first, c, masks[0]])
     names = ("kernel_initializer", "recurrent_initializer", "bias_initializer")
-    starts = {name: uniform(width) for name in names}
-    update = tf.keras.layers.GRUCell(width, dtype=dtype, name="gru", **starts)
+    initializers = {name: uniform(width) for name in names}
+    update = tf.keras.layers.GRUCell(width, dtype=dtype, name="gru", **initializers)
     q, _ = update(make.drop(start), [make.drop(q)])
     return first, bilinear("last", make.drop(c), make.drop(q), dtype)
 
 
 def _describe(args: Arguments) -> tuple[str, str, str]:
-    return f"SRUs both ways, {args.get('hidden', 125)} wide", "highway", "ReLU, tanh"
+    return f"bidirectional SRUs, {args.get('hidden', 125)} wide", "highway", "ReLU, tanh"
 
 
 FAMILY = Family(

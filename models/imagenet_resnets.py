@@ -1,8 +1,8 @@
 """ResNets of four stages, for 224x224 images or, with a CIFAR stem, for 32x32.
 
-He et al. 2015 (v1, arXiv 1512.03385), Gross & Wilber 2016 (v1.5: the stride in the 3x3), He et al.
-2016 (v2: pre-activation, arXiv 1603.05027), He et al. 2018 (-D, arXiv 1812.01187), and
-keras.applications' own ResNetV2, whose stages stride in their last units.
+He et al. 2015 (v1, arXiv 1512.03385); Gross & Wilber 2016 (v1.5: strides in the 3x3); He et al.
+2016 (v2: pre-activation, arXiv 1603.05027); He et al. 2018 (-D, arXiv 1812.01187);
+keras.applications' ResNetV2, with the strides in each stage's last unit.
 """
 
 from collections.abc import Callable
@@ -35,25 +35,25 @@ def body(
     norm_epsilon: float = 1e-5,
     zero_last_norm: bool = False,
 ) -> tf.Tensor:
-    """A four-stage ResNet, images to the last feature map.
+    """Builds a four-stage ResNet up to the last feature map.
 
     Args:
-      images: (batch, height, width, channels), or as the layout has it; sides of 32 pixels at
-        least, with a CIFAR stem 8.
-      layers: makes layer factories.
+      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW;
+        height and width at least 32 pixels, with a CIFAR stem 8.
+      layers: function that returns layer factories.
       depth: 18 or 34 (basic blocks), 26, 50, 101 or 152 (bottleneck blocks).
-      version: of bottlenecks, "v1" (the stride in the first 1x1) or "v1.5" (in the 3x3), which
-        are one with basic blocks; "v1.5d" (-D: a stem of three 3x3, shortcuts that pool); "v2"
-        (pre-activation); "v2_keras" (keras.applications': BN after the stem's pool, biases where
-        no BN follows, the stride in a stage's last unit).
-      stem: "imagenet" (7x7 and max pool, a quarter of the side) or "cifar" (3x3, the whole side).
+      version: "v1" (a bottleneck's strides in its first 1x1), "v1.5" (in its 3x3; equal to v1 with
+        basic blocks), "v1.5d" (-D: a stem of three 3x3, average pools in shortcuts), "v2"
+        (pre-activation) or "v2_keras" (keras.applications': BN after the stem's pool, biases where
+        no BN follows, strides in a stage's last unit).
+      stem: "imagenet" (7x7 and max pool: a quarter of the sides) or "cifar" (3x3: all of them).
       norm_epsilon: BN's epsilon.
-      zero_last_norm: the scale of each branch's last BN starts at 0, so that all units start as
-        their shortcuts (Goyal et al. 2017, arXiv 1706.02677, section 5.1).
+      zero_last_norm: whether the last BN of each branch has an initial scale of 0, so that units
+        start as the identity (Goyal et al. 2017, arXiv 1706.02677, section 5.1).
 
     Raises:
-      ValueError: an argument is none of these, or a pre-activation network should have
-        `zero_last_norm`: its branches end in convolutions.
+      ValueError: an argument has none of these values, or `zero_last_norm` is set for a
+        pre-activation network, whose branches do not end in a BN.
     """
     checks.one_of(DEPTHS, depth=depth)
     checks.one_of(VERSIONS, version=version)
@@ -77,12 +77,12 @@ def _residual(block, strided="3x3", shortcut="projection_bn", bias=False, **resi
 
 
 class Version(NamedTuple):
-    """One of the forms that four-stage ResNets have."""
+    """A version of four-stage ResNets: settings of its units, and texts for docs/MODELS.md."""
 
     residual: Callable[[str], blocks.Residual]  # from "basic" or "bottleneck"
-    stride: str  # of a bottleneck, in words
-    shortcut: str  # in words
-    activation: str  # in words
+    stride: str  # text: which convolution of a bottleneck has the strides
+    shortcut: str  # text: shortcut where the width changes
+    activation: str  # text: activation, and whether it comes before the convolutions
 
 
 _WORDS = blocks.SHORTCUTS_IN_WORDS

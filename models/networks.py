@@ -1,4 +1,4 @@
-"""From a family's body to a Keras model: input, layer factories, head and Model, made once."""
+"""Builds Keras models from catalogue rows: input, the family's body, head."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -17,13 +17,13 @@ Arguments = Mapping[str, Any]
 
 
 def classifier(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:
-    """The head of most families: global average, called `features`, and dense layer `logits`.
+    """Builds the head of most families: global average pool `features`, then dense `logits`.
 
     Args:
-      x: the last feature map, (batch, height, width, channels) or as the layout has it.
-      num_classes: length of the logits.
+      x: last feature map.
+      num_classes: number of classes.
       make: layer factories.
-      args: of the family's body; heads that depend on them read them.
+      args: arguments of the family's body; unused here, read by other heads.
 
     Returns:
       float32 logits (batch, num_classes).
@@ -33,30 +33,28 @@ def classifier(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) ->
 
 
 class Family(NamedTuple):
-    """What a family of networks says of itself: the constant FAMILY of its module.
+    """A family of networks: the constant FAMILY of its module.
 
-    `args` are the arguments of a catalogue row, with what a caller replaced.
+    `Arguments` below are the body's arguments: a catalogue row's, with the caller's overrides.
     """
 
-    body: Callable[..., tf.Tensor]  # (input, layers or dtype, **args): last feature map, or logits
-    smallest: Callable[
-        [Arguments], Arguments
-    ]  # args that make a row of this kind as small as may be
-    describe: Callable[[Arguments], tuple[str, str, str]]  # block, shortcut, activation, in words
+    body: Callable[..., tf.Tensor]  # (input, layers or dtype, **args) -> last map, or logits
+    smallest: Callable[[Arguments], Arguments]  # overrides for the smallest such network, for tests
+    describe: Callable[[Arguments], tuple[str, str, str]]  # texts: block, shortcut, activation
     head: Callable[[tf.Tensor, int, Layers, Arguments], tf.Tensor] = classifier
-    smallest_side: Callable[[Arguments], int] = lambda args: 4  # pixels
-    reads: tuple[str, ...] = ()  # of readers: names of their inputs, out of `texts.INPUTS`
+    smallest_side: Callable[[Arguments], int] = lambda args: 4  # minimum image side, pixels
+    reads: tuple[str, ...] = ()  # readers: names of their inputs in `texts.INPUTS`
 
 
 def family_of(variant: Variant) -> Family:
-    """The family that builds a variant."""
+    """Returns the family that builds a variant."""
     return import_module(f"{__package__}.{variant.family}").FAMILY
 
 
 def arguments(variant: Variant) -> list[str]:
     """Returns the names of the arguments that `build` takes for a variant."""
-    head = _of_questions if variant.inputs == "questions" else _of_images
-    functions = (head, family_of(variant).body)
+    builder = _build_reader if variant.inputs == "questions" else _build_classifier
+    functions = (builder, family_of(variant).body)
     parameters = [
         item for function in functions for item in signature(function).parameters.values()
     ]
@@ -69,21 +67,21 @@ def build(
     """Builds a variant.
 
     Args:
-      variant: a row of the catalogue.
-      args: arguments of `models.build`, the variant's own among them.
-      classes: for the training harness: the layers of a network for images that Keras has itself.
-        Files of models of `factories.TRAINING` load only where `models.layers` is imported.
+      variant: row of the catalogue.
+      args: arguments of `models.build`, including the row's own.
+      classes: layer classes of image classifiers, `factories.KERAS` or `factories.TRAINING`. Saved
+        models of the latter load only after `models.layers` is imported.
 
     Raises:
       ValueError: an argument is out of range.
     """
     family = family_of(variant)
     if variant.inputs == "questions":
-        return _of_questions(family, name=variant.name, **args)
-    return _of_images(family, variant, classes, **args)
+        return _build_reader(family, name=variant.name, **args)
+    return _build_classifier(family, variant, classes, **args)
 
 
-def _of_images(
+def _build_classifier(
     family,
     variant,
     classes,
@@ -107,27 +105,28 @@ def _of_images(
     num_classes = variant.num_classes if num_classes is None else num_classes
     if num_classes < 1:
         raise ValueError(
-            "`num_classes` should be at least 1; for features without a head take "
+            "`num_classes` should be at least 1; for features without a head use "
             f'model.get_layer("features").output. Received: num_classes={num_classes}'
         )
-    images = _images(input_shape, data_format, variant.image_size, family.smallest_side(args))
+    images = _image_input(input_shape, data_format, variant.image_size, family.smallest_side(args))
     x = family.body(images, layers, **args)
     logits = family.head(x, num_classes, make, args)
     return _model(images, logits, name or variant.name)
 
 
-def _of_questions(family, *, dtype=None, name=None, **args):
+def _build_reader(family, *, dtype=None, name=None, **args):
     inputs = []
     for read in family.reads:
-        axes, of = texts.INPUTS[read]
-        inputs.append(tf.keras.Input((None, *axes), dtype=of, name=read))
+        axes, input_dtype = texts.INPUTS[read]
+        inputs.append(tf.keras.Input((None, *axes), dtype=input_dtype, name=read))
     return _model(inputs, family.body(inputs, dtype, **args), name)
 
 
-def _images(input_shape, data_format, native, smallest):
-    """The network's input, `native` x `native` x 3 if no shape is given.
+def _image_input(input_shape, data_format, native, smallest):
+    """Returns the image input; without a shape it is `native` x `native` x 3.
 
-    Raises ValueError if a side is under `smallest` pixels, or the shape isn't one of the layout.
+    Raises:
+      ValueError: a side is below `smallest` pixels, or the shape does not fit the layout.
     """
     channels_last = data_format == "NHWC"
     native_shape = (native, native, 3) if channels_last else (3, native, native)
@@ -136,16 +135,19 @@ def _images(input_shape, data_format, native, smallest):
     if len(shape) != 3 or any(side is not None and side < smallest for side in sides):
         order = "(height, width, channels)" if channels_last else "(channels, height, width)"
         raise ValueError(
-            f"`input_shape` should be {order} in {data_format}, sides of {smallest} pixels at "
-            f"least. Received: input_shape={shape}"
+            f"`input_shape` should be {order} in {data_format}, with sides of at least {smallest} "
+            f"pixels. Received: input_shape={shape}"
         )
     return tf.keras.Input(shape, name="images")
 
 
 def _model(inputs, outputs, name):
-    """The Keras model, however deep: tf-keras walks back from the outputs by recursion."""
+    """Returns the Keras model; raises Python's recursion limit meanwhile, for deep networks.
+
+    tf-keras follows the graph back from the outputs by recursion.
+    """
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20_000))  # ResNet-1202 takes 5,000
+    sys.setrecursionlimit(max(limit, 20_000))  # ResNet-1202 needs 5,000
     try:
         return tf.keras.Model(inputs, outputs, name=name)
     finally:

@@ -1,9 +1,8 @@
-"""QANet as its paper has it: words and their spelling, seven blocks in the second encoder.
+"""QANet as in its paper: word and character embeddings, seven blocks in the model encoder.
 
-Yu et al. 2018 (arXiv 1804.09541), sections 2.2 and 4.1.2. Google's DAWNBench entry, smaller and
-without spelling: tpu_qanets. A spelled word is the largest of its characters' vectors, padding
-apart.
-Axis names: batch, context (tokens of the passage), question, width.
+Yu et al. 2018 (arXiv 1804.09541), sections 2.2 and 4.1.2. `tpu_qanets` has the smaller network of
+Google's DAWNBench entry. A token's character vector is the maximum over its characters' vectors.
+Axis names: batch; context, tokens of the passage; question; width.
 """
 
 from functools import partial
@@ -25,7 +24,7 @@ from .layers.text import (
 from .networks import Arguments, Family
 from .tpu_qanets import Operation, attend, convolve, transform
 
-PASSES = 3  # of the second encoder, with the same weights
+PASSES = 3  # of the model encoder, with shared weights
 
 
 def body(
@@ -43,33 +42,33 @@ def body(
     dropout: float = 0.1,
     layer_dropout: float = 0.1,
 ) -> tf.Tensor:
-    """QANet, token and character ids to logits of the answer's first and last token.
+    """Builds QANet from token and character ids to logits of the answer's first and last token.
 
-    Id 0 is padding, which must come after all tokens; it never changes an answer.
+    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
 
     Args:
-      inputs: int32: token ids of the context (batch, context), character ids (batch, context, 16),
-        those of the question (batch, question), (batch, question, 16).
-      dtype: precision of the layers as Keras has it; None: Keras's global policy.
-      trained_words: token ids whose vectors are trained, padding (0) and unknown (1) included.
-      fixed_words: token ids after those, whose vectors are set by
-        `model.get_layer("words").set_fixed(vectors)` and stay as they are.
-      vector_width: of the words' vectors.
-      characters: character ids, padding (0) and unknown (1) included.
-      character_width: of the characters' vectors.
+      inputs: [context ids (batch, context), context characters (batch, context, 16), question ids
+        (batch, question), question characters (batch, question, 16)], int32.
+      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
+      trained_words: number of trained word vectors, including padding (0) and unknown (1).
+      fixed_words: number of fixed word vectors, whose ids follow; set them by
+        `model.get_layer("words").set_fixed(vectors)`.
+      vector_width: width of word vectors.
+      characters: number of character ids, including padding (0) and unknown (1).
+      character_width: width of character vectors.
       hidden: width of the encoders.
-      heads: of their attention; `hidden` is a multiple of it.
-      depth: blocks of the second encoder.
-      dropout: share that is dropped in training, of words' vectors and between layers, in [0, 1);
-        of characters' vectors it is half.
-      layer_dropout: probability that training skips an encoder's last operation, in [0, 1); for
-        those before it it rises from 0 (Huang et al. 2016).
+      heads: number of attention heads, a divisor of `hidden`.
+      depth: blocks of the model encoder.
+      dropout: share of word vectors and of layers' outputs that training drops, in [0, 1); half
+        of it for character vectors.
+      layer_dropout: probability that training skips an encoder's last operation, in [0, 1); it
+        rises linearly from the first operation on (stochastic depth, Huang et al. 2016).
 
     Returns:
-      float32 logits (batch, 2, context), -1e30 in padding.
+      float32 logits (batch, 2, context), -1e30 at padding.
 
     Raises:
-      ValueError: a number is out of range.
+      ValueError: an argument is out of range.
     """
     checks.multiple(hidden=hidden, heads=heads)
     checks.at_least(1, depth=depth, character_width=character_width)
@@ -78,38 +77,46 @@ def body(
     keras = tf.keras.layers
     drop = partial(Dropout, dropout, dtype=dtype)
     words = TokenEmbedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
-    spelled = TokenEmbedding(characters, 0, character_width, dtype=dtype, name="characters")
-    join, largest = keras.Concatenate(dtype=dtype), CharacterMaxPool(dtype=dtype)
+    letters = TokenEmbedding(characters, 0, character_width, dtype=dtype, name="characters")
+    join, max_pool = keras.Concatenate(dtype=dtype), CharacterMaxPool(dtype=dtype)
     highways = [Highway(dtype=dtype), Highway(dtype=dtype)]
     sizes = {"hidden": hidden, "heads": heads, "dropout": dropout}
     sizes["layer_dropout"] = layer_dropout
-    of_words = _encoder((1, 4, 7), dtype, **sizes)
-    of_both = _encoder((depth, 2, 5), dtype, **sizes)
+    embedding_encoder = _encoder((1, 4, 7), dtype, **sizes)
+    model_encoder = _encoder((depth, 2, 5), dtype, **sizes)
 
     def embed(ids, character_ids, mask):
-        letters = Dropout(dropout / 2, dtype=dtype)(spelled(character_ids))
-        x = join([drop()(words(ids)), largest([letters, character_ids])])
+        spelling = Dropout(dropout / 2, dtype=dtype)(letters(character_ids))
+        x = join([drop()(words(ids)), max_pool([spelling, character_ids])])
         for highway in highways:
             x = highway(x)
-        return of_words(x, mask)
+        return embedding_encoder(x, mask)
 
     masks = [PaddingMask(dtype=dtype)(ids) for ids in inputs[::2]]
     texts = [embed(inputs[0], inputs[1], masks[0]), embed(inputs[2], inputs[3], masks[1])]
     states = [Coattention(dtype=dtype, name="coattention")([*texts, *masks])]
     for _ in range(PASSES):
-        states.append(of_both(drop()(states[-1]), masks[0]))
+        states.append(model_encoder(drop()(states[-1]), masks[0]))
     first, *ends = states[1:]  # (batch, context, hidden)
     logits = [keras.Dense(1, dtype=dtype)(join([first, end])) for end in ends]
     return SpanLogits(dtype="float32", name="logits")([*logits, masks[0]])
 
 
 def _encoder(shape, dtype, *, hidden, heads, dropout, layer_dropout) -> Operation:
-    """Blocks of convolutions, self-attention and a dense part, whose weights each call shares.
+    """Returns an encoder: blocks of convolutions, self-attention and dense layers.
 
-    The shape: how many blocks, convolutions in each, tokens that a convolution sees.
+    All calls share the weights.
+
+    Args:
+      shape: (number of blocks, convolutions per block, width of a convolution in tokens).
+      dtype: Keras dtype or policy of the layers.
+      hidden: width of the encoder.
+      heads: number of attention heads.
+      dropout: share of each operation's output that training drops.
+      layer_dropout: probability that training skips the last operation.
     """
     depth, convolutions, size = shape
-    project, timing = tf.keras.layers.Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
+    project, add_positions = tf.keras.layers.Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
     drop = partial(Dropout, dropout, dtype=dtype)
     operations = []
     for _ in range(depth):
@@ -120,10 +127,11 @@ def _encoder(shape, dtype, *, hidden, heads, dropout, layer_dropout) -> Operatio
 
     def encode(x, mask):
         x = x if x.shape[-1] == hidden else project(x)
-        for place, (operation, norm) in enumerate(zip(operations, norms, strict=True)):
-            x = timing(x) if place % in_block == 0 else x
-            skipped = layer_dropout * (place + 1) / len(operations)
-            skip = Dropout(skipped, shared=(0, 1, 2), dtype=dtype)
+        for index, (operation, norm) in enumerate(zip(operations, norms, strict=True)):
+            x = add_positions(x) if index % in_block == 0 else x
+            # One draw for all axes skips the operation for the whole batch.
+            skip_rate = layer_dropout * (index + 1) / len(operations)
+            skip = Dropout(skip_rate, shared=(0, 1, 2), dtype=dtype)
             x = add([x, skip(drop()(operation(norm(x), mask)))])
         return x
 

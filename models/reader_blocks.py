@@ -1,6 +1,6 @@
-"""What DrQA and FastFusionNet are made of; weights start as PyTorch's.
+"""Building blocks of DrQA and FastFusionNet, with PyTorch's initializers.
 
-Axis names: batch, context (tokens of the passage), question, width.
+Axis names: batch; context, tokens of the passage; question; width.
 """
 
 import tensorflow as tf
@@ -10,26 +10,33 @@ from .layers.initializers import pytorch_uniform
 
 
 def uniform(width: int) -> tf.keras.initializers.Initializer:
-    """PyTorch's default for recurrent weights, and for biases, of layers that read some width."""
+    """Returns PyTorch's default initializer of biases and recurrent weights: +-1 / sqrt(width)."""
     return tf.keras.initializers.RandomUniform(-(width**-0.5), width**-0.5)
 
 
 def dense(
     name: str, width: int, units: int, dtype: str | None, activation: str | None = None
 ) -> tf.keras.layers.Layer:
-    """A dense layer over x of some width."""
-    starts = {"kernel_initializer": pytorch_uniform(), "bias_initializer": uniform(width)}
-    return tf.keras.layers.Dense(units, activation, dtype=dtype, name=name, **starts)
+    """Returns a dense layer for inputs of a width, initialized as in PyTorch."""
+    initializers = {"kernel_initializer": pytorch_uniform(), "bias_initializer": uniform(width)}
+    return tf.keras.layers.Dense(units, activation, dtype=dtype, name=name, **initializers)
 
 
 def align(c: tf.Tensor, q: tf.Tensor, q_mask: tf.Tensor, dtype: str | None) -> tf.Tensor:
-    """What each word of the context sees of the question's: (batch, context, width) as c is."""
+    """Returns the aligned question embedding of each context token, (batch, context, width of q).
+
+    Args:
+      c: word vectors of the context, (batch, context, width).
+      q: word vectors of the question, (batch, question, width).
+      q_mask: mask of the question, (batch, question).
+      dtype: Keras dtype or policy of the layers.
+    """
     project = dense("align", c.shape[-1], c.shape[-1], dtype, "relu")
     return AlignedQuestion(dtype=dtype)([project(c), project(q), q, q_mask])
 
 
 def bilinear(name: str, c: tf.Tensor, q: tf.Tensor, dtype: str | None) -> tf.Tensor:
-    """How well each token of c (batch, context, width) fits q (batch, width): (.., context, 1)."""
+    """Returns the bilinear score c W q of each token, (batch, context, 1); q is (batch, width)."""
     q = dense(name, q.shape[-1], c.shape[-1], dtype)(q)
     row = tf.keras.layers.Reshape((1, c.shape[-1]), dtype=dtype)(q)
     return tf.keras.layers.Dot(2, dtype=dtype)([c, row])

@@ -1,7 +1,7 @@
-"""The "custom ResNet-9" of the fast CIFAR-10 entries, in the two forms David Page published.
+"""David Page's ResNet-9 for CIFAR-10, in both published versions.
 
-"How to train your ResNet", 2018-2019: the network of the 24-epoch entry, and that of the 10-epoch
-recipe, with whitened input, ghost BN without scale, CELU, and pools before the BN.
+"How to train your ResNet", 2018-2019: the network of the 24-epoch DAWNBench entry, and that of the
+10-epoch recipe with whitened input, ghost BN without scale, CELU, and pools before the BN.
 """
 
 from collections.abc import Callable
@@ -21,15 +21,15 @@ def body(
     whitened: bool = False,
     ghost_group: int = 32,
 ) -> tf.Tensor:
-    """ResNet-9, images to the last feature map.
+    """Builds a ResNet-9 up to the last feature map.
 
     Args:
-      images: (batch, height, width, channels), or as the layout has it.
-      layers: makes layer factories. Ghost BN's groups are small on any hardware, so there is
-        nothing for it to synchronise.
-      whitened: the network of the 10-epoch recipe. Its first layer, `whitening`, has statistics
-        to take before training: `model.get_layer("whitening").adapt(images)`.
-      ghost_group: examples that the ghost BN of that network takes its statistics over.
+      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
+      layers: function that returns layer factories.
+      whitened: whether to build the 10-epoch recipe's network. Before training, set its first
+        layer from training images: `model.get_layer("whitening").adapt(images)`.
+      ghost_group: examples per group of that network's ghost BN; `synchronized` has no effect on
+        it.
     """
     make = layers()
     make = make._replace(conv=partial(make.conv, initializer=pytorch_uniform))

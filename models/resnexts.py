@@ -1,6 +1,6 @@
-"""ResNeXts for 32x32 images: bottleneck blocks whose 3x3 convolution is in groups.
+"""ResNeXts for 32x32 images: bottleneck blocks with grouped 3x3 convolutions.
 
-Xie et al. 2016 (arXiv 1611.05431, section 5.3): a stem of 64, stages of 256, 512, 1024.
+Xie et al. 2016 (arXiv 1611.05431, section 5.3): a stem of 64 filters, stages of 256, 512, 1024.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ def body(
     cardinality: int,
     base_width: int,
 ) -> tf.Tensor:
-    """A CIFAR ResNeXt, images to the last feature map.
+    """Builds a CIFAR ResNeXt up to the last feature map.
 
     Args:
-      images: (batch, height, width, channels), or as the layout has it.
-      layers: makes layer factories.
-      depth: 9n+2.
+      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
+      layers: function that returns layer factories.
+      depth: 9n+2, for n units per stage.
       cardinality: groups of each 3x3 convolution.
-      base_width: filters of a group in the first stage; they double with each stage.
+      base_width: filters per group in the first stage; doubled in each following stage.
 
     Raises:
-      ValueError: an argument is none of these.
+      ValueError: an argument is out of range.
     """
     units = checks.units_per_stage(depth, 9, 2, "in ResNeXts")
     if min(cardinality, base_width) < 1:
@@ -50,7 +50,7 @@ FAMILY = Family(
     body,
     smallest=lambda args: {"depth": 11, "cardinality": 2, "base_width": 16},
     describe=lambda args: (
-        "bottleneck, 3x3 in groups",
+        "bottleneck, grouped 3x3",
         blocks.SHORTCUTS_IN_WORDS["projection_bn"],
         "ReLU",
     ),

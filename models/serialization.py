@@ -1,8 +1,7 @@
-"""Loading of whole `.keras` files, which strangers may have written.
+"""Loads `.keras` files from untrusted sources: checks them against an allow-list before Keras does.
 
-Keras imports the modules that a file's config.json names, and loads HDF5 files and SavedModels that
-are called `.keras`, with their code (tf-keras). So a file is held to an allow-list before Keras
-sees it.
+Keras imports the modules that a file's config.json names. tf-keras also loads HDF5 files and
+SavedModels, with their code, if they are named `.keras`.
 """
 
 import json
@@ -18,7 +17,7 @@ from . import layers  # noqa: F401 - registers them
 LARGEST_CONFIG = 64 * 2**20  # bytes of config.json; AmoebaNet-D's has 2 million
 
 _MODELS = {"Functional", "Model", "Sequential"}
-_PACKAGES = {  # of Keras, whose classes may be named, by the name that configs have for them
+_PACKAGES = {  # Keras packages whose classes are allowed, by their name in configs
     f"keras.{name}": getattr(tf.keras, name)
     for name in ("constraints", "initializers", "layers", "losses", "metrics", "optimizers")
 } | {
@@ -26,22 +25,22 @@ _PACKAGES = {  # of Keras, whose classes may be named, by the name that configs 
     "keras.optimizers.schedules": tf.keras.optimizers.schedules,
     "keras.regularizers": tf.keras.regularizers,
 }
-_CODE = {"FlaxLayer", "JaxLayer", "Lambda", "TFSMLayer", "TorchModuleWrapper"}  # hold code
-_FILES = {"IntegerLookup", "StringLookup", "TextVectorization"}  # open a file that they name
-_VALUES = {"__keras_tensor__", "__numpy__", "__tensor__", "__tuple__"}  # not of a class
+_CODE = {"FlaxLayer", "JaxLayer", "Lambda", "TFSMLayer", "TorchModuleWrapper"}  # contain code
+_FILES = {"IntegerLookup", "StringLookup", "TextVectorization"}  # open files by name
+_VALUES = {"__keras_tensor__", "__numpy__", "__tensor__", "__tuple__"}  # values, not classes
 
 
 def load_model(file: str | os.PathLike) -> tf.keras.Model:
-    """Returns the model of a `.keras` file; `models.load_model` documents it."""
-    _check(_config(file), file)
+    """Loads a `.keras` file; see `models.load_model`."""
+    _check(_read_config(file), file)
     try:
         return tf.keras.models.load_model(file, safe_mode=True)
-    except Exception as error:  # whatever Keras stumbles over in a damaged file
+    except Exception as error:  # damaged files make Keras raise many types
         raise _refusal(file, f"can't be loaded ({type(error).__name__}: {error})") from error
 
 
-def _config(file):
-    """The content of config.json."""
+def _read_config(file):
+    """Reads the file's config.json."""
     path = Path(file)
     if path.suffix != ".keras" or not path.is_file() or not zipfile.is_zipfile(path):
         raise _refusal(file, "should be a `.keras` file, a zip archive")
@@ -57,7 +56,7 @@ def _config(file):
 def _check(config: Any, file: str | os.PathLike) -> None:
     """Raises ValueError if a config names anything that is not on the allow-list."""
     nodes = [config]
-    while nodes:
+    while nodes:  # not recursive: a file may be nested more deeply than Python's stack
         node = nodes.pop()
         if isinstance(node, dict):
             if "class_name" in node and not _is_allowed(node):
@@ -72,13 +71,13 @@ def _check(config: Any, file: str | os.PathLike) -> None:
 def _is_allowed(node):
     module, name, registered = map(node.get, ("module", "class_name", "registered_name"))
     if not isinstance(name, str) or not isinstance(module, str):
-        return module is None and name in _VALUES  # else Keras reads it as an old format's
+        return module is None and name in _VALUES  # Keras reads other dicts as its old format
     if name == "function":
         return module == "builtins" and _is_function(node.get("config"))
     if name in _CODE | _FILES or name.startswith("_"):
         return False
     if isinstance(registered, str) and tf.keras.utils.get_registered_object(registered):
-        return True  # of this package, or of the program that loads the file
+        return True  # registered by this package or by the program that loads the file
     if name in _MODELS:
         return module.split(".")[0] in ("keras", "tf_keras")
     if (module, name) == ("keras", "DTypePolicy"):
@@ -87,7 +86,7 @@ def _is_allowed(node):
 
 
 def _is_function(name):
-    """Whether a name is of Keras's own: Keras looks for others in Python's builtins."""
+    """Whether `name` is a Keras function. Keras would look for other names in Python's builtins."""
     packages = (tf.keras.activations, tf.keras.losses, tf.keras.metrics)
     is_public = isinstance(name, str) and not name.startswith("_")
     return is_public and any(hasattr(package, name) for package in packages)

@@ -1,10 +1,9 @@
-"""QANet: convolutions and self-attention in place of recurrence.
+"""QANet of Google's DAWNBench entry: convolutions and self-attention in place of recurrence.
 
-Yu et al. 2018 (arXiv 1804.09541), in the form of Google's DAWNBench entry (tensorflow/tpu,
-models/experimental/qanet), which has words without characters and one block where the paper has
-seven; the paper's own: qanets. There padding leaks into convolutions and attention; here it
-never changes an answer.
-Axis names: batch, context (tokens of the passage), question, width.
+Yu et al. 2018 (arXiv 1804.09541), as in tensorflow/tpu, models/experimental/qanet: no character
+embeddings, one block where the paper has seven; `qanets` has the paper's network. In Google's code
+padding changes convolutions and attention; here it does not.
+Axis names: batch; context, tokens of the passage; question; width.
 """
 
 from collections.abc import Callable
@@ -25,8 +24,8 @@ from .layers.text import (
 )
 from .networks import Arguments, Family
 
-Operation = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # of (batch, tokens, width) and its mask
-PASSES = 4  # of the second encoder, with the same weights
+Operation = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # x (batch, tokens, width), its mask -> y
+PASSES = 4  # of the model encoder, with shared weights
 
 
 def body(
@@ -39,65 +38,66 @@ def body(
     hidden: int = 128,
     heads: int = 4,
 ) -> tf.Tensor:
-    """QANet, token ids to logits of the answer's first and last token.
+    """Builds QANet from token ids to logits of the answer's first and last token.
 
-    Id 0 is padding, which must come after all tokens; it never changes an answer.
+    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
 
     Args:
-      inputs: int32: token ids of the context (batch, context) and of the question (batch,
-        question).
-      dtype: precision of the layers as Keras has it; None: Keras's global policy.
-      trained_words: token ids whose vectors are trained, padding (0) and unknown (1) included.
-      fixed_words: token ids after those, whose vectors are set by
-        `model.get_layer("words").set_fixed(vectors)` and stay as they are.
-      vector_width: of the words' vectors.
+      inputs: [context ids (batch, context), question ids (batch, question)], int32.
+      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
+      trained_words: number of trained word vectors, including padding (0) and unknown (1).
+      fixed_words: number of fixed word vectors, whose ids follow; set them by
+        `model.get_layer("words").set_fixed(vectors)`.
+      vector_width: width of word vectors.
       hidden: width of the encoders.
-      heads: of their attention; `hidden` is a multiple of it.
+      heads: number of attention heads, a divisor of `hidden`.
 
     Returns:
-      float32 logits (batch, 2, context), -1e30 in padding.
+      float32 logits (batch, 2, context), -1e30 at padding.
 
     Raises:
-      ValueError: a number is out of range.
+      ValueError: an argument is out of range.
     """
     checks.multiple(hidden=hidden, heads=heads)
     drop = partial(Dropout, 0.15, dtype=dtype)
     words = TokenEmbedding(trained_words, fixed_words, vector_width, dtype=dtype, name="words")
     masks = [PaddingMask(dtype=dtype)(ids) for ids in inputs]
-    of_words = _encoder(4, hidden, heads, dtype)
-    of_both = _encoder(2, hidden, heads, dtype)
+    embedding_encoder = _encoder(4, hidden, heads, dtype)
+    model_encoder = _encoder(2, hidden, heads, dtype)
 
     def embed(ids, mask):
-        return drop()(of_words(drop()(words(ids)), mask))
+        return drop()(embedding_encoder(drop()(words(ids)), mask))
 
     texts = [embed(ids, mask) for ids, mask in zip(inputs, masks, strict=True)]
-    return _span(
-        Coattention(dtype=dtype, name="coattention")([*texts, *masks]), masks[0], of_both, dtype
-    )
+    x = Coattention(dtype=dtype, name="coattention")([*texts, *masks])
+    return _span(x, masks[0], model_encoder, dtype)
 
 
 def _span(x, mask, encode, dtype):
-    """Logits of the answer's ends, from passes of an encoder over x, (batch, context, width)."""
+    """Returns the span's logits after PASSES passes of an encoder over x."""
     keras, states = tf.keras.layers, [x]
     for _ in range(PASSES):
         states.append(Dropout(0.3, dtype=dtype)(encode(states[-1], mask)))
-    first, *ends = states[-3:]  # (batch, context, hidden)
+    first, *ends = states[-3:]  # each (batch, context, hidden)
     join = keras.Concatenate(dtype=dtype)
     logits = [keras.Dense(1, dtype=dtype)(join([first, end])) for end in ends]
     return SpanLogits(dtype="float32", name="logits")([*logits, mask])
 
 
 def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> Operation:
-    """A block of convolutions, self-attention and a dense part, whose weights each call shares."""
+    """Returns an encoder of one block: convolutions, self-attention and dense layers.
+
+    All calls share the weights.
+    """
     keras = tf.keras.layers
     operations = [convolve(hidden, 7, dtype) for _ in range(convolutions)]
     operations += [attend(hidden, heads, dtype), transform(hidden, 2 * hidden, dtype)]
     norms = [LayerNorm(dtype=dtype) for _ in (*operations, "last")]
-    project, timing = keras.Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
+    project, add_positions = keras.Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
     add = keras.Add(dtype=dtype)
 
     def encode(x, mask):
-        x = timing(x if x.shape[-1] == hidden else project(x))
+        x = add_positions(x if x.shape[-1] == hidden else project(x))
         for operation, norm in zip(operations, norms, strict=False):
             x = add([x, Dropout(0.25, dtype=dtype)(operation(norm(x), mask))])
         return norms[-1](x)
@@ -106,16 +106,16 @@ def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> O
 
 
 def convolve(hidden: int, size: int, dtype: str | None) -> Operation:
-    """A convolution over so many tokens, of each channel, then of all of them; ReLU."""
+    """Returns a depthwise separable convolution over `size` tokens, with ReLU."""
     layer = tf.keras.layers.SeparableConv1D(
         hidden, size, padding="same", activation="relu", dtype=dtype
     )
-    only_words = ApplyMask(dtype=dtype)
-    return lambda x, mask: layer(only_words([x, mask]))
+    apply_mask = ApplyMask(dtype=dtype)  # a convolution at the end of a text reads padding
+    return lambda x, mask: layer(apply_mask([x, mask]))
 
 
 def attend(hidden: int, heads: int, dtype: str | None) -> Operation:
-    """Attention of tokens to all of their text."""
+    """Returns multi-head self-attention over the tokens of a text."""
     dense = partial(tf.keras.layers.Dense, hidden, use_bias=False, dtype=dtype)
     *projections, output = (dense() for _ in range(4))
     attention = ScaledDotProductAttention(heads, dropout=0.1, dtype=dtype)
@@ -123,7 +123,7 @@ def attend(hidden: int, heads: int, dtype: str | None) -> Operation:
 
 
 def transform(hidden: int, between: int, dtype: str | None) -> Operation:
-    """Two dense layers, ReLU between them."""
+    """Returns two dense layers, of widths `between` and `hidden`, with ReLU between them."""
     wide = tf.keras.layers.Dense(between, "relu", dtype=dtype)
     back = tf.keras.layers.Dense(hidden, dtype=dtype)
     return lambda x, mask: back(wide(x))

@@ -1,4 +1,4 @@
-"""Generates docs/MODELS.md, the table of all models, from the catalogue and the recipes.
+"""Writes docs/MODELS.md from the catalogue and the recipes.
 
 .venv/bin/python scripts/models_table.py
 """
@@ -23,7 +23,7 @@ COLUMNS = (
 
 
 def page() -> str:
-    """Returns the content of docs/MODELS.md."""
+    """Returns the text of docs/MODELS.md."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * 5 + "|--:" * 3 + "|---|"]
     lines += [f"| {' | '.join(_row(models.get(name)))} |" for name in models.names()]
     return INTRODUCTION + "\n".join(lines) + "\n" + NOTES
@@ -45,7 +45,7 @@ def _row(variant):
 
 INTRODUCTION = """# The models
 
-*For choosing a model, building it, and telling it from those of other libraries.*
+*For choosing a model, building it from Python, and telling similar models apart.*
 
 ```python
 from dawnbench_tf import models
@@ -53,27 +53,26 @@ from dawnbench_tf import models
 model = models.build("resnet50_v1_5")  # images in, logits out, float32
 ```
 
-Columns of the table:
+- **Shortcut**: of residual units where the width changes.
+- **Activation**: "before" means before the convolutions (pre-activation).
+- **Parameters**: trainable ones. Readers are counted with two words and two characters; in BiDAF
+  each further word adds 100, each further character 8.
+- **Multiply-adds**: of convolutions and dense layers, for one image of 32x32 with 10 classes; from
+  `resnet18_v1` on, of 224x224 with 1000 classes.
+- **Published top-1**: accuracy that others published, on CIFAR-10's test set or ImageNet's
+  validation set. Tables and sections are those of the source.
 
-- **activation**: "before" means before the convolutions (pre-activation).
-- **parameters**: trainable ones; those of readers with two words and two characters (100 and 8 for
-  each further one).
-- **multiply-adds**: those of convolutions and dense layers for one image, 32x32 with 10 classes or,
-  from `resnet18_v1` on, 224x224 with 1000.
-- **published top-1**: by others, on CIFAR-10's test set or ImageNet's validation set; tables and
-  sections are those of the source.
-
-`scripts/models_table.py` generates this page from `models/catalog/`.
+`scripts/models_table.py` writes this page from `models/catalog/`; edit those.
 
 """
 NOTES = """
-## Choose a model
+## Choosing one
 
 ```python
 >>> from dawnbench_tf import models
->>> models.names("wrn*")  # without a pattern: all names
+>>> models.names("wrn*")  # all without a pattern
 ['wrn_16_8', 'wrn_28_10', 'wrn_40_4']
->>> row = models.get("resnet50_v1_5")  # does not import TensorFlow
+>>> row = models.get("resnet50_v1_5")  # no TensorFlow is imported until you build
 >>> row.parameters, row.multiply_adds, row.num_classes, row.image_size
 (25557032, 4089184256, 1000, 224)
 >>> row.top1, row.top1_source, row.source
@@ -81,7 +80,7 @@ NOTES = """
 
 ```
 
-## Build and use a model
+## Using them
 
 ```python
 import tensorflow as tf
@@ -90,57 +89,63 @@ from dawnbench_tf import models
 
 model = models.build("resnet50_v1_5")  # images in, logits out, float32
 
-# A backbone: the features before the head, or the last feature map of each stage.
+# A backbone: features before the head, or the map that a stage ends with.
 pooled = tf.keras.Model(model.input, model.get_layer("features").output)
 maps = tf.keras.Model(model.input, [model.get_layer(f"stage{n}").output for n in (1, 2, 3)])
 
-# A head of your own.
+# Your own head on it.
 logits = tf.keras.layers.Dense(5)(model.get_layer("features").output)
 mine = tf.keras.Model(model.input, logits)
 ```
 
-`help(models.build)` lists the arguments of all networks, `models.arguments.Overrides` those of
-single families, with their types. An argument that a variant does not have is refused with a list
-of those it has.
-
-- **Keras.** The models work in Keras 3 and in tf-keras (`TF_USE_LEGACY_KERAS=1`), whichever your
-  `tf.keras` is, and change no global setting.
-- **Weights** are best saved with `save_weights`; `models.build` rebuilds the model.
-- **Whole `.keras` files**: `models.load_model(file)` loads them in safe mode, in any process with
-  the Keras that saved them. Networks that consist of Keras's layers alone, as ResNets for ImageNet
-  do, load without this package. For the others import `dawnbench_tf.models.layers`, which registers
-  this package's layers for `tf.keras.models.load_model` ([file formats](file_formats.md)). Load
-  only files of your own.
-- **`resnet9_whitened`** needs statistics before training:
+- `help(models.build)` documents the arguments that all models have; `models.arguments.Overrides`
+  lists those of single families, with their types. An argument that a model does not have is
+  refused with a list of its arguments.
+- Models are made of the Keras that your `tf.keras` is, Keras 3 or tf-keras
+  (`TF_USE_LEGACY_KERAS=1`). Your global settings are not changed.
+- The most portable way to save a model is `save_weights`; `models.build` rebuilds the model.
+- `models.load_model(file)` loads a whole `.keras` file, in safe mode, under the Keras that saved it
+  ([file formats](file_formats.md)).
+- `tf.keras.models.load_model` loads ResNets for ImageNet without this package, as they consist of
+  Keras's layers. For other models first `import dawnbench_tf.models.layers`, which registers our
+  layers. Load only files that you trust.
+- `resnet9_whitened` takes statistics before training:
   `model.get_layer("whitening").adapt(images)`.
 
-Each model is tested against its source: parameters and multiply-adds exactly; outputs against
-keras.applications or a plain NumPy network (1e-4), and against torchvision's and timm's ResNets
-(1e-6 of the largest logit, `scripts/compare_with_pytorch.py`); the first loss against the seeds'
-logs of 2017. Every kind of model is tested in both layouts, XLA, bfloat16, two mirrored devices and
-three file formats, in both versions of Keras.
+## How models are verified
 
-## Differences from other libraries
+Tests compare each model with its source:
 
-Arguments of `build` cover each of these, or weights can be converted as in `tests/models/`.
+- parameters and multiply-adds with the counts above, exactly;
+- outputs with keras.applications or a plain NumPy network (1e-4), and with torchvision's and timm's
+  ResNets (1e-6 of the largest logit, `scripts/compare_with_pytorch.py`);
+- the first training loss with the logs of DAWNBench's seeds of 2017.
 
-- **keras.applications, ResNet50/101/152** are `_v1` with `norm_epsilon=1.001e-5`, and with biases
-  in front of BN, which BN removes again: these models have none, so Keras counts more parameters.
-- **keras.applications, ResNet50V2/101V2/152V2** are the `_v2_keras` rows: BN only after the stem's
-  pool, a stride in each stage's last unit, biases in front of additions. They are not He et al.'s
-  `_v2`.
-- **TensorFlow's padding** (`padding="same"`) at even sizes puts more zeros behind than before;
-  Caffe's, Torch's and this library's (`"symmetric"`) puts the same number on both sides. Only
-  layers with a stride differ. The `_tf` rows have TensorFlow's padding, as the seeds did; so do the
-  model garden's networks. At odd sizes both are equal.
-- **The model garden's ResNet-18 and 34** project in the first stage, where no width changes.
-- **v1 and v1.5** are the same network if blocks are basic (18, 34).
-- **BN**: momentum 0.9, epsilon 1e-5 (`_tf` rows: 1e-3), as in PyTorch; Keras's are 0.99 and 1e-3.
-  Under Keras 3 the moving variance averages biased variances; in recipes' networks unbiased ones.
-- **Recipes' networks** have this package's layers where Keras's are slow on CPUs or do not save
-  their random state in checkpoints: convolution, BN, dropout, GELU and leaky ReLU of
-  `models.layers`. They compute the same as Keras's; `networks.build(variant, args,
-  factories.TRAINING)` builds them.
+Every kind of model is tested in both layouts, with XLA, in bfloat16, on two mirrored devices and in
+three file formats, under Keras 3 and tf-keras.
+
+## Differences from other implementations
+
+Arguments of `build` cover each of these; otherwise convert the weights, as `tests/models/` does.
+
+- **keras.applications' ResNet50/101/152** are the `_v1` models with `norm_epsilon=1.001e-5` and
+  with biases in front of BN. BN cancels these biases; ours have none, so Keras counts more
+  parameters.
+- **keras.applications' ResNet50V2/101V2/152V2** are the `_v2_keras` models: BN only after the
+  stem's pool, strides in each stage's last unit, biases in front of additions. He et al.'s
+  networks are `_v2`.
+- **TensorFlow's padding** (`padding="same"`) adds more zeros behind than before at even sizes;
+  Caffe's, Torch's and ours (`"symmetric"`) adds equal numbers. Only layers with strides differ. The
+  `_tf` models and the model garden's networks have TensorFlow's; at odd sizes both are equal.
+- **The model garden's ResNet-18 and 34** have a projection in the first stage, where no width
+  changes.
+- **v1 and v1.5** are equal with basic blocks (depths 18 and 34).
+- **BN** has momentum 0.9 and epsilon 1e-5 (`_tf` models: 1e-3), as in PyTorch; Keras's defaults are
+  0.99 and 1e-3. Under Keras 3 the moving variance averages biased variances; in the networks that
+  recipes train it averages unbiased ones.
+- **Networks that recipes train** have the convolution, BN, dropout, GELU and leaky ReLU of
+  `models.layers`, which compute what Keras's do. They are faster on CPUs and save their random
+  states in checkpoints. `networks.build(variant, args, factories.TRAINING)` builds such a network.
 """
 
 if __name__ == "__main__":

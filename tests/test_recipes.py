@@ -1,4 +1,4 @@
-"""Recipes: bounds, names, evidence as published."""
+"""Recipes: ranges of settings, names, published evidence, settings of the sources."""
 
 import csv
 import json
@@ -42,12 +42,12 @@ PUBLISHED = Path(__file__).parent / "fixtures/published"
         ({"bucket_boundaries": (8,)}, "--bucket_boundaries=8: is for questions; digits has images"),
     ],
 )
-def test_what_is_out_of_range_is_refused_by_its_flag(change, line):
+def test_a_value_out_of_range_is_refused_with_its_flag(change, line):
     with pytest.raises(Refusal, match="^" + line.replace("(", r"\(")):
         recipes.get("digits/resnet8", **change)
 
 
-def test_what_is_for_images_is_refused_for_questions():
+def test_settings_for_images_are_refused_for_questions():
     with pytest.raises(Refusal, match="^--pad=2: is for images of one size; qa_mini has questions"):
         recipes.get("qa_mini/bidaf", pad=2)
     with pytest.raises(Refusal, match="^--flip=true: is for images; qa_mini has questions"):
@@ -65,7 +65,7 @@ def test_a_network_that_cannot_read_the_tokens_is_refused():
         recipes.get("squad/bert_tiny", model="bidaf")
 
 
-def test_what_is_for_jpegs_is_refused_for_images_of_one_size_and_the_other_way_round():
+def test_settings_for_jpegs_and_for_images_of_one_size_exclude_each_other():
     with pytest.raises(Refusal, match="^--image_sizes=64: is for JPEGs; digits has images"):
         recipes.get("digits/resnet8", image_sizes=(64,))
     with pytest.raises(Refusal, match="^--cutout=8: is for images of one size; imagenette has JPE"):
@@ -84,18 +84,18 @@ def test_what_is_for_jpegs_is_refused_for_images_of_one_size_and_the_other_way_r
 RECORDED = json.loads((Path(__file__).parent / "fixtures/recipe_values.json").read_text())
 
 
-def test_values_are_flat_and_as_they_were_before_recipes_had_parts():
+def test_values_are_flat_and_equal_the_recorded_ones():
     rows = recipes.rows()
     assert json.loads(json.dumps({name: rows[name].values() for name in rows})) == RECORDED
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_recipe_is_read_back_from_its_values(name):
+def test_from_values_inverts_values(name):
     recipe = recipes.get(name)
     assert Recipe.from_values(RECORDED[name]) == recipe == Recipe.from_values(recipe.values())
 
 
-def test_each_setting_changes_by_its_flat_name_in_its_own_part():
+def test_a_setting_changes_by_its_flat_name_in_any_part():
     recipe = recipes.get(
         "cifar10/airbench94", batch_size=500, momentum=0.5, schedule_epochs=(0, 1, 2), pad=3
     )
@@ -105,13 +105,13 @@ def test_each_setting_changes_by_its_flat_name_in_its_own_part():
         recipes.get("digits/resnet8", batch_sise=1)
 
 
-def test_a_recipe_with_another_task_s_kind_of_examples_is_refused():
+def test_data_settings_of_another_task_are_refused():
     line = "^--recipe=digits/resnet8: digits has images of one size, not JPEGs"
     with pytest.raises(Refusal, match=line):
         replace(recipes.get("digits/resnet8"), data=Jpegs())
 
 
-def test_a_description_has_the_settings_by_part_and_the_evidence():
+def test_a_description_has_settings_by_part_and_evidence():
     recipe = recipes.get("digits/resnet8")
     text = recipes.description(recipe)
     assert "\noptimizer:\n  --rate_in_velocity\n  --weight_decay=0.0005\nschedule:\n" in text
@@ -121,12 +121,12 @@ def test_a_description_has_the_settings_by_part_and_the_evidence():
     )
 
 
-def test_an_unknown_recipe_is_answered_with_the_nearest():
+def test_an_unknown_recipe_suggests_the_nearest():
     with pytest.raises(Refusal, match="did you mean cifar10/resnet56_tf?"):
         recipes.get("cifar10/resnet56")
 
 
-def test_evidence_is_what_the_published_files_say():
+def test_evidence_equals_the_published_files():
     items = [(row, item) for row in recipes.rows().values() for item in row.evidence]
     published = [(row, item) for row, item in items if isinstance(item, Published)]
     assert len(published) == 17
@@ -142,29 +142,29 @@ def test_evidence_is_what_the_published_files_say():
         assert item.hours == round(first["hours"], 4)
         assert item.best == round(max(row[task.metric] for row in rows), 4)
         assert item.hardware == json.loads(path.read_text())["hardware"]
-        if task.inputs == "images":  # the reader's "epochs" are of 1,000 steps
+        if task.inputs == "images":  # readers' entries count 1,000 steps as an epoch
             assert recipe.epochs == round(rows[-1]["epoch"])
 
 
-def test_the_list_names_every_recipe_and_its_evidence():
+def test_the_table_has_every_recipe_and_its_evidence():
     table = recipes.table()
     assert all(name in table for name in recipes.rows())
     assert "published: 10.0457 h, best 94.31, 1 K80" in table
 
 
 @pytest.mark.parametrize("name", STATED)
-def test_settings_are_those_of_the_source(name):
+def test_settings_equal_the_source_s(name):
     recipe = recipes.get(name)
     assert recipe.values() | STATED[name] == recipe.values()
 
 
-def test_every_recipe_of_a_published_entry_is_held_to_its_source():
+def test_every_benchmark_recipe_is_compared_with_its_source():
     rows = recipes.rows().values()
     assert {row.name for row in rows if row.task_row.benchmark} == set(STATED)
 
 
 @pytest.mark.parametrize("name", RATES)
-def test_the_rate_falls_when_the_source_s_did(name):
+def test_learning_rates_equal_the_source_s(name):
     from dawnbench_tf.training import optimizers
 
     recipe = recipes.get(name)
@@ -182,8 +182,8 @@ def test_the_rate_falls_when_the_source_s_did(name):
         ("cifar10/airbench96", 9, 0.012, 0.1, 0),
     ],
 )
-def test_airbench_s_rates_are_its_source_s(name, rate, decay, warmup, last):
-    """What PyTorch's optimizer is given there, for the sum of the losses of 1,024 images."""
+def test_airbench_s_rates_and_decays_equal_its_source_s(name, rate, decay, warmup, last):
+    """Arguments of PyTorch's optimizer there, for the sum of the losses of 1,024 images."""
     from dawnbench_tf.training import optimizers
 
     recipe, steps = recipes.get(name), 48
@@ -192,26 +192,26 @@ def test_airbench_s_rates_are_its_source_s(name, rate, decay, warmup, last):
     assert recipe.optimizer.learning_rate == pytest.approx(lr * 1024)
     assert recipe.optimizer.weight_decay == pytest.approx(wd / lr / 1024)
     factor, total = optimizers.factor(recipe, steps), recipe.total_steps(steps)
-    corner = int(warmup * total)  # a whole step there
+    corner = int(warmup * total)  # the source rounds it down to a step
     for step in (0, 1, 30, corner - 1, corner, corner + 1, 300, total - 1):
         if step < corner:
-            wanted = 0.2 + 0.8 * step / corner
+            expected = 0.2 + 0.8 * step / corner
         else:
-            wanted = 1 + (last - 1) * (step - corner) / (total - corner)
-        assert float(factor(step)) == pytest.approx(wanted, abs=1e-6)
+            expected = 1 + (last - 1) * (step - corner) / (total - corner)
+        assert float(factor(step)) == pytest.approx(expected, abs=1e-6)
 
 
-def test_page_s_ten_epochs_read_the_schedule_at_the_step_after():
-    """new_dawn.py's optimizer counts a step, then reads the piecewise linear schedule."""
+def test_page_s_schedule_is_read_one_step_ahead():
+    """new_dawn.py's optimizer counts a step before it reads the piecewise linear schedule."""
     from dawnbench_tf.training import optimizers
 
     factor = optimizers.factor(recipes.get("cifar10/resnet9_10ep"), 97)
     for step in (0, 1, 100, 192, 193, 194, 500, 774, 775, 776, 969):
-        wanted = np.interp((step + 1) / 97, (0, 2, 8), (0, 1, 0.1))
-        assert float(factor(step)) == pytest.approx(wanted, abs=1e-6)
+        expected = np.interp((step + 1) / 97, (0, 2, 8), (0, 1, 0.1))
+        assert float(factor(step)) == pytest.approx(expected, abs=1e-6)
 
 
-def test_two_corners_on_one_step_are_a_jump():
+def test_two_points_on_one_step_make_a_jump():
     from dawnbench_tf.training import optimizers
 
     changes = {"epochs": 1, "schedule_epochs": (0, 0.05, 1), "schedule_factors": (0.2, 1, 0)}
@@ -262,7 +262,7 @@ def test_two_corners_on_one_step_are_a_jump():
         ),
     ],
 )
-def test_what_a_network_can_not_have_or_see_is_refused(name, change, line):
+def test_settings_that_a_network_does_not_support_are_refused(name, change, line):
 
     from dawnbench_tf.data import dataset
 

@@ -1,4 +1,4 @@
-"""Rows of networks for images: plain data, no TensorFlow here."""
+"""Catalogue rows of image classifiers. This module does not import TensorFlow."""
 
 from .variant import rows
 

@@ -1,6 +1,8 @@
-"""Accuracies that others published, and where."""
+"""Top-1 accuracies that others published, with their sources."""
 
-TOP1 = {  # percent, on the CIFAR-10 test or ImageNet validation set; a table is the source's
+# Percent on the CIFAR-10 test set or the ImageNet validation set. Tables and sections are those of
+# the model's `source`.
+TOP1 = {
     "resnet164_nb_tf": (94.31, "CIFAR10/train/dawn_resnet164_nb_1k80-gc_tensorflow.tsv"),
     "resnet164_b_tf": (94.45, "CIFAR10/train/dawn_resnet164_b_1k80-gc_tensorflow.tsv"),
     "resnet20_v1_pad": (91.25, "table 6"),

@@ -1,4 +1,4 @@
-"""The catalogue's readers, of questions on contexts: rows of plain data, no TensorFlow here."""
+"""Catalogue rows of readers (question answering). This module does not import TensorFlow."""
 
 from .variant import rows
 

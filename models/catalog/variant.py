@@ -1,4 +1,4 @@
-"""A row of the catalogue: no TensorFlow here."""
+"""Variant, a row of the catalogue. This module does not import TensorFlow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from .published_top1 import TOP1
 
 @dataclass(frozen=True)
 class Variant:
-    """One named model: the family that builds it, with which arguments, and what it must be.
+    """A named model: its family, the family's arguments, and figures that tests verify.
 
     Attributes:
       name: name of the variant, for `build`.
@@ -18,7 +18,7 @@ class Variant:
       parameters: number of trainable parameters with the native input and number of classes.
       multiply_adds: multiply-adds of convolutions and dense layers for one image of the native
         size; None for readers.
-      source: paper, section and author's code.
+      source: paper or code that defines the network.
       top1: published top-1 accuracy in percent; None if none was published.
       top1_source: source of `top1`.
       inputs: "images" or "questions".
@@ -41,10 +41,18 @@ class Variant:
     image_size: int = 32
 
 
-def rows(family, source, kinds, data=None, **common) -> list[Variant]:
-    """Rows of (name, args, parameters, multiply-adds) of one kind, for one kind of data."""
+def rows(family, source, models, data=None, **common) -> list[Variant]:
+    """Returns the rows of several models of a family and a source.
+
+    Args:
+      family: module whose `body` builds them.
+      source: paper or code.
+      models: (name, args, parameters, multiply-adds) of each.
+      data: fields that depend on the native data set, if it is not CIFAR-10.
+      **common: arguments that all of the models have.
+    """
     variants = []
-    for name, args, parameters, multiply_adds in kinds:
+    for name, args, parameters, multiply_adds in models:
         top1, top1_source = TOP1.get(name, (None, ""))
         counts = {"parameters": parameters, "multiply_adds": multiply_adds}
         published = {"source": source, "top1": top1, "top1_source": top1_source}

@@ -1,4 +1,4 @@
-"""Published weights: `resnets` and `berts` load files that `files` and `pickles` read.
+"""Loaders of published weights: `files` and `pickles` read files, `resnets` and `berts` load them.
 
 May import: nothing of dawnbench_tf.
 """

@@ -1,7 +1,7 @@
-"""BERT's published weights in our reader: names of tensors, as each library writes them.
+"""Matches the tensors of published BERTs to our layers, by name.
 
-google-research/bert's checkpoints, Hugging Face's state dicts and safetensors, and its .h5 files
-hold the same arrays; where a file has the span's head of a fine-tuned BERT, that is taken too.
+google-research/bert's checkpoints and Hugging Face's state dicts, safetensors and .h5 files contain
+the same arrays under different names. The span head of a fine-tuned BERT is loaded if it exists.
 """
 
 import re
@@ -13,13 +13,13 @@ import tensorflow as tf
 
 from .files import Tensor
 
-_EMBEDDED = {  # our layer, and their name of it
+_EMBEDDED = {  # our layer's name: theirs
     "words": "embeddings/word_embeddings",
     "places": "embeddings/position_embeddings",
     "segments": "embeddings/token_type_embeddings",
     "embedded_norm": "embeddings/LayerNorm",
 }
-_OF_A_BLOCK = {
+_BLOCK = {  # layers of a block, our name: theirs
     "query": "attention/self/query",
     "key": "attention/self/key",
     "value": "attention/self/value",
@@ -29,7 +29,7 @@ _OF_A_BLOCK = {
     "narrow": "output/dense",
     "narrow_norm": "output/LayerNorm",
 }
-_SPELLINGS = {  # what a tensor of ours may be called there, at the end of its layer's name
+_SUFFIXES = {  # our tensor: what may follow the layer's name in a file
     "table": ("", "/weight", "/embeddings"),
     "kernel": ("/kernel", "/weight", "/output_weights"),
     "gamma": ("/gamma", "/weight"),
@@ -42,16 +42,16 @@ _HEAD = "qa_outputs"
 def values(
     model: tf.keras.Model, tensors: Mapping[str, Tensor]
 ) -> Iterator[tuple[Any, np.ndarray]]:
-    """Our variables, each with its value in a file; all are checked before the first is read.
+    """Yields each variable with its value in the file; checks all shapes before reading a value.
 
     Args:
-      model: a BERT of the catalogue.
-      tensors: of the file, by name.
+      model: BERT of the catalogue.
+      tensors: tensors of the file by name.
 
     Raises:
-      ValueError: they are of another network.
+      ValueError: the file is for another network.
     """
-    theirs = {_plain(name): tensor for name, tensor in tensors.items()}
+    theirs = {_canonical(name): tensor for name, tensor in tensors.items()}
     pairs = [
         (variable, _tensor(theirs, layer, part, tuple(variable.shape)))
         for layer, part, variable in _encoder(model)
@@ -65,15 +65,16 @@ def values(
         width = ends[0].kernel.shape[0]
         kernel = _tensor(theirs, _HEAD, "kernel", (width, 2))
         bias = _tensor(theirs, _HEAD, "bias", (2,))
-        for place, end in enumerate(ends):
-            pairs.append((end.kernel, lambda i=place: kernel()[:, i : i + 1]))
-            pairs.append((end.bias, lambda i=place: bias()[i : i + 1]))
+        # Their head is one layer of two units, start and end; ours is two layers of one unit.
+        for unit, end in enumerate(ends):
+            pairs.append((end.kernel, lambda i=unit: kernel()[:, i : i + 1]))
+            pairs.append((end.bias, lambda i=unit: bias()[i : i + 1]))
     for variable, read in pairs:
         yield variable, read()
 
 
-def _plain(name):
-    """A tensor's name as google-research/bert has it, from `embeddings` or `encoder` on."""
+def _canonical(name):
+    """Returns a tensor's name as in google-research/bert, from `embeddings` or `encoder` on."""
     name = re.sub(r"layer(?:\.|_\._|_)(\d+)", r"layer_\1", name.removesuffix(":0"))
     parts = name.replace(".", "/").replace("cls/squad", _HEAD).split("/")
     starts = [i for i, part in enumerate(parts[:-1]) if part in ("embeddings", "encoder", _HEAD)]
@@ -81,25 +82,25 @@ def _plain(name):
 
 
 def _encoder(model):
-    """Yields their name of a layer, what part of it, and our variable: all below the head."""
+    """Yields (their layer's name, part, our variable) for all variables below the head."""
     for layer in model.layers:
         block = re.fullmatch(r"layer_(\d+)_(\w+)", layer.name)
         theirs = _EMBEDDED.get(layer.name)
-        if block and block[2] in _OF_A_BLOCK:
-            theirs = f"encoder/layer_{block[1]}/{_OF_A_BLOCK[block[2]]}"
-        for part in _SPELLINGS if theirs else ():
+        if block and block[2] in _BLOCK:
+            theirs = f"encoder/layer_{block[1]}/{_BLOCK[block[2]]}"
+        for part in _SUFFIXES if theirs else ():
             if (variable := getattr(layer, part, None)) is not None:
                 yield theirs, part, variable
 
 
 def _tensor(theirs, layer, part, shape):
-    """What reads a layer's tensor, with Keras's axes; refuses one of another shape."""
-    spellings = [spelling for spelling in _SPELLINGS[part] if layer + spelling in theirs]
-    if not spellings:
+    """Returns a function that reads a layer's tensor with Keras's axes; checks its shape."""
+    suffixes = [suffix for suffix in _SUFFIXES[part] if layer + suffix in theirs]
+    if not suffixes:
         raise ValueError(f"it has no {layer}, or that lacks the {part}")
-    tensor = theirs[layer + spellings[0]]
-    turned = part == "kernel" and spellings[0] != "/kernel"  # PyTorch's (out, in)
-    of_theirs = tuple(tensor.shape)[:: -1 if turned else 1]
-    if of_theirs != shape:
-        raise ValueError(f"the {part} of its {layer} is of shape {of_theirs}, ours {shape}")
-    return (lambda: tensor.read().T) if turned else tensor.read
+    tensor = theirs[layer + suffixes[0]]
+    transposed = part == "kernel" and suffixes[0] != "/kernel"  # PyTorch's (out, in)
+    their_shape = tuple(tensor.shape)[:: -1 if transposed else 1]
+    if their_shape != shape:
+        raise ValueError(f"the {part} of its {layer} has shape {their_shape}, ours {shape}")
+    return (lambda: tensor.read().T) if transposed else tensor.read

@@ -1,7 +1,7 @@
-"""Weights that others published, read from their files; nothing in these is run.
+"""Reads weight files without running code in them.
 
-PyTorch's .pth and .th (both its zip files and the older kind), .safetensors, Keras's .h5, and
-TensorFlow's checkpoints, by their .index.
+Formats: PyTorch's .pth and .th (zip files, and the format before 1.6), .safetensors, Keras's .h5,
+TensorFlow checkpoints (by their .index).
 """
 
 import json
@@ -18,19 +18,24 @@ from . import pickles
 
 
 class Tensor(NamedTuple):
-    """An array of a file: known by its shape, read when it is wanted."""
+    """An array of a file: its shape, and a function that reads its values."""
 
     shape: tuple[int, ...]
     read: Callable[[], np.ndarray]  # as float32
 
 
 @contextmanager
-def tensors_of(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
-    """The tensors of an open file of weights by name, in the file's order, to be read inside.
+def open_tensors(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
+    """Returns a context manager with the tensors of a weight file by name, in the file's order.
+
+    Read the values within the context.
+
+    Args:
+      file: the open file; its content decides which format it has.
 
     Raises:
-      ValueError: the file is of no kind that is read here.
-      Exception: whatever a damaged file brings about.
+      ValueError: the file has none of the formats.
+      Exception: of any type, if the file is damaged.
     """
     start = file.read(16)
     file.seek(0)
@@ -43,7 +48,7 @@ def tensors_of(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
     elif start[8:9] == b"{":
         yield _safetensors(file)
     elif start.startswith(b"\x80"):
-        yield _pytorch_before_zip(file)
+        yield _pytorch_legacy(file)
     elif str(file.name).endswith(".index"):
         yield _checkpoint(str(file.name).removesuffix(".index"))
     else:
@@ -52,33 +57,37 @@ def tensors_of(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
 
 # PyTorch
 
-_TYPES = {  # of a storage, or safetensors' name of it
+_TYPES = {  # NumPy's dtype of PyTorch's storage types and of safetensors' dtypes
     **{"Float": "<f4", "Double": "<f8", "Half": "<f2", "BFloat16": "bfloat16"},
     **{"Long": "<i8", "Int": "<i4", "Short": "<i2", "Char": "i1", "Byte": "u1", "Bool": "?"},
     **{"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "bfloat16"},
     **{"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"},
 }
-_NAMES = {
+_NAMES = {  # the functions that a pickle may name, and our words for them
     ("collections", "OrderedDict"): "dict",
     ("torch._utils", "_rebuild_tensor"): "tensor",
     ("torch._utils", "_rebuild_tensor_v2"): "tensor",
     ("torch._utils", "_rebuild_parameter"): "parameter",
     **{("torch", f"{name}Storage"): name for name in _TYPES},
 }
-_MAGIC = 0x1950A86A20F9469CFC6C  # of PyTorch's files before 1.6
-_MOST_DIMENSIONS = 32
-_BESIDE = ("state_dict", "model")  # where training scripts keep the weights among other things
+_MAGIC = 0x1950A86A20F9469CFC6C  # first value of PyTorch's files before 1.6
+_MAX_DIMENSIONS = 32
+_WEIGHT_KEYS = ("state_dict", "model")  # keys under which training scripts save the weights
 
 
 def _pytorch_zip(archive, size):
-    """The tensors of a zip file of `size` bytes: data.pkl says which, a member is a storage."""
+    """Returns the tensors of a zip file of `size` bytes.
+
+    data.pkl describes the tensors; each storage, the numbers of one or more tensors, is a member.
+    """
+    # Without compression the members cannot be larger than the file.
     infos = archive.infolist()
     stored = all(info.compress_type == zipfile.ZIP_STORED for info in infos)
     if not stored or sum(info.file_size for info in infos) > size:
         raise ValueError("its members should not be compressed: PyTorch stores them")
     members = {info.filename.partition("/")[2]: info.filename for info in infos}
     if archive.getinfo(members["data.pkl"]).file_size > 2**26:
-        raise ValueError("its data.pkl is larger than weights take")
+        raise ValueError("its data.pkl is larger than that of any weights")
     if "byteorder" in members and archive.read(members["byteorder"])[:16] != b"little":
         raise ValueError("its numbers are big-endian")
 
@@ -91,69 +100,84 @@ def _pytorch_zip(archive, size):
     return _tensors(pickles.follow(archive.read(members["data.pkl"]), _NAMES), storage)
 
 
-def _pytorch_before_zip(file):
-    """The tensors of an older file: pickles in a row, then each storage behind its length."""
+def _pytorch_legacy(file):
+    """Returns the tensors of a file before PyTorch 1.6: five pickles, then (length, storage)s."""
     size = file.seek(0, 2)
     file.seek(0)
     magic, _, _, values, keys = (pickles.follow(file, _NAMES) for _ in range(5))
     if magic != _MAGIC:
         raise ValueError("it is a pickle of something else")
-    sizes, places = {}, {}
+    sizes, offsets = {}, {}  # of storages, in bytes, by key
     for tensor in _weights(values).values():
-        key, kind, count = _storage_of(tensor)
-        sizes[key] = count * _dtype(kind).itemsize
+        key, type_name, count = _storage_of(tensor)
+        sizes[key] = count * _dtype(type_name).itemsize
     for key in keys:
         (count,) = struct.unpack("<q", file.read(8))
         if key not in sizes or count < 0:
             raise ValueError(f"its storage {key!r} belongs to no tensor")
-        places[key] = file.tell()
+        offsets[key] = file.tell()
         file.seek(sizes[key], 1)
 
     def storage(key, count):
-        if places[key] + count > size:
+        if offsets[key] + count > size:
             raise ValueError(f"its storage {key!r} is shorter than it should be")
-        file.seek(places[key])
+        file.seek(offsets[key])
         return file.read(count)
 
     return _tensors(values, storage)
 
 
 def _weights(values):
-    """What holds tensors: the pickled dict itself, or its part of that name."""
-    for key in _BESIDE:
+    """Returns the tensors' calls by name: of the pickled dict, or of its dict of weights."""
+    for key in _WEIGHT_KEYS:
         if isinstance(values, dict) and isinstance(values.get(key), dict):
             values = values[key]
     if not isinstance(values, dict):
-        raise ValueError(f"it holds a {type(values).__name__}, not weights by name")
+        raise ValueError(f"it contains a {type(values).__name__}, not weights by name")
     tensors = {name: _tensor_of(value) for name, value in values.items()}
     return {name: value for name, value in tensors.items() if value is not None}
 
 
 def _tensor_of(value):
+    """Returns the call that builds a value's tensor; None if it is not a tensor or parameter."""
     if isinstance(value, pickles.Call) and value.function == "parameter":
         value = value.arguments[0]
     return value if isinstance(value, pickles.Call) and value.function == "tensor" else None
 
 
 def _storage_of(tensor):
-    """A tensor's storage: its key, the kind of its numbers, how many."""
-    _, kind, key, _, count = tensor.arguments[0].arguments[0][:5]
+    """Returns (key, type name, number of values) of a tensor's storage."""
+    _, type_name, key, _, count = tensor.arguments[0].arguments[0][:5]
     if not isinstance(count, int) or count < 0:
-        raise ValueError(f"a storage is of {count!r} numbers")
-    return key, kind, count
+        raise ValueError(f"a storage has {count!r} numbers")
+    return key, type_name, count
 
 
 def _tensors(values, storage):
-    """The tensors of a followed pickle; `storage(key, size)` reads so many bytes of a storage."""
+    """Returns the tensors of a followed pickle by name.
+
+    Args:
+      values: result of `pickles.follow`.
+      storage: function that reads the first `size` bytes of a storage, storage(key, size).
+    """
     tensors = {}
     for name, tensor in _weights(values).items():
         offset, shape, strides = tensor.arguments[1:4]
-        key, kind, count = _storage_of(tensor)
+        key, type_name, count = _storage_of(tensor)
         if not _fits(offset, shape, strides, count):
-            raise ValueError(f"its tensor {name} reaches beyond what is stored")
+            raise ValueError(f"its tensor {name} exceeds its storage")
 
-        def read(key=key, kind=kind, count=count, offset=offset, shape=shape, strides=strides):
-            numbers = _numbers(storage(key, count * _dtype(kind).itemsize), kind)[offset:]
+        def read(
+            key=key,
+            type_name=type_name,
+            count=count,
+            offset=offset,
+            shape=shape,
+            strides=strides,
+        ):
+            content = storage(key, count * _dtype(type_name).itemsize)
+            numbers = _numbers(content, type_name)[offset:]
+            # `_fits` has checked that this view stays within the numbers.
             steps = [step * numbers.itemsize for step in strides]
             return np.lib.stride_tricks.as_strided(numbers, shape, steps, writeable=False)
 
@@ -162,7 +186,7 @@ def _tensors(values, storage):
 
 
 def _fits(offset, shape, strides, count):
-    """Whether a view of a storage of `count` numbers stays in it."""
+    """Whether a view of a storage stays within its `count` numbers."""
     if not _is_shape(shape) or not _is_shape(strides) or not _is_shape((offset,)):
         return False
     last = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
@@ -170,19 +194,20 @@ def _fits(offset, shape, strides, count):
 
 
 def _is_shape(numbers):
-    """Whether numbers are few and small enough to be dimensions: their product is quickly had."""
-    few = isinstance(numbers, tuple | list) and len(numbers) <= _MOST_DIMENSIONS
+    """Whether `numbers` are valid dimensions; also bounds the cost of their product."""
+    few = isinstance(numbers, tuple | list) and len(numbers) <= _MAX_DIMENSIONS
     return few and all(isinstance(n, int) and 0 <= n < 2**63 for n in numbers)
 
 
-def _dtype(kind):
-    return np.dtype("<u2" if _TYPES[kind] == "bfloat16" else _TYPES[kind])
+def _dtype(type_name):
+    """Returns NumPy's dtype for a storage; bfloat16 is read as uint16."""
+    return np.dtype("<u2" if _TYPES[type_name] == "bfloat16" else _TYPES[type_name])
 
 
-def _numbers(content, kind):
-    """Bytes of a storage as float32; bfloat16 is its upper half."""
-    numbers = np.frombuffer(content, _dtype(kind))
-    if _TYPES[kind] == "bfloat16":
+def _numbers(content, type_name):
+    """Converts the bytes of a storage to float32."""
+    numbers = np.frombuffer(content, _dtype(type_name))
+    if _TYPES[type_name] == "bfloat16":  # the upper 16 bits of float32
         return (numbers.astype("<u4") << 16).view("<f4")
     return numbers.astype("<f4", copy=False)
 
@@ -191,26 +216,27 @@ def _numbers(content, kind):
 
 
 def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
-    """The tensors of a file: the length of a JSON header, the header, the numbers."""
+    """Returns the tensors of a file of: the header's length, a JSON header, the numbers."""
     size = file.seek(0, 2)
     file.seek(0)
     (length,) = struct.unpack("<Q", file.read(8))
     if length > min(size, 2**25):
-        raise ValueError("its header is longer than the file, or than weights take")
+        raise ValueError("its header is longer than the file, or than that of any weights")
     header: dict[str, Any] = json.loads(file.read(length))
     header.pop("__metadata__", None)
-    first, tensors = 8 + length, {}
+    first, tensors = 8 + length, {}  # offsets in the header count from `first`
     for name, facts in header.items():
-        kind, shape, (start, end) = facts["dtype"], tuple(facts["shape"]), facts["data_offsets"]
+        type_name, shape = facts["dtype"], tuple(facts["shape"])
+        start, end = facts["data_offsets"]
         if not _is_shape(shape):
-            raise ValueError(f"its tensor {name} has no dimensions that an array can have")
-        needed = math.prod(shape) * _dtype(kind).itemsize
+            raise ValueError(f"its tensor {name} has impossible dimensions")
+        needed = math.prod(shape) * _dtype(type_name).itemsize
         if not 0 <= start <= end <= size - first or end - start != needed:
-            raise ValueError(f"its tensor {name} reaches beyond what is stored")
+            raise ValueError(f"its tensor {name} exceeds its storage")
 
-        def read(start=start, needed=needed, kind=kind, shape=shape):
+        def read(start=start, needed=needed, type_name=type_name, shape=shape):
             file.seek(first + start)
-            return _numbers(file.read(needed), kind).reshape(shape)
+            return _numbers(file.read(needed), type_name).reshape(shape)
 
         tensors[name] = Tensor(shape, read)
     return tensors
@@ -221,7 +247,7 @@ def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
 
 @contextmanager
 def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
-    """The data sets of an HDF5 file, by path; nothing outside the file is followed."""
+    """Yields the data sets of an HDF5 file by path; follows no links out of the file."""
     import h5py  # comes with TensorFlow
 
     tensors = {}
@@ -232,21 +258,24 @@ def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
                 name = _name_in_keras_3(item) or path
                 tensors[name] = Tensor(item.shape, lambda: item[()].astype("<f4"))
 
-    with h5py.File(file, "r") as home:
-        home.visititems(keep)  # each object once, and no links
+    with h5py.File(file, "r") as root:
+        root.visititems(keep)  # visits each object once, and no links
         yield tensors
 
 
-_PARTS_OF_BN = ("gamma", "beta", "moving_mean", "moving_variance")
+_BN_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")
 
 
 def _name_in_keras_3(item):
-    """A variable's name, layer/part; files of Keras 3 number the variables of a layer."""
+    """Returns a variable's name, LAYER/PART, in a file of Keras 3; "" in other files.
+
+    Keras 3 numbers the variables of a layer instead of naming them.
+    """
     layer = item.parent.attrs.get("name")
     if layer is None:
         return ""
-    is_norm = "/batch_normalization" in item.parent.name  # without a scale it has 3
-    parts = _PARTS_OF_BN[-len(item.parent) :] if is_norm else ("kernel", "bias")
+    is_norm = "/batch_normalization" in item.parent.name  # without gamma it has 3 variables
+    parts = _BN_PARTS[-len(item.parent) :] if is_norm else ("kernel", "bias")
     return f"{layer}/{parts[int(item.name.rpartition('/')[2])]}"
 
 
@@ -254,7 +283,7 @@ def _name_in_keras_3(item):
 
 
 def _checkpoint(prefix: str) -> dict[str, Tensor]:
-    """The tensors of a checkpoint by name; only numbers of floating point are weights."""
+    """Returns the floating-point tensors of a checkpoint by name."""
     import tensorflow as tf
 
     reader = tf.train.load_checkpoint(prefix)

@@ -1,7 +1,7 @@
-"""Pickles that strangers made, followed without Python's unpickler: nothing in them is run.
+"""Reads pickles from untrusted sources without Python's unpickler: no code in them is run.
 
-Just the instructions that write plain values, arrays and tensors are followed, each in constant
-time, and no more of them than such files take. What a pickle would have called stays a `Call`.
+Only the instructions that build plain values, arrays and tensors are followed, each in constant
+time, up to MOST_INSTRUCTIONS. A function call in the pickle becomes a `Call` object.
 """
 
 import pickletools
@@ -27,32 +27,34 @@ _MARK = object()
 
 
 class Name(str):
-    """What a pickle names: the caller's word for a function or a class."""
+    """A function or class that a pickle names, by the caller's word for it."""
 
 
 class Call:
-    """What a pickle would have called: which function, its arguments, the object's state."""
+    """A function call in a pickle, not run: function, arguments, and the object's state."""
 
     def __init__(self, function: str, arguments: tuple):
         self.function, self.arguments = function, arguments
         self.state: Any = None
 
 
-PERSISTENT = "persistent"  # the function of a Call for what is stored outside the pickle
+PERSISTENT = "persistent"  # function of the Call that stands for an object outside the pickle
 
 
 def follow(content: bytes | BinaryIO, names: Mapping[tuple[str, str], str]) -> Any:
-    """Follows one pickle to its end, and returns the value it describes.
+    """Reads one pickle and returns the value that it describes.
 
     Args:
-      content: its bytes; or a file, which is left behind the pickle's end.
-      names: what it may name, (module, attribute), and the caller's word for that. "bytes" is how
-        Python 3 writes these in protocols 0 to 2; a call of "dict" is an empty dict.
+      content: the pickle's bytes, or a file, whose position is then behind the pickle.
+      names: functions and classes that the pickle may name, (module, attribute), and the caller's
+        word for each. The word "bytes" stands for the call by which Python 3 writes bytes in
+        protocols 0 to 2; a call of the word "dict" returns an empty dict.
 
     Raises:
-      ValueError: it names or does anything else, or takes too many instructions.
-      Exception: whatever else garbage brings about (IndexError, KeyError, ...).
+      ValueError: the pickle names something else, has other instructions, or too many of them.
+      Exception: of other types (IndexError, KeyError, ...), if the pickle is damaged.
     """
+    # A pickle is a program for a stack machine with a memo; the value is on the stack at STOP.
     stack: list[Any] = []
     memo: dict[int, Any] = {}
     stream = BytesIO(content) if isinstance(content, bytes) else content
@@ -67,8 +69,9 @@ def follow(content: bytes | BinaryIO, names: Mapping[tuple[str, str], str]) -> A
 
 
 def _step(name, argument, stack, memo, names):
-    if isinstance(argument, int) and argument.bit_length() > _LARGEST_INT:
-        raise ValueError(f"it holds a number of {argument.bit_length():,} bits")  # slow as a key
+    """Executes one instruction."""
+    if isinstance(argument, int) and argument.bit_length() > _LARGEST_INT:  # slow to hash
+        raise ValueError(f"it contains a number of {argument.bit_length():,} bits")
     if name in _PLAIN:
         stack.append(argument)
     elif name in _OLD_TEXTS:
@@ -92,53 +95,55 @@ def _step(name, argument, stack, memo, names):
     elif name in _CONTAINERS:
         _CONTAINERS[name](stack)
     elif name not in ("PROTO", "FRAME"):
-        raise ValueError(f"{name} is no part of plain values")
+        raise ValueError(f"instruction {name} is not allowed")
 
 
-def _to_mark(stack):
-    at = len(stack) - 1
-    while stack[at] is not _MARK:
-        at -= 1
-        if at < 0:
-            raise ValueError("it closes what it never began")
-    items = stack[at + 1 :]
-    del stack[at:]
+def _pop_to_mark(stack):
+    """Removes the topmost mark and the items above it; returns the items."""
+    mark = len(stack) - 1
+    while stack[mark] is not _MARK:
+        mark -= 1
+        if mark < 0:
+            raise ValueError("it closes a list that was not opened")
+    items = stack[mark + 1 :]
+    del stack[mark:]
     return items
 
 
 def _set_items(stack, items):
     if not isinstance(stack[-1], dict):
-        raise ValueError("it sets items of what is no dict")
+        raise ValueError("it sets items of an object that is not a dict")
     for key, value in zip(items[::2], items[1::2], strict=True):
-        if not isinstance(key, str | bytes | int):  # others may take for ever to hash
+        if not isinstance(key, str | bytes | int):  # nested tuples may take very long to hash
             raise ValueError(f"a key is a {type(key).__name__}, should be text")
         stack[-1][key] = value
 
 
 def _dict(stack):
-    items = _to_mark(stack)
+    items = _pop_to_mark(stack)
     stack.append({})
     _set_items(stack, items)
 
 
 def _extend(stack, items):
     if not isinstance(stack[-1], list):
-        raise ValueError("it extends what is no list")
+        raise ValueError("it extends an object that is not a list")
     stack[-1].extend(items)
 
 
-def _last(stack, count):
+def _pop(stack, count):
+    """Removes the last `count` items of the stack and returns them."""
     items = stack[len(stack) - count :] if len(stack) >= count else [_MARK]
     if any(item is _MARK for item in items):
-        raise ValueError("it takes more than there is")
+        raise ValueError("it takes more items than there are")
     del stack[len(stack) - count :]
     return items
 
 
 def _reduce(stack):
-    function, arguments = _last(stack, 2)
+    function, arguments = _pop(stack, 2)
     if not isinstance(function, Name) or not isinstance(arguments, tuple):
-        raise ValueError("it calls what is no function")
+        raise ValueError("it calls an object that is not a function")
     if function == "bytes":
         text, encoding = arguments
         if encoding not in ("latin1", "latin-1") or not isinstance(text, str):
@@ -151,25 +156,25 @@ def _reduce(stack):
 
 
 def _build(stack):
-    (state,) = _last(stack, 1)
+    (state,) = _pop(stack, 1)
     if isinstance(stack[-1], Call):
         stack[-1].state = state
-    elif not isinstance(stack[-1], dict):  # an ordered dict's attributes are left out
-        raise ValueError("it gives a state to what has none")
+    elif not isinstance(stack[-1], dict):  # attributes of an ordered dict are ignored
+        raise ValueError("it sets the state of an object without one")
 
 
 _CONTAINERS: dict[str, Callable[[list[Any]], None]] = {
-    "TUPLE": lambda stack: stack.append(tuple(_to_mark(stack))),
-    "TUPLE1": lambda stack: stack.append(tuple(_last(stack, 1))),
-    "TUPLE2": lambda stack: stack.append(tuple(_last(stack, 2))),
-    "TUPLE3": lambda stack: stack.append(tuple(_last(stack, 3))),
-    "LIST": lambda stack: stack.append(_to_mark(stack)),
+    "TUPLE": lambda stack: stack.append(tuple(_pop_to_mark(stack))),
+    "TUPLE1": lambda stack: stack.append(tuple(_pop(stack, 1))),
+    "TUPLE2": lambda stack: stack.append(tuple(_pop(stack, 2))),
+    "TUPLE3": lambda stack: stack.append(tuple(_pop(stack, 3))),
+    "LIST": lambda stack: stack.append(_pop_to_mark(stack)),
     "DICT": _dict,
-    "APPEND": lambda stack: _extend(stack, _last(stack, 1)),
-    "APPENDS": lambda stack: _extend(stack, _to_mark(stack)),
-    "SETITEM": lambda stack: _set_items(stack, _last(stack, 2)),
-    "SETITEMS": lambda stack: _set_items(stack, _to_mark(stack)),
+    "APPEND": lambda stack: _extend(stack, _pop(stack, 1)),
+    "APPENDS": lambda stack: _extend(stack, _pop_to_mark(stack)),
+    "SETITEM": lambda stack: _set_items(stack, _pop(stack, 2)),
+    "SETITEMS": lambda stack: _set_items(stack, _pop_to_mark(stack)),
     "REDUCE": _reduce,
     "BUILD": _build,
-    "BINPERSID": lambda stack: stack.append(Call(PERSISTENT, tuple(_last(stack, 1)))),
+    "BINPERSID": lambda stack: stack.append(Call(PERSISTENT, tuple(_pop(stack, 1)))),
 }

@@ -1,7 +1,8 @@
-"""Weights that others published, in our networks: torchvision's, timm's, keras.applications', ...
+"""Loads published weights into our ResNets: those of torchvision, timm, keras.applications, ...
 
-Layers are matched by kind and by their order in the network, which names of ResNets tell: stage,
-block, shortcut, place in the block. Every shape is checked before the first value is read.
+The file's layers of each kind (convolution, BN, dense) are sorted into network order, which their
+names state: stage, block, shortcut or branch, index in the block. They are matched one by one to
+our layers of that kind. All shapes are checked before a value is read.
 """
 
 import re
@@ -15,7 +16,7 @@ import tensorflow as tf
 from . import berts, files
 from .files import Tensor
 
-_LEAVES = {  # the last part of a tensor's name, in PyTorch and in Keras: what it is to the layer
+_LEAVES = {  # last part of a tensor's name in Keras and PyTorch: our word for it
     "kernel": "kernel",
     "gamma": "gamma",
     "beta": "beta",
@@ -29,33 +30,33 @@ _KINDS = {
     "BN": tf.keras.layers.BatchNormalization,
     "dense layer": tf.keras.layers.Dense,
 }
-_OURS = {"mean": "moving_mean", "variance": "moving_variance"}
-_LAST = 100  # a stage after all others
+_OURS = {"mean": "moving_mean", "variance": "moving_variance"}  # attributes of Keras's BN
+_LAST = 100  # stage number of layers behind all stages
 
 
 class Layer(NamedTuple):
-    """A layer of a file: its name there, and its tensors as our layers call them."""
+    """A layer of a file."""
 
-    name: str
-    tensors: dict[str, Tensor]
-    transposed: bool  # PyTorch's axes: (out, in, height, width), (out, in)
+    name: str  # in the file
+    tensors: dict[str, Tensor]  # by our words: kernel, bias, gamma, beta, mean, variance
+    transposed: bool  # whether axes are PyTorch's: (out, in, height, width), (out, in)
 
     @property
     def kind(self) -> str:
-        """Convolution, BN or dense layer; else nothing."""
+        """ "convolution", "BN" or "dense layer", a key of _KINDS; "" for any other layer."""
         if "mean" in self.tensors:
             return "BN"
         rank = len(self.tensors["kernel"].shape) if "kernel" in self.tensors else 0
         return {4: "convolution", 2: "dense layer"}.get(rank, "")
 
     def shape(self, part: str) -> tuple[int, ...]:
-        """A tensor's shape with Keras's axes."""
+        """Returns a tensor's shape with Keras's axes."""
         shape = tuple(self.tensors[part].shape)
         axes = _AXES[len(shape)] if self.transposed else range(len(shape))
         return tuple(shape[axis] for axis in axes)
 
     def read(self, part: str) -> np.ndarray:
-        """A tensor's values with Keras's axes."""
+        """Reads a tensor's values, with Keras's axes."""
         values = self.tensors[part].read()
         return values.transpose(_AXES[values.ndim]) if self.transposed else values
 
@@ -64,40 +65,41 @@ _AXES = {4: (2, 3, 1, 0), 2: (1, 0), 1: (0,), 0: ()}
 
 
 def load(model: tf.keras.Model, file: str | Path) -> None:
-    """What `models.load_published` does."""
-    of_bert = any(layer.name == "layer_0_query" for layer in model.layers)
-    values_of = berts.values if of_bert else _values
+    """Loads published weights into a ResNet or a BERT; see `models.load_published`."""
+    is_bert = any(layer.name == "layer_0_query" for layer in model.layers)
+    match_values = berts.values if is_bert else _values
     index = Path(f"{str(file).removesuffix('.index')}.index")  # of a TensorFlow checkpoint
     with open(index if index.is_file() else file, "rb") as stream:
         try:
-            with files.tensors_of(stream) as tensors:
-                values = list(values_of(model, tensors))
-        except Exception as error:  # whatever garbage brings about
-            why = " ".join(str(error).split())[:300]
+            with files.open_tensors(stream) as tensors:
+                values = list(match_values(model, tensors))
+        except Exception as error:  # damaged files cause errors of many types
+            reason = " ".join(str(error).split())[:300]
             raise ValueError(
-                f"`file` should hold published weights of {model.name}: {why}. "
+                f"`file` should contain published weights of {model.name}: {reason}. "
                 f"Received: file={file}"
             ) from None
+    # The model changes only after every value was read.
     for variable, value in values:
         variable.assign(value)
 
 
 def _values(model, tensors) -> Iterator[tuple[Any, np.ndarray]]:
-    """Our variables, each with its value; all are checked before the first is read."""
+    """Yields each variable with its value in the file; checks all shapes before reading a value."""
     sources = _layers(tensors)
     if not any(source.kind for source in sources.values()):
         raise ValueError(
-            "it holds no layer by a name that is known here; the first releases of Keras 3 saved "
-            "none: load it into the network that it was saved from, and save that anew"
+            "it has no layer with a known name; the first releases of Keras 3 saved no names: load "
+            "it into the network that it was saved from, and save that again"
         )
     pairs: list[tuple[Any, Layer]] = []
-    for kind, of_keras in _KINDS.items():
-        ours = sorted((x for x in _all_layers(model) if isinstance(x, of_keras)), key=_made)
-        theirs = sorted((x for x in sources.values() if x.kind == kind), key=_place)
+    for kind, cls in _KINDS.items():
+        ours = sorted((x for x in _all_layers(model) if isinstance(x, cls)), key=_creation_index)
+        theirs = sorted((x for x in sources.values() if x.kind == kind), key=_position)
         if len(ours) != len(theirs):
             raise ValueError(f"it has {len(theirs)} layers of kind {kind}, the network {len(ours)}")
         pairs += zip(ours, theirs, strict=True)
-    biases = {}  # by the name of the BN that takes them off its mean
+    biases = {}  # convolutions' biases, by name of the BN whose moving mean they reduce
     for layer, source in pairs:
         if "bias" in source.tensors and layer.bias is None:
             biases[_bn_after(source, sources)] = source
@@ -111,7 +113,7 @@ def _values(model, tensors) -> Iterator[tuple[Any, np.ndarray]]:
 
 
 def _layers(tensors) -> dict[str, Layer]:
-    """The layers of a file by name."""
+    """Groups a file's tensors by layer; returns the layers by name."""
     layers: dict[str, dict[str, Tensor]] = {}
     keras = any(name.endswith(("kernel:0", "kernel")) for name in tensors)
     for name, tensor in tensors.items():
@@ -129,7 +131,7 @@ def _layers(tensors) -> dict[str, Layer]:
 
 
 def _parts(leaves):
-    """A layer's tensors as our layers call them: PyTorch's weight and bias are BN's as well."""
+    """Returns a layer's tensors by our words; PyTorch's weight and bias may also be a BN's."""
     normalizes = "running_mean" in leaves or "moving_mean" in leaves
     words = {
         "weight": "gamma" if normalizes else "kernel",
@@ -138,25 +140,25 @@ def _parts(leaves):
     return {(words | _LEAVES)[leaf]: x for leaf, x in leaves.items() if leaf in words | _LEAVES}
 
 
-def _place(layer):
-    """Where in the network a layer of its kind is: stage, block, shortcut first, place in it."""
+def _position(layer):
+    """Returns a layer's sort key in network order: stage, block, shortcut first, index in block."""
     name = layer.name
     if match := re.fullmatch(r"layer(\d+)\.(\d+)\.(.+)", name):
         stage, block, rest = match.groups()
         shortcut = rest.startswith(("downsample", "shortcut"))
         return int(stage), int(block), not shortcut, _numbers(rest)
     if match := re.fullmatch(r"conv(\d+)_block(\d+)_(\d|preact)_(conv|bn)", name):
-        stage, block, place, _ = match.groups()
-        return int(stage), int(block), place != "preact", [int(place) if place.isdigit() else 0]
+        stage, block, index, _ = match.groups()
+        return int(stage), int(block), index != "preact", [int(index) if index.isdigit() else 0]
     if re.fullmatch(r"conv1(\.\d+|_conv|_bn)?", name):
         return 0, 0, False, _numbers(name)
-    if name == "bn1":  # behind all of a stem of several convolutions
+    if name == "bn1":  # timm's: the last BN of a stem of several convolutions
         return 0, 1, False, []
     if name in ("post_bn", "fc", "linear", "predictions", "probs"):
         return _LAST, 0, False, []
     raise ValueError(
-        f"its {name[:60]} is no layer of a ResNet that is known here; model.load_weights reads "
-        "what save_weights wrote of a model of this package"
+        f"its {name[:60]} is not a known layer name of ResNets; files that save_weights of this "
+        "package's models wrote are loaded by model.load_weights"
     )
 
 
@@ -165,7 +167,7 @@ def _numbers(text):
 
 
 def _bn_after(source, sources):
-    """The name of the BN that follows a convolution."""
+    """Returns the name of the BN that follows a convolution in the file."""
     name = re.sub(r"conv(?=\d*$)", "bn", source.name)
     if name not in sources or name == source.name:
         raise ValueError(f"its {source.name} has a bias, the network's layer none")
@@ -173,19 +175,20 @@ def _bn_after(source, sources):
 
 
 def _all_layers(model):
+    """Yields all layers, including those of stochastic-depth branches."""
     for layer in model.layers:
         yield layer
         if hasattr(layer, "branch"):
             yield from _all_layers(layer.branch)
 
 
-def _made(layer):
-    """When a layer was made, among those of its kind: Keras counts them in their names."""
+def _creation_index(layer):
+    """Returns the number in a layer's name: Keras counts the layers of each class."""
     return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
 
 
 def _variables(layer):
-    """A layer's variables by part."""
+    """Returns a layer's variables by our words; leaves out those that it does not have."""
     normalizes = isinstance(layer, tf.keras.layers.BatchNormalization)
     parts = ["gamma", "beta", "mean", "variance"] if normalizes else ["kernel", "bias"]
     variables = {part: getattr(layer, _OURS.get(part, part)) for part in parts}
@@ -193,17 +196,17 @@ def _variables(layer):
 
 
 def _check(layer, source):
-    """Refuses a layer of the file that is not of our layer's shapes."""
+    """Refuses a layer of the file whose tensors are missing, extra or of another shape."""
     variables = _variables(layer)
     for part, variable in variables.items():
         if part not in source.tensors:
             raise ValueError(f"its {source.name} lacks the {part}")
         if source.shape(part) != tuple(variable.shape):
             theirs, ours = source.shape(part), tuple(variable.shape)
-            text = f"the {part} of its {source.name} is of shape {theirs}, ours {ours}"
+            text = f"the {part} of its {source.name} has shape {theirs}, ours {ours}"
             if source.kind == "dense layer" and theirs[-1] != ours[-1]:
-                text += f"; build with num_classes={theirs[-1]}, load, then put a head of your own "
-                text += 'on model.get_layer("features").output'
+                text += f"; build with num_classes={theirs[-1]}, load, then put your own head on "
+                text += 'model.get_layer("features").output'
             raise ValueError(text)
     if "gamma" in source.tensors and "gamma" not in variables and source.kind == "BN":
         raise ValueError(f"its {source.name} has a gamma, the network's BN none")

@@ -44,7 +44,7 @@ MANY_ARGUMENTS = {
     "fastfusionnets.body": "the arguments are the family",
     "qanets.body": "the arguments are the family",
     "berts.body": "the arguments are the family",
-    "networks._of_images": "the arguments are those of models.build",
+    "networks._build_classifier": "the arguments are those of models.build",
     "blocks.bottleneck": "four of them are what networks differ in, by keyword",
     "settings.setting": "all but two of them by keyword, each a property of a flag",
     "tta.TimeToAccuracy.__init__": "each has a default, and a use in somebody's fit",

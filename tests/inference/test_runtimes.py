@@ -244,7 +244,7 @@ def built(name, arguments):
 
 def logits(served):
     """Returns the model's own logits."""
-    return [*map(reader_checks.answers(served.build("float32")), served.examples)]
+    return [*map(reader_checks.as_graph(served.build("float32")), served.examples)]
 
 
 READERS_RUNTIMES = pytest.mark.parametrize("runtime", ["function", "onnx", "openvino"])

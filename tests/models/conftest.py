@@ -1,4 +1,4 @@
-"""A NumPy network kit, for inference: what the models are held against."""
+"""Layers in NumPy, for inference, that tests compare models with."""
 
 import re
 
@@ -10,7 +10,7 @@ KERAS = tf.keras.layers
 
 
 class Plain:
-    """Layers in NumPy, NHWC, that take a Keras model's weights in the order they were made in."""
+    """NumPy layers, NHWC, that use a Keras model's weights in order of creation."""
 
     def __init__(self, model, padding="symmetric"):
         def of(kind):
@@ -76,7 +76,7 @@ def _all(model):
 
 @pytest.fixture
 def plain():
-    """Makes the NumPy kit for a model whose weights it has randomized, and images with it."""
+    """Returns a function that randomizes a model; it returns its NumPy layers and images."""
 
     def make(model, padding="symmetric"):
         rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Jordan's networks against a plain NumPy network written from his description."""
+"""airbench networks equal a plain NumPy network written from Jordan's description."""
 
 import math
 
@@ -15,7 +15,7 @@ def gelu(x):
 
 
 def network(net, x, kernel, bias, convolutions):
-    """Whitened 2x2 patches, three groups of convolutions, the largest of each channel."""
+    """Computes whitening of 2x2 patches, three groups of convolutions, a global max pool."""
     windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2), (1, 2))
     x = gelu(np.einsum("bhwcij,ijco->bhwo", windows, kernel) + bias)
     for _ in range(3):
@@ -34,11 +34,11 @@ def test_logits_equal_a_plain_numpy_network(name, convolutions, plain):
     model.get_layer("whitening").adapt(images)
     kernel, bias = (w.numpy() for w in reversed(model.get_layer("whitening").weights))
     kernel, bias = (kernel, bias) if kernel.ndim == 4 else (bias, kernel)
-    wanted = network(net, images, kernel, bias, convolutions)
-    np.testing.assert_allclose(model(images), wanted, rtol=1e-3, atol=1e-3)
+    expected = network(net, images, kernel, bias, convolutions)
+    np.testing.assert_allclose(model(images), expected, rtol=1e-3, atol=1e-3)
 
 
-def test_convolutions_begin_by_handing_their_input_on():
+def test_convolutions_are_initialized_as_the_identity():
     model = models.build("airbench94")
     kernel = model.layers[3].get_weights()[0]  # (3, 3, 24, 64)
     assert kernel.shape == (3, 3, 24, 64)
@@ -51,9 +51,9 @@ def test_convolutions_begin_by_handing_their_input_on():
 
 
 @pytest.mark.one_keras
-def test_parameters_are_as_published():
+def test_parameters_equal_the_published_count():
     model = models.build("airbench94")
-    assert model.count_params() - frozen_statistics(model) == 1_971_640  # with frozen filters
+    assert model.count_params() - frozen_statistics(model) == 1_971_640  # includes frozen filters
 
 
 def frozen_statistics(model):

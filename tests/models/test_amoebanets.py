@@ -1,4 +1,4 @@
-"""AmoebaNet-D against a plain NumPy network that reads Google's own specification of its cells."""
+"""AmoebaNet-D equals a plain NumPy network built from Google's specification of its cells."""
 
 import math
 import re
@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 
-# tensorflow/tpu, amoeba_net/model_specs.py: the operations of a cell, two for each new state; the
-# states that they take; which states are used up in the cell, and so are not in its output.
+# tensorflow/tpu, amoeba_net/model_specs.py: operations of a cell, two for each new state; indices
+# of the states that they read; whether a state is used within the cell, and so not in its output.
 NORMAL = (
     "1x1 max_pool_3x3 none 1x7_7x1 1x1 1x7_7x1 max_pool_3x3 none avg_pool_3x3 1x1",
     (1, 1, 1, 0, 0, 0, 2, 2, 1, 5),
@@ -23,8 +23,8 @@ REDUCTION = (
 )
 
 
-def pooled(x, size, stride, function, outside):
-    """A pool whose padding, TensorFlow's "SAME", is of a value that the function overlooks."""
+def pool(x, size, stride, function, outside):
+    """Pools with TensorFlow's "SAME" padding, of a value that `function` ignores."""
     pads = []
     for side in x.shape[1:3]:
         total = max((math.ceil(side / stride) - 1) * stride + size - side, 0)
@@ -35,15 +35,15 @@ def pooled(x, size, stride, function, outside):
 
 
 class Google:
-    """network_utils.py's cell, in NumPy."""
+    """Google's network_utils.py in NumPy."""
 
     def __init__(self, net):
         self.net = net
 
-    def convolved(self, x, stride=1):
+    def convolve(self, x, stride=1):
         return self.net.norm(self.net.conv(self.net.relu(x), stride))
 
-    def halved(self, x):
+    def halve(self, x):
         x = self.net.relu(x)
         shifted = np.pad(x, [(0, 0), (0, 1), (0, 1), (0, 0)])[:, 1:, 1:]
         halves = [self.net.conv(pixels[:, ::2, ::2]) for pixels in (x, shifted)]
@@ -55,37 +55,37 @@ class Google:
         if "pool" in operation:
             size = int(operation[-1])
             kinds = {"max": (np.max, -np.inf), "avg": (np.nanmean, np.nan)}
-            x = pooled(x, size, stride, *kinds[operation[:3]])
+            x = pool(x, size, stride, *kinds[operation[:3]])
             return x if x.shape[3] == filters else self.net.norm(self.net.conv(x))
         if operation == "1x1":
-            return self.convolved(x, stride)
-        x = self.convolved(x)
+            return self.convolve(x, stride)
+        x = self.convolve(x)
         for _ in operation.split("_"):
-            x = self.convolved(x, stride)
-        return self.convolved(x)
+            x = self.convolve(x, stride)
+        return self.convolve(x)
 
-    def cell(self, spec, x, before, filters, stride):
+    def cell(self, spec, x, previous, filters, stride):
         operations, indices, used = spec
-        states = [self.convolved(x)]
-        if before is None:
+        states = [self.convolve(x)]
+        if previous is None:
             states.append(x)
-        elif before.shape[1] != x.shape[1]:
-            states.append(self.halved(before))
+        elif previous.shape[1] != x.shape[1]:
+            states.append(self.halve(previous))
         else:
-            states.append(self.convolved(before) if before.shape[3] != filters else before)
+            states.append(self.convolve(previous) if previous.shape[3] != filters else previous)
         terms = [
-            (operation, place) for operation, place in zip(operations.split(), indices, strict=True)
+            (operation, index) for operation, index in zip(operations.split(), indices, strict=True)
         ]
         for pair in zip(terms[::2], terms[1::2], strict=True):
             outputs = [
-                self.apply(operation, states[place], filters, stride if place < 2 else 1)
-                for operation, place in pair
+                self.apply(operation, states[index], filters, stride if index < 2 else 1)
+                for operation, index in pair
             ]
             states.append(sum(outputs))
         return np.concatenate([s for s, u in zip(states, used, strict=True) if not u], 3)
 
     def features(self, images, cells, filters):
-        """The network's, and the map that its auxiliary head sees."""
+        """Returns the features, and the map that the auxiliary head reads."""
         outputs = [None, self.net.norm(self.net.conv(images, 2, padding="valid"))]
         for width in (filters // 4, filters // 2):
             outputs.append(self.cell(REDUCTION, outputs[-1], outputs[-2], width, 2))
@@ -100,10 +100,10 @@ class Google:
         return self.net.relu(outputs[-1]).mean((1, 2)), self.net.relu(middle)
 
 
-def close(outputs, wanted):
-    """Logits reach tens of thousands here, so some are near 0 beside the others' rounding."""
-    assert outputs.shape == wanted.shape
-    assert np.abs(outputs - wanted).max() < 1e-5 * np.abs(wanted).max()
+def close(outputs, expected):
+    """Compares with a tolerance relative to the largest logit: logits reach tens of thousands."""
+    assert outputs.shape == expected.shape
+    assert np.abs(outputs - expected).max() < 1e-5 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize(("cells", "side"), [(3, 33), (6, 32)])
@@ -114,7 +114,7 @@ def test_logits_equal_a_plain_numpy_network(plain, cells, side):
     close(model(images, training=False), net.dense(features))
 
 
-def test_auxiliary_logits_come_in_training_and_equal_a_plain_numpy_head(plain):
+def test_auxiliary_logits_in_training_equal_a_plain_numpy_head(plain):
     model = models.build(
         "amoebanet_d", cells=3, filters=16, dropout=0.0, auxiliary=True, input_shape=(96, 96, 3)
     )
@@ -123,16 +123,16 @@ def test_auxiliary_logits_come_in_training_and_equal_a_plain_numpy_head(plain):
     x = middle[:, :5, :5].mean((1, 2), keepdims=True)  # of 6 x 6: one window
     for _ in range(2):
         x = net.relu(net.norm(net.conv(x, padding="valid")))
-    wanted = [net.dense(features), net.dense(x.mean((1, 2)))]
-    close(model(images), wanted[0])
-    for layer in model.layers:  # training takes a batch's own statistics: here those it has
+    expected = [net.dense(features), net.dense(x.mean((1, 2)))]
+    close(model(images), expected[0])
+    for layer in model.layers:  # training uses a batch's statistics: set BN to these
         layer.trainable = not isinstance(layer, tf.keras.layers.BatchNormalization)
-    close(model(images, training=True), np.stack(wanted, 1))
+    close(model(images, training=True), np.stack(expected, 1))
 
 
 @pytest.mark.one_keras
 def test_size_is_that_of_gpipes_table_1():
-    """arXiv 1811.06965: 82M for (18, 208); with the head that training has besides."""
+    """arXiv 1811.06965: 82M for (18, 208), including the auxiliary head."""
     model = models.build("amoebanet_d", cells=18, filters=208, auxiliary=True)
     assert round(model.count_params() / 1e6) == 82
 
@@ -146,7 +146,7 @@ def test_size_is_that_of_gpipes_table_1():
         ({"dropout": 1.0}, "`dropout` should be in [0, 1). Received: dropout=1.0"),
         (
             {"auxiliary": True, "input_shape": (None, None, 3)},
-            "should be False unless the sides of `input_shape` are known and 80 pixels at least",
+            "should be False unless the sides of `input_shape` are known and at least 80 pixels",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""BERT against plain NumPy and tf-models-official's, sizes by hand, and what padding changes."""
+"""BERT equals plain NumPy and tf-models-official; parameters; padding does not change logits."""
 
 import re
 
@@ -38,19 +38,19 @@ def softmax(x):
 
 
 class Plain:
-    """The paper's network of one sequence, without padding, in NumPy."""
+    """BERT for one sequence without padding, in NumPy, from the paper."""
 
     def __init__(self, model, heads):
         self.heads, self.model = heads, model
-        self.of = {layer.name: layer.get_weights() for layer in model.layers}
-        self.layers = len([name for name in self.of if re.fullmatch(r"layer_\d+_query", name)])
+        self.weights = {layer.name: layer.get_weights() for layer in model.layers}
+        self.layers = len([name for name in self.weights if re.fullmatch(r"layer_\d+_query", name)])
 
     def dense(self, name, x):
-        kernel, bias = self.of[name]
+        kernel, bias = self.weights[name]
         return x @ kernel + bias
 
     def norm(self, name, x):
-        scale, shift = self.of[f"{name}_norm"]
+        scale, shift = self.weights[f"{name}_norm"]
         x = x - x.mean(-1, keepdims=True)
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-12) * scale + shift
 
@@ -63,8 +63,9 @@ class Plain:
         return self.dense(f"{name}_attended", np.concatenate(parts, 1))
 
     def hidden(self, ids, segments):
-        (words,), (places,), (kinds,) = (self.of[n] for n in ("words", "places", "segments"))
-        x = self.norm("embedded", words[ids] + places[: len(ids)] + kinds[segments])
+        names = "words", "places", "segments"
+        (words,), (positions,), (kinds,) = (self.weights[name] for name in names)
+        x = self.norm("embedded", words[ids] + positions[: len(ids)] + kinds[segments])
         for number in range(self.layers):
             name = f"layer_{number}"
             x = self.norm(f"{name}_attended", x + self.attended(name, x))
@@ -84,9 +85,9 @@ class Plain:
 def test_logits_equal_plain_numpy():
     model, (contexts, questions) = reader(), texts()
     plain, outputs = Plain(model, 3), model([contexts, questions], training=False)
-    wanted = np.stack([plain.logits(*pair) for pair in zip(contexts, questions, strict=True)])
-    assert np.abs(wanted).max() > 0.5
-    np.testing.assert_allclose(outputs, wanted, rtol=1e-4, atol=1e-5)
+    expected = np.stack([plain.logits(*pair) for pair in zip(contexts, questions, strict=True)])
+    assert np.abs(expected).max() > 0.5
+    np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.skipif(not LEGACY, reason="tf-models-official's layers are tf-keras's")
@@ -109,7 +110,7 @@ def test_hidden_states_equal_tf_models_official_s():
     inputs = {"input_word_ids": ids, "input_mask": np.ones_like(ids), "input_type_ids": segments}
     theirs(inputs)
     values = [w for name in IN_THEIR_ORDER for w in model.get_layer(name).get_weights()]
-    for weight, value in zip(theirs.weights, values, strict=False):  # theirs has a pooler besides
+    for weight, value in zip(theirs.weights, values, strict=False):  # theirs also has a pooler
         weight.assign(value.reshape(weight.shape))
     outputs = theirs(inputs)["sequence_output"][:, question.shape[1] + 2 : -1]
     features = tf.keras.Model(model.inputs, model.get_layer("features").output)
@@ -117,19 +118,19 @@ def test_hidden_states_equal_tf_models_official_s():
 
 
 @pytest.mark.one_keras
-def test_padding_never_changes_an_answer():
-    reader_checks.padding_changes_nothing(reader(), texts())
+def test_padding_does_not_change_logits():
+    reader_checks.check_padding(reader(), texts())
 
 
-def test_texts_of_different_lengths_in_one_batch_are_as_alone():
+def test_a_batch_of_different_lengths_equals_single_texts():
     model, (contexts, questions) = reader(), texts()
     contexts[1, 9:], questions[2, 2:] = 0, 0
     together = model([contexts, questions], training=False).numpy()
     for row, (context, question) in enumerate(zip(contexts, questions, strict=True)):
         alone = [ids[ids > 0][None] for ids in (context, question)]
         length = alone[0].shape[1]
-        wanted = model(alone, training=False)[0]
-        np.testing.assert_allclose(together[row, :, :length], wanted, atol=1e-5)
+        expected = model(alone, training=False)[0]
+        np.testing.assert_allclose(together[row, :, :length], expected, atol=1e-5)
 
 
 ROWS = [name for name in models.names() if models.get(name).family == "berts"]
@@ -137,8 +138,8 @@ ROWS = [name for name in models.names() if models.get(name).family == "berts"]
 
 @pytest.mark.one_keras
 @pytest.mark.parametrize("name", ROWS)
-def test_parameters_counted_by_hand(name):
-    """Of bert_base's encoder 109,482,240 are published, with a pooler of 590,592, which we lack."""
+def test_parameters_equal_a_count_by_hand(name):
+    """bert_base's encoder has 109,482,240 published parameters, 590,592 of them in the pooler."""
     args = {"layers": 12, "hidden": 768, **models.get(name).args}
     layers, width = args["layers"], args["hidden"]
     tables = (30_522 + 512 + 2) * width + 2 * width
@@ -149,37 +150,37 @@ def test_parameters_counted_by_hand(name):
     assert models.get(name).parameters == counted + 2 * (width + 1)
 
 
-def test_the_smallest_row_is_built_as_it_is_counted():
-    reader_checks.parameters_are("bert_tiny_span", 4_369_666)
+def test_the_smallest_bert_has_the_counted_parameters():
+    reader_checks.check_parameters("bert_tiny_span", 4_369_666)
 
 
-def test_weights_start_apart():
-    """No two kernels alike: each has a draw of its own."""
+def test_each_kernel_is_initialized_with_a_draw_of_its_own():
     tf.keras.utils.set_random_seed(0)
     model = models.build("bert_tiny_span", **SMALL)
     kernels = [layer.kernel for layer in model.layers if hasattr(layer, "kernel")]
-    of_one_shape = [np.asarray(k) for k in kernels if tuple(k.shape) == (12, 12)]
-    assert len(of_one_shape) == 8
-    assert len({kernel.tobytes() for kernel in of_one_shape}) == 8
-    assert np.std(of_one_shape) == pytest.approx(0.02 * 0.88, rel=0.1)  # cut at two deviations
+    kernels_of_one_shape = [np.asarray(k) for k in kernels if tuple(k.shape) == (12, 12)]
+    assert len(kernels_of_one_shape) == 8
+    assert len({kernel.tobytes() for kernel in kernels_of_one_shape}) == 8
+    truncated = 0.02 * 0.88  # truncated at two standard deviations
+    assert np.std(kernels_of_one_shape) == pytest.approx(truncated, rel=0.1)
 
 
-def test_gradients_reach_every_weight():
-    reader_checks.gradients_reach_every_weight(reader(), texts())
+def test_every_weight_has_a_gradient():
+    reader_checks.check_gradients(reader(), texts())
 
 
-def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
-    reader_checks.it_compiles_and_comes_back(reader(), texts(), tmp_path)
+def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
+    reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
 
 @pytest.mark.one_keras
-def test_it_runs_in_bfloat16_near_float32():
+def test_bfloat16_logits_are_close_to_float32():
     exact, mixed = reader(), models.build("bert_tiny_span", **SMALL, dtype="mixed_bfloat16")
     mixed.set_weights(exact.get_weights())
     inputs = texts()
-    wanted, outputs = (model(inputs, training=False).numpy() for model in (exact, mixed))
+    expected, outputs = (model(inputs, training=False).numpy() for model in (exact, mixed))
     assert outputs.dtype == np.float32
-    assert 0 < np.abs(outputs - wanted).max() < 0.05 * np.abs(wanted).max()
+    assert 0 < np.abs(outputs - expected).max() < 0.05 * np.abs(expected).max()
 
 
 @pytest.mark.one_keras
@@ -193,6 +194,6 @@ def test_it_runs_in_bfloat16_near_float32():
         ({"dropout": 1}, "`dropout` should be"),
     ],
 )
-def test_what_is_out_of_range_is_refused(overrides, words):
+def test_arguments_out_of_range_are_refused(overrides, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         models.build("bert_tiny_span", **{**SMALL, **overrides})

@@ -1,4 +1,4 @@
-"""BiDAF against plain NumPy, its paper's size, and the rule that padding changes nothing."""
+"""BiDAF equals plain NumPy and its paper's size; padding does not change logits."""
 
 import re
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 from dawnbench_tf import models
 from dawnbench_tf.models.layers import attention, text
 from tests.models import reader_checks
-from tests.models.reader_checks import answers
+from tests.models.reader_checks import as_graph
 
 RNG = np.random.default_rng(0)
 SMALL = {"trained_words": 20, "fixed_words": 30, "characters": 9, "hidden": 5}
@@ -31,7 +31,7 @@ def batch(context=11, question=4, examples=3):
 
 
 def test_parameters_are_the_paper_s_2_6_million():
-    """Beside 8 for each character and 100 for each trained word, here two each."""
+    """Each character adds 8 and each trained word 100; here there are two each."""
     width, hidden = 200, 100
 
     def bilstm(inputs):
@@ -47,19 +47,19 @@ def test_parameters_are_the_paper_s_2_6_million():
 
 @pytest.fixture(scope="module")
 def answered():
-    """A model, inputs, and its logits for them. Tests must leave it as it is."""
+    """A model, inputs, and its logits for them. Tests must not change the model."""
     model, inputs = reader(), batch()
-    return model, inputs, answers(model)(inputs)
+    return model, inputs, as_graph(model)(inputs)
 
 
 @pytest.mark.one_keras
-def test_padding_never_changes_an_answer():
-    reader_checks.padding_changes_nothing(reader(), batch())
+def test_padding_does_not_change_logits():
+    reader_checks.check_padding(reader(), batch())
 
 
 @pytest.mark.one_keras
 @pytest.mark.parametrize("name", ["bidaf_50", pytest.param("bidaf", marks=pytest.mark.long)])
-def test_parameters_are_the_row_s(name):
+def test_parameters_equal_the_catalogue_s(name):
     parameters = sum(int(np.prod(w.shape)) for w in models.build(name).trainable_weights)
     assert parameters == models.get(name).parameters
 
@@ -69,7 +69,7 @@ def softmax(x):
     return x / x.sum(-1, keepdims=True)
 
 
-def test_attention_equals_plain_numpy_with_the_whole_tensor():
+def test_attention_equals_numpy_with_the_tensor_of_all_pairs():
     layer = attention.BidirectionalAttention()
     h, u = RNG.normal(size=(2, 6, 8)).astype("f"), RNG.normal(size=(2, 4, 8)).astype("f")
     h_mask, u_mask = np.arange(6) < [[6], [3]], np.arange(4) < [[2], [4]]
@@ -81,9 +81,9 @@ def test_attention_equals_plain_numpy_with_the_whole_tensor():
         hh, uu = h[i, :words], u[i, :questions]
         both = np.broadcast_arrays(hh[:, None], uu[None])
         s = np.concatenate([*both, both[0] * both[1]], -1) @ w + 0.7  # (words, asked)
-        attended, of_context = softmax(s) @ uu, softmax(s.max(1)) @ hh
-        wanted = np.concatenate([hh, attended, hh * attended, hh * of_context], -1)
-        np.testing.assert_allclose(outputs[i, :words], wanted, atol=1e-5)
+        attended, attended_context = softmax(s) @ uu, softmax(s.max(1)) @ hh
+        expected = np.concatenate([hh, attended, hh * attended, hh * attended_context], -1)
+        np.testing.assert_allclose(outputs[i, :words], expected, atol=1e-5)
 
 
 def test_highway_equals_plain_numpy():
@@ -93,15 +93,15 @@ def test_highway_equals_plain_numpy():
     for weight, value in zip([*layer.transform, *layer.gate], (a, b, c, d), strict=True):
         weight.assign(value)
     gate = 1 / (1 + np.exp(-(x @ c + d)))
-    wanted = gate * np.maximum(x @ a + b, 0) + (1 - gate) * x
-    np.testing.assert_allclose(layer(x), wanted, atol=1e-5)
+    expected = gate * np.maximum(x @ a + b, 0) + (1 - gate) * x
+    np.testing.assert_allclose(layer(x), expected, atol=1e-5)
 
 
 def layer_pairs(layer):
     return layer.transform, layer.gate
 
 
-def test_gradients_reach_every_weight_and_fixed_vectors_stay():
+def test_every_weight_has_a_gradient_and_fixed_vectors_stay():
     model, inputs = reader(dropout=0.0), batch(examples=40)
 
     @tf.function
@@ -111,38 +111,38 @@ def test_gradients_reach_every_weight_and_fixed_vectors_stay():
             loss = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.ones((40, 2), "int32"), logits)
         return tape.gradient(loss, model.trainable_weights)
 
-    of_weights = gradients([tf.constant(x) for x in inputs])
-    for weight, gradient in zip(model.trainable_weights, of_weights, strict=True):
+    gradients_of_weights = gradients([tf.constant(x) for x in inputs])
+    for weight, gradient in zip(model.trainable_weights, gradients_of_weights, strict=True):
         assert np.any(tf.convert_to_tensor(gradient)), weight.name
     assert {tuple(w.shape) for w in model.non_trainable_weights if len(w.shape) == 2} == {(30, 100)}
 
 
 @pytest.mark.one_keras
-def test_dropout_is_on_in_training_only(answered):
-    model, inputs, wanted = answered
+def test_dropout_applies_in_training_only(answered):
+    model, inputs, expected = answered
     again = reader(dropout=0.5)
     again.set_weights(model.get_weights())
     forward = tf.function(again)
     inputs = [tf.constant(x) for x in inputs]
-    np.testing.assert_allclose(forward(inputs, training=False), wanted, atol=1e-6)
+    np.testing.assert_allclose(forward(inputs, training=False), expected, atol=1e-6)
     assert not np.allclose(*(forward(inputs, training=True) for _ in range(2)))
 
 
 @pytest.mark.one_keras
 def test_it_runs_in_mixed_bfloat16(answered):
-    model, inputs, wanted = answered
+    model, inputs, expected = answered
     mixed = reader(dtype="mixed_bfloat16")
     mixed.set_weights(model.get_weights())
     outputs = mixed(inputs)
     assert outputs.dtype == tf.float32
-    np.testing.assert_allclose(softmax(np.asarray(outputs)), softmax(wanted), atol=0.03)
+    np.testing.assert_allclose(softmax(np.asarray(outputs)), softmax(expected), atol=0.03)
 
 
-def test_it_comes_back_from_files(answered, tmp_path):
-    model, inputs, wanted = answered
+def test_it_is_saved_and_loaded(answered, tmp_path):
+    model, inputs, expected = answered
     model.save(tmp_path / "model.keras")
     again = tf.keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
-    np.testing.assert_array_equal(answers(again)(inputs), wanted)
+    np.testing.assert_array_equal(as_graph(again)(inputs), expected)
     model.save_weights(tmp_path / "model.weights.h5")
     rebuilt = reader()
     rebuilt.set_weights([np.zeros_like(w) for w in rebuilt.get_weights()])
@@ -153,10 +153,10 @@ def test_it_comes_back_from_files(answered, tmp_path):
 
 @pytest.mark.one_keras
 def test_it_compiles_under_xla(answered):
-    model, inputs, wanted = answered
+    model, inputs, expected = answered
     inputs = [tf.constant(x) for x in inputs]
     compiled = tf.function(model, jit_compile=True)(inputs, training=False)
-    np.testing.assert_allclose(compiled, wanted, atol=1e-4)
+    np.testing.assert_allclose(compiled, expected, atol=1e-4)
 
 
 @pytest.mark.one_keras
@@ -173,8 +173,8 @@ def test_impossible_arguments_are_refused_in_one_line(args, words):
         models.build("bidaf", **args)
 
 
-def test_weights_start_within_the_ranges_of_the_seed_s():
-    """TensorFlow 1's: one Glorot range for inputs and states of a cell, and for a bias too."""
+def test_initial_weights_have_the_ranges_of_the_seed():
+    """TensorFlow 1: one Glorot range for a cell's inputs and states, and Glorot for biases."""
     model = models.build("bidaf", characters=50)
     limits = {}
     for weight in model.trainable_variables:

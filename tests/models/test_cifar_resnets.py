@@ -1,4 +1,4 @@
-"""The CIFAR ResNets against a plain NumPy network, the papers' tables, the original's logs."""
+"""CIFAR ResNets equal a plain NumPy network, the papers' tables and the seeds' logged losses."""
 
 import re
 
@@ -19,7 +19,7 @@ def pad(x, filters, kind, stride):
 
 
 def resnet(net, x, args):
-    """A CIFAR ResNet with one unit a stage, from the papers and the seeds' description."""
+    """Computes a CIFAR ResNet with one unit per stage, from the papers and the seeds."""
 
     def act(x):
         return np.where(x > 0, x, args.get("leaky_slope", 0) * x)
@@ -69,7 +69,7 @@ def test_logits_equal_a_plain_numpy_network(name, depth, plain):
 
 
 @pytest.mark.parametrize(
-    ("name", "logged"),  # the first loss in the original's logs, L2 term included
+    ("name", "logged"),  # first loss in the seeds' logs, including the L2 term
     [
         ("resnet20_tf", 2.68),
         pytest.param("resnet56_tf", 3.34, marks=pytest.mark.one_keras),
@@ -77,7 +77,7 @@ def test_logits_equal_a_plain_numpy_network(name, depth, plain):
         pytest.param("resnet164_b_tf", 8.4, marks=pytest.mark.one_keras),
     ],
 )
-def test_first_loss_of_the_seeds_is_the_one_they_logged(name, logged):
+def test_the_first_loss_equals_the_seeds_logs(name, logged):
     tf.keras.utils.set_random_seed(0)
     model = models.build(name)
     images = np.random.default_rng(0).normal(size=(64, 32, 32, 3)).astype("f")
@@ -95,7 +95,7 @@ def test_first_loss_of_the_seeds_is_the_one_they_logged(name, logged):
     ("depth", "millions"),
     [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7), (1202, 19.4)],
 )
-def test_parameters_are_he_et_al_s_table_6(depth, millions):
+def test_parameters_equal_he_et_al_s_table_6(depth, millions):
     ours = models.get(f"resnet{depth}_v1_pad").parameters / 1e6
     assert float(f"{ours:.2g}" if ours < 2 else f"{ours:.3g}") == millions
 
@@ -117,10 +117,10 @@ def test_parameters_are_he_et_al_s_table_6(depth, millions):
         ({"depth": 20, "data_format": "NHCW"}, "`data_format` should be one of"),
         ({"depth": 20, "input_shape": (3, 32, 32)}, "`input_shape` should be (height, width, chan"),
         ({"depth": 20, "input_shape": (32, 32)}, "`input_shape` should be"),
-        ({"depth": 20, "input_shape": (2, 2, 3)}, "sides of 4 pixels at least. Received: input_"),
+        ({"depth": 20, "input_shape": (2, 2, 3)}, "sides of at least 4 pixels. Received: input_"),
         (
             {"depth": 20, "input_shape": (32, 32, 3), "data_format": "NCHW"},
-            "`input_shape` should be (channels, height, width) in NCHW, sides of 4 pixels at least",
+            "`input_shape` should be (channels, height, width) in NCHW, with sides of at least 4",
         ),
     ],
 )
@@ -139,7 +139,7 @@ def test_impossible_arguments_are_refused_in_one_line(args, words):
         ("resnet8_v1_pad", 3, 0),
     ],
 )
-def test_the_dense_layer_starts_as_its_source_s(name, scale, bias):
+def test_the_dense_layer_is_initialized_as_in_its_source(name, scale, bias):
     """Uniform to sqrt(3 / fan-in) in the TensorFlow seeds; to 1 / sqrt(fan-in) in PyTorch."""
     kernel, biases = models.build(name).trainable_variables[-2:]
     limit = (scale / kernel.shape[0]) ** 0.5

@@ -1,4 +1,4 @@
-"""DenseNets against a plain NumPy network and the paper's table."""
+"""DenseNets equal a plain NumPy network and the paper's table."""
 
 import re
 
@@ -9,7 +9,7 @@ from dawnbench_tf import models
 
 
 def densenet(net, x):
-    """DenseNet-BC with two layers a block, from the paper's section 3 and table 1's form."""
+    """Computes a DenseNet-BC with two layers per block, from section 3 and table 1."""
     x = net.conv(x)
     for block in range(3):
         if block:
@@ -17,7 +17,7 @@ def densenet(net, x):
         for _ in range(2):
             y = net.conv(net.relu(net.norm(x)))
             x = np.concatenate([x, net.conv(net.relu(net.norm(y)))], 3)
-        x = net.relu(net.norm(x))  # of the transition, or of the head
+        x = net.relu(net.norm(x))  # BN and ReLU of the transition or of the head
     return net.dense(x.mean((1, 2)))
 
 
@@ -31,13 +31,13 @@ def test_logits_equal_a_plain_numpy_network(plain):
 @pytest.mark.parametrize(
     ("name", "millions"), [("100_12", 0.8), ("250_24", 15.3), ("190_40", 25.6)]
 )
-def test_parameters_are_the_papers_table_2(name, millions):
+def test_parameters_equal_the_paper_s_table_2(name, millions):
     ours = models.get(f"densenet_bc_{name}").parameters / 1e6
     assert ours == pytest.approx(millions, abs=0.05)
 
 
 @pytest.mark.one_keras
-def test_parameters_counted_by_hand():
+def test_parameters_equal_a_count_by_hand():
     growth, per_block = 12, 16
     channels, total = 2 * growth, 3 * 9 * 2 * growth
     for block in range(3):

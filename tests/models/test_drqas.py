@@ -1,4 +1,4 @@
-"""DrQA against plain NumPy, sizes by hand, and the rule that padding changes nothing."""
+"""DrQA equals plain NumPy; parameters; padding does not change logits."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def sigmoid(x):
 
 
 def lstm(x, kernel, recurrent, bias):
-    """Gers et al. 2000's, gates i, f, candidate, o: (tokens, width) to (tokens, hidden)."""
+    """LSTM (Gers et al. 2000), gates i, f, candidate, o: (tokens, width) to (tokens, hidden)."""
     h = c = np.zeros(recurrent.shape[0])
     outputs = []
     for token in x:
@@ -49,13 +49,13 @@ def lstm(x, kernel, recurrent, bias):
 
 
 def plain(model, words, matches, tags, question):
-    """Section 3.2 of the paper, as the entries' code has it, for one example without padding."""
+    """Computes section 3.2 of the paper as in the entries' code, for one example, no padding."""
     vectors = np.concatenate(model.get_layer("words").get_weights())
     c, q = vectors[words], vectors[question]
     weights = {layer.name: layer.get_weights() for layer in model.layers}
     kernel, bias = weights["align"]
-    of_c, of_q = (np.maximum(x @ kernel + bias, 0) for x in (c, q))
-    aligned = softmax(of_c @ of_q.T) @ q
+    c_keys, q_keys = (np.maximum(x @ kernel + bias, 0) for x in (c, q))
+    aligned = softmax(c_keys @ q_keys.T) @ q
     ones = [np.eye(count)[column][:, 1:] for count, column in zip(TAGS, tags.T, strict=True)]
     c = np.concatenate([c, matches, aligned, *ones], 1)
 
@@ -85,32 +85,32 @@ def test_logits_equal_plain_numpy():
 
 
 @pytest.mark.one_keras
-def test_padding_never_changes_an_answer():
-    reader_checks.padding_changes_nothing(reader(), texts())
+def test_padding_does_not_change_logits():
+    reader_checks.check_padding(reader(), texts())
 
 
 @pytest.mark.one_keras
-def test_parameters_counted_by_hand():
-    """Of the entries' sizes, with the tags of their spaCy: 50 parts of speech, 19 entity types."""
+def test_parameters_equal_a_count_by_hand():
+    """Sizes of the entries; their spaCy has 50 parts of speech and 19 entity types."""
 
     def lstms(width):
         return 2 * 4 * 128 * (width + 128 + 2)  # PyTorch's two biases
 
-    of_context = lstms(300 + 4 + 300 + 50 + 19) + 2 * lstms(256)
-    of_question = lstms(300) + 2 * lstms(256)
-    counted = 300 * 301 + of_context + of_question + 768 + 1 + 2 * 768 * 769
-    reader_checks.parameters_are("drqa", counted + 2 * 300)
+    context_lstms = lstms(300 + 4 + 300 + 50 + 19) + 2 * lstms(256)
+    question_lstms = lstms(300) + 2 * lstms(256)
+    counted = 300 * 301 + context_lstms + question_lstms + 768 + 1 + 2 * 768 * 769
+    reader_checks.check_parameters("drqa", counted + 2 * 300)
 
 
-def test_gradients_reach_every_weight():
-    reader_checks.gradients_reach_every_weight(reader(), texts(examples=30))
+def test_every_weight_has_a_gradient():
+    reader_checks.check_gradients(reader(), texts(examples=30))
 
 
-def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
-    reader_checks.it_compiles_and_comes_back(reader(), texts(), tmp_path)
+def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
+    reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
 
-def test_words_may_start_from_given_vectors():
+def test_the_last_trained_vectors_can_be_set():
     layer = reader().get_layer("words")
     before = layer.get_weights()[0]
     layer.set_last_trained(np.full((2, 10), 7.0))

@@ -1,4 +1,4 @@
-"""FastFusionNet against plain NumPy, sizes by hand, and the rule that padding changes nothing."""
+"""FastFusionNet equals plain NumPy; parameters; padding does not change logits."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def relu(x):
 
 
 def sru(x, kernel, bias):
-    """Lei et al. 2017's equations 3 to 7, token by token, one direction after the other."""
+    """Computes equations 3 to 7 of Lei et al. 2017, token by token, each direction by itself."""
     count = kernel.shape[1] // (2 * HIDDEN)
     parts = kernel.reshape(len(kernel), count, 2, HIDDEN)
     outputs = []
@@ -46,15 +46,16 @@ def sru(x, kernel, bias):
 
 
 def gru(x, h, kernel, recurrent, bias):
-    """PyTorch's cell: gates z and r, the candidate's bias on h inside the reset gate."""
-    of_x, of_h = x @ kernel + bias[0], h @ recurrent + bias[1]
-    (z, r), width = (sigmoid(of_x + of_h)[i * len(h) : (i + 1) * len(h)] for i in range(2)), len(h)
-    candidate = np.tanh(of_x[2 * width :] + r * of_h[2 * width :])
+    """PyTorch's GRU cell: the reset gate multiplies the candidate's bias on h."""
+    x_gates, h_gates = x @ kernel + bias[0], h @ recurrent + bias[1]
+    width = len(h)
+    z, r = (sigmoid(x_gates + h_gates)[i * width : (i + 1) * width] for i in range(2))
+    candidate = np.tanh(x_gates[2 * width :] + r * h_gates[2 * width :])
     return z * h + (1 - z) * candidate
 
 
 class Plain:
-    """The network of the paper's section 3 and its code, for one example without padding."""
+    """FastFusionNet from section 3 of the paper and its code, for one example, no padding."""
 
     def __init__(self, model):
         self.weights = {layer.name: layer.get_weights() for layer in model.layers}
@@ -68,9 +69,9 @@ class Plain:
 
     def attend(self, name, levels, c, q, values):
         (key,), (diagonal,) = self.weights[f"{name}_key"], self.weights[name]
-        of_c, of_q = relu(c @ key), relu(q @ key) * diagonal
+        c_keys, q_keys = relu(c @ key), relu(q @ key) * diagonal
         split = lambda x: np.split(x, levels, 1)  # noqa: E731
-        parts = zip(split(of_c), split(of_q), split(values), strict=True)
+        parts = zip(split(c_keys), split(q_keys), split(values), strict=True)
         return np.concatenate([softmax(a @ b.T) @ value for a, b, value in parts], 1)
 
     def dense(self, name, x):
@@ -81,9 +82,11 @@ class Plain:
         join = lambda *parts: np.concatenate(parts, 1)  # noqa: E731
         vectors = np.concatenate(self.weights["words"])
         c_words, q_words = vectors[words], vectors[question]
-        of_tags = [t[ids - 1] for t, ids in zip(self.weights["tag_vectors"], tags.T, strict=True)]
-        of_c, of_q = (relu(self.dense("align", x)) for x in (c_words, q_words))
-        c = self.read("context", join(matches, c_words, *of_tags, softmax(of_c @ of_q.T) @ q_words))
+        tables = zip(self.weights["tag_vectors"], tags.T, strict=True)
+        tag_vectors = [table[ids - 1] for table, ids in tables]
+        c_keys, q_keys = (relu(self.dense("align", x)) for x in (c_words, q_words))
+        aligned = softmax(c_keys @ q_keys.T) @ q_words
+        c = self.read("context", join(matches, c_words, *tag_vectors, aligned))
         q = self.read("question", q_words)
         q_understood = self.read("question_understood", join(*q))[-1]
         histories = join(c_words, *c), join(q_words, *q)
@@ -92,9 +95,9 @@ class Plain:
         history = join(histories[0], fused, c_understood)
         boosted = self.attend("self_fusion", 1, history, history, c_understood)
         final = self.read("final", join(c_understood, boosted))[-1]
-        asked_for = softmax(self.dense("weigh", q_understood)[:, 0]) @ q_understood
-        first = final @ self.dense("first", asked_for)
-        then = gru(softmax(first) @ final, asked_for, *self.weights["gru"])
+        pooled_question = softmax(self.dense("weigh", q_understood)[:, 0]) @ q_understood
+        first = final @ self.dense("first", pooled_question)
+        then = gru(softmax(first) @ final, pooled_question, *self.weights["gru"])
         return np.stack([first, final @ self.dense("last", then)])
 
 
@@ -108,15 +111,15 @@ def test_logits_equal_plain_numpy():
 
 
 @pytest.mark.one_keras
-def test_padding_never_changes_an_answer():
-    reader_checks.padding_changes_nothing(reader(), texts())
+def test_padding_does_not_change_logits():
+    reader_checks.check_padding(reader(), texts())
 
 
 @pytest.mark.one_keras
-def test_parameters_counted_by_hand():
-    """Of the entry's sizes: 125 each way, 300-d vectors, 50 parts of speech, 19 entity types."""
+def test_parameters_equal_a_count_by_hand():
+    """Sizes of the entry: 125 per direction, 300-d vectors, 50 parts of speech, 19 entity types."""
 
-    def srus(width):  # two of them; the second reads 250, so that x itself is carried
+    def srus(width):  # the second SRU reads 250 channels and has no fourth projection
         return width * 4 * 250 + 4 * 125 + 250 * 3 * 250 + 4 * 125
 
     tags = 50 * 12 + 19 * 8
@@ -124,14 +127,14 @@ def test_parameters_counted_by_hand():
     attentions = (300 + 500) * 750 + 750 + (300 + 12 * 125) * 250 + 250
     answer = 251 + 2 * 250 * 251 + 2 * 3 * 250 * 251
     counted = 300 * 301 + tags + readers + attentions + answer
-    reader_checks.parameters_are("fastfusionnet", counted + 2 * 300)
+    reader_checks.check_parameters("fastfusionnet", counted + 2 * 300)
 
 
-def test_gradients_reach_every_weight():
-    reader_checks.gradients_reach_every_weight(reader(), texts(examples=30))
+def test_every_weight_has_a_gradient():
+    reader_checks.check_gradients(reader(), texts(examples=30))
 
 
-def test_the_recurrence_s_gradient_is_the_slope():
+def test_the_recurrence_s_gradient_equals_finite_differences():
     decays, inputs = (RNG.random((6, 2, 3)) for _ in range(2))
     with tf.device("CPU"):
         computed, numeric = tf.test.compute_gradient(
@@ -141,14 +144,15 @@ def test_the_recurrence_s_gradient_is_the_slope():
         np.testing.assert_allclose(ours, slope, atol=1e-6)
 
 
-def test_dropout_takes_whole_channels_of_a_text():
-    """The same for all of its tokens, of the projections' input and of the states."""
+def test_dropout_drops_a_channel_in_all_tokens_of_a_text():
+    """In the projections' input and in the states."""
     tf.keras.utils.set_random_seed(0)
     layer = recurrent.SRU(8, dropout=0.5)
     x, mask = tf.ones((1, 20, 5)), tf.ones((1, 20), bool)
     layer([x, mask])
     kernel, bias = np.zeros((5, 4, 16), "f"), np.zeros((2, 2, 8), "f")
-    kernel[:, 0], bias[0], bias[1] = 1, -20, 20  # f is 0 and r is 1: h is tanh(W x), or dropped
+    # f = 0 and r = 1: h is tanh(W x), or 0 where dropped.
+    kernel[:, 0], bias[0], bias[1] = 1, -20, 20
     layer.set_weights([kernel.reshape(5, 64), bias])
     h = layer([x, mask], training=True).numpy()[0]
     dropped = np.isclose(h, 0, atol=1e-3)
@@ -156,8 +160,8 @@ def test_dropout_takes_whole_channels_of_a_text():
     assert np.isclose(h[:, ~dropped[0]], 2, atol=1e-2).all()
 
 
-def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
-    reader_checks.it_compiles_and_comes_back(reader(), texts(), tmp_path)
+def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
+    reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
 
 @pytest.mark.one_keras

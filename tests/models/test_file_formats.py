@@ -1,4 +1,4 @@
-"""Files of one model of each kind, saved in one process and loaded in another."""
+"""Files of one model of each family: saved in one process, loaded in another."""
 
 import runpy
 import sys
@@ -11,10 +11,10 @@ from tests import warm
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts/file_formats.py"))
 NAMES = {*SCRIPT["names"]()}
-SLOW = {"amoebanet_d", "bidaf", "drqa", "qanet"}  # 700 layers; each LSTM, each block traced anew
+SLOW = {"amoebanet_d", "bidaf", "drqa", "qanet"}  # 700 layers; tracing of each LSTM and block
 
 
-@pytest.mark.one_keras  # each Keras in processes of its own
+@pytest.mark.one_keras  # tests each Keras in its own processes
 @pytest.mark.parametrize("keras", ["0", "1"])
 @pytest.mark.parametrize("names", [NAMES - SLOW, pytest.param(SLOW, marks=pytest.mark.long)])
 def test_files_of_each_family_load_in_a_fresh_process(keras, names):

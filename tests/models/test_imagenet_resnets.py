@@ -1,4 +1,4 @@
-"""The four-stage ResNets against keras.applications, the model garden, NumPy, published counts."""
+"""Four-stage ResNets equal keras.applications, the model garden, NumPy and published counts."""
 
 import re
 
@@ -13,16 +13,16 @@ LEGACY = KERAS.Layer.__module__.startswith("tf_keras")
 
 
 def position(layer):
-    """When a layer of our models was made: the number at the end of its name."""
+    """Returns a layer's order of creation: the number at the end of its name."""
     return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
 
 
-def of_kind(kind, model, key=position):
+def layers_of(kind, model, key=position):
     return sorted((layer for layer in model._flatten_layers() if isinstance(layer, kind)), key=key)
 
 
 def randomize(model):
-    """Weights that no two layers share, statistics and biases included."""
+    """Gives every layer different random weights, including statistics and biases."""
     rng = np.random.default_rng(0)
     for weight in model.weights:
         if len(weight.shape) > 1:
@@ -33,18 +33,18 @@ def randomize(model):
 
 def copy(theirs, ours):
     for kind in (KERAS.Conv2D, KERAS.BatchNormalization, KERAS.Dense):
-        pairs = zip(of_kind(kind, theirs, lambda _: 0), of_kind(kind, ours), strict=True)
+        pairs = zip(layers_of(kind, theirs, lambda _: 0), layers_of(kind, ours), strict=True)
         for source, target in pairs:
             target.set_weights(source.get_weights()[: len(target.weights)])
 
 
 def same(model, other, side):
     images = np.random.default_rng(1).normal(size=(2, side, side, 3)).astype("f")
-    wanted, theirs = model(images, training=False), other(images, training=False)
-    if isinstance(wanted, dict):  # the model garden's stages
-        wanted = wanted["5"]
-    assert wanted.shape == theirs.shape and np.abs(wanted).max() > 0.1
-    np.testing.assert_allclose(theirs, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    expected, theirs = model(images, training=False), other(images, training=False)
+    if isinstance(expected, dict):  # the model garden's stages
+        expected = expected["5"]
+    assert expected.shape == theirs.shape and np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(theirs, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 DEPTHS = [50, *(pytest.param(depth, marks=pytest.mark.long) for depth in (101, 152))]
@@ -56,7 +56,7 @@ def test_outputs_equal_keras_applications(tmp_path, version, row, depth):
     arguments = {"input_shape": (64, 64, 3), "weights": None, "classes": 7}
     build = getattr(tf.keras.applications, f"ResNet{depth}{version}")
     theirs = build(**arguments, classifier_activation=None)
-    # Theirs has another BN epsilon, and in v1 biases in front of BN, which do nothing.
+    # Keras's v1 has another BN epsilon, and biases in front of BN, without effect.
     ours = models.build(
         f"resnet{depth}_{row}", input_shape=(64, 64, 3), num_classes=7, norm_epsilon=1.001e-5
     )
@@ -68,11 +68,11 @@ def test_outputs_equal_keras_applications(tmp_path, version, row, depth):
 
 
 @pytest.mark.skipif(not LEGACY, reason="the model garden is of tf-keras")
-@pytest.mark.parametrize("depth", DEPTHS)  # its 18 and 34 have a shortcut more
+@pytest.mark.parametrize("depth", DEPTHS)  # its 18 and 34 have one more projection
 def test_features_equal_the_model_garden_s(depth):
     from official.vision.modeling import backbones
 
-    # Its padding ("same") is symmetric at odd sizes only; its blocks stride in the 3x3.
+    # Its padding, "same", equals ours at odd sizes only; strides are in the 3x3.
     theirs = backbones.ResNet(
         depth, tf.keras.layers.InputSpec(shape=[None, 65, 65, 3]), norm_epsilon=1e-3
     )
@@ -90,7 +90,7 @@ def tweaked_stem(net, x):  # ResNet-D
 
 
 def tweaked(net, x):
-    """ResNet-26d from the Bag of Tricks paper's figures 1 and 2."""
+    """Computes ResNet-26d from figures 1 and 2 of the Bag of Tricks paper."""
     x = tweaked_stem(net, x)
     for stage in range(4):
         for unit in range(2):
@@ -104,7 +104,7 @@ def tweaked(net, x):
 
 
 def preactivated(net, x):
-    """ResNet-18 v2: He et al. 2016, the first unit's activation being the stem's."""
+    """Computes ResNet-18 v2 (He et al. 2016); the first unit uses the stem's activation."""
     x = net.max_pool(net.relu(net.norm(net.conv(x, 2))), 3, 2, 1)
     for stage in range(4):
         for unit in range(2):
@@ -122,8 +122,10 @@ def preactivated(net, x):
 def test_logits_equal_a_plain_numpy_network(name, network, plain):
     model = models.build(name, input_shape=(64, 64, 3), num_classes=7)
     net, images = plain(model)
-    wanted = network(net, images)
-    np.testing.assert_allclose(model(images), wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    expected = network(net, images)
+    np.testing.assert_allclose(
+        model(images), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.one_keras
@@ -140,7 +142,7 @@ def test_logits_equal_a_plain_numpy_network(name, network, plain):
         ("resnet26d", 16.01, 2.58),
     ],
 )
-def test_parameters_and_multiply_adds_are_the_published(name, millions, billions):
+def test_parameters_and_multiply_adds_equal_published_counts(name, millions, billions):
     row = models.get(name)
     assert round(row.parameters / 1e6, 2) == millions
     assert round(row.multiply_adds / 1e9, 2) == billions
@@ -157,10 +159,10 @@ def test_parameters_and_multiply_adds_are_the_published(name, millions, billions
             {"depth": 50, "version": "v2", "zero_last_norm": True},
             "`zero_last_norm` should be False in v2. Received: version='v2'",
         ),
-        ({"depth": 50, "input_shape": (31, 31, 3)}, "sides of 32 pixels at least. Received: input"),
+        ({"depth": 50, "input_shape": (31, 31, 3)}, "sides of at least 32 pixels. Received: input"),
         (
             {"depth": 18, "stem": "cifar", "input_shape": (7, 7, 3)},
-            "sides of 8 pixels at least. Received: input_shape=(7, 7, 3)",
+            "sides of at least 8 pixels. Received: input_shape=(7, 7, 3)",
         ),
     ],
 )
@@ -170,15 +172,15 @@ def test_impossible_arguments_are_refused_in_one_line(args, words):
     assert "\n" not in str(error.value)
 
 
-def test_with_zero_last_norm_every_unit_starts_as_its_shortcut():
-    """So the last stage's features are those of a network of shortcuts alone."""
+def test_with_zero_last_norm_units_start_as_their_shortcuts():
+    """Then the features do not depend on the branches' kernels."""
     model = models.build("resnet26_v1_5", zero_last_norm=True, input_shape=(64, 64, 3))
     norms = [layer for layer in model.layers if "normalization" in layer.name]
     zeros = [layer for layer in norms if not layer.gamma.numpy().any()]
-    assert len(zeros) == 8  # a unit each
+    assert len(zeros) == 8  # one per unit
     images = np.random.default_rng(0).normal(size=(2, 64, 64, 3)).astype("f")
     before = model(images).numpy()
     for layer in model.layers:
         if "conv2d" in layer.name and tuple(layer.kernel_size) == (3, 3):
-            layer.kernel.assign(layer.kernel * 2)  # in branches alone
+            layer.kernel.assign(layer.kernel * 2)  # in branches only
     np.testing.assert_array_equal(model(images), before)

@@ -1,4 +1,4 @@
-"""Names: the nearest is suggested, arguments replace the variant's."""
+"""models.build, get and names: suggestions for unknown names, checks of arguments."""
 
 import doctest
 import typing
@@ -12,19 +12,19 @@ from dawnbench_tf.models import networks
 from dawnbench_tf.models.arguments import Overrides
 
 
-def test_an_unknown_name_is_answered_with_the_nearest():
+def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(ValueError, match="did you mean 'resnet56_tf'. Received: name='resnet56tf'"):
         models.build("resnet56tf")
 
 
-def test_the_start_of_several_names_is_answered_with_these():
+def test_a_prefix_suggests_the_names_that_start_with_it():
     with pytest.raises(
         ValueError, match="mean 'resnet50_cifar' or 'resnet50_v1' or 'resnet50_v1_5'"
     ):
         models.get("resnet50")
 
 
-def test_names_are_found_by_a_pattern():
+def test_names_match_a_pattern():
     names = models.names("resnet50*")
     assert "resnet50_v1" in names and all(name.startswith("resnet50") for name in names)
     assert models.names("*") == models.names() and models.names("nothing*") == []
@@ -35,24 +35,24 @@ def test_names_are_found_by_a_pattern():
     [
         ({"weights": "imagenet"}, r"load_published\(model, file\)"),
         ({"include_top": False}, r'get_layer\("features"\)'),
-        ({"classes": 5}, "num_classes is the length"),
+        ({"classes": 5}, "use num_classes"),
     ],
 )
-def test_arguments_of_keras_applications_are_answered_with_ours(argument, words):
+def test_arguments_of_keras_applications_suggest_ours(argument, words):
     with pytest.raises(ValueError, match=words) as error:
         models.build("resnet8_v1_pad", **argument)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["resnet8_v1_pad", "bidaf"])
-def test_an_unknown_argument_is_answered_with_those_that_there_are(name):
-    with pytest.raises(ValueError, match=f"`dept` is no argument of build for {name}: those are"):
+def test_an_unknown_argument_lists_the_known_ones(name):
+    with pytest.raises(ValueError, match=f"`dept` is not an argument of build for {name}: its"):
         models.build(name, dept=8)
-    with pytest.raises(ValueError, match="`num_classes` is no argument of build for bidaf"):
+    with pytest.raises(ValueError, match="`num_classes` is not an argument of build for bidaf"):
         models.build("bidaf", num_classes=2)
 
 
-def test_the_types_of_overrides_are_those_of_the_families():
+def test_overrides_have_the_families_types():
     types = {}
     for name in models.names():
         body = networks.family_of(models.get(name)).body
@@ -63,7 +63,7 @@ def test_the_types_of_overrides_are_those_of_the_families():
 
 
 @pytest.mark.one_keras
-def test_examples_in_documents_are_what_comes_out():
+def test_examples_in_documents_run():
     page = Path(__file__).parents[2] / "docs/MODELS.md"
     for results in (
         doctest.testmod(models, optionflags=doctest.NORMALIZE_WHITESPACE),
@@ -72,19 +72,19 @@ def test_examples_in_documents_are_what_comes_out():
         assert results.attempted and not results.failed
 
 
-def test_layouts_have_keras_s_names_too():
+def test_keras_s_names_of_layouts_are_accepted():
     model = models.build("resnet8_v1_pad", data_format="channels_first")
     assert model.input_shape == (None, 3, 32, 32)
     assert models.build("resnet8_v1_pad", data_format="channels_last").input_shape[-1] == 3
 
 
-def test_another_head_and_name_are_taken():
+def test_num_classes_and_name_are_used():
     model = models.build("resnet8_v1_pad", num_classes=7, name="mine")
     assert model.output_shape == (None, 7) and model.name == "mine"
 
 
 @pytest.mark.parametrize("classes", [0, -1])
-def test_a_head_without_classes_is_refused(classes):
+def test_num_classes_below_1_is_refused(classes):
     words = f"`num_classes` should be at least 1; for features.*num_classes={classes}"
     with pytest.raises(ValueError, match=words):
         models.build("resnet8_v1_pad", num_classes=classes)

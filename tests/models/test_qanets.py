@@ -1,4 +1,4 @@
-"""The paper's QANet against plain NumPy, sizes by hand; padding changes nothing."""
+"""The paper's QANet equals plain NumPy; parameters; padding does not change logits."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def texts(context=13, question=6, examples=3):
 
 
 class Deep(Plain):
-    """The paper's network in NumPy, without padding; convolutions and the rest as the other's."""
+    """The paper's network in NumPy, without padding, with the operations of Google's."""
 
     def __init__(self, model):
         super().__init__(model)
@@ -53,9 +53,10 @@ class Deep(Plain):
     def blocks(self, x, blocks, convolutions, first):
         conv, norm, attention, dense = first
         for _ in range(blocks):
-            places = np.arange(x.shape[1])[:, None]
-            falls = 1e4 ** (-np.arange(WIDTH // 2) / (WIDTH // 2 - 1))
-            x = x + np.concatenate([np.sin(places * falls), np.cos(places * falls)], 1)
+            positions = np.arange(x.shape[1])[:, None]
+            frequencies = 1e4 ** (-np.arange(WIDTH // 2) / (WIDTH // 2 - 1))
+            angles = positions * frequencies
+            x = x + np.concatenate([np.sin(angles), np.cos(angles)], 1)
             for _ in range(convolutions):
                 x, conv, norm = x + self.conv(self.normal(x, norm), conv), conv + 1, norm + 1
             x, attention = x + self.attend(self.normal(x, norm), attention), attention + 1
@@ -65,7 +66,7 @@ class Deep(Plain):
         return x
 
     def logits(self, *inputs):
-        # Dense layers in the order in which they were made: an encoder's projection, then its own.
+        # Dense layers in order of creation: an encoder's projection, then those of its blocks.
         encoded = []
         for ids, letters in (inputs[:2], inputs[2:]):
             x = self.embedded(ids, letters)
@@ -82,19 +83,19 @@ class Deep(Plain):
 
 def test_logits_equal_plain_numpy():
     model, inputs = reader(), texts()
-    wanted = Deep(model).logits(*inputs)
-    assert np.abs(wanted).max() > 0.5
-    np.testing.assert_allclose(model(inputs, training=False), wanted, rtol=1e-4, atol=1e-5)
+    expected = Deep(model).logits(*inputs)
+    assert np.abs(expected).max() > 0.5
+    np.testing.assert_allclose(model(inputs, training=False), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.one_keras
-def test_padding_never_changes_an_answer():
-    reader_checks.padding_changes_nothing(reader(), texts())
+def test_padding_does_not_change_logits():
+    reader_checks.check_padding(reader(), texts())
 
 
 @pytest.mark.one_keras
-def test_parameters_counted_by_hand():
-    """Of the paper's sizes, beside 300 for each of two trained words, 200 for two characters."""
+def test_parameters_equal_a_count_by_hand():
+    """Sizes of the paper; each of two trained words adds 300, each of two characters 200."""
 
     def block(convolutions, size):
         conv, norm = size * 128 + 128 * 128 + 128, 2 * 128
@@ -102,22 +103,22 @@ def test_parameters_counted_by_hand():
         return convolutions * (conv + norm) + (4 * 128 * 128 + norm) + (dense + norm)
 
     highways = 2 * 2 * (500 * 500 + 500)
-    of_words = 500 * 128 + 128 + block(4, 7)
-    of_both = 512 * 128 + 128 + 7 * block(2, 5)
-    counted = highways + of_words + of_both + 3 * 128 + 2 * 257
-    reader_checks.parameters_are("qanet", counted + 2 * 300 + 2 * 200)
+    embedding_encoder = 500 * 128 + 128 + block(4, 7)
+    model_encoder = 512 * 128 + 128 + 7 * block(2, 5)
+    counted = highways + embedding_encoder + model_encoder + 3 * 128 + 2 * 257
+    reader_checks.check_parameters("qanet", counted + 2 * 300 + 2 * 200)
 
 
-def test_gradients_reach_every_weight():
-    reader_checks.gradients_reach_every_weight(reader(), texts())
+def test_every_weight_has_a_gradient():
+    reader_checks.check_gradients(reader(), texts())
 
 
-def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
-    reader_checks.it_compiles_and_comes_back(reader(), texts(), tmp_path)
+def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
+    reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
 
 @pytest.mark.one_keras
-def test_operations_are_skipped_the_oftener_the_later_they_are():
+def test_later_operations_are_skipped_more_often():
     skips = [
         layer.rate
         for layer in reader().layers
@@ -136,6 +137,6 @@ def test_operations_are_skipped_the_oftener_the_later_they_are():
         ({"layer_dropout": 1.0}, "`layer_dropout` should be in"),
     ],
 )
-def test_what_is_out_of_range_is_refused(overrides, words):
+def test_arguments_out_of_range_are_refused(overrides, words):
     with pytest.raises(ValueError, match=words):
         reader(**overrides)

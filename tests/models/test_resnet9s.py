@@ -1,4 +1,4 @@
-"""Both ResNet-9s against a plain NumPy network."""
+"""Both ResNet-9s equal a plain NumPy network."""
 
 import re
 
@@ -9,7 +9,7 @@ from dawnbench_tf import models
 
 
 def resnet9(net, x):
-    """The network of the 24-epoch entry, from Page's description."""
+    """Computes the network of the 24-epoch entry, from Page's description."""
 
     def unit(x):
         return net.relu(net.norm(net.conv(x)))
@@ -23,7 +23,7 @@ def resnet9(net, x):
 
 
 def whitened(net, x, kernel):
-    """The network of the 10-epoch recipe: whitening, pools before BN, CELU 0.3."""
+    """Computes the network of the 10-epoch recipe: whitening, pools before BN, CELU 0.3."""
 
     def act(x):
         return np.where(x > 0, x, 0.3 * np.expm1(np.minimum(x, 0) / 0.3))
@@ -51,12 +51,12 @@ def test_whitened_logits_equal_a_plain_numpy_network(plain):
     net, images = plain(model)
     model.get_layer("whitening").adapt(images)
     kernel = model.get_layer("whitening").get_weights()[0]
-    wanted = whitened(net, images, kernel)
-    np.testing.assert_allclose(model(images), wanted, rtol=1e-3, atol=1e-3)
+    expected = whitened(net, images, kernel)
+    np.testing.assert_allclose(model(images), expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.one_keras
-def test_parameters_counted_by_hand():
+def test_parameters_equal_a_count_by_hand():
     convs = [(64, 128), (128, 128), (128, 128), (128, 256), (256, 512), (512, 512), (512, 512)]
     kernels = sum(9 * before * after for before, after in convs)
     channels = 64 + sum(after for _, after in convs)
@@ -67,6 +67,8 @@ def test_parameters_counted_by_hand():
 
 @pytest.mark.one_keras
 def test_an_input_too_small_for_the_strides_is_refused():
-    words = "`input_shape` should be (height, width, channels) in NHWC, sides of 8 pixels at least."
+    words = (
+        "`input_shape` should be (height, width, channels) in NHWC, with sides of at least 8 pix"
+    )
     with pytest.raises(ValueError, match=re.escape(words)):
         models.build("resnet9", input_shape=(4, 4, 3))

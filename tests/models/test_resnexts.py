@@ -1,4 +1,4 @@
-"""ResNeXts against a plain NumPy network and the paper's table."""
+"""ResNeXts equal a plain NumPy network and the paper's table."""
 
 import re
 
@@ -9,7 +9,7 @@ from dawnbench_tf import models
 
 
 def resnext(net, x, groups):
-    """ResNeXt with one unit a stage, from the paper's section 5.3 and figure 3c."""
+    """Computes a ResNeXt with one unit per stage, from section 5.3 and figure 3c."""
     x = net.relu(net.norm(net.conv(x)))
     for stride in (1, 2, 2):
         shortcut = net.norm(net.conv(x, stride))
@@ -29,12 +29,12 @@ def test_logits_equal_a_plain_numpy_network(plain):
 
 @pytest.mark.one_keras
 @pytest.mark.parametrize(("name", "millions"), [("8x64d", 34.4), ("16x64d", 68.1)])
-def test_parameters_are_the_papers_table_7(name, millions):
+def test_parameters_equal_the_paper_s_table_7(name, millions):
     assert models.get(f"resnext29_{name}").parameters / 1e6 == pytest.approx(millions, abs=0.06)
 
 
 @pytest.mark.one_keras
-def test_parameters_counted_by_hand():
+def test_parameters_equal_a_count_by_hand():
     def unit(before, inner, after, groups):
         convs = before * inner + 9 * inner * inner // groups + inner * after
         shortcut = before * after + 2 * after if before != after else 0

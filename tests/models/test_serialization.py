@@ -15,7 +15,7 @@ def _function(module, name):
 
 
 def _write_file(path):
-    """A node of tf-keras's own that writes a file when a network is built of it."""
+    """Returns a tf-keras config node that writes a file when a model is built from it."""
     return {
         "module": "tf_keras.src.layers.core.tf_op_layer",
         "class_name": "TFOpLambda",
@@ -59,7 +59,7 @@ def test_a_config_that_may_run_code_is_refused(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
 def test_only_a_zip_archive_is_loaded(tmp_path):
-    """tf-keras takes others for HDF5 files and SavedModels, whose Lambda layers it runs."""
+    """tf-keras would load other files as HDF5 or SavedModel, and run their Lambda layers."""
     model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Lambda(abs)])
     model.save(tmp_path / "model.h5")
     (tmp_path / "model.h5").rename(tmp_path / "hdf5.keras")
@@ -72,7 +72,7 @@ def test_only_a_zip_archive_is_loaded(tmp_path):
 
 
 @pytest.mark.parametrize("config", ["[1", "{}", '{"a":' * 9999 + "1" + "}" * 9999])
-def test_a_damaged_file_is_a_value_error(config, tmp_path):
+def test_a_damaged_file_raises_value_error(config, tmp_path):
     with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
         archive.writestr("config.json", config)
     with pytest.raises(ValueError, match="`file` "):

@@ -1,4 +1,4 @@
-"""QANet against plain NumPy, sizes by hand, and the rule that padding changes nothing."""
+"""Google's QANet equals plain NumPy; parameters; padding does not change logits."""
 
 import re
 
@@ -39,13 +39,13 @@ class Plain:
     """The entry's network, from its code, in NumPy, without padding."""
 
     def __init__(self, model):
-        def of(kind):
-            layers = [layer for layer in model.layers if type(layer) is kind]
+        def weights_of(cls):
+            layers = [layer for layer in model.layers if type(layer) is cls]
             number = lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0])  # noqa: E731
             return [layer.get_weights() for layer in sorted(layers, key=number)]
 
-        self.convs, self.norms = of(KERAS.SeparableConv1D), of(text.LayerNorm)
-        denses = of(KERAS.Dense)
+        self.convs, self.norms = weights_of(KERAS.SeparableConv1D), weights_of(text.LayerNorm)
+        denses = weights_of(KERAS.Dense)
         self.denses = [weights for weights in denses if len(weights) == 2]
         kernels = [kernel for kernel, *bias in denses if not bias]  # four of each attention
         self.attentions = [kernels[i : i + 4] for i in range(0, len(kernels), 4)]
@@ -56,9 +56,10 @@ class Plain:
         wide, back, project = denses
         if x.shape[-1] != WIDTH:
             x = x @ self.denses[project][0] + self.denses[project][1]
-        places = np.arange(x.shape[1])[:, None]
-        falls = 1e4 ** (-np.arange(WIDTH // 2) / (WIDTH // 2 - 1))
-        x = x + np.concatenate([np.sin(places * falls), np.cos(places * falls)], 1)
+        positions = np.arange(x.shape[1])[:, None]
+        frequencies = 1e4 ** (-np.arange(WIDTH // 2) / (WIDTH // 2 - 1))
+        angles = positions * frequencies
+        x = x + np.concatenate([np.sin(angles), np.cos(angles)], 1)
         for number, part in enumerate(structure):
             normal = self.normal(x, first_norm + number)
             if part == "conv":
@@ -79,7 +80,7 @@ class Plain:
 
     def conv(self, x, number):
         depthwise, pointwise, bias = self.convs[number]  # (size, width, 1), (1, width, width)
-        size = depthwise.shape[0]  # 7 everywhere but in the paper's second encoder
+        size = depthwise.shape[0]  # 7 except in the paper's model encoder
         padded = np.pad(x, [(0, 0), (size // 2, size // 2), (0, 0)])
         windows = np.lib.stride_tricks.sliding_window_view(padded, size, 1)  # (b, t, width, size)
         depth = np.einsum("btck,kc->btc", windows, depthwise[..., 0])
@@ -93,8 +94,9 @@ class Plain:
         return (share @ v).transpose(0, 2, 1, 3).reshape(x.shape) @ output
 
     def both(self, x, q):
-        of_x, of_q, of_both = self.similarity
-        s = (x @ of_x)[:, :, None] + (q @ of_q)[:, None] + np.einsum("bxc,bqc->bxq", x * of_both, q)
+        x_weights, q_weights, product_weights = self.similarity
+        s = (x @ x_weights)[:, :, None] + (q @ q_weights)[:, None]
+        s = s + np.einsum("bxc,bqc->bxq", x * product_weights, q)
         xq, qx = softmax(s) @ q, softmax(s) @ softmax(s.transpose(0, 2, 1)) @ x
         return np.concatenate([x, xq, x * xq, x * qx], 2)
 
@@ -114,38 +116,38 @@ class Plain:
 
 def test_logits_equal_plain_numpy():
     model, inputs = reader(), texts()
-    wanted = Plain(model).logits(*inputs)
-    assert np.abs(wanted).max() > 0.5
-    np.testing.assert_allclose(model(inputs, training=False), wanted, rtol=1e-4, atol=1e-5)
+    expected = Plain(model).logits(*inputs)
+    assert np.abs(expected).max() > 0.5
+    np.testing.assert_allclose(model(inputs, training=False), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.one_keras
-def test_padding_never_changes_an_answer():
-    reader_checks.padding_changes_nothing(reader(), texts())
+def test_padding_does_not_change_logits():
+    reader_checks.check_padding(reader(), texts())
 
 
 @pytest.mark.one_keras
-def test_parameters_counted_by_hand():
-    """Of the entry's sizes, beside 300 for each of two trained words."""
+def test_parameters_equal_a_count_by_hand():
+    """Sizes of the entry; each of two trained words adds 300."""
     conv, norm = 7 * 128 + 128 * 128 + 128, 2 * 128
     attention_and_dense = 4 * 128 * 128 + (128 * 256 + 256) + (256 * 128 + 128)
-    of_words = 300 * 128 + 128 + 4 * conv + 7 * norm + attention_and_dense
-    of_both = 512 * 128 + 128 + 2 * conv + 5 * norm + attention_and_dense
-    counted = of_words + of_both + 3 * 128 + 2 * 257
-    reader_checks.parameters_are("qanet_tpu", counted + 2 * 300)
+    embedding_encoder = 300 * 128 + 128 + 4 * conv + 7 * norm + attention_and_dense
+    model_encoder = 512 * 128 + 128 + 2 * conv + 5 * norm + attention_and_dense
+    counted = embedding_encoder + model_encoder + 3 * 128 + 2 * 257
+    reader_checks.check_parameters("qanet_tpu", counted + 2 * 300)
 
 
-def test_gradients_reach_every_weight_and_fixed_vectors_stay():
+def test_every_weight_has_a_gradient_and_fixed_vectors_stay():
     model = reader()
-    reader_checks.gradients_reach_every_weight(model, texts())
+    reader_checks.check_gradients(model, texts())
     assert "fixed" not in " ".join(weight.name for weight in model.trainable_weights)
 
 
-def test_it_compiles_under_xla_and_comes_back_from_a_file(tmp_path):
-    reader_checks.it_compiles_and_comes_back(reader(), texts(), tmp_path)
+def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
+    reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
 
 @pytest.mark.one_keras
-def test_heads_have_to_divide_the_width():
+def test_a_width_that_heads_do_not_divide_is_refused():
     with pytest.raises(ValueError, match="`hidden` should be a multiple of `heads`. Received: hid"):
         models.build("qanet_tpu", hidden=10, heads=4)

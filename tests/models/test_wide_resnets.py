@@ -1,4 +1,4 @@
-"""Wide ResNets against a plain NumPy network and the paper's table."""
+"""Wide ResNets equal a plain NumPy network and the paper's table."""
 
 import re
 
@@ -9,7 +9,7 @@ from dawnbench_tf import models
 
 
 def wrn(net, x, widths):
-    """WRN with one unit a stage, from the paper's figure 1 and table 1."""
+    """Computes a WRN with one unit per stage, from figure 1 and table 1."""
     x = net.conv(x)
     for stage, _ in enumerate(widths):
         active = net.relu(net.norm(x))
@@ -27,7 +27,7 @@ def test_logits_equal_a_plain_numpy_network(plain):
 
 @pytest.mark.one_keras
 @pytest.mark.parametrize(("name", "millions"), [("16_8", 11.0), ("28_10", 36.5), ("40_4", 8.9)])
-def test_parameters_are_the_papers_table_5(name, millions):
+def test_parameters_equal_the_paper_s_table_5(name, millions):
     assert models.get(f"wrn_{name}").parameters / 1e6 == pytest.approx(millions, abs=0.05)
 
 

@@ -24,8 +24,8 @@ def branch():
 def test_at_inference_the_branch_runs_unscaled():
     inner = branch()
     layer = image.StochasticDepth(inner, 0.3)
-    wanted = SHORTCUT + inner(IMAGES, training=False)
-    np.testing.assert_array_equal(layer([IMAGES, SHORTCUT], training=False), wanted)
+    expected = SHORTCUT + inner(IMAGES, training=False)
+    np.testing.assert_array_equal(layer([IMAGES, SHORTCUT], training=False), expected)
 
 
 def test_a_dropped_branch_does_no_work():
@@ -43,12 +43,12 @@ def test_a_dropped_branch_does_no_work():
 def test_a_kept_branch_is_divided_by_its_survival():
     inner = branch()
     layer = image.StochasticDepth(inner, 0.5)
-    wanted = SHORTCUT + inner(IMAGES, training=True) / 0.5
+    expected = SHORTCUT + inner(IMAGES, training=True) / 0.5
     outputs = [layer([IMAGES, SHORTCUT], training=True).numpy() for _ in range(20)]
     kept = [output for output in outputs if (output != SHORTCUT).any()]
     assert 0 < len(kept) < 20
     for output in kept:
-        np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_mean_over_draws_equals_the_full_unit():
@@ -106,8 +106,8 @@ def test_the_same_seed_drops_the_same_blocks(seed):
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_channels_are_padded_on_both_sides(axis):
     outputs = image.PadChannels(6, axis)(np.moveaxis(IMAGES, -1, axis)).numpy()
-    wanted = np.pad(IMAGES, [(0, 0), (0, 0), (0, 0), (1, 2)])
-    np.testing.assert_array_equal(np.moveaxis(outputs, axis, -1), wanted)
+    expected = np.pad(IMAGES, [(0, 0), (0, 0), (0, 0), (1, 2)])
+    np.testing.assert_array_equal(np.moveaxis(outputs, axis, -1), expected)
 
 
 def ghost(axis, **kwargs):
@@ -122,7 +122,9 @@ def test_ghost_statistics_are_those_of_groups(axis, traced):
     layer = ghost(axis)
     groups = IMAGES.reshape(2, 2, 8, 8, 3)
     means, variances = groups.mean((1, 2, 3)), groups.var((1, 2, 3))
-    wanted = (groups - means[:, None, None, None]) / np.sqrt(variances + 1e-3)[:, None, None, None]
+    expected = (groups - means[:, None, None, None]) / np.sqrt(variances + 1e-3)[
+        :, None, None, None
+    ]
 
     def call(x):
         return layer(x, training=True)
@@ -132,7 +134,7 @@ def test_ghost_statistics_are_those_of_groups(axis, traced):
         call = tf.function(call, input_signature=[tf.TensorSpec(shape)])
     outputs = call(tf.constant(np.moveaxis(IMAGES, -1, axis)))
     np.testing.assert_allclose(
-        np.moveaxis(outputs, axis, -1), wanted.reshape(IMAGES.shape), atol=1e-5
+        np.moveaxis(outputs, axis, -1), expected.reshape(IMAGES.shape), atol=1e-5
     )
     np.testing.assert_allclose(tf.identity(layer.moving_mean), 0.1 * means.mean(0), atol=1e-6)
     moved = 0.9 + 0.1 * variances.mean(0) * 128 / 127  # of unbiased variances, as in PyTorch
@@ -142,8 +144,8 @@ def test_ghost_statistics_are_those_of_groups(axis, traced):
 def test_one_group_equals_plain_batch_normalization():
     plain = tf.keras.layers.BatchNormalization()
     one = image.GhostBatchNormalization(group=32)
-    wanted, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
-    np.testing.assert_allclose(outputs, wanted, atol=1e-5)
+    expected, outputs = plain(IMAGES, training=True), one(IMAGES, training=True)
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
     np.testing.assert_array_equal(one(IMAGES, training=False).shape, IMAGES.shape)
 
 
@@ -155,8 +157,8 @@ def test_the_moving_variance_is_unbiased_in_every_implementation(form):
     mean, unbiased = IMAGES.mean(axes), IMAGES.astype("d").var(axes, ddof=1)
     np.testing.assert_allclose(tf.identity(layer.moving_mean), 0.1 * mean, atol=1e-6)
     np.testing.assert_allclose(tf.identity(layer.moving_variance), 0.9 + 0.1 * unbiased, rtol=1e-6)
-    wanted = tf.keras.layers.BatchNormalization(momentum=0.9, **form)(IMAGES, training=True)
-    np.testing.assert_array_equal(outputs, wanted)
+    expected = tf.keras.layers.BatchNormalization(momentum=0.9, **form)(IMAGES, training=True)
+    np.testing.assert_array_equal(outputs, expected)
 
 
 def test_a_frozen_batch_norm_keeps_its_statistics():

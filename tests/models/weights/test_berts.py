@@ -1,4 +1,4 @@
-"""Published BERTs in our reader: each library's names, one network; other files in one line."""
+"""Published BERTs load from each library's files; other files are refused in one line."""
 
 import re
 
@@ -24,7 +24,7 @@ BLOCK = (
 
 
 def hugging_face(head=True):
-    """A BERT as Hugging Face's state dict has it, with values of its own in every tensor."""
+    """Returns a BERT as Hugging Face's state dict, with different values in every tensor."""
     rng, weights = np.random.default_rng(0), {}
     sizes = {"word": 40, "position": 48, "token_type": 2}
     for name, size in sizes.items():
@@ -51,7 +51,7 @@ def hugging_face(head=True):
 
 
 def google(weights):
-    """The same as google-research/bert names and lays it out: run_squad.py's variables."""
+    """Converts it to google-research/bert's names and layouts: variables of run_squad.py."""
     renamed = {}
     for name, value in weights.items():
         name = re.sub(r"layer\.(\d+)", r"layer_\1", name)
@@ -68,7 +68,7 @@ def google(weights):
 
 
 def hugging_face_keras(weights):
-    """The same as tf_model.h5 names and lays it out."""
+    """Converts it to the names and layouts of tf_model.h5."""
     renamed = {}
     for name, value in google(weights).items():
         name = re.sub(r"layer_(\d+)", r"layer_._\1", name)
@@ -106,13 +106,13 @@ def inputs():
     return [rng.integers(4, 40, (2, length)).astype(np.int32) for length in (9, 5)]
 
 
-def test_each_library_s_file_gives_the_same_network(tmp_path):
+def test_files_of_all_libraries_give_equal_networks(tmp_path):
     weights = hugging_face()
     write(tmp_path / "model.safetensors", weights)
     write(tmp_path / "bare.safetensors", {k.removeprefix("bert."): v for k, v in weights.items()})
     checkpoint(tmp_path / "bert_model.ckpt", google(weights))
     hdf5(tmp_path / "tf_model.h5", hugging_face_keras(weights))
-    answers = []
+    outputs = []
     for file in (
         "model.safetensors",
         "bare.safetensors",
@@ -122,9 +122,9 @@ def test_each_library_s_file_gives_the_same_network(tmp_path):
     ):
         model = models.build("bert_tiny_span", **SMALL)
         models.load_published(model, tmp_path / file)
-        answers.append(model(inputs(), training=False).numpy())
-    for one in answers[1:]:
-        np.testing.assert_array_equal(one, answers[0])
+        outputs.append(model(inputs(), training=False).numpy())
+    for one in outputs[1:]:
+        np.testing.assert_array_equal(one, outputs[0])
     kernel = model.get_layer("layer_1_wide").kernel
     theirs = weights["bert.encoder.layer.1.intermediate.dense.weight"]
     np.testing.assert_array_equal(kernel, theirs.T)
@@ -132,7 +132,7 @@ def test_each_library_s_file_gives_the_same_network(tmp_path):
     np.testing.assert_array_equal(ends, weights["qa_outputs.weight"])
 
 
-def test_without_a_head_the_span_s_stays_as_it_was(tmp_path):
+def test_a_file_without_a_head_does_not_change_the_span_head(tmp_path):
     write(tmp_path / "model.safetensors", hugging_face(head=False))
     model = models.build("bert_tiny_span", **SMALL)
     before = [layer.get_weights() for layer in map(model.get_layer, ("first", "last"))]
@@ -158,11 +158,11 @@ def without(part):
         ),
         (
             {**hugging_face(), "bert.embeddings.word_embeddings.weight": np.ones((41, 12), "f")},
-            "the table of its embeddings/word_embeddings is of shape (41, 12), ours (40, 12)",
+            "the table of its embeddings/word_embeddings has shape (41, 12), ours (40, 12)",
         ),
     ],
 )
-def test_another_network_is_one_line_and_changes_nothing(tmp_path, weights, words):
+def test_another_network_is_refused_in_one_line(tmp_path, weights, words):
     file = write(tmp_path / "model.safetensors", weights)
     model = models.build("bert_tiny_span", **SMALL)
     before = model.get_weights()
@@ -173,12 +173,12 @@ def test_another_network_is_one_line_and_changes_nothing(tmp_path, weights, word
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_damaged_checkpoint_is_one_line(tmp_path):
+def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path):
     checkpoint(tmp_path / "bert_model.ckpt", google(hugging_face()))
     index = tmp_path / "bert_model.ckpt.index"
     index.write_bytes(index.read_bytes()[:-20])
-    with pytest.raises(ValueError, match="should hold published weights of bert_tiny_span"):
+    with pytest.raises(ValueError, match="should contain published weights of bert_tiny_span"):
         models.load_published(models.build("bert_tiny_span", **SMALL), index)
     (tmp_path / "bert_model.ckpt.data-00000-of-00001").unlink()
-    with pytest.raises(ValueError, match="should hold published weights of bert_tiny_span"):
+    with pytest.raises(ValueError, match="should contain published weights of bert_tiny_span"):
         models.load_published(models.build("bert_tiny_span", **SMALL), index)

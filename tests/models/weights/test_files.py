@@ -1,4 +1,4 @@
-"""Files that PyTorch 2.13 and safetensors wrote; damaged and hostile ones: ValueError, nothing run.
+"""Files that PyTorch 2.13 and safetensors wrote are read; damaged and hostile ones are refused.
 
 `torch.save({"state_dict": weights, ...})`, the same weights without zip, `safetensors`' save_file.
 """
@@ -25,20 +25,20 @@ WANTED = {
     "half": np.arange(6) / 4,
     "bfloat": np.arange(6) / 4,
     "count": np.array(7),
-    "view": BASE.transpose(2, 1, 0)[1:, 1:],  # strides and an offset, where PyTorch keeps these
+    "view": BASE.transpose(2, 1, 0)[1:, 1:],  # has strides and an offset, which PyTorch saves
     "parameter": np.array([1.5, -2]),
 }
 
 
 def read(path):
-    with open(path, "rb") as file, files.tensors_of(file) as tensors:
+    with open(path, "rb") as file, files.open_tensors(file) as tensors:
         values = {name: tensor.read() for name, tensor in tensors.items()}
         assert all(values[name].shape == tensor.shape for name, tensor in tensors.items())
     return values
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_tensors_come_out_as_they_went_in(name):
+def test_tensors_are_read_as_they_were_written(name):
     values = read(WEIGHTS / name)
     assert set(values) == set(WANTED)
     for name, value in values.items():
@@ -47,7 +47,7 @@ def test_tensors_come_out_as_they_went_in(name):
 
 
 class Hostile:
-    """Leaves a folder where the process stands, if it is ever unpickled."""
+    """Creates a folder in the working directory if it is unpickled."""
 
     def __reduce__(self):
         return os.mkdir, ("ran",)
@@ -63,14 +63,14 @@ def zipped(content, method=zipfile.ZIP_STORED, **members):
 
 
 def with_shape(dimensions, tensors):
-    """A .safetensors whose header gives each of many tensors so many huge dimensions."""
+    """Returns a .safetensors file whose tensors have N huge dimensions each."""
     facts = {"dtype": "F32", "shape": [2**62] * dimensions, "data_offsets": [0, 0]}
     header = json.dumps({str(number): facts for number in range(tensors)}).encode()
     return struct.pack("<Q", len(header)) + header
 
 
 def pickled_shape(dimensions):
-    """A .pth whose tensor has so many huge dimensions, by protocol 2's instructions."""
+    """Returns a .pth file whose tensor has N huge dimensions, in pickle protocol 2."""
     huge = b"\x8a\x08" + struct.pack("<q", 2**62)  # LONG1
     storage = b"(U\x07storagectorch\nFloatStorage\nU\x010U\x03cpuK\x04tQ"
     sides = b"(" + huge * dimensions + b"t"
@@ -82,12 +82,12 @@ def pickled_shape(dimensions):
     ("content", "words"),
     [
         (zipped(b"", zipfile.ZIP_DEFLATED, byteorder=bytes(2**20)), "should not be compressed"),
-        (with_shape(4_000, 300), "its tensor 0 has no dimensions that an array can have"),
-        (pickled_shape(40_000), "its tensor .* reaches beyond what is stored"),
+        (with_shape(4_000, 300), "its tensor 0 has impossible dimensions"),
+        (pickled_shape(40_000), "its tensor .* exceeds its storage"),
         (zipped(b"\x80\x02\x8b" + struct.pack("<i", 2**20) + b"\1" * 2**20 + b"."), "bits"),
     ],
 )
-def test_small_files_that_would_take_long_or_much_memory_are_refused(tmp_path, content, words):
+def test_small_files_that_need_much_time_or_memory_are_refused(tmp_path, content, words):
     (tmp_path / "x.pth").write_bytes(content)
     start = time.monotonic()
     with pytest.raises(ValueError, match=words):
@@ -102,7 +102,7 @@ def test_a_storage_cut_short_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("wrap", [zipped, lambda content: pickle.dumps(0) * 3 + content])
-def test_what_a_file_would_run_is_not_run(tmp_path, monkeypatch, wrap):
+def test_code_in_a_file_is_not_run(tmp_path, monkeypatch, wrap):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.pth").write_bytes(wrap(pickle.dumps({"state_dict": Hostile()})))
     with pytest.raises(ValueError, match=r"it would run posix\.mkdir"):
@@ -111,8 +111,8 @@ def test_what_a_file_would_run_is_not_run(tmp_path, monkeypatch, wrap):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_damaged_files_are_refused_or_read_as_something(tmp_path, name):
-    """No byte of a file makes it hang, take much memory, or bring anything but an exception."""
+def test_damaged_files_are_refused_or_read(tmp_path, name):
+    """No changed byte makes the reader hang, use much memory or crash."""
     content, rng = (WEIGHTS / name).read_bytes(), np.random.default_rng(0)
     refused = 0
     for number in range(300):
@@ -124,6 +124,6 @@ def test_damaged_files_are_refused_or_read_as_something(tmp_path, name):
         (tmp_path / "x").write_bytes(damaged)
         try:
             read(tmp_path / "x")
-        except Exception:  # `load_published` makes one line of any
+        except Exception:  # `load_published` turns any exception into one line
             refused += 1
     assert refused > 100

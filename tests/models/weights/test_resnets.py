@@ -1,4 +1,4 @@
-"""Weights of others in our networks; strangers' files: one line, and nothing changed.
+"""Published weights load into our ResNets; other files are refused in one line, without effect.
 
 Those of keras.applications: test_imagenet_resnets.py.
 """
@@ -14,7 +14,7 @@ from dawnbench_tf import models
 
 
 def resnet8():
-    """A CIFAR ResNet's weights as torchvision would name and lay them out, no two layers' alike."""
+    """Returns weights of a CIFAR ResNet in torchvision's names and layouts, all different."""
     rng, weights = np.random.default_rng(0), {}
 
     def add(conv, bn, filters, inputs, size):
@@ -36,7 +36,7 @@ def resnet8():
 
 
 def logits(weights, images):
-    """The network as torchvision writes it, by names alone."""
+    """Computes the network from weights by torchvision's names."""
 
     def unit(x, conv, bn, stride=1):
         kernel = weights[f"{conv}.weight"].transpose(2, 3, 1, 0)
@@ -58,7 +58,7 @@ def logits(weights, images):
 
 
 def write(path, weights):
-    """A .safetensors file, as its format says; tensors by name, as its own writer has them."""
+    """Writes a .safetensors file with its tensors sorted by name, as the library does."""
     header, start = {}, 0
     for name, value in sorted(weights.items()):
         end = start + value.nbytes
@@ -75,15 +75,15 @@ def images():
     return np.random.default_rng(1).normal(size=(2, 32, 32, 3)).astype("f")
 
 
-def test_a_network_answers_as_the_published_one_does(tmp_path, images):
+def test_logits_equal_those_of_the_published_network(tmp_path, images):
     weights = resnet8()
     model = models.build("resnet8_v1_proj")
     models.load_published(model, write(tmp_path / "x.safetensors", weights))
-    wanted = logits(weights, images)
-    np.testing.assert_allclose(model(images), wanted, atol=1e-5 * np.abs(wanted).max())
+    expected = logits(weights, images)
+    np.testing.assert_allclose(model(images), expected, atol=1e-5 * np.abs(expected).max())
 
 
-def test_a_bias_before_bn_is_taken_off_its_mean(tmp_path, images):
+def test_a_bias_before_bn_is_subtracted_from_its_mean(tmp_path, images):
     weights = resnet8()
     bias = np.linspace(-1, 1, 32, dtype="f")
     model = models.build("resnet8_v1_proj")
@@ -96,7 +96,7 @@ def test_a_bias_before_bn_is_taken_off_its_mean(tmp_path, images):
 WRONG = {
     "no weights at all": (
         lambda weights: {},
-        "it holds no layer by a name that is known here; the first releases of Keras 3",
+        "it has no layer with a known name; the first releases of Keras 3",
     ),
     "another depth": (
         lambda weights: {k: v for k, v in weights.items() if "layer3" not in k},
@@ -108,21 +108,21 @@ WRONG = {
     ),
     "other classes": (
         lambda weights: {**weights, "fc.weight": np.zeros((100, 64), "f")},
-        r"fc is of shape \(64, 100\), ours \(64, 10\); build with num_classes=100, load, then",
+        r"fc has shape \(64, 100\), ours \(64, 10\); build with num_classes=100, load, then",
     ),
     "a layer of something else": (
         lambda weights: {**weights, "attention.weight": np.zeros((8, 8), "f")},
-        "its attention is no layer of a ResNet",
+        "its attention is not a known layer name",
     ),
 }
 
 
-@pytest.mark.parametrize(("change", "why"), WRONG.values(), ids=WRONG)
-def test_another_network_is_refused_in_one_line(tmp_path, change, why):
+@pytest.mark.parametrize(("change", "reason"), WRONG.values(), ids=WRONG)
+def test_another_network_is_refused_in_one_line(tmp_path, change, reason):
     model = models.build("resnet8_v1_proj")
     before = model.get_weights()
     file = write(tmp_path / "x.safetensors", change(resnet8()))
-    with pytest.raises(ValueError, match=why) as refusal:
+    with pytest.raises(ValueError, match=reason) as refusal:
         models.load_published(model, file)
     assert "\n" not in str(refusal.value) and str(file) in str(refusal.value)
     for old, new in zip(before, model.get_weights(), strict=True):
@@ -132,12 +132,12 @@ def test_another_network_is_refused_in_one_line(tmp_path, change, why):
 @pytest.mark.parametrize(
     "content", [b"", b"text", b"PK\3\4", b"\x80\x02", b"\x89HDF\r\n\x1a\n", b"\xff" * 99]
 )
-def test_garbage_is_refused_in_one_line(tmp_path, content):
+def test_a_damaged_file_is_refused_in_one_line(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(ValueError, match="`file` should hold published weights of resnet8"):
+    with pytest.raises(ValueError, match="`file` should contain published weights of resnet8"):
         models.load_published(models.build("resnet8_v1_proj"), tmp_path / "x")
 
 
-def test_no_file_is_said_so(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError):
         models.load_published(models.build("resnet8_v1_proj"), tmp_path / "missing.pth")
