@@ -84,10 +84,10 @@ def ask(
 
 def show(context: str, answer: "Answer") -> str:
     """Formats the answer, its probability, and the context with the answer highlighted."""
-    left, right = ("\x1b[1;7m", "\x1b[0m") if sys.stdout.isatty() else (">>>", "<<<")
+    begin, end = ("\x1b[1;7m", "\x1b[0m") if sys.stdout.isatty() else (">>>", "<<<")
     parts = (context[: answer.begin], answer.text, context[answer.end :])
     before, text, after = (shown(part.replace("\r\n", "\n"), kept="\n\t") for part in parts)
-    marked = f"{before}{left}{text}{right}{after}"
+    marked = f"{before}{begin}{text}{end}{after}"
     return f"{text}\nprobability {answer.probability:.3f}\n\n{marked.strip()}"
 
 

@@ -83,8 +83,8 @@ def read_json(path: Path, largest: int = LARGEST_JSON) -> dict[str, Any]:
     except Refusal:
         raise
     except (OSError, ValueError, RecursionError) as error:
-        why = one_line(getattr(error, "strerror", None) or str(error), 100)
-        text = f"{path}: can't be read ({why}); restore it or name another --output_dir"
+        reason = one_line(getattr(error, "strerror", None) or str(error), 100)
+        text = f"{path}: can't be read ({reason}); restore it or name another --output_dir"
         raise Refusal(text) from None
     return values
 
@@ -146,7 +146,7 @@ def make_folder(path: Path) -> None:
 def lock(folder: Path, reason: str, flag: str = "output_dir") -> None:
     """Holds a lock on a folder until the process ends, however it ends.
 
-    Raises Refusal, which names the `flag` and says `why`, if another process holds it.
+    Raises Refusal, which names the `flag` and gives the `reason`, if another process holds it.
     """
     if take_lock(folder) is None:
         refuse(flag, folder, reason)
@@ -191,6 +191,7 @@ def cannot_read(path: Path | str, error: Exception) -> Refusal:
 
 def cannot_write(path: Path, error: Exception) -> Refusal:
     """Returns the Refusal for an output file that can't be written."""
-    reason = getattr(error, "strerror", None) or str(error).split(";")[-1]  # TensorFlow: PATH; why
-    why = one_line(reason, 100)
-    return Refusal(f"{path}: can't be written ({why}); mend that, then the same command goes on")
+    # TensorFlow's message is "PATH; reason".
+    reason = getattr(error, "strerror", None) or str(error).split(";")[-1]
+    text = f"can't be written ({one_line(reason, 100)})"
+    return Refusal(f"{path}: {text}; mend that, then the same command goes on")

@@ -173,12 +173,16 @@ def _folder(name, options):
 
 def _planned(name, options, changes):
     """Returns the study with the changes of the options, after a check of all its runs."""
-    given = {**_changed_settings(options.run), **_changed_settings(options.run.credits), **changes}
-    given.pop("output_dir", None)
+    settings = {
+        **_changed_settings(options.run),
+        **_changed_settings(options.run.credits),
+        **changes,
+    }
+    settings.pop("output_dir", None)
     study = find_study(name, options.scale)
     if options.levels:
         study = grid.with_levels(study, [_parse_level(text) for text in options.levels.split(",")])
-    study = grid.with_changes(study, options.recipe, options.trials, given)
+    study = grid.with_changes(study, options.recipe, options.trials, settings)
     grid.plan(study)  # refuses settings before the folder is touched
     return study
 
@@ -247,8 +251,8 @@ def report(options: Options, folders: list[Path]) -> int:
         reports.write_csv(studies, sys.stdout)
     else:
         command = shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
-        given = command if options.evidence else ""
-        parts = [reports.format_text(results, given) for results in studies]
+        measured_by = command if options.evidence else ""
+        parts = [reports.format_text(results, measured_by) for results in studies]
         print("\n\n".join([reports.printable(lines), *parts] if lines else parts))
         print(f"\n{path}")
     return 0

@@ -120,10 +120,10 @@ def cut(line: str, most: int) -> str:
     used = 0
     if sum(map(width, line)) <= most:
         return line
-    for at, character in enumerate(line):
+    for position, character in enumerate(line):
         used += width(character)
         if used > most - 3:
-            return f"{line[:at]}..."
+            return f"{line[:position]}..."
     return line
 
 

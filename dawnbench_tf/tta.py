@@ -160,13 +160,13 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._before_training = self.clock.switch("compile")
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._seen_in_epoch = 0
+        self._steps_in_epoch = 0
 
     def on_train_batch_end(self, batch, logs=None):
         # Keras 3 counts on past an epoch's end, to the end of the last call into TensorFlow.
-        seen = min(batch + 1, self.params.get("steps") or batch + 1)
-        first, self.step = self.step + 1, self.step + seen - self._seen_in_epoch
-        self._seen_in_epoch = seen
+        steps = min(batch + 1, self.params.get("steps") or batch + 1)
+        first, self.step = self.step + 1, self.step + steps - self._steps_in_epoch
+        self._steps_in_epoch = steps
         if self.clock.switch("train") == "compile":  # logs are on the host: the execution has ended
             self._speed_from = self.step, self._train_seconds()
         self._check_loss(logs, first)

@@ -80,8 +80,8 @@ def _check_list(value, kind, name, depth):
     kinds = get_args(kind) if get_origin(kind) is tuple else get_args(kind) * len(value)
     if len(kinds) != len(value):
         raise ValueError(f"{name} should have {len(kinds)} members")
-    for number, (member, of_member) in enumerate(zip(value, kinds, strict=True)):
-        check(member, of_member, f"{name}.{number}"[:80], depth - 1)
+    for number, (member, member_kind) in enumerate(zip(value, kinds, strict=True)):
+        check(member, member_kind, f"{name}.{number}"[:80], depth - 1)
 
 
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}

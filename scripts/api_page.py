@@ -129,14 +129,14 @@ class Page:
 
 def _public(package):
     """Names of the modules with an `__all__`, in ORDER; raises KeyError for one that it lacks."""
-    found = []
+    public = []
     pending = [package]
     while pending:
         module = pending.pop()
         pending += [m for m in module.members.values() if not m.is_alias and m.is_module]
         if module is not package and module.exports is not None:
-            found.append(module.path.removeprefix("dawnbench_tf."))
-    return sorted(found, key={name: index for index, name in enumerate(ORDER)}.__getitem__)
+            public.append(module.path.removeprefix("dawnbench_tf."))
+    return sorted(public, key={name: index for index, name in enumerate(ORDER)}.__getitem__)
 
 
 def _fields(member):

@@ -41,17 +41,17 @@ def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path,
 
     terminal.show(False)
     recipe = recipes.get("digits/resnet8", epochs=1, synthetic="decoded")
-    seen = []
+    epochs = []
 
     import tensorflow as tf
 
     class Seen(tf.keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs):
-            seen.append(epoch)
+            epochs.append(epoch)
 
     options = RunOptions(peak_tflops=1.0)
     trained = train(recipe, options, tmp_path / "run", callbacks=[Seen()])
-    assert seen == [0] and capfd.readouterr() == ("", "")
+    assert epochs == [0] and capfd.readouterr() == ("", "")
     assert trained == runs.read(tmp_path / "run") and not trained.reached
     assert "synthetic data" in " ".join(trained.entry.misc["violations"])
     assert trained.used["examplesPerSecond"] > 0
@@ -71,7 +71,7 @@ def test_examples_from_elsewhere_train_and_are_never_an_entry(tmp_path):
     recipe = recipes.get("digits/resnet8", epochs=1, threshold=1)
     run = train(recipe, RunOptions(peak_tflops=1.0), tmp_path, data=Splits(split, split))
     assert run.reached and "not_an_entry" in str(run.entry_path)
-    assert any("given" in why for why in run.entry.misc["violations"])
+    assert any("given" in text for text in run.entry.misc["violations"])
 
 
 def test_a_process_that_has_used_keras_3_is_told_what_to_set(tmp_path):

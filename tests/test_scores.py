@@ -48,10 +48,10 @@ def test_a_count_that_is_off_raises(count):
 def reading(*answers, words=10):
     """A test set: a question for each tuple of right answers (text, first token, last token)."""
     questions = [
-        SimpleNamespace(id=str(i), answers=[(text, 0) for text, *_ in right])
-        for i, right in enumerate(answers)
+        SimpleNamespace(id=str(i), answers=[(text, 0) for text, *_ in references])
+        for i, references in enumerate(answers)
     ]
-    ends = [span for right in answers for _, *span in right]
+    ends = [span for references in answers for _, *span in references]
     bounds = np.cumsum([0, *map(len, answers)])
     count = np.arange(len(answers) + 1)
     test = SimpleNamespace(
@@ -62,7 +62,7 @@ def reading(*answers, words=10):
 
 
 @pytest.mark.parametrize(
-    ("answer", "right", "f1", "exact"),  # by the official rules, by hand
+    ("answer", "accepted", "f1", "exact"),  # by the official rules, by hand
     [
         ("the Cat", ["cat"], 1, 1),  # articles and case
         ("cat.", ["a cat"], 1, 1),  # punctuation
@@ -74,8 +74,8 @@ def reading(*answers, words=10):
         ("cat cat", ["cat"], 2 / 3, 0),  # as often as it is said
     ],
 )
-def test_squad_s_official_rules(answer, right, f1, exact):
-    references = reading([(text, 0, 0) for text in right])
+def test_squad_s_official_rules(answer, accepted, f1, exact):
+    references = reading([(text, 0, 0) for text in accepted])
     row = squad(Answers([answer], np.array([[0, 0]])), references)
     assert row["f1Score"] == pytest.approx(f1) and row["exactMatch"] == exact
 

@@ -100,14 +100,14 @@ def test_rows_come_at_the_cadence(every, steps_per_execution, epochs):
 
 
 def test_the_log_grows_row_by_row_and_says_what_the_rows_say(tmp_path):
-    log, seen = tmp_path / "tta.tsv", []
+    log, lines = tmp_path / "tta.tsv", []
 
     def evaluate():
-        seen.append(len(log.read_text().splitlines()) if log.exists() else 0)
-        return {"top1": len(seen)}
+        lines.append(len(log.read_text().splitlines()) if log.exists() else 0)
+        return {"top1": len(lines)}
 
     timer = fit(TimeToAccuracy(4, "top1", evaluate=evaluate, log=log))
-    assert seen == [0, 2, 3, 4]  # a header and the rows so far, on disk before the next
+    assert lines == [0, 2, 3, 4]  # a header and the rows so far, on disk before the next
     with open(log, encoding="utf-8") as file:
         rows = [
             {k: float(v) for k, v in row.items()} for row in csv.DictReader(file, delimiter="\t")

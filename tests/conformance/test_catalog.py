@@ -113,8 +113,8 @@ def multiply_adds(layer):
     kernel = getattr(layer, "kernel", None)
     if kernel is None:
         return 0
-    places = math.prod(layer.output.shape[1:3]) if len(kernel.shape) == 4 else 1
-    return math.prod(kernel.shape) * places
+    positions = math.prod(layer.output.shape[1:3]) if len(kernel.shape) == 4 else 1
+    return math.prod(kernel.shape) * positions
 
 
 def counts(model):

@@ -78,7 +78,7 @@ def test_the_garbage_collector_waits_and_comes_back():
 
 def test_slow_calls_get_one_pass_and_no_more(sleep):
     passes = []
-    latency.measure(sleep, [0.01] * 3, 5, 0.0, lambda done, of: passes.append((done, of)))
+    latency.measure(sleep, [0.01] * 3, 5, 0.0, lambda done, total: passes.append((done, total)))
     assert passes == [(0, 5)]
 
 

@@ -13,14 +13,14 @@ class Plain:
     """NumPy layers, NHWC, that use a Keras model's weights in order of creation."""
 
     def __init__(self, model, padding="symmetric"):
-        def of(kind):
+        def layers(kind):
             layers = [layer for layer in _all(model) if isinstance(layer, kind)]
             return iter(
                 sorted(layers, key=lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0]))
             )
 
-        self.convs, self.norms = of(KERAS.Conv2D), of(KERAS.BatchNormalization)
-        self.denses, self.padding = of(KERAS.Dense), padding
+        self.convs, self.norms = layers(KERAS.Conv2D), layers(KERAS.BatchNormalization)
+        self.denses, self.padding = layers(KERAS.Dense), padding
 
     def conv(self, x, stride=1, groups=1, padding=None):
         kernel, *bias = next(self.convs).get_weights()  # (rows, columns, in / groups, out)

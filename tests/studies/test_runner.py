@@ -225,7 +225,7 @@ def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("template", "right"),
+    ("template", "expected"),
     [
         ("env", "should have {command} in it"),
         ("sh -c 'cd /x; {command}'", "should have {command} or {quoted} as words of their own"),
@@ -233,10 +233,10 @@ def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
         ("no-such-program {command}", "no-such-program is no program on this machine's PATH"),
     ],
 )
-def test_a_template_that_can_start_nothing_is_refused(template, right):
+def test_a_template_that_can_start_nothing_is_refused(template, expected):
     launching.check_template("env {command}")
     with pytest.raises(
-        Refusal, match=re.escape(f"--launch={template}: ") + ".*" + re.escape(right)
+        Refusal, match=re.escape(f"--launch={template}: ") + ".*" + re.escape(expected)
     ):
         launching.check_template(template)
 
