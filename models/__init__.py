@@ -119,8 +119,8 @@ def build(
     own = {argument: value for argument, value in own.items() if value is not None}
     args = {**row.args, **own, **overrides}
     if unknown := sorted(args.keys() - networks.arguments(row)):
-        known = ", ".join(networks.arguments(row))
-        hint = _REPLACEMENTS.get(unknown[0], f"its arguments are {known}")
+        accepted = ", ".join(networks.arguments(row))
+        hint = _REPLACEMENTS.get(unknown[0], f"its arguments are {accepted}")
         raise ValueError(f"`{unknown[0]}` is not an argument of build for {variant}: {hint}.")
     return networks.build(row, args)
 
