@@ -32,8 +32,8 @@ _EXAMPLES = {Images: "images of one size", Jpegs: "JPEGs", Questions: "questions
 class Recipe:
     """Model, data settings, optimizer and schedule of a training run.
 
-    A change of a setting is `replace(recipe, ...)` for its own fields and parts, or
-    `recipe.with_values(...)` by flat name. `help(models.build)` describes the models.
+    To change settings use `recipe.with_values(...)` with flat names, or `dataclasses.replace` with
+    fields and parts.
 
     Args:
       name: TASK/NAME, as in `dawnbench recipes`.
