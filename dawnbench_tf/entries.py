@@ -1,4 +1,4 @@
-"""Checks entries against the benchmark's rules; packages a run's entries for a pull request.
+"""Checks entries against the rules; packages a run's entries.
 
     python -m dawnbench_tf.entries validate PATH... [--lenient] [--format=json]
     python -m dawnbench_tf.entries package RUN_DIR --author=NAME --author_email=ADDRESS

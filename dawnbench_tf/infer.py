@@ -1,9 +1,9 @@
-"""Measures the inference latency, cost and accuracy of a trained model, one example at a time.
+"""Measures inference latency, cost and accuracy of a trained model.
 
     python -m dawnbench_tf.infer --model=RUN_DIR [--runtime=litert] [--cost_per_hour=0.9]
 
-The accuracy is that of the timed outputs, on the whole test set. The entry is written to the run's
-folder. Exit status: 0, or 1 for bad input.
+Each test example is timed alone. The accuracy is that of the timed outputs. The entry is written to
+the run's folder. Exit status: 0, or 1 for bad input.
 """
 
 import os

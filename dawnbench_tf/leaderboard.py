@@ -1,4 +1,4 @@
-"""Ranks your runs among the published entries in DAWNBench's twelve tables.
+"""Ranks your runs among the entries that DAWNBench published.
 
     python -m dawnbench_tf.leaderboard                     # published entries, 2017 to 2020
     python -m dawnbench_tf.leaderboard RUN_DIR --dataset=CIFAR10 --top=5

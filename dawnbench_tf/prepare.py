@@ -1,4 +1,4 @@
-"""Converts the archives or files of an image data set to indexed TFRecord shards.
+"""Converts an image data set to TFRecord shards with an index.
 
     python -m dawnbench_tf.prepare --raw=DIR --out=DIR     # ImageNet: archives, or unpacked
 

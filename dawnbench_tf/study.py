@@ -1,4 +1,4 @@
-"""Runs a study: a grid of training runs, compared by time to accuracy.
+"""Runs a grid of training runs and compares times to accuracy.
 
     python -m dawnbench_tf.study                        # lists the papers' studies
     python -m dawnbench_tf.study trials --trials=20     # on the embedded digits

@@ -1,4 +1,4 @@
-"""Trains a model to its threshold, times it, and writes a DAWNBench entry.
+"""Trains a model to its threshold, times it, and writes an entry.
 
     python -m dawnbench_tf.train     # embedded digits to 98 %, no download
     python -m dawnbench_tf.train --recipe=cifar10/resnet56_tf --data_dir=DIR --strategy=mirrored

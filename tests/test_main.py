@@ -21,6 +21,7 @@ def test_every_command_is_named_with_what_it_is_for():
     for name in ("train", "infer", "answer", "entries", "leaderboard", "recipes"):
         assert name in main.commands() and f"  {name}  " in ended.stdout
     assert run().stdout == ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 80
 
 
 def test_the_version_is_the_package_s():
