@@ -189,7 +189,7 @@ def rank(
 
     >>> best = rank(dataset="CIFAR10").tables[0].rows[0]
     >>> best.model, round(best.hours * 3600, 1)
-    ('ResNet-9', 9.4)
+    ('Custom Resnet 9', 9.4)
 
     Args:
       folders: folders of runs, or trees of entries.
