@@ -56,15 +56,10 @@ class Recipe:
     task: str = ""
     model: str = setting("", "name of the model to train; docs/MODELS.md lists all")
     threshold: float | None = setting(
-        None,
-        "training stops when the metric reaches this, in the metric's unit; default: the task's "
-        "threshold",
-        low=0,
+        None, "stop when the metric reaches this; default: the task's", low=0
     )
     epochs: float = setting(1, "maximum number of training epochs; may be a fraction", above=0)
-    batch_size: int = setting(
-        128, "global batch size: examples per step, summed over all replicas", low=1
-    )
+    batch_size: int = setting(128, "global batch size: examples per step of all replicas", low=1)
     drop_remainder: bool = setting(
         False,
         "drop the examples that do not fill an epoch's last batch; if not, that batch is filled "
@@ -79,8 +74,7 @@ class Recipe:
     )
     precision: str = setting(
         "float32",
-        "numeric precision of the layers, a Keras dtype policy; float64 shows whether a "
-        "difference is due to rounding",
+        "Keras dtype policy of the layers; float64 shows effects of rounding",
         choices=("float32", "mixed_bfloat16", "mixed_float16", "float64"),
     )
     label_smoothing: float = setting(
