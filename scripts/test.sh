@@ -10,8 +10,9 @@ usage() {
 scripts/test.sh                  the default suite, as CI runs it: ruff, mypy,
                                  models' tests under Keras 3, all under tf-keras
 scripts/test.sh --long           the tests that the default leaves out: every
-                                 row in full size, a kill at each file operation,
-                                 10,000 damaged files of each kind; a summary
+                                 row in full size, a kill at each operation on
+                                 files, 10,000 damaged files of each kind; ends
+                                 in a summary
 scripts/test.sh --changed [REV]  the tests that import files changed since git
                                  REV (HEAD), the nearest first, for 80 seconds
 scripts/test.sh ARGUMENT ...     arguments of pytest: a file, -k NAME, -m long

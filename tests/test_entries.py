@@ -288,7 +288,10 @@ def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, ve
             ["package", ".", "--author=A"],
             "--author_email=: should be an address to reach the author",
         ),
-        (["package", ".", "--author=A", "--author_email=a@b"], ".: holds no entry; what may not"),
+        (
+            ["package", ".", "--author=A", "--author_email=a@b"],
+            ".: holds no entry; runs that may not",
+        ),
         (["package", "no", "--author=A", "--author_email=a@b"], "no: is no folder"),
         (["validate", ".", "--lenint"], "lenint"),
     ],

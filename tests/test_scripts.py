@@ -128,11 +128,11 @@ def test_what_a_command_runs_touches_the_command_s_tests(scripts):
 
 def test_a_mutant_is_another_program_and_the_same_seed_chooses_the_same(scripts):
     mutants = scripts("mutants")
-    for mutant in mutants["chosen"](20, 1):
+    for mutant in mutants["choose"](20, 1):
         text = (ROOT / mutant.path).read_text(encoding="utf-8")
         changed = text[: mutant.start] + mutant.replacement + text[mutant.end :]
         assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
-    assert mutants["chosen"](20, 1) == mutants["chosen"](20, 1)
+    assert mutants["choose"](20, 1) == mutants["choose"](20, 1)
 
 
 def test_tables_in_documents_are_our_own_rows(scripts):

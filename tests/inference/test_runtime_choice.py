@@ -43,7 +43,9 @@ class Clock:
 
 def compared(monkeypatch, **builds):
     """Returns the candidates of `compare` for runtimes built by the given functions."""
-    monkeypatch.setattr(runtime_choice, "_names", lambda _: [(name, "float32") for name in builds])
+    monkeypatch.setattr(
+        runtime_choice, "_candidate_names", lambda _: [(name, "float32") for name in builds]
+    )
     monkeypatch.setattr(runtimes, "import_module", lambda name: builds[name.rpartition(".")[2]])
     serving = SimpleNamespace(
         served=SimpleNamespace(examples=[(number,) for number in range(30)], fixed_shape=True),

@@ -43,7 +43,7 @@ def test_labels_of_ticks_do_not_touch(hours):
     axes = figure.add_subplot()
     axes.scatter(hours, hours)
     axes.set_xscale("log")
-    plots._few_ticks(axes.xaxis)
+    plots._set_ticks(axes.xaxis)
     figure.draw_without_rendering()
     labels = [label for label in axes.get_xticklabels(which="both") if label.get_text()]
     low, high = axes.get_xlim()
