@@ -37,7 +37,7 @@ class Options:
         None, "maximum length of the answer in words; default: the recipe's limit, if any", low=1
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         for name in ("model", "context_file", "question"):
             if not getattr(self, name).strip():
@@ -91,7 +91,7 @@ def show(context: str, answer: "Answer") -> str:
     return f"{text}\nprobability {answer.probability:.3f}\n\n{marked.strip()}"
 
 
-def _read(name):
+def _read(name: str) -> str:
     try:
         with sys.stdin.buffer if name == "-" else open(name, "rb") as file:
             content = file.read(4 * LONGEST + 1)  # UTF-8 has at most 4 bytes a character

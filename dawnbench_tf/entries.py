@@ -40,7 +40,7 @@ class Options:
     output_dir: str = setting("submission", "package: entry tree to write to")
     credits: Credits = Credits()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_settings(self)
         if self.code_url and not is_link(self.code_url):
             refuse("code_url", self.code_url, "should be an http or https URL")
@@ -84,7 +84,7 @@ def check_tree(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Viola
     return len(entries), violations
 
 
-def _check_file(path, grade):
+def _check_file(path: Path, grade: Grade) -> list[Violation]:
     try:
         return rules.find_violations(load(path), grade)
     except Unreadable as error:
@@ -156,7 +156,7 @@ def package(
     return [write_entry(output, entry) for entry in entries]
 
 
-def _check_names(entries, files, output):
+def _check_names(entries: list[Entry], files: list[Path], output: Path) -> None:
     """Refuses entries that would replace one another or a different entry in the tree."""
     paths: dict[Path, Path] = {}
     for entry, file in zip(entries, files, strict=True):
@@ -173,11 +173,11 @@ def _check_names(entries, files, output):
                 raise Refusal(f"{shown(there)}: {text}")
 
 
-def _holds(path, content):
+def _holds(path: Path, content: str) -> bool:
     return path.is_file() and path.read_bytes() == content.encode()
 
 
-def _complete(path, changes, cost_per_hour, tag) -> Entry:
+def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, tag: str) -> Entry:
     try:
         entry = replace(read_entry(path), **changes)
     except Unreadable as error:
@@ -210,7 +210,7 @@ def main(arguments: list[str]) -> int:
         terminal.exit_with(str(refusal))
 
 
-def _package(folder, options):
+def _package(folder: Path, options: Options) -> None:
     credits = options.credits
     if credits.author in ("", ANONYMOUS):
         refuse("author", credits.author, "should name who submits the entry")

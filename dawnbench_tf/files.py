@@ -89,7 +89,7 @@ def read_json(path: Path, largest: int = LARGEST_JSON) -> dict[str, Any]:
     return values
 
 
-def _checksum(values):
+def _checksum(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

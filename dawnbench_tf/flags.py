@@ -10,7 +10,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Collection
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from functools import partial
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -68,7 +68,7 @@ def run(
     app.run(partial(_with_packages, main), flags_parser=partial(parse, files=files))
 
 
-def _with_packages(main, argv):
+def _with_packages(main: Callable[[list[str]], int | None], argv: list[str]) -> int | None:
     """Runs `main`; reports a missing package or an impossible path in one line.
 
     The library alone installs less than the commands import.
@@ -106,8 +106,8 @@ def replacements(cls: type[Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value is not None}
 
 
-def _define_flag(name, item, default):
-    kind = item.type
+def _define_flag(name: str, item: Field[Any], default: Any) -> None:
+    kind: Any = item.type
     if isinstance(kind, types.UnionType):
         kind = next(part for part in get_args(kind) if part is not types.NoneType)
     common = {
@@ -134,7 +134,7 @@ def _define_flag(name, item, default):
         flags.DEFINE(parsers[kind](), serializer=flags.ArgumentSerializer(), **common)
 
 
-def _help_text(settings, names):
+def _help_text(settings: dict[str, Any], names: Collection[str]) -> str:
     """Returns the command's docstring and the flags in `names`, by group, in 80 columns."""
     groups: dict[str, list[str]] = {}
     for name, (cls, item, default) in settings.items():
@@ -153,7 +153,7 @@ def _help_text(settings, names):
     return text
 
 
-def _help_lines(name, item, default):
+def _help_lines(name: str, item: Field[Any], default: Any) -> list[str]:
     """Returns the lines of a flag in the help text: name, help, choices, default."""
     help, choices = item.metadata["help"], item.metadata["choices"]
     name = f"  --[no]{name}" if item.type is bool else f"  --{name}"
@@ -171,11 +171,11 @@ def _help_lines(name, item, default):
 class _HelpFlag(flags.BooleanFlag):
     """Prints a help text and ends the command."""
 
-    def __init__(self, name, text):
+    def __init__(self, name: str, text: Callable[[], str]) -> None:
         super().__init__(name, False, "show the flags", allow_override=True)
         self._text = text
 
-    def parse(self, argument):
+    def parse(self, argument: Any) -> None:
         if self._parse(argument):
             print(self._text())
             raise SystemExit(0)
@@ -184,10 +184,10 @@ class _HelpFlag(flags.BooleanFlag):
 class _NumbersParser(flags.ArgumentParser):
     """Parses "1,91,136" to a tuple of numbers."""
 
-    def __init__(self, number):
+    def __init__(self, number: type) -> None:
         self.number = number
 
-    def parse(self, argument):
+    def parse(self, argument: Any) -> tuple[float, ...]:
         if isinstance(argument, tuple):
             return argument
         try:
@@ -195,7 +195,7 @@ class _NumbersParser(flags.ArgumentParser):
         except ValueError:
             raise ValueError("should be comma-separated numbers") from None
 
-    def flag_type(self):
+    def flag_type(self) -> str:
         return f"comma-separated {self.number.__name__}s"
 
 
@@ -213,7 +213,7 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
     return rest
 
 
-def _parsed(argv):
+def _parsed(argv: list[str]) -> list[str]:
     """Returns the arguments that are left after absl has parsed the flags."""
     try:
         try:

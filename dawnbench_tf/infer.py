@@ -12,7 +12,8 @@ import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from absl import logging
 
@@ -26,6 +27,9 @@ from dawnbench_tf.settings import check, setting
 from dawnbench_tf.submission import prices, run_entry
 from dawnbench_tf.submission.entry import Entry
 from dawnbench_tf.tasks import TASKS, Task
+
+if TYPE_CHECKING:
+    from dawnbench_tf.inference.serving import Serving
 
 __all__ = ["infer", "Options"]
 
@@ -63,7 +67,7 @@ class Options:
     output_dir: str = setting("", "folder to write the entry to; default: the folder of --model")
     credits: Credits = Credits()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
 
 
@@ -94,13 +98,13 @@ def main(_: list[str]) -> int:
         terminal.exit_with(str(refusal))
 
 
-def _interrupt(number, frame):
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     """Exits at once: there is nothing to save, and TensorFlow may swallow an exception."""
     terminal.say("infer.py: interrupted; no entry was written")
     os._exit(128 + number)
 
 
-def _check(options):
+def _check(options: Options) -> Options:
     """Checks the options without importing TensorFlow; returns them with price and threads set."""
     if not options.model:
         refuse("model", "", "should be the --output_dir of a training run")
@@ -169,7 +173,7 @@ def infer(options: Options) -> Entry:
     return entry
 
 
-def _time_batches(options, loaded, timed, output):
+def _time_batches(options: Options, loaded: "Serving", timed: Timed, output: Path) -> None:
     """Times batches of `options.batch_sizes` in the timed runtime."""
     from dawnbench_tf.inference import batch_sizes
 
@@ -187,7 +191,9 @@ def _time_batches(options, loaded, timed, output):
     terminal.say(batch_sizes.format_table(rows), sys.stdout)
 
 
-def _time_candidates(options, loaded, candidates, examples):
+def _time_candidates(
+    options: Options, loaded: "Serving", candidates: list[Any], examples: Any
+) -> tuple[Any, ...]:
     """Times candidates in order until one reaches the threshold on the whole test set.
 
     Returns:
@@ -198,7 +204,7 @@ def _time_candidates(options, loaded, candidates, examples):
     task = loaded.recipe.task_row
     for number, (name, precision, runtime) in enumerate(candidates, 1):
 
-        def progress(done, total, name=name):
+        def progress(done: int, total: int, name: str = name) -> None:
             terminal.status(f"{name}: pass {done + 1} of {total}, {len(examples):,} examples")
 
         try:
@@ -217,9 +223,10 @@ def _time_candidates(options, loaded, candidates, examples):
             return name, precision, runtime, latencies, score
         reason = f"{task.metric} {score:g} on the whole test, under {task.threshold:g}"
         terminal.say(f"{name}, {precision}: {reason}; the next fastest is timed")
+    raise AssertionError("the last candidate is returned, or its failure is raised")
 
 
-def _candidates(options, loaded):
+def _candidates(options: Options, loaded: "Serving") -> list[Any]:
     """Returns (name, precision, runtime) of the candidates to time, the fastest first.
 
     With --runtime=auto: those that keep Keras's accuracy on a sample, or only the fastest of these
@@ -243,7 +250,7 @@ def _candidates(options, loaded):
     return [(name, precision, runtimes.build(name, loaded.served, precision, options.threads))]
 
 
-def _make_entry(options, loaded, timed, here):
+def _make_entry(options: Options, loaded: "Serving", timed: Timed, here: machine.Machine) -> Entry:
     recipe = loaded.recipe
     facts = {
         **timed.latencies.facts(),

@@ -13,11 +13,11 @@ import datetime
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dawnbench_tf import flags, terminal
 from dawnbench_tf.ranking import results, tables
@@ -52,7 +52,7 @@ class Options:
     html: str = setting("", "folder to write the tables to as HTML pages")
     plot: str = setting("", "file for a plot of cost and accuracy over time, .png, .svg or .pdf")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
 
 
@@ -82,7 +82,7 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
     return "\n".join(lines)
 
 
-def _line(rank, figure, date, cells, columns):
+def _line(rank: str, figure: str, date: str, cells: Iterable[str], columns: int) -> str:
     """Formats a line; model, hardware and author share the width that the other cells leave."""
     left = columns - len(f"{rank}  {figure:>12}  {date:10}      ")
     widths = [max(4, left * share // sum(SHARES)) for share in SHARES]
@@ -123,7 +123,7 @@ def collect(folders: list[Path]) -> list[Result]:
     return collected
 
 
-def _identity(result):
+def _identity(result: Result) -> tuple[Any, ...]:
     """Returns all facts of a result; equal for copies of one entry."""
     return tuple(getattr(result, name) for name in results.columns())
 
@@ -140,7 +140,7 @@ def select(
     )
 
 
-def _choose_dataset(dataset, threshold, collected):
+def _choose_dataset(dataset: str, threshold: float | None, collected: list[Result]) -> str:
     """Returns the data set to show. A threshold without a data set means that of your runs."""
     if dataset not in ("", *RANKED):
         refuse("dataset", dataset, f"should be one of {', '.join(RANKED)}")
@@ -244,7 +244,7 @@ def main(arguments: list[str]) -> None:
         terminal.exit_with(f"stdout can't be written ({error.strerror})", at_once=True)
 
 
-def _parse_date(text):
+def _parse_date(text: str) -> str:
     """Parses a date; "" gives the last possible date."""
     try:
         return datetime.date.fromisoformat(text or "9999-12-31").isoformat()
@@ -252,11 +252,11 @@ def _parse_date(text):
         refuse("until", text, "should be a date, YYYY-MM-DD")
 
 
-def _facts(row):
+def _facts(row: Result) -> dict[str, Any]:
     return {name: getattr(row, name) for name in (*results.columns(), "mine")}
 
 
-def _json_values(ranking):
+def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
     ranked = [
         {
             "dataset": table.dataset,
@@ -283,7 +283,7 @@ def _json_values(ranking):
     ]
 
 
-def _write_csv(ranking):
+def _write_csv(ranking: Ranking) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(["table", "rank", "figure", *results.columns(), "mine", "reasons"])
     for table in ranking.tables:

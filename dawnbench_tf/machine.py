@@ -44,7 +44,7 @@ def has_bfloat16() -> bool:
     return bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", _cpu_info()))
 
 
-def _cpu_info():
+def _cpu_info() -> str:
     """Returns the text of /proc/cpuinfo; "" where there is none."""
     info = Path("/proc/cpuinfo")
     return info.read_text() if info.exists() else ""

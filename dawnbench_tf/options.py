@@ -36,7 +36,7 @@ class Credits:
         "", "cloud instance type; sets --cost_per_hour and --hardware; ? lists the known ones"
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         if self.author_email and not re.fullmatch(r"[^\s@]+@[^\s@]+", self.author_email):
             refuse("author_email", self.author_email, "should be an address: NAME@HOST")
@@ -129,7 +129,7 @@ class RunOptions:
     )
     credits: Credits = Credits()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         if self.logical_cpus > 1 and self.strategy != "mirrored":
             refuse("logical_cpus", self.logical_cpus, "should have --strategy=mirrored as well")

@@ -38,7 +38,7 @@ class Options:
         low=1,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_settings(self)
         if not Path(self.raw).expanduser().is_dir():
             refuse("raw", self.raw, "should be the folder of the archives, images or shards")

@@ -31,6 +31,8 @@ FORMAT, NEWEST_FORMAT = "format", 2  # key in run.json; folders of release 0.1 h
 EPOCHS_BEFORE = "epochs_before"  # key in run.json: epochs of a miss, each time it was prolonged
 REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 
+Rows = list[dict[str, float]]
+
 
 class Run(NamedTuple):
     """A training run, finished or not.
@@ -43,7 +45,7 @@ class Run(NamedTuple):
     """
 
     recipe: Recipe
-    rows: list[dict[str, float]]
+    rows: Rows
     clock: dict[str, float]
     folder: Path | None = None
 
@@ -126,7 +128,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
     )
 
 
-def _with_saved(rows, folder, metric):
+def _with_saved(rows: Rows, folder: Path, metric: str) -> Rows:
     """Returns the rows of rows.tsv, or those of the newest checkpoint if it has more.
 
     Raises Refusal if the two differ: one of them is damaged.
@@ -185,7 +187,7 @@ def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
     return recipe, replaced
 
 
-def _check_format(owner, version):
+def _check_format(owner: Path, version: object) -> None:
     """Raises Refusal unless this release reads run folders of a format's version."""
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         text = f"{FORMAT} should be a whole number from 1 to {NEWEST_FORMAT}"
@@ -195,7 +197,7 @@ def _check_format(owner, version):
         raise Refusal(f"{owner}: has format {version}; {reads}: install a newer dawnbench_tf")
 
 
-def _check_model(recipe):
+def _check_model(recipe: Recipe) -> None:
     """Raises ValueError unless a recipe's model is in the catalogue and for the recipe's task."""
     variant, tokenizer = models.get(recipe.model), getattr(recipe.data, "tokenizer", "")
     wanted = recipe.task_row.inputs, tokenizer == "wordpiece"
@@ -211,7 +213,7 @@ def epochs_before(folder: Path) -> list[float]:
     return epochs
 
 
-def _are_fields(names, values):
+def _are_fields(names: object, values: dict[str, Any]) -> bool:
     return isinstance(names, list) and all(isinstance(n, str) and n in values for n in names)
 
 
@@ -244,7 +246,7 @@ def is_figure(value: Any) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def _read_rows(path, metric):
+def _read_rows(path: Path, metric: str) -> Rows:
     """Reads the complete rows; a crash may have cut off the last one."""
     try:
         if not path.is_file():

@@ -7,7 +7,7 @@ has a flat name, which is its flag's: its field's name unless it states another.
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import field, fields, is_dataclass, replace
+from dataclasses import Field, field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_args, get_origin
 
 from dawnbench_tf.refusals import one_line, refuse
@@ -95,8 +95,8 @@ def check(instance: Any) -> None:
             _check_bounds(item, value)
 
 
-def _check_type(item, value):
-    kinds = [item.type]
+def _check_type(item: Field[Any], value: Any) -> None:
+    kinds: list[Any] = [item.type]
     if isinstance(item.type, types.UnionType):
         kinds = [kind for kind in get_args(item.type) if kind is not types.NoneType]
         if value is None:
@@ -115,11 +115,11 @@ def _check_type(item, value):
             refuse(flag_name(item), one_line(repr(one), 60), "should be a finite number")
 
 
-def _is_finite(number):
+def _is_finite(number: float) -> bool:
     return math.isfinite(number) if isinstance(number, float) else abs(number) < 2**63
 
 
-def _check_bounds(item, value):
+def _check_bounds(item: Field[Any], value: Any) -> None:
     low, high, above, choices = (
         item.metadata.get(key) for key in ("low", "high", "above", "choices")
     )

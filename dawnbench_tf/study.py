@@ -72,7 +72,7 @@ class Options:
     csv: bool = setting(False, "report: print a CSV row for each run")
     run: RunOptions = RunOptions()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         launching.check_template(self.launch)
 
@@ -154,7 +154,7 @@ def run_study(
     return write_report([folder])[0][0]
 
 
-def _carry_out(name, options, folder, changes):
+def _carry_out(name: str, options: Options, folder: Path, changes: dict[str, Any]) -> None:
     study = store.claim(folder, _planned(name, options, changes))
     planned = grid.plan(study)
     launch = Launch(options.jobs, options.launch, options.retry)
@@ -167,11 +167,11 @@ def _carry_out(name, options, folder, changes):
         raise
 
 
-def _folder(name, options):
+def _folder(name: str, options: Options) -> Path:
     return Path(options.run.output_dir or _default_folder(options, name))
 
 
-def _planned(name, options, changes):
+def _planned(name: str, options: Options, changes: dict[str, Any]) -> grid.Study:
     """Returns the study with the changes of the options, after a check of all its runs."""
     settings = {
         **_changed_settings(options.run),
@@ -199,7 +199,7 @@ def list_runs(options: Options, name: str, study: grid.Study) -> int:
     return 0
 
 
-def _parse_level(text):
+def _parse_level(text: str) -> int | float | str:
     """Parses a level: int, else float, else text."""
     for number in (int, float):
         try:
@@ -209,7 +209,7 @@ def _parse_level(text):
     return text.strip()
 
 
-def _default_folder(options, name):
+def _default_folder(options: Options, name: str) -> str:
     words = [Path(name).stem, options.recipe.replace("/", "-")]
     if options.scale != rows.SCALES[0] and not name.endswith(".toml"):
         words.append(options.scale)

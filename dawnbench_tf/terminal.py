@@ -48,7 +48,7 @@ def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
         _write(stream, f"{text}{end}")
 
 
-def _write(stream, text):
+def _write(stream: TextIO | None, text: str) -> None:
     if stream is None:  # closed before Python began
         return
     try:
@@ -105,7 +105,7 @@ def columns(stream: TextIO) -> int:
         return COLUMNS
 
 
-def _as_printed(line, stream):
+def _as_printed(line: str, stream: TextIO) -> str:
     """Returns a line with the characters replaced that the stream's encoding lacks."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     printed = shown(line).encode(encoding, getattr(stream, "errors", None) or "replace")

@@ -16,7 +16,8 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from types import FrameType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from dawnbench_tf import files, flags, recipes, runs, tensorflow_env, terminal
 from dawnbench_tf.clock import Clock
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from dawnbench_tf.data.dataset import Splits
+    from dawnbench_tf.training.session import Session
 
 __all__ = ["train"]
 
@@ -83,7 +85,7 @@ def main(_: list[str]) -> int:
         terminal.exit_with(line, 128 + number, at_once="tensorflow" in sys.modules)
 
 
-def _recipe(options, replaced):
+def _recipe(options: Options, replaced: dict[str, Any]) -> Recipe:
     """Returns the recipe of the flags; without --recipe, that of the run in --output_dir."""
     folder = Path(options.run.output_dir)
     if options.run.output_dir and not flags.is_given("recipe") and (folder / runs.RECIPE).exists():
@@ -91,7 +93,7 @@ def _recipe(options, replaced):
     return recipes.get(options.recipe, **replaced)
 
 
-def _priced(run):
+def _priced(run: RunOptions) -> RunOptions:
     """Returns the options with the price of --instance, which is one machine's."""
     credits, line = prices.with_instance_price(run.credits)
     if line and run.strategy == "multi_worker_mirrored":
@@ -102,7 +104,7 @@ def _priced(run):
     return replace(run, credits=credits)
 
 
-def _interrupt(number, frame):
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     """Interrupts the run; repeats it in case a destructor of TensorFlow swallows the exception."""
     signal.signal(signal.SIGALRM, lambda *_: _interrupt(number, frame))
     signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_UNWIND)
@@ -164,11 +166,11 @@ def train(
     return _recorded(opened)
 
 
-def _new_folder(recipe):
+def _new_folder(recipe: Recipe) -> str:
     return f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def _recorded(session):
+def _recorded(session: "Session") -> Run:
     """Writes entry and picture of a run that has ended; returns the run."""
     from dawnbench_tf.training import curve
 
@@ -212,7 +214,7 @@ def _report(run: Run, options: RunOptions) -> int:
     return 0 if run.reached else 3
 
 
-def _test_speed(recipe, options):
+def _test_speed(recipe: Recipe, options: RunOptions) -> int:
     """Times `max_steps` steps and prints their speed; returns the exit status."""
     terminal.status("importing TensorFlow")
     with tensorflow_env.importing():
@@ -230,7 +232,7 @@ def _test_speed(recipe, options):
     return 0
 
 
-def _next(run, data_dir):
+def _next(run: Run, data_dir: str) -> str:
     """Returns a line with the run's picture and the command to run next."""
     output, data = run.folder, [f"--data_dir={data_dir}"] if data_dir else []
     command = ["python", "-m", "dawnbench_tf.infer", f"--model={output}", *data]
@@ -239,7 +241,8 @@ def _next(run, data_dir):
         epochs = f"--epochs={2 * run.recipe.epochs:g}"
         command = [*command[:2], "dawnbench_tf.train", f"--output_dir={output}", *data, epochs]
         purpose = "to train it longer"
-    return f"picture: {output / 'accuracy.png'}; {purpose}: {shlex.join(command)}"
+    picture = Path(output or "") / "accuracy.png"
+    return f"picture: {picture}; {purpose}: {shlex.join(command)}"
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ from dawnbench_tf.refusals import Refusal
 
 __all__ = ["TimeToAccuracy"]
 
+Logs = dict[str, Any] | None
+
 # Words of the names of metrics of which more, or less, is better.
 _MAX = {"accuracy", "acc", "auc", "precision", "recall", "f1", "iou", "top"}
 _MIN = {"loss", "error", "crossentropy", "divergence", "perplexity", "mse", "mae", "rmse", "mape"}
@@ -90,7 +92,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._goes_on = True  # with the clock since the construction
         self._begin()
 
-    def _begin(self):
+    def _begin(self) -> None:
         self.rows: list[dict[str, float]] = []
         self.step = self._evaluated_at = 0
         self.loss: float | None = None
@@ -146,7 +148,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     # What Keras calls.
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Logs = None) -> None:
         if not self._goes_on:
             self._begin()
             self.clock = Clock() if self._own_clock else self.clock
@@ -156,13 +158,13 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             raise ValueError(
                 f"`every` should be whole where fit is not told its steps. Received: {self.every}"
             )
-        self._speed_from = None
+        self._speed_from: tuple[int, float] | None = None
         self._before_training = self.clock.switch("compile")
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         self._steps_in_epoch = 0
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         # Keras 3 counts on past an epoch's end, to the end of the last call into TensorFlow.
         steps = min(batch + 1, self.params.get("steps") or batch + 1)
         first, self.step = self.step + 1, self.step + steps - self._steps_in_epoch
@@ -176,14 +178,14 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if self.last_step is not None and self.step >= self.last_step:
             self.model.stop_training = True
 
-    def on_test_begin(self, logs=None):
+    def on_test_begin(self, logs: Logs = None) -> None:
         self._before_test = self.clock.switch("eval")
 
-    def on_test_end(self, logs=None):
+    def on_test_end(self, logs: Logs = None) -> None:
         self.clock.switch(self._before_test)
 
-    def on_epoch_end(self, epoch, logs=None):
-        self._steps = self._steps or self._seen_in_epoch
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        self._steps = self._steps or self._steps_in_epoch
         due = not self._fractional and (epoch + 1) % self.every == 0
         last = epoch + 1 == self.params["epochs"] and self.step > self._evaluated_at
         if due or last:  # the last weights are never left unmeasured
@@ -191,27 +193,27 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if self._evaluated_at == self.step and logs is not None:  # for TensorBoard and History
             logs.setdefault(self.metric, self.rows[-1][self.metric])
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Logs = None) -> None:
         self.clock.switch(self._before_training)
 
     # How.
 
     @property
-    def _fractional(self):
+    def _fractional(self) -> bool:
         return self.every != int(self.every)
 
-    def _crossed(self):
+    def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
         steps = (self._steps or 1) * self.every  # known, as `every` is a fraction
         return int(self.step / steps + 1e-6) > int(self._evaluated_at / steps + 1e-6)
 
-    def _check_loss(self, logs, first):
+    def _check_loss(self, logs: Logs, first: int) -> None:
         self.loss = loss = float((logs or {}).get("loss", 0.0))
         if not math.isfinite(loss):
             steps = f"step {self.step}" if first == self.step else f"steps {first} to {self.step}"
             raise Refusal(f"training diverged: the loss is {self.loss} at {steps}; lower the rate")
 
-    def _values(self, logs):
+    def _values(self, logs: Logs) -> dict[str, float]:
         if self._evaluate:
             with self.clock.part("eval"):
                 values = self._evaluate()
@@ -220,14 +222,15 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
                     f"`evaluate` should return a dict with {self.metric!r}. Received: {values!r}"
                 )
             return values
-        if self.metric not in (logs or {}):
-            names = ", ".join(sorted(logs or {}))
+        logs = logs or {}
+        if self.metric not in logs:
+            names = ", ".join(sorted(logs))
             raise ValueError(
                 f"`metric` should be one that fit logs: {names}. Received: metric={self.metric!r}"
             )
         return {self.metric: float(logs[self.metric])}
 
-    def _add_row(self, values):
+    def _add_row(self, values: dict[str, float]) -> None:
         self._evaluated_at = self.step
         self.rows.append({"epoch": self.epoch, "hours": self.clock.hours(), **values})
         if self._log is not None:
@@ -237,17 +240,17 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if self.reached:
             self.model.stop_training = True
 
-    def _train_seconds(self):
+    def _train_seconds(self) -> float:
         return self.clock.parts().get("train", 0.0)
 
-    def _measure_speed(self):
+    def _measure_speed(self) -> None:
         if self.step_examples and self._speed_from:
             step, seconds = self._speed_from
             spent = self._train_seconds() - seconds
             if self.step > step and spent > 0:
                 self.examples_per_second = (self.step - step) * self.step_examples / spent
 
-    def _write_log(self, log, only_last):
+    def _write_log(self, log: str | os.PathLike, only_last: bool) -> None:
         with open(log, "a" if only_last else "w", encoding="utf-8") as file:
             if not only_last and self.rows:
                 file.write("\t".join(self.rows[0]) + "\n")
@@ -255,7 +258,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
                 file.write("\t".join(map(str, row.values())) + "\n")
 
 
-def _direction(metric):
+def _direction(metric: str) -> str:
     """Returns the mode that the last telling word of a metric's name implies. Raises ValueError."""
     words = re.findall("f1|[a-z]+", re.sub("([A-Z])", r"_\1", metric).lower())
     modes = ["max" if word in _MAX else "min" for word in words if word in _MAX | _MIN]
@@ -267,7 +270,7 @@ def _direction(metric):
     return modes[-1]
 
 
-def _check(threshold, metric, evaluate, every, mode):
+def _check(threshold: Any, metric: str, evaluate: Callable | None, every: Any, mode: str) -> None:
     """Raises ValueError for the first argument of the timer that is wrong."""
     if mode not in ("max", "min"):
         raise ValueError(f'`mode` should be "auto", "max" or "min". Received: mode={mode!r}')
@@ -285,12 +288,12 @@ def _check(threshold, metric, evaluate, every, mode):
         )
 
 
-def _is_fraction(metric):
+def _is_fraction(metric: str) -> bool:
     name = metric.removeprefix("val_")
     return any(name == word or name.endswith(f"_{word}") for word in _FRACTIONS)
 
 
-def _keep_earlier(log):
+def _keep_earlier(log: Path) -> None:
     """Renames the log of an earlier run, which this one's would replace."""
     if log.is_file() and log.stat().st_size:
         names = (log.with_name(f"{log.stem}.{number}{log.suffix}") for number in count(1))

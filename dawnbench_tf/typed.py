@@ -51,7 +51,7 @@ def check_fields(values: object, cls: type, name: str = "it") -> None:
         check(value, hints[field], field)
 
 
-def _check_union(value, kinds, name, depth):
+def _check_union(value: object, kinds: tuple[Any, ...], name: str, depth: int) -> None:
     for kind in kinds:
         try:
             return check(value, kind, name, depth)
@@ -60,21 +60,21 @@ def _check_union(value, kinds, name, depth):
     raise refusal
 
 
-def _check_size(value, kind, name, depth):
+def _check_size(value: object, kind: Any, name: str, depth: int) -> None:
     if not isinstance(value, kind):
         raise ValueError(f"{name} should be {'an object' if kind is dict else 'a list'}")
     if not depth or len(value) > MOST:
         raise ValueError(f"{name} is nested too deep or too long")
 
 
-def _check_dict(value, kind, name, depth):
+def _check_dict(value: Any, kind: Any, name: str, depth: int) -> None:
     _check_size(value, dict, name, depth)
     for key, member in value.items():
         _check_scalar(key, str, f"a name in {name}")
         check(member, kind, f"{name}.{key}"[:80], depth - 1)
 
 
-def _check_list(value, kind, name, depth):
+def _check_list(value: Any, kind: Any, name: str, depth: int) -> None:
     """A tuple has a type for each of its members; a list has one for all."""
     _check_size(value, list, name, depth)
     kinds = get_args(kind) if get_origin(kind) is tuple else get_args(kind) * len(value)
@@ -87,7 +87,7 @@ def _check_list(value, kind, name, depth):
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
-def _check_scalar(value, kind, name):
+def _check_scalar(value: object, kind: Any, name: str) -> None:
     if kind in (None, types.NoneType):
         fits = value is None
     elif kind is float:
