@@ -28,7 +28,7 @@ class Credits:
     )
     cost_per_hour: float | None = setting(
         None,
-        "on-demand price of all the hardware, in USD per hour, for the cost in the entry",
+        "on-demand price of all the hardware, USD per hour",
         above=0,
     )
 
@@ -60,12 +60,12 @@ class RunOptions:
     GROUP: ClassVar[str] = "where and on what"
     output_dir: str = setting(
         "",
-        "folder of the run or study; an unfinished run in it goes on. Default: a new folder "
-        "runs/RECIPE-TIME, or studies/NAME",
+        "folder of the run or study; an unfinished one goes on; default: runs/RECIPE-TIME, "
+        "studies/NAME",
         group="output",
     )
-    data_dir: str = setting("", "folder or archive of the data set; the embedded tasks need none")
-    download: bool = setting(False, "let TensorFlow Datasets download the data set into --data_dir")
+    data_dir: str = setting("", "folder or archive of the data set, if not embedded")
+    download: bool = setting(False, "let TensorFlow Datasets download into --data_dir")
     strategy: str = setting(
         "off",
         "tf.distribute strategy; off: none, on the first device",

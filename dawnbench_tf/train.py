@@ -50,9 +50,7 @@ class Options:
     """The flags of the command; each setting of a recipe is a flag as well."""
 
     GROUP: ClassVar[str] = "what to train"
-    recipe: str = setting(
-        recipes.DEFAULT, "recipe to train, TASK/NAME; `dawnbench recipes` lists them"
-    )
+    recipe: str = setting(recipes.DEFAULT, "recipe; `dawnbench recipes` lists all")
     run: RunOptions = RunOptions()
 
 

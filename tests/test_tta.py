@@ -1,6 +1,7 @@
 """The callback in fits that are not ours: any Keras metric, any cadence, another Keras."""
 
 import csv
+import warnings
 
 import numpy as np
 import pytest
@@ -97,6 +98,20 @@ def test_rows_come_at_the_cadence(every, steps_per_execution, epochs):
     network = model(steps_per_execution=steps_per_execution)
     timer = TimeToAccuracy(2, "top1", evaluate=sequence(*range(-99, 0)), every=every)
     assert [row["epoch"] for row in fit(timer, network=network).rows] == epochs
+
+
+def test_an_epoch_of_unknown_length_counts_as_one():
+    batches = tf.data.Dataset.from_generator(
+        lambda: iter([(np.ones((2, 1)), np.ones((2, 1)))] * 3),
+        output_signature=(tf.TensorSpec((2, 1)), tf.TensorSpec((2, 1))),
+    )
+    timer = TimeToAccuracy(2, "top1", evaluate=sequence(0, 1))
+    network = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    network.compile("sgd", "mse")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras's, that the data ran out: so it learns their length
+        network.fit(batches, epochs=2, verbose=0, callbacks=[timer])
+    assert [row["epoch"] for row in timer.rows] == [1, 2] and timer.step == 6
 
 
 def test_the_log_grows_row_by_row_and_says_what_the_rows_say(tmp_path):
