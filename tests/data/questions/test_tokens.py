@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dawnbench_tf.data.questions import tokens
@@ -31,6 +31,7 @@ def test_words_are_cut_where_answers_end(text, words):
     assert [text[a:b] for a, b in tokens.offsets(text)] == words.split(" ")
 
 
+@settings(deadline=None)
 @given(st.text("ab -", min_size=1), st.data())
 def test_an_answer_comes_back_from_its_words(text, data):
     offsets = tokens.offsets(text)
