@@ -16,19 +16,23 @@ fail() { echo "matrix.sh: $*" >&2; exit 1; }
 python_of() { # VERSION: the path of its interpreter
     local candidate
     for candidate in "$(command -v "python$1")" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python; do
-        [ ! -x "$candidate" ] || { echo "$candidate"; return; }
+        if "$candidate" -c 'import venv' 2>/dev/null; then # a shim of pyenv's may lead nowhere
+            echo "$candidate"
+            return
+        fi
     done
 }
 
 try() { # PYTHON TENSORFLOW: installs and tests one pair; prints its row
     local python venv=$folder/venv-$1-$2 log=$folder/$1-$2.log result
-    python=$(python_of "$1") && [ -n "$python" ] || { echo "| $1 | $2 | not tried: no python$1 here |"; return; }
+    python=$(python_of "$1")
+    [ -n "$python" ] || { echo "| $1 | $2 | not tried: no python$1 here |"; return; }
     rm -rf "$venv"
     "$python" -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check . "tensorflow==$2.*" \
         pytest pytest-xdist hypothesis >"$log" 2>&1 || { echo "| $1 | $2 | does not install: $log |"; return; }
-    result=$("$venv/bin/python" -m pytest -q -n 2 -p no:cacheprovider -W default "${TESTS[@]}" 2>&1 |
-        tee -a "$log" | tail -1 | sed 's/ in .*//; s/=//g')
+    result=$(TF_USE_LEGACY_KERAS=0 "$venv/bin/python" -m pytest -q -n 2 -p no:cacheprovider -W default "${TESTS[@]}" 2>&1 |
+        tee -a "$log" | grep -E '^[0-9]+ (passed|failed)|^ERROR|rror' | tail -1 | sed 's/ in .*//')
     echo "| $1 | $("$venv/bin/pip" show tensorflow | sed -n 's/^Version: //p'), Keras $("$venv/bin/pip" show keras | sed -n 's/^Version: //p') | $result |"
     rm -rf "$venv"
 }

@@ -74,7 +74,7 @@ def test_a_text_that_would_take_all_memory_is_refused_at_once(trained, monkeypat
     [
         ({"model": "elsewhere"}, "--model=elsewhere: is no folder; should be the --output_dir"),
         ({"model": "."}, "holds no run.json; should be the --output_dir of a training run"),
-        ({"question": " "}, "--question=: is needed"),
+        ({"question": " "}, "--question=: is required"),
     ],
 )
 def test_bad_input_is_one_line(trained, flags, words):
