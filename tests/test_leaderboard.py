@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dawnbench_tf import leaderboard
 from dawnbench_tf.ranking import results
+from dawnbench_tf.refusals import Refusal
 from tests import screen
 from tests.ranking.test_results import GOOD, HEAD, write
 
@@ -29,6 +31,18 @@ def test_your_run_is_marked_and_ranked(tmp_path):
     _, head, first, *_ = done.stdout.splitlines()
     assert head.split()[:3] == ["rank", "time", "model"]
     assert first.startswith("*   1       0:00:04")  # 3.6 s, rounded up
+
+
+def test_a_program_gets_tables_and_a_refusal(tmp_path):
+    write(tmp_path, HEAD + "1\t0.001\t95\n")
+    ranking = leaderboard.rank([tmp_path], dataset="CIFAR10")
+    assert [table.dataset for table in ranking.tables] == ["CIFAR10"] * 4
+    assert ranking.tables[0].rows[0].mine and len(ranking.tables[0].rows) == 32
+    assert not ranking.unranked
+    with pytest.raises(Refusal, match="--dataset=CIFAR-10: should be one of ImageNet, CIFAR10"):
+        leaderboard.rank(dataset="CIFAR-10")
+    with pytest.raises(Refusal, match="--until=2020: should be a date"):
+        leaderboard.rank(until="2020")
 
 
 def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):

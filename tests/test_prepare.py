@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import dawnbench_tf.prepare
 from dawnbench_tf.data import imagenette
 from dawnbench_tf.data.images import shards
+from dawnbench_tf.prepare import Options
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,8 @@ def test_interrupted_it_goes_on_and_what_it_makes_is_trained_on(raw, tmp_path, c
         "--image_size_epochs=",
     )
     assert few.returncode == 0 and "TFRecord shards" in few.stderr, few.stderr
+    options = Options(task="imagenette", raw=str(raw), out=str(out), examples_per_shard=20)
+    assert dawnbench_tf.prepare.prepare(options) == {}  # all is written, without a warning
 
 
 def test_a_set_of_other_counts_is_refused(raw, tmp_path):

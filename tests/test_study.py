@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from dawnbench_tf import study, terminal
 from dawnbench_tf.studies import grid, outcomes, runner, store
 from tests.studies import samples
 
@@ -60,7 +61,7 @@ def test_a_dry_run_lists_what_would_run_and_touches_nothing(cold_command, tmp_pa
     assert last.startswith("3 runs, 0 finished before; about 0:00:20, $0.20 left by its evidence")
 
 
-def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path):
+def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path, capfd):
     (tmp_path / "rates.toml").write_text(
         'recipe = "digits/resnet8"\ntrials = 1\nthresholds = [98]\n'
         "[settings]\nepochs = 1\n[factors.rate]\nmild = {learning_rate = 0.1}\n"
@@ -79,6 +80,11 @@ def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_pat
     again = cold_command("report", "out", "--csv", program=STUDY)
     rows = list(csv.DictReader(io.StringIO(again.stdout)))
     assert [row["status"] for row in rows] == [outcomes.MISSED, outcomes.DIVERGED]
+    terminal.show(False)
+    capfd.readouterr()
+    results = study.run_study(str(tmp_path / "rates.toml"), output=tmp_path / "out")
+    assert [setting.outcomes for setting in results.settings] == [[mild], [wild]]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_report_has_json_and_a_picture_and_two_side_by_side(cold_command, tmp_path, monkeypatch):
