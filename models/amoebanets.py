@@ -4,7 +4,7 @@ Real et al. 2018 (arXiv 1802.01548), as in the code of Google's DAWNBench entrie
 models/official/amoeba_net). That code's normal cell joins other states than the paper's figure.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -98,14 +98,21 @@ def body(
     return [make.act()(outputs[index]) for index in (-1, middle)]
 
 
-def _check(cells, filters, dropout):
+def _check(cells: int, filters: int, dropout: float) -> None:
     for name, value, unit in (("cells", cells, 3), ("filters", filters, 16)):
         if value < unit or value % unit:
             raise ValueError(f"`{name}` should be a multiple of {unit}. Received: {name}={value}")
     checks.below_one(dropout=dropout)
 
 
-def _apply(cell, x, previous, halved, filters, make):
+def _apply(
+    cell: Cell,
+    x: tf.Tensor,
+    previous: tf.Tensor | None,
+    halved: bool,
+    filters: int,
+    make: Layers,
+) -> tf.Tensor:
     """Returns a cell's output.
 
     Args:
@@ -126,7 +133,9 @@ def _apply(cell, x, previous, halved, filters, make):
     return make.concatenate()([states[state] for state in cell.joined])
 
 
-def _match(x, previous, halved, filters, make):
+def _match(
+    x: tf.Tensor, previous: tf.Tensor | None, halved: bool, filters: int, make: Layers
+) -> tf.Tensor:
     """Returns `previous` with the sides of x and with `filters` channels; x if it is None."""
     if previous is None:
         return x
@@ -137,25 +146,35 @@ def _match(x, previous, halved, filters, make):
     return previous
 
 
-def _halve(x, filters, make):
+def _halve(x: tf.Tensor, filters: int, make: Layers) -> tf.Tensor:
     """Halves the sides: half of the filters read the even pixels, half the odd ones."""
     x = make.act()(x)
     halves = [make.conv(filters // 2, 1, 2)(pixels) for pixels in (x, make.shift()(x))]
     return make.norm()(make.concatenate()(halves))
 
 
-def _convolve(x, filters, size, strides, make):
+def _convolve(
+    x: tf.Tensor, filters: int, size: int | tuple[int, int], strides: int, make: Layers
+) -> tf.Tensor:
     return make.norm()(make.conv(filters, size, strides)(make.act()(x)))
 
 
-def _bottleneck(x, filters, strides, make, sizes):
+def _bottleneck(
+    x: tf.Tensor,
+    filters: int,
+    strides: int,
+    make: Layers,
+    sizes: Sequence[int | tuple[int, int]],
+) -> tf.Tensor:
     x = _convolve(x, filters // 4, 1, 1, make)
     for size in sizes:
         x = _convolve(x, filters // 4, size, strides, make)
     return _convolve(x, filters, 1, 1, make)
 
 
-def _pool(x, filters, strides, make, pool, size):
+def _pool(
+    x: tf.Tensor, filters: int, strides: int, make: Layers, pool: str, size: int
+) -> tf.Tensor:
     x = getattr(make, pool)(size, strides)(x)
     if x.shape[make.axis] == filters:
         return x
@@ -195,7 +214,7 @@ def head(maps: list[tf.Tensor], num_classes: int, make: Layers, args: Arguments)
     return WithAuxiliary(dtype="float32", name="logits")(both)
 
 
-def _auxiliary(x, num_classes, make):
+def _auxiliary(x: tf.Tensor, num_classes: int, make: Layers) -> tf.Tensor:
     """Builds an auxiliary head as in Inception, with 0.4 of its filters: 51 and 307."""
     sides = _sides(x, make)
     if any(side is None or side < 5 for side in sides):
@@ -209,7 +228,7 @@ def _auxiliary(x, num_classes, make):
     return make.dense(num_classes)(make.global_average()(x))
 
 
-def _sides(x, make):
+def _sides(x: tf.Tensor, make: Layers) -> tuple[int | None, ...]:
     return tuple(x.shape[axis] for axis in (1, 2, 3) if axis != make.axis % 4)
 
 

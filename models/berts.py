@@ -6,6 +6,7 @@ and passage are separate inputs, each padded at its end. They are joined to the 
 Axis names: batch; context, WordPieces of the passage; question; tokens, of the sequence; hidden.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import tensorflow as tf
@@ -73,7 +74,7 @@ def body(
     return SpanLogits(dtype="float32", name="logits")([*ends, PaddingMask(dtype=dtype)(context)])
 
 
-def _check(pieces, cls_id, sep_id, hidden, heads):
+def _check(pieces: int, cls_id: int, sep_id: int, hidden: int, heads: int) -> None:
     checks.multiple(hidden=hidden, heads=heads)
     if not (0 < cls_id < pieces and 0 < sep_id < pieces):
         received = f"cls_id={cls_id}, sep_id={sep_id}"
@@ -82,7 +83,9 @@ def _check(pieces, cls_id, sep_id, hidden, heads):
         )
 
 
-def _embed(inputs, counts, hidden, dtype):
+def _embed(
+    inputs: Sequence[tf.Tensor], counts: Sequence[int], hidden: int, dtype: str | None
+) -> list[tf.Tensor]:
     """Embeds ids, segments and positions: three tensors (batch, tokens, hidden)."""
     tables = zip(("words", "segments", "places"), inputs, counts, strict=True)  # layers' names
     return [
@@ -91,7 +94,9 @@ def _embed(inputs, counts, hidden, dtype):
     ]
 
 
-def _block(name, x, mask, heads, dropout, dtype):
+def _block(
+    name: str, x: tf.Tensor, mask: tf.Tensor, heads: int, dropout: float, dtype: str | None
+) -> tf.Tensor:
     """Self-attention and a dense network, each with a residual connection and then a norm."""
     hidden, drop = x.shape[-1], partial(Dropout, dropout, dtype=dtype)
     qkv = [_dense(f"{name}_{part}", hidden, x, dtype) for part in ("query", "key", "value")]
@@ -103,17 +108,17 @@ def _block(name, x, mask, heads, dropout, dtype):
     return _norm(f"{name}_narrow", [x, narrow], dtype)
 
 
-def _initializer():
+def _initializer() -> tf.keras.initializers.Initializer:
     """Returns a new initializer: a shared object would give every layer equal values."""
     return tf.keras.initializers.TruncatedNormal(stddev=0.02)
 
 
-def _dense(name, units, x, dtype):
+def _dense(name: str, units: int, x: tf.Tensor, dtype: str | None) -> tf.Tensor:
     layer = tf.keras.layers.Dense(units, kernel_initializer=_initializer(), dtype=dtype, name=name)
     return layer(x)
 
 
-def _norm(name, terms, dtype):
+def _norm(name: str, terms: list[tf.Tensor], dtype: str | None) -> tf.Tensor:
     """Normalizes the sum of `terms`."""
     return LayerNorm(1e-12, dtype=dtype, name=f"{name}_norm")(
         tf.keras.layers.Add(dtype=dtype)(terms)

@@ -64,13 +64,13 @@ def body(
     join = keras.Concatenate(dtype=dtype)
     highways = [Highway(dtype=dtype), Highway(dtype=dtype)]
 
-    def embed(token_ids, character_ids):
+    def embed(token_ids: tf.Tensor, character_ids: tf.Tensor) -> tf.Tensor:
         x = join([spelling(character_ids), words(token_ids)])
         for highway in highways:
             x = highway(x)
         return x
 
-    def drop(x):
+    def drop(x: tf.Tensor) -> tf.Tensor:
         return Dropout(dropout, dtype=dtype)(x)
 
     masks = [PaddingMask(dtype=dtype)(ids) for ids in (context, question)]
@@ -88,7 +88,7 @@ def body(
     return SpanLogits(dtype="float32", name="logits")([start, end, masks[0]])
 
 
-def _spelling(characters, filters, dropout, dtype):
+def _spelling(characters: int, filters: int, dropout: float, dtype: str | None) -> tf.keras.Model:
     """Returns a model from a token's characters to a vector: convolution, ReLU, maximum."""
     keras = tf.keras.layers
     ids = tf.keras.Input((None, CHARACTERS), dtype="int32")
@@ -101,7 +101,7 @@ def _spelling(characters, filters, dropout, dtype):
     return tf.keras.Model(ids, x, name="spelling")
 
 
-def _bilstm(hidden, width, dtype):
+def _bilstm(hidden: int, width: int, dtype: str | None) -> tf.keras.layers.Layer:
     """Returns a bidirectional LSTM for inputs of a width.
 
     It is initialized like TensorFlow 1's BasicLSTMCell, which has one matrix for inputs and states,
@@ -112,7 +112,7 @@ def _bilstm(hidden, width, dtype):
     return recurrent.bilstm(hidden, (inputs, states, "zeros"), dtype)
 
 
-def _uniform(fan_in, fan_out):
+def _uniform(fan_in: int, fan_out: int) -> tf.keras.initializers.Initializer:
     """Returns Glorot's uniform initializer for given fans, whatever the weight's own shape is."""
     limit = (6 / (fan_in + fan_out)) ** 0.5
     return tf.keras.initializers.RandomUniform(-limit, limit)

@@ -60,29 +60,33 @@ def bottleneck(
 BLOCKS = {"basic": basic, "bottleneck": bottleneck}
 
 
-def _projection(x, filters, strides, make, bias=False):
+def _projection(
+    x: tf.Tensor, filters: int, strides: int, make: Layers, bias: bool = False
+) -> tf.Tensor:
     return make.conv(filters, 1, strides, use_bias=bias)(x)
 
 
-def _projection_bn(x, filters, strides, make):
+def _projection_bn(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
     return make.norm()(make.conv(filters, 1, strides)(x))
 
 
-def _pool_projection_bn(x, filters, strides, make):  # ResNet-D: every pixel counts
+def _pool_projection_bn(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
+    # ResNet-D: every pixel counts
     x = make.average_pool(strides, strides)(x) if strides > 1 else x
     return make.norm()(make.conv(filters, 1)(x))
 
 
-def _pool_pad(x, filters, strides, make):
+def _pool_pad(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
     x = make.average_pool(strides, strides)(x) if strides > 1 else x
     return make.pad_channels(filters)(x)
 
 
-def _stride_pad(x, filters, strides, make):  # He et al.'s option A: keep every other pixel
+def _stride_pad(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
+    # He et al.'s option A: keep every other pixel
     return make.pad_channels(filters)(_subsample(strides, make)(x) if strides > 1 else x)
 
 
-def _subsample(strides, make):
+def _subsample(strides: int, make: Layers) -> Callable[[tf.Tensor], tf.Tensor]:
     return make.average_pool(1, strides)
 
 
@@ -164,7 +168,7 @@ def residual_stages(
     return x
 
 
-def _residual_unit(x, unit, net, make):
+def _residual_unit(x: tf.Tensor, unit: Unit, net: Residual, make: Layers) -> tf.Tensor:
     widens = x.shape[make.axis] != unit.filters
     if widens and net.shortcut_sees_activation and not unit.active:
         # Branch and shortcut share this unit's BN and activation.
@@ -183,7 +187,7 @@ def _residual_unit(x, unit, net, make):
     return x if net.preactivation else make.act(name=unit.name)(x)
 
 
-def _branch(x, unit, net, make):
+def _branch(x: tf.Tensor, unit: Unit, net: Residual, make: Layers) -> tf.Tensor:
     x = x if unit.active else make.act()(make.norm()(x))
     x = net.block(x, unit.filters, unit.strides, make)
     if net.preactivation:

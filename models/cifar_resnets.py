@@ -75,7 +75,9 @@ def body(
     return blocks.cifar(images, stages, net, make)
 
 
-def _plan(depth, block, strided):
+def _plan(
+    depth: int, block: str, strided: str
+) -> tuple[list[blocks.Stage], Callable[..., tf.Tensor]]:
     checks.one_of(blocks.BLOCKS, block=block)
     checks.one_of(("1x1", "3x3"), strided=strided)
     basic = block == "basic"

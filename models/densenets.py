@@ -48,7 +48,7 @@ def body(
     return x
 
 
-def _layer(x, growth, make):
+def _layer(x: tf.Tensor, growth: int, make: Layers) -> tf.Tensor:
     x = make.conv(4 * growth, 1)(make.act()(make.norm()(x)))
     return make.conv(growth, 3)(make.act()(make.norm()(x)))
 

@@ -6,6 +6,7 @@ two trained biases, as in PyTorch; both count in the gradient's norm.
 Axis names: batch; context, tokens of the passage; question; width.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import tensorflow as tf
@@ -75,7 +76,9 @@ def body(
     return SpanLogits(dtype="float32", name="logits")([*ends, masks[0]])
 
 
-def _stack(name, x, mask, widths, drop):
+def _stack(
+    name: str, x: tf.Tensor, mask: tf.Tensor, widths: Sequence[int], drop: partial[Dropout]
+) -> tf.Tensor:
     """Applies stacked bidirectional LSTMs; returns the concatenated outputs of all."""
     outputs, dtype = [x], drop.keywords["dtype"]
     for number, hidden in enumerate(widths):

@@ -3,7 +3,7 @@
 Blocks and networks call `make.conv(filters, 3, strides)` without repeating these.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -118,10 +118,23 @@ def layers(
     )
 
 
+_Layout = Mapping[str, str | None]  # `data_format` and `dtype` of a layer
+
+
 # Every layer gets an initializer of its own: a shared one gives equal values under tf-keras.
 
 
-def _conv(cls, filters, size, strides=1, *, padding, layout, initializer=he_normal, **kwargs):
+def _conv(
+    cls: Callable,
+    filters: int,
+    size: int | tuple[int, int],
+    strides: int = 1,
+    *,
+    padding: str,
+    layout: _Layout,
+    initializer: Callable = he_normal,
+    **kwargs: Any,
+) -> Callable:
     layer = partial(
         cls,
         filters,
@@ -131,27 +144,32 @@ def _conv(cls, filters, size, strides=1, *, padding, layout, initializer=he_norm
     return _padded(layer, padding, layout, size, strides)
 
 
-def _padded(layer, padding, layout, size, strides):
+def _padded(
+    layer: Callable, padding: str, layout: _Layout, size: int | tuple[int, int], strides: int
+) -> Callable:
     """Returns `layer(size, strides)` with its padding, as a function of a feature map.
 
     "symmetric" and "same" differ only for strides over 1.
     """
     if padding == "same" or (padding == "symmetric" and strides == 1):
         return layer(size, strides=strides, padding="same")
-    if padding == "valid" or size <= strides:
+    # A tuple, of a kernel that is not square, has stride 1 or padding "valid".
+    if padding == "valid" or size <= strides:  # type: ignore[operator]
         return layer(size, strides=strides, padding="valid")
-    pad = tf.keras.layers.ZeroPadding2D(size // 2, **layout)
+    pad = tf.keras.layers.ZeroPadding2D(size // 2, **layout)  # type: ignore[operator]
     inner = layer(size, strides=strides, padding="valid")
     return lambda x: inner(pad(x))
 
 
-def _shift(layout):
+def _shift(layout: _Layout) -> Callable[[tf.Tensor], tf.Tensor]:
     pad = tf.keras.layers.ZeroPadding2D(((0, 1), (0, 1)), **layout)
     crop = tf.keras.layers.Cropping2D(((1, 0), (1, 0)), **layout)
     return lambda x: crop(pad(x))
 
 
-def _dense(units, use_bias=True, kernel_scale=1 / 3, **kwargs):
+def _dense(
+    units: int, use_bias: bool = True, kernel_scale: float = 1 / 3, **kwargs: Any
+) -> Callable[[tf.Tensor], tf.Tensor]:
     """Returns a dense layer, as a function, whose kernel is uniform with variance scale / fan-in.
 
     The default scale, 1/3, is PyTorch's: kernel and bias are uniform in +-1 / sqrt(fan-in). With
@@ -159,7 +177,7 @@ def _dense(units, use_bias=True, kernel_scale=1 / 3, **kwargs):
     """
     kernel = tf.keras.initializers.VarianceScaling(kernel_scale, "fan_in", "uniform")
 
-    def apply(x):
+    def apply(x: tf.Tensor) -> tf.Tensor:
         limit = x.shape[-1] ** -0.5 if kernel_scale == 1 / 3 else 0.0
         bias = tf.keras.initializers.RandomUniform(-limit, limit) if limit else "zeros"
         initializers = {"kernel_initializer": kernel, "bias_initializer": bias}

@@ -5,6 +5,7 @@ Wu et al. 2019 (arXiv 1902.11291), and its code (felixgwu/FastFusionNet); Fusion
 Axis names: batch; context, tokens of the passage; question; width.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -75,16 +76,16 @@ class _Layers(NamedTuple):
     dropout: float
     dtype: str | None
 
-    def drop(self, x):
+    def drop(self, x: tf.Tensor) -> tf.Tensor:
         """Drops channels of x, (batch, width) or (batch, tokens, width): in all tokens alike."""
         shared = () if len(x.shape) == 2 else (1,)
         return Dropout(self.dropout, shared, dtype=self.dtype)(x)
 
-    def join(self, *parts):
+    def join(self, *parts: tf.Tensor) -> tf.Tensor:
         """Concatenates tensors along the last axis."""
         return tf.keras.layers.Concatenate(axis=-1, dtype=self.dtype)(parts)
 
-    def read(self, name, x, mask):
+    def read(self, name: str, x: tf.Tensor, mask: tf.Tensor) -> list[tf.Tensor]:
         """Applies two stacked bidirectional SRUs; returns the outputs of both."""
         outputs = [x]
         for number in range(2):
@@ -92,7 +93,14 @@ class _Layers(NamedTuple):
             outputs.append(sru([outputs[-1], mask]))
         return outputs[1:]
 
-    def attend(self, name, levels, histories, values, mask):
+    def attend(
+        self,
+        name: str,
+        levels: int,
+        histories: Sequence[tf.Tensor],
+        values: tf.Tensor,
+        mask: tf.Tensor,
+    ) -> tf.Tensor:
         """Attends from tokens with the first history to `values`, of tokens with the second."""
         settings = {"kernel_initializer": pytorch_uniform(), "use_bias": False}
         width = values.shape[-1]
@@ -102,7 +110,9 @@ class _Layers(NamedTuple):
         return attention([*keys, values, mask])
 
 
-def _understand(c, c_words, q_words, masks, make):
+def _understand(
+    c: tf.Tensor, c_words: tf.Tensor, q_words: tf.Tensor, masks: list[tf.Tensor], make: _Layers
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Encodes both texts: fuses the question into the context, then the context into itself."""
     c_levels, q_levels = make.read("context", c, masks[0]), make.read("question", q_words, masks[1])
     q = make.read("question_understood", make.join(*q_levels), masks[1])[-1]
@@ -115,7 +125,9 @@ def _understand(c, c_words, q_words, masks, make):
     return make.read("final", make.join(c, boosted), masks[0])[-1], q
 
 
-def _answer(c, q, masks, make):
+def _answer(
+    c: tf.Tensor, q: tf.Tensor, masks: list[tf.Tensor], make: _Layers
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns logits of the first and last token, (batch, context, 1) each.
 
     The question vector for the last token is updated by a GRU that reads the likely first token.

@@ -7,7 +7,7 @@ keras.applications' ResNetV2, with the strides in each stage's last unit.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -71,7 +71,13 @@ def body(
     return make.act()(make.norm()(x)) if net.preactivation else x
 
 
-def _residual(block, strided="3x3", shortcut="projection_bn", bias=False, **residual):
+def _residual(
+    block: str,
+    strided: str = "3x3",
+    shortcut: str = "projection_bn",
+    bias: bool = False,
+    **residual: Any,
+) -> blocks.Residual:
     bottleneck = partial(blocks.bottleneck, strided=strided, bias=bias)
     return blocks.Residual(blocks.basic if block == "basic" else bottleneck, shortcut, **residual)
 
@@ -122,7 +128,7 @@ VERSIONS = {
 }
 
 
-def _stem(x, stem, version, make):
+def _stem(x: tf.Tensor, stem: str, version: str, make: Layers) -> tf.Tensor:
     if stem == "cifar":
         return make.act()(make.norm()(make.conv(64, 3)(x)))
     if version == "v2_keras":

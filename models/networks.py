@@ -1,7 +1,7 @@
 """Builds Keras models from catalogue rows: input, the family's body, head."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -82,18 +82,18 @@ def build(
 
 
 def _build_classifier(
-    family,
-    variant,
-    classes,
+    family: Family,
+    variant: Variant,
+    classes: factories.LayerClasses,
     *,
-    num_classes=None,
-    input_shape=None,
-    data_format="NHWC",
-    dtype=None,
-    synchronized=False,
-    name=None,
-    **args,
-):
+    num_classes: int | None = None,
+    input_shape: Sequence[int | None] | None = None,
+    data_format: str = "NHWC",
+    dtype: str | None = None,
+    synchronized: bool = False,
+    name: str | None = None,
+    **args: Any,
+) -> tf.keras.Model:
     layers = partial(
         factories.layers,
         data_format=data_format,
@@ -114,7 +114,9 @@ def _build_classifier(
     return _model(images, logits, name or variant.name)
 
 
-def _build_reader(family, *, dtype=None, name=None, **args):
+def _build_reader(
+    family: Family, *, dtype: str | None = None, name: str | None = None, **args: Any
+) -> tf.keras.Model:
     inputs = []
     for read in family.reads:
         axes, input_dtype = texts.INPUTS[read]
@@ -122,7 +124,9 @@ def _build_reader(family, *, dtype=None, name=None, **args):
     return _model(inputs, family.body(inputs, dtype, **args), name)
 
 
-def _image_input(input_shape, data_format, native, smallest):
+def _image_input(
+    input_shape: Sequence[int | None] | None, data_format: str, native: int, smallest: int
+) -> tf.Tensor:
     """Returns the image input; without a shape it is `native` x `native` x 3.
 
     Raises:
@@ -141,7 +145,9 @@ def _image_input(input_shape, data_format, native, smallest):
     return tf.keras.Input(shape, name="images")
 
 
-def _model(inputs, outputs, name):
+def _model(
+    inputs: tf.Tensor | list[tf.Tensor], outputs: tf.Tensor, name: str | None
+) -> tf.keras.Model:
     """Returns the Keras model; raises Python's recursion limit meanwhile, for deep networks.
 
     tf-keras follows the graph back from the outputs by recursion.

@@ -6,6 +6,7 @@ Axis names: batch; context, tokens of the passage; question; width.
 """
 
 from functools import partial
+from typing import Any
 
 import tensorflow as tf
 
@@ -80,12 +81,12 @@ def body(
     letters = TokenEmbedding(characters, 0, character_width, dtype=dtype, name="characters")
     join, max_pool = keras.Concatenate(dtype=dtype), CharacterMaxPool(dtype=dtype)
     highways = [Highway(dtype=dtype), Highway(dtype=dtype)]
-    sizes = {"hidden": hidden, "heads": heads, "dropout": dropout}
+    sizes: dict[str, Any] = {"hidden": hidden, "heads": heads, "dropout": dropout}
     sizes["layer_dropout"] = layer_dropout
     embedding_encoder = _encoder((1, 4, 7), dtype, **sizes)
     model_encoder = _encoder((depth, 2, 5), dtype, **sizes)
 
-    def embed(ids, character_ids, mask):
+    def embed(ids: tf.Tensor, character_ids: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         spelling = Dropout(dropout / 2, dtype=dtype)(letters(character_ids))
         x = join([drop()(words(ids)), max_pool([spelling, character_ids])])
         for highway in highways:
@@ -102,7 +103,15 @@ def body(
     return SpanLogits(dtype="float32", name="logits")([*logits, masks[0]])
 
 
-def _encoder(shape, dtype, *, hidden, heads, dropout, layer_dropout) -> Operation:
+def _encoder(
+    shape: tuple[int, int, int],
+    dtype: str | None,
+    *,
+    hidden: int,
+    heads: int,
+    dropout: float,
+    layer_dropout: float,
+) -> Operation:
     """Returns an encoder: blocks of convolutions, self-attention and dense layers.
 
     All calls share the weights.
@@ -125,7 +134,7 @@ def _encoder(shape, dtype, *, hidden, heads, dropout, layer_dropout) -> Operatio
     norms = [LayerNorm(dtype=dtype) for _ in operations]
     add, in_block = tf.keras.layers.Add(dtype=dtype), convolutions + 2
 
-    def encode(x, mask):
+    def encode(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         x = x if x.shape[-1] == hidden else project(x)
         for index, (operation, norm) in enumerate(zip(operations, norms, strict=True)):
             x = add_positions(x) if index % in_block == 0 else x

@@ -46,11 +46,11 @@ def body(
     return x
 
 
-def _unit(x, filters, make):
+def _unit(x: tf.Tensor, filters: int, make: Layers) -> tf.Tensor:
     return make.act()(make.norm()(make.conv(filters, 3)(x)))
 
 
-def _halve(x, filters, pool_first, make):
+def _halve(x: tf.Tensor, filters: int, pool_first: bool, make: Layers) -> tf.Tensor:
     x = make.conv(filters, 3)(x)
     if pool_first:
         return make.act()(make.norm()(make.max_pool(2, 2)(x)))

@@ -39,7 +39,7 @@ def load_model(file: str | os.PathLike) -> tf.keras.Model:
         raise _refusal(file, f"can't be loaded ({type(error).__name__}: {error})") from error
 
 
-def _read_config(file):
+def _read_config(file: str | os.PathLike) -> Any:
     """Reads the file's config.json."""
     path = Path(file)
     if path.suffix != ".keras" or not path.is_file() or not zipfile.is_zipfile(path):
@@ -68,7 +68,7 @@ def _check(config: Any, file: str | os.PathLike) -> None:
             nodes += node
 
 
-def _is_allowed(node):
+def _is_allowed(node: dict[str, Any]) -> bool:
     module, name, registered = map(node.get, ("module", "class_name", "registered_name"))
     if not isinstance(name, str) or not isinstance(module, str):
         return module is None and name in _VALUES  # Keras reads other dicts as its old format
@@ -85,12 +85,12 @@ def _is_allowed(node):
     return isinstance(getattr(_PACKAGES.get(module), name, None), type)
 
 
-def _is_function(name):
+def _is_function(name: Any) -> bool:
     """Whether `name` is a Keras function. Keras would look for other names in Python's builtins."""
     packages = (tf.keras.activations, tf.keras.losses, tf.keras.metrics)
     is_public = isinstance(name, str) and not name.startswith("_")
     return is_public and any(hasattr(package, name) for package in packages)
 
 
-def _refusal(file, text):
+def _refusal(file: str | os.PathLike, text: str) -> ValueError:
     return ValueError(f"`file` {text}. Received: file={os.fspath(file)}")

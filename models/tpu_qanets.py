@@ -65,7 +65,7 @@ def body(
     embedding_encoder = _encoder(4, hidden, heads, dtype)
     model_encoder = _encoder(2, hidden, heads, dtype)
 
-    def embed(ids, mask):
+    def embed(ids: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         return drop()(embedding_encoder(drop()(words(ids)), mask))
 
     texts = [embed(ids, mask) for ids, mask in zip(inputs, masks, strict=True)]
@@ -73,7 +73,7 @@ def body(
     return _span(x, masks[0], model_encoder, dtype)
 
 
-def _span(x, mask, encode, dtype):
+def _span(x: tf.Tensor, mask: tf.Tensor, encode: Operation, dtype: str | None) -> tf.Tensor:
     """Returns the span's logits after PASSES passes of an encoder over x."""
     keras, states = tf.keras.layers, [x]
     for _ in range(PASSES):
@@ -96,7 +96,7 @@ def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> O
     project, add_positions = keras.Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
     add = keras.Add(dtype=dtype)
 
-    def encode(x, mask):
+    def encode(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         x = add_positions(x if x.shape[-1] == hidden else project(x))
         for operation, norm in zip(operations, norms, strict=False):
             x = add([x, Dropout(0.25, dtype=dtype)(operation(norm(x), mask))])

@@ -1,5 +1,7 @@
 """Catalogue rows of image classifiers. This module does not import TensorFlow."""
 
+from typing import Any
+
 from .variant import rows
 
 _TF_SEEDS = "DAWNBench's TensorFlow seeds (2017)"
@@ -20,14 +22,14 @@ _REAL = "Real et al. 2018, arXiv 1802.01548"
 _IMAGENET = {"num_classes": 1000, "image_size": 224}
 
 
-_SEED = {
+_SEED: dict[str, Any] = {
     "preactivation": "first",
     "leaky_slope": 0.1,
     "norm_scale": False,
     "norm_epsilon": 1e-3,
     "padding": "same",
 }
-_BOTTLENECK = {"block": "bottleneck"}
+_BOTTLENECK: dict[str, Any] = {"block": "bottleneck"}
 _N6F256 = {"cells": 6, "filters": 256}
 _AIRBENCH96 = {"widths": (128, 384, 512), "convolutions": 3, "norm_momentum": 0.9}
 

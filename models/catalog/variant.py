@@ -1,6 +1,6 @@
 """Variant, a row of the catalogue. This module does not import TensorFlow."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +41,13 @@ class Variant:
     image_size: int = 32
 
 
-def rows(family, source, models, data=None, **common) -> list[Variant]:
+def rows(
+    family: str,
+    source: str,
+    models: Iterable[tuple[str, Mapping[str, Any], int, int | None]],
+    data: Mapping[str, Any] | None = None,
+    **common: Any,
+) -> list[Variant]:
     """Returns the rows of several models of a family and a source.
 
     Args:

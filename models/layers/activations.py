@@ -7,7 +7,9 @@ every runtime supports, in float32.
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import tensorflow as tf
 
@@ -15,16 +17,21 @@ _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 _compiled = partial(tf.function, jit_compile=True)
 
 
-def _wide(x):
+def _wide(x: tf.Tensor) -> tf.Tensor:
     """Casts to float32 if the precision is lower: the loops compute in float32 or float64."""
     return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
-def _activate(forward, backward, x, *args):
+def _activate(
+    forward: Callable[..., tf.Tensor],
+    backward: Callable[..., tf.Tensor],
+    x: tf.Tensor,
+    *args: float,
+) -> tf.Tensor:
     """Returns forward(x, *args), with backward(x, upstream, *args) as its gradient."""
 
     @tf.custom_gradient
-    def activate(x):
+    def activate(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
         return forward(x, *args), lambda upstream: backward(x, upstream, *args)
 
     return activate(x)
@@ -37,24 +44,24 @@ class GELU(tf.keras.layers.Layer):
     Source: Hendrycks & Gimpel 2016, arXiv 1606.08415; without the tanh approximation.
     """
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
             return _activate(_gelu_forward, _gelu_backward, inputs)
         return tf.cast(tf.nn.gelu(_wide(inputs)), inputs.dtype)
 
 
-def _normal_cdf(x):
+def _normal_cdf(x: tf.Tensor) -> tf.Tensor:
     return 0.5 * (1 + tf.math.erf(x * math.sqrt(0.5)))
 
 
 @_compiled
-def _gelu_forward(x):
+def _gelu_forward(x: tf.Tensor) -> tf.Tensor:
     wide = _wide(x)
     return tf.cast(wide * _normal_cdf(wide), x.dtype)
 
 
 @_compiled
-def _gelu_backward(x, upstream):
+def _gelu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     # d/dx x cdf(x) = cdf(x) + x density(x)
     wide = _wide(x)
     density = tf.exp(-0.5 * wide * wide) / math.sqrt(2 * math.pi)
@@ -69,29 +76,29 @@ class CELU(tf.keras.layers.Layer):
       alpha: negative of the limit for x -> -infinity, over 0.
     """
 
-    def __init__(self, alpha=1.0, **kwargs):
+    def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.alpha = alpha
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
             return _activate(_celu_forward, _celu_backward, inputs, self.alpha)
         wide = _wide(inputs)
         return tf.cast(tf.nn.elu(wide / self.alpha) * self.alpha, inputs.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "alpha": self.alpha}
 
 
 @_compiled
-def _celu_forward(x, alpha):
+def _celu_forward(x: tf.Tensor, alpha: float) -> tf.Tensor:
     wide = _wide(x)
     below = alpha * tf.math.expm1(tf.minimum(wide, 0) / alpha)
     return tf.cast(tf.where(wide > 0, wide, below), x.dtype)
 
 
 @_compiled
-def _celu_backward(x, upstream, alpha):
+def _celu_backward(x: tf.Tensor, upstream: tf.Tensor, alpha: float) -> tf.Tensor:
     return tf.cast(_wide(upstream) * tf.exp(tf.minimum(_wide(x), 0) / alpha), x.dtype)
 
 
@@ -103,20 +110,20 @@ class LeakyReLU(tf.keras.layers.Layer):
       slope: factor of negative inputs.
     """
 
-    def __init__(self, slope=0.1, **kwargs):
+    def __init__(self, slope: float = 0.1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.slope = slope
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training and inputs.dtype.size < 4:  # in float32 TensorFlow's own is as fast
             return _activate(tf.nn.leaky_relu, _leaky_backward, inputs, self.slope)
         return tf.nn.leaky_relu(inputs, self.slope)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "slope": self.slope}
 
 
 @_compiled
-def _leaky_backward(x, upstream, slope):
+def _leaky_backward(x: tf.Tensor, upstream: tf.Tensor, slope: float) -> tf.Tensor:
     wide = _wide(upstream)
     return tf.cast(tf.where(x > 0, wide, wide * slope), x.dtype)

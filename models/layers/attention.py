@@ -4,6 +4,8 @@ Axis names: batch; context, the tokens of the passage; question, the tokens of t
 the channels. Masks are boolean, (batch, tokens), true for tokens and false for padding.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from .dropout import Dropout
@@ -12,14 +14,14 @@ from .text import NEVER, no_mask
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 
-def _softmax(logits, mask):
+def _softmax(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Softmax of logits (batch, tokens) over the tokens for which mask (batch, tokens) is true."""
     logits = tf.where(mask, tf.cast(logits, tf.float32), NEVER)
     # Without the reshape TensorFlow's graph optimizer does not know the rank.
     return tf.nn.softmax(tf.reshape(logits, tf.shape(mask)))
 
 
-def _average(logits, x, mask):
+def _average(logits: tf.Tensor, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Averages x (batch, tokens, width) by the softmax of logits (batch, tokens, 1) over tokens.
 
     Returns (batch, 1, width).
@@ -28,14 +30,14 @@ def _average(logits, x, mask):
     return tf.matmul(weights[:, None, :], x)
 
 
-def _add_trilinear_weights(layer, width, fan_in):
+def _add_trilinear_weights(layer: tf.keras.layers.Layer, width: int, fan_in: int) -> tf.Variable:
     """Adds the weights w of `_trilinear` to a layer, (3, width), Glorot-uniform for `fan_in`."""
     limit = (6 / (fan_in + 1)) ** 0.5
     initializer = tf.keras.initializers.RandomUniform(-limit, limit)
     return layer.add_weight(name="w", shape=(3, width), initializer=initializer)
 
 
-def _trilinear(h, u, parts):
+def _trilinear(h: tf.Tensor, u: tf.Tensor, parts: tf.Variable) -> tf.Tensor:
     """Similarity w . [h; u; h * u] of each pair of tokens: (batch, context, question).
 
     `parts` (3, width) are the parts of w for h, u and h * u. The terms are summed one by one, so
@@ -60,14 +62,14 @@ class BidirectionalAttention(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates w, as three vectors, and b."""
         width = input_shape[0][-1]
         self.parts = _add_trilinear_weights(self, width, 3 * width)  # w is one vector of 3 width
         self.bias = self.add_weight(name="b", shape=(), initializer="zeros")
         self.built = True
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         h, u, h_mask, u_mask = inputs
         similarity = _trilinear(h, u, self.parts) + tf.cast(self.bias, h.dtype)
         similarity = tf.where(u_mask[:, None, :], tf.cast(similarity, tf.float32), NEVER)
@@ -78,7 +80,7 @@ class BidirectionalAttention(tf.keras.layers.Layer):
         attended_context = tf.matmul(to_context[:, None, :], h)  # h~: (batch, 1, width)
         return tf.concat([h, attended_question, h * attended_question, h * attended_context], -1)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[0][:2], 4 * input_shape[0][-1])
 
 
@@ -95,13 +97,13 @@ class Coattention(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates the similarity's weights."""
         width = input_shape[0][-1]
         self.parts = _add_trilinear_weights(self, width, width)
         self.built = True
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         c, q, c_mask, q_mask = inputs
         similarity = tf.cast(_trilinear(c, q, self.parts), tf.float32)
         to_question = tf.nn.softmax(tf.where(q_mask[:, None, :], similarity, NEVER), 2)
@@ -111,7 +113,7 @@ class Coattention(tf.keras.layers.Layer):
         b = tf.matmul(to_question, tf.matmul(to_context, c, transpose_a=True))
         return tf.concat([c, a, c * a, c * b], -1)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[0][:2], 4 * input_shape[0][-1])
 
 
@@ -127,13 +129,13 @@ class AlignedQuestion(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         context_keys, question_keys, values, question_mask = inputs
         scores = tf.cast(tf.matmul(context_keys, question_keys, transpose_b=True), tf.float32)
         weights = tf.nn.softmax(tf.where(question_mask[:, None, :], scores, NEVER))
         return tf.matmul(tf.cast(weights, values.dtype), values)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[0][:2], input_shape[2][-1])
 
 
@@ -146,10 +148,10 @@ class AttentionPooling(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         return _average(*inputs)[:, 0]
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (input_shape[1][0], input_shape[1][-1])
 
 
@@ -163,22 +165,22 @@ class StartAttention(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         _, m, _ = inputs
         a = _average(*inputs)  # (batch, 1, width)
         return tf.concat([tf.broadcast_to(a, tf.shape(m)), m * a], -1)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[1][:2], 2 * input_shape[1][-1])
 
 
-def _split_heads(x, heads):
+def _split_heads(x: tf.Tensor, heads: int) -> tf.Tensor:
     """Reshapes (batch, tokens, width) to (batch, heads, tokens, width / heads)."""
     sizes = tf.unstack(tf.shape(x)[:2])
     return tf.transpose(tf.reshape(x, [*sizes, heads, x.shape[-1] // heads]), [0, 2, 1, 3])
 
 
-def _join_heads(x):
+def _join_heads(x: tf.Tensor) -> tf.Tensor:
     """Reshapes (batch, heads, tokens, width / heads) to (batch, tokens, width)."""
     batch, _, tokens, _ = tf.unstack(tf.shape(x))
     width = x.shape[1] * x.shape[3]
@@ -200,12 +202,12 @@ class ScaledDotProductAttention(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def __init__(self, heads, dropout=0.0, **kwargs):
+    def __init__(self, heads: int, dropout: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.heads, self.dropout = heads, dropout
         self.drop = Dropout(dropout, dtype=self.dtype_policy)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
         queries, keys, values = (_split_heads(x, self.heads) for x in inputs[:3])
         queries = queries * tf.cast(queries.shape[-1] ** -0.5, queries.dtype)
         scores = tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32)
@@ -213,10 +215,10 @@ class ScaledDotProductAttention(tf.keras.layers.Layer):
         weights = self.drop(tf.cast(weights, values.dtype), training=training)
         return _join_heads(tf.matmul(weights, values))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape[2]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "heads": self.heads, "dropout": self.dropout}
 
 
@@ -236,17 +238,17 @@ class MultiLevelAttention(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def __init__(self, levels, **kwargs):
+    def __init__(self, levels: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.levels = levels
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates the diagonals of all levels, one vector of the keys' width."""
         width = input_shape[0][-1]
         self.diagonal = self.add_weight(name="diagonal", shape=(width,), initializer="ones")
         self.built = True
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         context_keys, question_keys, values, question_mask = inputs
         question_keys = question_keys * tf.cast(self.diagonal, question_keys.dtype)
         context_keys, question_keys, values = (
@@ -256,8 +258,8 @@ class MultiLevelAttention(tf.keras.layers.Layer):
         weights = tf.nn.softmax(tf.where(question_mask[:, None, None, :], scores, NEVER))
         return _join_heads(tf.matmul(tf.cast(weights, values.dtype), values))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[0][:2], input_shape[2][-1])
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "levels": self.levels}

@@ -1,5 +1,7 @@
 """Keras's convolution with a faster kernel gradient for bfloat16 on CPUs."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 # Matrix products are faster from this number of channels on, up to this height and width in pixels.
@@ -15,14 +17,16 @@ class Conv2D(tf.keras.layers.Conv2D):
     element (row, column) of the kernel.
     """
 
-    def convolution_op(self, inputs, kernel):
+    def convolution_op(self, inputs: tf.Tensor, kernel: tf.Variable) -> tf.Tensor:
         """Convolves; Keras calls it."""
         if _uses_matrix_products(self, inputs, kernel):
             return _convolve(inputs, tf.convert_to_tensor(kernel))
         return super().convolution_op(inputs, kernel)
 
 
-def _uses_matrix_products(layer, inputs, kernel):
+def _uses_matrix_products(
+    layer: tf.keras.layers.Conv2D, inputs: tf.Tensor, kernel: tf.Variable
+) -> bool:
     """Whether the kernel's gradient is computed by matrix products."""
     channels, filters = kernel.shape[2:]
     return (
@@ -38,17 +42,17 @@ def _uses_matrix_products(layer, inputs, kernel):
 
 
 @tf.custom_gradient
-def _convolve(x, kernel):
+def _convolve(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """3x3 convolution, stride 1, zero padding: (batch, height, width, channels)."""
 
-    def gradients(upstream):
+    def gradients(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         inputs_gradient = tf.nn.conv2d_transpose(upstream, kernel, tf.shape(x), 1, "SAME")
         return inputs_gradient, _kernel_gradient(x, upstream)
 
     return tf.nn.conv2d(x, kernel, 1, "SAME"), gradients
 
 
-def _kernel_gradient(x, upstream):
+def _kernel_gradient(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     """Gradient of the kernel, (3, 3, channels, filters)."""
     # The kernel's element (row, column) multiplies pixel (i + row, j + column) of x for output
     # (i, j). Its gradient is the sum of x[i + row, j + column]^T upstream[i, j] over all (i, j) for
@@ -61,7 +65,7 @@ def _kernel_gradient(x, upstream):
     return tf.reshape(tf.stack(elements), [3, 3, x.shape[-1], upstream.shape[-1]])
 
 
-def _crop(maps, row, column):
+def _crop(maps: tf.Tensor, row: int, column: int) -> tf.Tensor:
     """Crops a row and a column off: the first if 1, the last if -1, none if 0.
 
     Returns the remaining pixels' vectors, (pixels, channels).

@@ -1,5 +1,7 @@
 """Layers for feature maps: stochastic depth, whitening, PyTorch's and ghost batch normalization."""
 
+from typing import Any, Self
+
 import numpy as np
 import tensorflow as tf
 
@@ -17,17 +19,17 @@ class PadChannels(tf.keras.layers.Layer):
       axis: axis of the channels, 1 or -1.
     """
 
-    def __init__(self, channels, axis=-1, **kwargs):
+    def __init__(self, channels: int, axis: int = -1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.channels, self.axis = channels, axis
 
-    def call(self, inputs):
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
         missing = self.channels - inputs.shape[self.axis]
         paddings = [[0, 0]] * 4
         paddings[self.axis] = [missing // 2, missing - missing // 2]
         return tf.pad(inputs, paddings)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "channels": self.channels, "axis": self.axis}
 
 
@@ -39,7 +41,7 @@ class WithAuxiliary(tf.keras.layers.Layer):
     training; the logits alone at inference, so that compiled graphs omit the auxiliary head.
     """
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
         return tf.stack(inputs, 1) if training else inputs[0]
 
 
@@ -61,40 +63,40 @@ class StochasticDepth(tf.keras.layers.Layer):
       ValueError: `survival` is not in (0, 1].
     """
 
-    def __init__(self, branch, survival, **kwargs):
+    def __init__(self, branch: tf.keras.Model, survival: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not 0 < survival <= 1:
             raise ValueError(f"`survival` should be in (0, 1]. Received: survival={survival}")
         self.branch, self.survival = branch, survival
         self.draws = create_counter()
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: list[tf.Tensor], training: bool = False) -> tf.Tensor:
         x, shortcut = inputs
         if not training:
             return shortcut + self.branch(x, training=False)
         draw = tf.random.stateless_uniform([], seed=tf.stack([self.draws, 0]))
         self.draws.assign_add(1)
 
-        def keep():
+        def keep() -> tf.Tensor:
             residual = self.branch(x, training=True)
             return shortcut + residual / tf.cast(self.survival, residual.dtype)
 
         return tf.cond(draw < self.survival, keep, lambda: shortcut)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape[1]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         branch = tf.keras.layers.serialize(self.branch)
         return {**super().get_config(), "branch": branch, "survival": self.survival}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         branch = tf.keras.layers.deserialize(config["branch"])
         return cls(**{**config, "branch": branch})
 
 
-def _bessel(count):
+def _bessel(count: tf.Tensor) -> tf.Tensor:
     """Bessel's correction, count / (count - 1), makes a variance unbiased; 1 if count is 1."""
     count = tf.cast(count, tf.float32)
     return count / tf.maximum(count - 1, 1)
@@ -109,7 +111,7 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
     N is the number of values in the global batch.
     """
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if not (training and self.trainable) or getattr(self, "fused", False):
             return super().call(inputs, training=training)
         # Keras sets moving variance = momentum x old + (1 - momentum) x biased variance. The
@@ -140,11 +142,11 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
       ValueError: a training batch is larger than `group` and not a multiple of it.
     """
 
-    def __init__(self, group=32, synchronized=False, **kwargs):
+    def __init__(self, group: int = 32, synchronized: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.group = group
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if not training:
             return super().call(inputs, training=False)
         static, dynamic = inputs.shape, tf.shape(inputs)
@@ -165,7 +167,7 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         outputs = tf.nn.batch_normalization(grouped, mean, variance, beta, gamma, self.epsilon)
         return tf.cast(tf.reshape(outputs, sizes), inputs.dtype)
 
-    def _group_size(self, batch):
+    def _group_size(self, batch: int | tf.Tensor) -> int | tf.Tensor:
         """Returns the examples per group of a batch; refuses a batch that groups do not divide."""
         if not isinstance(batch, int):  # unknown until the graph runs
             return tf.minimum(self.group, batch)
@@ -176,7 +178,7 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
             )
         return min(self.group, batch)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.pop("synchronized", None)
         return {**config, "group": self.group}
@@ -205,19 +207,19 @@ class Whitening(tf.keras.layers.Layer):
 
     def __init__(
         self,
-        patch=3,
-        epsilon=1e-2,
-        axis=-1,
-        negated=False,
-        use_bias=False,
-        examples=10_000,
-        **kwargs,
-    ):
+        patch: int = 3,
+        epsilon: float = 1e-2,
+        axis: int = -1,
+        negated: bool = False,
+        use_bias: bool = False,
+        examples: int = 10_000,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.patch, self.epsilon, self.axis = patch, epsilon, axis
         self.negated, self.use_bias, self.examples = negated, use_bias, examples
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates the filters, each of which copies one value of the patch, and the bias."""
         filters = self._unadapted(input_shape[self.axis])
         self.kernel = self.add_weight(
@@ -231,11 +233,11 @@ class Whitening(tf.keras.layers.Layer):
             self.bias = self.add_weight(name="bias", shape=filters.shape[-1:], initializer="zeros")
         self.built = True
 
-    def _unadapted(self, channels):
+    def _unadapted(self, channels: int) -> np.ndarray:
         """Returns the filters before `adapt`."""
         return self._filters(np.eye(self.patch**2 * channels), channels)
 
-    def _filters(self, columns, channels):
+    def _filters(self, columns: np.ndarray, channels: int) -> np.ndarray:
         """Returns a kernel (patch, patch, channels, filters) whose filters are `columns`."""
         columns = np.concatenate([columns, -columns], 1) if self.negated else columns
         return columns.reshape(self.patch, self.patch, channels, -1)
@@ -260,7 +262,7 @@ class Whitening(tf.keras.layers.Layer):
         values, vectors = np.linalg.eigh(covariance / (count - 1))
         self.kernel.assign(self._filters(vectors / np.sqrt(values + self.epsilon), channels))
 
-    def _check_adapted(self):
+    def _check_adapted(self) -> None:
         """Refuses the filters of `build` in training; runs once, when `fit` traces the step."""
         with tf.init_scope():
             kernel = tf.convert_to_tensor(self.kernel)
@@ -270,7 +272,7 @@ class Whitening(tf.keras.layers.Layer):
                     "call adapt(images). Received: filters as they were built"
                 )
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
             self._check_adapted()
         layout = "NHWC" if self.axis == -1 else "NCHW"
@@ -281,6 +283,6 @@ class Whitening(tf.keras.layers.Layer):
             return outputs
         return tf.nn.bias_add(outputs, tf.cast(self.bias, inputs.dtype), layout)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         names = ("patch", "epsilon", "axis", "negated", "use_bias", "examples")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}

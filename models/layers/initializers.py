@@ -1,6 +1,8 @@
 """Initializers: He's normal, PyTorch's default uniform, `PartialIdentity`."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,11 +23,13 @@ class PartialIdentity(tf.keras.initializers.Initializer):
       seed: seed of the random filters; None: Keras draws one.
     """
 
-    def __init__(self, seed=None):
+    def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
         self._uniform = pytorch_uniform(seed=seed)
 
-    def __call__(self, shape, dtype=None, **kwargs):
+    def __call__(
+        self, shape: Sequence[int], dtype: tf.DType | str | None = None, **kwargs: Any
+    ) -> tf.Tensor:
         height, width, channels, filters = shape
         copies = min(channels, filters)
         identity, is_copy = np.zeros(shape, "float32"), np.zeros(shape, bool)
@@ -34,5 +38,5 @@ class PartialIdentity(tf.keras.initializers.Initializer):
         uniform = self._uniform(shape, dtype=dtype, **kwargs)
         return tf.where(is_copy, tf.cast(identity, uniform.dtype), uniform)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"seed": self.seed}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow as tf
 
@@ -18,12 +18,14 @@ class LSTM(tf.keras.layers.LSTM):
 
     fused = False
 
-    def call(self, sequences, *args, mask=None, **kwargs):
+    def call(
+        self, sequences: tf.Tensor, *args: Any, mask: tf.Tensor | None = None, **kwargs: Any
+    ) -> tf.Tensor:
         if self.fused and mask is not None and sequences.dtype == tf.float32:
             return self._run_fused(sequences, mask)
         return super().call(sequences, *args, mask=mask, **kwargs)
 
-    def _run_fused(self, x, mask):
+    def _run_fused(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Runs over x (batch, tokens, width), padding included: (batch, tokens, hidden).
 
         Padding comes after the tokens, so it does not change their states. A backward layer
@@ -40,7 +42,7 @@ class LSTM(tf.keras.layers.LSTM):
 
 
 @tf.custom_gradient
-def _lstm(x, weights, bias):
+def _lstm(x: tf.Tensor, weights: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable]:
     """LSTM as in Keras over x (tokens, batch, width): (tokens, batch, hidden). No gradient."""
     hidden = bias.shape[0] // 4
     state, unused = tf.zeros([tf.shape(x)[1], hidden]), tf.zeros([hidden])
@@ -58,7 +60,7 @@ def _lstm(x, weights, bias):
         use_peephole=False,
     )
 
-    def gradient(upstream):
+    def gradient(upstream: tf.Tensor) -> NoReturn:
         # TensorFlow's gradient assumes another order of the gates: it would be silently wrong.
         raise NotImplementedError("fused LSTMs are for inference; build the model anew to train it")
 
@@ -124,7 +126,7 @@ def linear_recurrence(decays: tf.Tensor, inputs: tf.Tensor) -> tuple[tf.Tensor, 
     """
     outputs = _scan(decays, inputs)
 
-    def gradient(upstream):
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # Let g[t] be the loss's gradient with respect to c[t] through all later steps:
         #   g[t] = upstream[t] + decays[t + 1] g[t + 1],
         # the same recurrence from the last token to the first. Then inputs[t] has gradient g[t],
@@ -137,10 +139,10 @@ def linear_recurrence(decays: tf.Tensor, inputs: tf.Tensor) -> tuple[tf.Tensor, 
     return outputs, gradient
 
 
-def _scan(decays, inputs):
+def _scan(decays: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
     """The recurrence itself, token by token."""
 
-    def step(state, token):
+    def step(state: tf.Tensor, token: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         decay, value = token
         return decay * state + value
 
@@ -169,13 +171,13 @@ class SRU(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def __init__(self, hidden, dropout=0.0, **kwargs):
+    def __init__(self, hidden: int, dropout: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.hidden, self.dropout = hidden, dropout
         drop = partial(Dropout, dropout, shared=(1,), dtype=kwargs.get("dtype"))
         self.drop_inputs, self.drop_states = drop(), drop()
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates the projections, joined in one matrix, and the gates' biases."""
         width = input_shape[0][-1]
         self.projections = 3 if width == 2 * self.hidden else 4
@@ -188,7 +190,7 @@ class SRU(tf.keras.layers.Layer):
         self.bias = self.add_weight(name="bias", shape=(2, 2, self.hidden), initializer="zeros")
         self.built = True
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: list[tf.Tensor], training: bool | None = None) -> tf.Tensor:
         x, mask = inputs
         size = [*tf.unstack(tf.shape(mask)), 2, self.hidden]  # (batch, tokens, directions, hidden)
         x_dropped = self.drop_inputs(x, training=training)
@@ -204,7 +206,7 @@ class SRU(tf.keras.layers.Layer):
         r = tf.reshape(r, flat)
         return r * states + (1 - r) * (tf.reshape(carried[0], flat) if carried else x)
 
-    def _states(self, candidate, f, mask):
+    def _states(self, candidate: tf.Tensor, f: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Computes c of both directions; arguments and result (batch, tokens, 2, hidden)."""
         is_token = mask[:, :, None, None]
         f, candidate = tf.cast(f, tf.float32), tf.cast(candidate, tf.float32)
@@ -216,14 +218,14 @@ class SRU(tf.keras.layers.Layer):
         states = _reverse_backward(linear_recurrence(*in_time))
         return tf.transpose(states, [1, 0, 2, 3])
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[0][:2], 2 * self.hidden)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "hidden": self.hidden, "dropout": self.dropout}
 
 
-def _reverse_backward(x):
+def _reverse_backward(x: tf.Tensor) -> tf.Tensor:
     """Reverses the tokens of the backward direction of x (tokens, batch, directions, hidden)."""
     forward, backward = tf.unstack(x, axis=2)
     return tf.stack([forward, tf.reverse(backward, [0])], 2)

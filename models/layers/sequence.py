@@ -3,6 +3,8 @@
 Token ids are int32, (batch, tokens); id 0 is padding, at the end of either text.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from .text import no_mask
@@ -25,11 +27,11 @@ class BertSequence(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def __init__(self, cls_id, sep_id, **kwargs):
+    def __init__(self, cls_id: int, sep_id: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cls_id, self.sep_id = cls_id, sep_id
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         question, context = inputs
         one = tf.ones_like(context[:, :1])
         sep = one * self.sep_id
@@ -47,7 +49,7 @@ class BertSequence(tf.keras.layers.Layer):
         segments = tf.concat([tf.zeros_like(first), tf.ones_like(second)], 1)
         return ids, segments, tf.concat([first, second], 1) * tf.cast(ids > 0, ids.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "cls_id": self.cls_id, "sep_id": self.sep_id}
 
 
@@ -61,10 +63,10 @@ class ContextSlice(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         x, question, context = inputs
         first = tf.shape(question)[1] + 2
         return x[:, first : first + tf.shape(context)[1]]
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[2], input_shape[0][-1])

@@ -5,6 +5,8 @@ layers, not Keras's implicit ones: a layer sets `supports_masking = True, comput
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -12,7 +14,7 @@ _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 NEVER = -1e30  # logit of an impossible choice: its softmax is 0
 
 
-def no_mask(self, inputs, previous_mask=None):
+def no_mask(self: tf.keras.layers.Layer, inputs: Any, previous_mask: Any = None) -> None:
     """Returns None: `compute_mask` of layers that pass no implicit mask on to Keras."""
 
 
@@ -20,7 +22,7 @@ def no_mask(self, inputs, previous_mask=None):
 class PaddingMask(tf.keras.layers.Layer):
     """Mask of token ids (batch, tokens): true where the id is not 0, the padding's id."""
 
-    def call(self, ids):
+    def call(self, ids: tf.Tensor) -> tf.Tensor:
         return tf.not_equal(ids, 0)
 
 
@@ -37,12 +39,19 @@ class TokenEmbedding(tf.keras.layers.Layer):
       initializer: initializer of the trained vectors.
     """
 
-    def __init__(self, trained, fixed, width, initializer="glorot_uniform", **kwargs):
+    def __init__(
+        self,
+        trained: int,
+        fixed: int,
+        width: int,
+        initializer: str | dict[str, Any] | tf.keras.initializers.Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.trained, self.fixed, self.width = trained, fixed, width
         self.initializer = tf.keras.initializers.get(initializer)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates the tables of trained and of fixed vectors."""
         self.table = self.add_weight(
             name="trained", shape=(self.trained, self.width), initializer=self.initializer
@@ -64,7 +73,7 @@ class TokenEmbedding(tf.keras.layers.Layer):
             first = self.table[: self.trained - len(vectors)]
             self.table.assign(tf.concat([first, tf.cast(vectors, first.dtype)], 0))
 
-    def call(self, ids, training=False):
+    def call(self, ids: tf.Tensor, training: bool = False) -> tf.Tensor:
         table = tf.convert_to_tensor(self.table)
         if training:  # makes the gradient dense: XLA does not support sizes that depend on values
             table = table * 1.0
@@ -75,13 +84,13 @@ class TokenEmbedding(tf.keras.layers.Layer):
             vectors = tf.where((ids < self.trained)[..., None], vectors, fixed)
         return tf.cast(vectors, self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         own = {"trained": self.trained, "fixed": self.fixed, "width": self.width}
         initializer = tf.keras.initializers.serialize(self.initializer)
         return {**super().get_config(), **own, "initializer": initializer}
 
 
-def _one_hots(ids, counts, dtype):
+def _one_hots(ids: tf.Tensor, counts: Sequence[int], dtype: str) -> list[tf.Tensor]:
     """One-hot vectors of ids (..., tags): a list of (..., count - 1), by tag; id 0 is zeros."""
     # The column of id 0 is cut off. Shifting the ids by 1 instead would not do: a one-hot of -1 is
     # zeros in TensorFlow, but the last id in ONNX.
@@ -99,17 +108,17 @@ class OneHot(tf.keras.layers.Layer):
       counts: number of ids of each tag, including id 0.
     """
 
-    def __init__(self, counts, **kwargs):
+    def __init__(self, counts: Sequence[int], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.counts = tuple(counts)
 
-    def call(self, ids):
+    def call(self, ids: tf.Tensor) -> tf.Tensor:
         return tf.concat(_one_hots(ids, self.counts, self.compute_dtype), -1)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[:-1], sum(self.counts) - len(self.counts))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "counts": self.counts}
 
 
@@ -124,11 +133,11 @@ class TagEmbedding(tf.keras.layers.Layer):
       widths: length of the vectors of each tag.
     """
 
-    def __init__(self, counts, widths, **kwargs):
+    def __init__(self, counts: Sequence[int], widths: Sequence[int], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.counts, self.widths = tuple(counts), tuple(widths)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates a table for each tag, initialized from N(0, 1) as PyTorch's embeddings are."""
         self.tables = [
             self.add_weight(
@@ -140,16 +149,16 @@ class TagEmbedding(tf.keras.layers.Layer):
         ]
         self.built = True
 
-    def call(self, ids):
+    def call(self, ids: tf.Tensor) -> tf.Tensor:
         one_hots = _one_hots(ids, self.counts, self.compute_dtype)
         tables = [tf.cast(table, self.compute_dtype) for table in self.tables]
         pairs = zip(one_hots, tables, strict=True)
         return tf.concat([tf.tensordot(*pair, 1) for pair in pairs], -1)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[:-1], sum(self.widths))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "counts": self.counts, "widths": self.widths}
 
 
@@ -166,25 +175,25 @@ class LayerNorm(tf.keras.layers.Layer):
 
     supports_masking = True
 
-    def __init__(self, epsilon=1e-6, **kwargs):
+    def __init__(self, epsilon: float = 1e-6, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.epsilon = epsilon
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates scale and shift."""
         shape = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones")
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros")
         self.built = True
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         wide = tf.cast(x, tf.float32) if x.dtype.size < 4 else x
         centred = wide - tf.reduce_mean(wide, -1, keepdims=True)
         variance = tf.reduce_mean(centred * centred, -1, keepdims=True)
         normal = tf.cast(centred * tf.math.rsqrt(variance + self.epsilon), x.dtype)
         return normal * tf.cast(self.gamma, x.dtype) + tf.cast(self.beta, x.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "epsilon": self.epsilon}
 
 
@@ -194,7 +203,7 @@ class Highway(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         """Creates both matrices and biases, of the input's width."""
         width = input_shape[-1]
         for name in ("transform", "gate"):
@@ -205,8 +214,8 @@ class Highway(tf.keras.layers.Layer):
             setattr(self, name, [kernel, bias])
         self.built = True
 
-    def call(self, x):
-        def linear(weights):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        def linear(weights: list[tf.Variable]) -> tf.Tensor:
             kernel, bias = (tf.cast(weight, x.dtype) for weight in weights)
             return tf.tensordot(x, kernel, 1) + bias
 
@@ -224,13 +233,13 @@ class CharacterMaxPool(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         x, ids = inputs
         is_character = (ids > 0)[..., None]
         largest = tf.reduce_max(tf.where(is_character, x, tf.cast(NEVER, x.dtype)), 2)
         return tf.where(tf.reduce_any(is_character, 2), largest, tf.zeros_like(largest))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[0][:2], input_shape[0][-1])
 
 
@@ -244,7 +253,7 @@ class PositionSignal(tf.keras.layers.Layer):
 
     supports_masking = True
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         count = x.shape[-1] // 2  # of wavelengths; frequencies fall geometrically from 1 to 1e-4
         exponents = -tf.range(count, dtype=tf.float32) * (math.log(1e4) / max(count - 1, 1))
         positions = tf.range(tf.shape(x)[1], dtype=tf.float32)[:, None]
@@ -259,10 +268,10 @@ class AppendOne(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         return tf.pad(x, [[0, 0], [0, 0], [0, 1]], constant_values=1)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[:-1], input_shape[-1] + 1)
 
 
@@ -272,11 +281,11 @@ class ApplyMask(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         x, mask = inputs
         return x * tf.cast(mask, x.dtype)[..., None]
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape[0]
 
 
@@ -290,10 +299,10 @@ class SpanLogits(tf.keras.layers.Layer):
 
     supports_masking, compute_mask = True, no_mask
 
-    def call(self, inputs):
+    def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         start, end, mask = inputs
         both = tf.stack([start[..., 0], end[..., 0]], 1)
         return tf.where(mask[:, None, :], tf.cast(both, tf.float32), NEVER)
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (input_shape[0][0], 2, input_shape[0][1])

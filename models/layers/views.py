@@ -3,6 +3,8 @@
 Evaluation and inference use the model with its views, so latencies include them.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
@@ -40,11 +42,11 @@ class Views(tf.keras.layers.Layer):
       data_format: layout of the images, "NHWC" or "NCHW".
     """
 
-    def __init__(self, shifts, data_format, **kwargs):
+    def __init__(self, shifts: bool, data_format: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.shifts, self.data_format = shifts, data_format
 
-    def call(self, inputs):
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
         rows = 1 if self.data_format == "NHWC" else 2
         views = [inputs]
         if self.shifts:
@@ -56,7 +58,7 @@ class Views(tf.keras.layers.Layer):
                 views.append(padded[tuple(slices)])
         return tf.concat([*views, *(tf.reverse(view, [rows + 1]) for view in views)], 0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "shifts": self.shifts, "data_format": self.data_format}
 
 
@@ -70,15 +72,15 @@ class MeanOfViews(tf.keras.layers.Layer):
       views: number of views, 2 or 6.
     """
 
-    def __init__(self, views, **kwargs):
+    def __init__(self, views: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.views = views
 
-    def call(self, inputs):
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
         by_view = tf.reshape(inputs, [self.views, -1, inputs.shape[-1]])
         weights = {2: [1, 1], 6: [2, 1, 1, 2, 1, 1]}[self.views]
         weights = tf.constant(weights, inputs.dtype) / sum(weights)
         return tf.tensordot(weights, by_view, 1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "views": self.views}

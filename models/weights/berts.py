@@ -5,7 +5,7 @@ the same arrays under different names. The span head of a fine-tuned BERT is loa
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ def values(
       ValueError: the file is for another network.
     """
     theirs = {_canonical(name): tensor for name, tensor in tensors.items()}
-    pairs = [
+    pairs: list[tuple[tf.Variable, Callable[..., np.ndarray]]] = [
         (variable, _tensor(theirs, layer, part, tuple(variable.shape)))
         for layer, part, variable in _encoder(model)
     ]
@@ -73,7 +73,7 @@ def values(
         yield variable, read()
 
 
-def _canonical(name):
+def _canonical(name: str) -> str:
     """Returns a tensor's name as in google-research/bert, from `embeddings` or `encoder` on."""
     name = re.sub(r"layer(?:\.|_\._|_)(\d+)", r"layer_\1", name.removesuffix(":0"))
     parts = name.replace(".", "/").replace("cls/squad", _HEAD).split("/")
@@ -81,11 +81,11 @@ def _canonical(name):
     return "/".join(parts[starts[-1] if starts else 0 :])
 
 
-def _encoder(model):
+def _encoder(model: tf.keras.Model) -> Iterator[tuple[str, str, tf.Variable]]:
     """Yields (their layer's name, part, our variable) for all variables below the head."""
     for layer in model.layers:
         block = re.fullmatch(r"layer_(\d+)_(\w+)", layer.name)
-        theirs = _EMBEDDED.get(layer.name)
+        theirs = _EMBEDDED.get(layer.name, "")
         if block and block[2] in _BLOCK:
             theirs = f"encoder/layer_{block[1]}/{_BLOCK[block[2]]}"
         for part in _SUFFIXES if theirs else ():
@@ -93,7 +93,9 @@ def _encoder(model):
                 yield theirs, part, variable
 
 
-def _tensor(theirs, layer, part, shape):
+def _tensor(
+    theirs: Mapping[str, Tensor], layer: str, part: str, shape: tuple[int, ...]
+) -> Callable[[], np.ndarray]:
     """Returns a function that reads a layer's tensor with Keras's axes; checks its shape."""
     suffixes = [suffix for suffix in _SUFFIXES[part] if layer + suffix in theirs]
     if not suffixes:

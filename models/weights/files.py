@@ -8,13 +8,16 @@ import json
 import math
 import struct
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from . import pickles
+
+if TYPE_CHECKING:
+    import h5py
 
 
 class Tensor(NamedTuple):
@@ -57,6 +60,7 @@ def open_tensors(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
 
 # PyTorch
 
+_ReadStorage = Callable[[str, int], bytes]  # (key of a storage, number of its first bytes)
 _TYPES = {  # NumPy's dtype of PyTorch's storage types and of safetensors' dtypes
     **{"Float": "<f4", "Double": "<f8", "Half": "<f2", "BFloat16": "bfloat16"},
     **{"Long": "<i8", "Int": "<i4", "Short": "<i2", "Char": "i1", "Byte": "u1", "Bool": "?"},
@@ -75,7 +79,7 @@ _MAX_DIMENSIONS = 32
 _WEIGHT_KEYS = ("state_dict", "model")  # keys under which training scripts save the weights
 
 
-def _pytorch_zip(archive, size):
+def _pytorch_zip(archive: zipfile.ZipFile, size: int) -> dict[str, Tensor]:
     """Returns the tensors of a zip file of `size` bytes.
 
     data.pkl describes the tensors; each storage, the numbers of one or more tensors, is a member.
@@ -91,7 +95,7 @@ def _pytorch_zip(archive, size):
     if "byteorder" in members and archive.read(members["byteorder"])[:16] != b"little":
         raise ValueError("its numbers are big-endian")
 
-    def storage(key, count):
+    def storage(key: str, count: int) -> bytes:
         info = archive.getinfo(members[f"data/{key}"])
         if info.file_size < count:
             raise ValueError(f"its data/{key} is shorter than it should be")
@@ -100,7 +104,7 @@ def _pytorch_zip(archive, size):
     return _tensors(pickles.follow(archive.read(members["data.pkl"]), _NAMES), storage)
 
 
-def _pytorch_legacy(file):
+def _pytorch_legacy(file: BinaryIO) -> dict[str, Tensor]:
     """Returns the tensors of a file before PyTorch 1.6: five pickles, then (length, storage)s."""
     size = file.seek(0, 2)
     file.seek(0)
@@ -118,7 +122,7 @@ def _pytorch_legacy(file):
         offsets[key] = file.tell()
         file.seek(sizes[key], 1)
 
-    def storage(key, count):
+    def storage(key: str, count: int) -> bytes:
         if offsets[key] + count > size:
             raise ValueError(f"its storage {key!r} is shorter than it should be")
         file.seek(offsets[key])
@@ -127,7 +131,7 @@ def _pytorch_legacy(file):
     return _tensors(values, storage)
 
 
-def _weights(values):
+def _weights(values: Any) -> dict[Any, pickles.Call]:
     """Returns the tensors' calls by name: of the pickled dict, or of its dict of weights."""
     for key in _WEIGHT_KEYS:
         if isinstance(values, dict) and isinstance(values.get(key), dict):
@@ -138,14 +142,14 @@ def _weights(values):
     return {name: value for name, value in tensors.items() if value is not None}
 
 
-def _tensor_of(value):
+def _tensor_of(value: Any) -> pickles.Call | None:
     """Returns the call that builds a value's tensor; None if it is not a tensor or parameter."""
     if isinstance(value, pickles.Call) and value.function == "parameter":
         value = value.arguments[0]
     return value if isinstance(value, pickles.Call) and value.function == "tensor" else None
 
 
-def _storage_of(tensor):
+def _storage_of(tensor: pickles.Call) -> tuple[str, str, int]:
     """Returns (key, type name, number of values) of a tensor's storage."""
     _, type_name, key, _, count = tensor.arguments[0].arguments[0][:5]
     if not isinstance(count, int) or count < 0:
@@ -153,7 +157,7 @@ def _storage_of(tensor):
     return key, type_name, count
 
 
-def _tensors(values, storage):
+def _tensors(values: Any, storage: _ReadStorage) -> dict[str, Tensor]:
     """Returns the tensors of a followed pickle by name.
 
     Args:
@@ -168,13 +172,13 @@ def _tensors(values, storage):
             raise ValueError(f"its tensor {name} exceeds its storage")
 
         def read(
-            key=key,
-            type_name=type_name,
-            count=count,
-            offset=offset,
-            shape=shape,
-            strides=strides,
-        ):
+            key: str = key,
+            type_name: str = type_name,
+            count: int = count,
+            offset: int = offset,
+            shape: tuple[int, ...] = shape,
+            strides: tuple[int, ...] = strides,
+        ) -> np.ndarray:
             content = storage(key, count * _dtype(type_name).itemsize)
             numbers = _numbers(content, type_name)[offset:]
             # `_fits` has checked that this view stays within the numbers.
@@ -185,7 +189,7 @@ def _tensors(values, storage):
     return tensors
 
 
-def _fits(offset, shape, strides, count):
+def _fits(offset: Any, shape: Any, strides: Any, count: int) -> bool:
     """Whether a view of a storage stays within its `count` numbers."""
     if not _is_shape(shape) or not _is_shape(strides) or not _is_shape((offset,)):
         return False
@@ -193,18 +197,18 @@ def _fits(offset, shape, strides, count):
     return math.prod(shape) <= count and (0 in shape or last < count)
 
 
-def _is_shape(numbers):
+def _is_shape(numbers: Any) -> bool:
     """Whether `numbers` are valid dimensions; also bounds the cost of their product."""
     few = isinstance(numbers, tuple | list) and len(numbers) <= _MAX_DIMENSIONS
     return few and all(isinstance(n, int) and 0 <= n < 2**63 for n in numbers)
 
 
-def _dtype(type_name):
+def _dtype(type_name: str) -> np.dtype:
     """Returns NumPy's dtype for a storage; bfloat16 is read as uint16."""
     return np.dtype("<u2" if _TYPES[type_name] == "bfloat16" else _TYPES[type_name])
 
 
-def _numbers(content, type_name):
+def _numbers(content: bytes, type_name: str) -> np.ndarray:
     """Converts the bytes of a storage to float32."""
     numbers = np.frombuffer(content, _dtype(type_name))
     if _TYPES[type_name] == "bfloat16":  # the upper 16 bits of float32
@@ -234,7 +238,12 @@ def _safetensors(file: BinaryIO) -> dict[str, Tensor]:
         if not 0 <= start <= end <= size - first or end - start != needed:
             raise ValueError(f"its tensor {name} exceeds its storage")
 
-        def read(start=start, needed=needed, type_name=type_name, shape=shape):
+        def read(
+            start: int = start,
+            needed: int = needed,
+            type_name: str = type_name,
+            shape: tuple[int, ...] = shape,
+        ) -> np.ndarray:
             file.seek(first + start)
             return _numbers(file.read(needed), type_name).reshape(shape)
 
@@ -252,7 +261,7 @@ def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
 
     tensors = {}
 
-    def keep(path, item):
+    def keep(path: str, item: h5py.Group | h5py.Dataset) -> None:
         if isinstance(item, h5py.Dataset) and item.dtype.kind == "f":
             if not (item.external or item.is_virtual):
                 name = _name_in_keras_3(item) or path
@@ -266,7 +275,7 @@ def _hdf5(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
 _BN_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")
 
 
-def _name_in_keras_3(item):
+def _name_in_keras_3(item: "h5py.Dataset") -> str:
     """Returns a variable's name, LAYER/PART, in a file of Keras 3; "" in other files.
 
     Keras 3 numbers the variables of a layer instead of naming them.
@@ -289,7 +298,7 @@ def _checkpoint(prefix: str) -> dict[str, Tensor]:
     reader = tf.train.load_checkpoint(prefix)
     types = reader.get_variable_to_dtype_map()
 
-    def tensor(name, shape):
+    def tensor(name: str, shape: Sequence[int]) -> Tensor:
         return Tensor(tuple(shape), lambda: reader.get_tensor(name).astype("<f4"))
 
     return {

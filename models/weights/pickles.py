@@ -68,7 +68,13 @@ def follow(content: bytes | BinaryIO, names: Mapping[tuple[str, str], str]) -> A
     raise ValueError("it has no end")
 
 
-def _step(name, argument, stack, memo, names):
+def _step(
+    name: str,
+    argument: Any,
+    stack: list[Any],
+    memo: dict[int, Any],
+    names: Mapping[tuple[str, str], str],
+) -> None:
     """Executes one instruction."""
     if isinstance(argument, int) and argument.bit_length() > _LARGEST_INT:  # slow to hash
         raise ValueError(f"it contains a number of {argument.bit_length():,} bits")
@@ -98,7 +104,7 @@ def _step(name, argument, stack, memo, names):
         raise ValueError(f"instruction {name} is not allowed")
 
 
-def _pop_to_mark(stack):
+def _pop_to_mark(stack: list[Any]) -> list[Any]:
     """Removes the topmost mark and the items above it; returns the items."""
     mark = len(stack) - 1
     while stack[mark] is not _MARK:
@@ -110,7 +116,7 @@ def _pop_to_mark(stack):
     return items
 
 
-def _set_items(stack, items):
+def _set_items(stack: list[Any], items: list[Any]) -> None:
     if not isinstance(stack[-1], dict):
         raise ValueError("it sets items of an object that is not a dict")
     for key, value in zip(items[::2], items[1::2], strict=True):
@@ -119,19 +125,19 @@ def _set_items(stack, items):
         stack[-1][key] = value
 
 
-def _dict(stack):
+def _dict(stack: list[Any]) -> None:
     items = _pop_to_mark(stack)
     stack.append({})
     _set_items(stack, items)
 
 
-def _extend(stack, items):
+def _extend(stack: list[Any], items: list[Any]) -> None:
     if not isinstance(stack[-1], list):
         raise ValueError("it extends an object that is not a list")
     stack[-1].extend(items)
 
 
-def _pop(stack, count):
+def _pop(stack: list[Any], count: int) -> list[Any]:
     """Removes the last `count` items of the stack and returns them."""
     items = stack[len(stack) - count :] if len(stack) >= count else [_MARK]
     if any(item is _MARK for item in items):
@@ -140,7 +146,7 @@ def _pop(stack, count):
     return items
 
 
-def _reduce(stack):
+def _reduce(stack: list[Any]) -> None:
     function, arguments = _pop(stack, 2)
     if not isinstance(function, Name) or not isinstance(arguments, tuple):
         raise ValueError("it calls an object that is not a function")
@@ -155,7 +161,7 @@ def _reduce(stack):
         stack.append(Call(str(function), arguments))
 
 
-def _build(stack):
+def _build(stack: list[Any]) -> None:
     (state,) = _pop(stack, 1)
     if isinstance(stack[-1], Call):
         stack[-1].state = state

@@ -6,7 +6,7 @@ our layers of that kind. All shapes are checked before a value is read.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +84,9 @@ def load(model: tf.keras.Model, file: str | Path) -> None:
         variable.assign(value)
 
 
-def _values(model, tensors) -> Iterator[tuple[Any, np.ndarray]]:
+def _values(
+    model: tf.keras.Model, tensors: Mapping[str, Tensor]
+) -> Iterator[tuple[Any, np.ndarray]]:
     """Yields each variable with its value in the file; checks all shapes before reading a value."""
     sources = _layers(tensors)
     if not any(source.kind for source in sources.values()):
@@ -112,7 +114,7 @@ def _values(model, tensors) -> Iterator[tuple[Any, np.ndarray]]:
             yield variable, value
 
 
-def _layers(tensors) -> dict[str, Layer]:
+def _layers(tensors: Mapping[str, Tensor]) -> dict[str, Layer]:
     """Groups a file's tensors by layer; returns the layers by name."""
     layers: dict[str, dict[str, Tensor]] = {}
     keras = any(name.endswith(("kernel:0", "kernel")) for name in tensors)
@@ -130,7 +132,7 @@ def _layers(tensors) -> dict[str, Layer]:
     }
 
 
-def _parts(leaves):
+def _parts(leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Returns a layer's tensors by our words; PyTorch's weight and bias may also be a BN's."""
     normalizes = "running_mean" in leaves or "moving_mean" in leaves
     words = {
@@ -140,7 +142,7 @@ def _parts(leaves):
     return {(words | _LEAVES)[leaf]: x for leaf, x in leaves.items() if leaf in words | _LEAVES}
 
 
-def _position(layer):
+def _position(layer: Layer) -> tuple[int, int, bool, list[int]]:
     """Returns a layer's sort key in network order: stage, block, shortcut first, index in block."""
     name = layer.name
     if match := re.fullmatch(r"layer(\d+)\.(\d+)\.(.+)", name):
@@ -162,11 +164,11 @@ def _position(layer):
     )
 
 
-def _numbers(text):
+def _numbers(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-def _bn_after(source, sources):
+def _bn_after(source: Layer, sources: Mapping[str, Layer]) -> str:
     """Returns the name of the BN that follows a convolution in the file."""
     name = re.sub(r"conv(?=\d*$)", "bn", source.name)
     if name not in sources or name == source.name:
@@ -174,7 +176,7 @@ def _bn_after(source, sources):
     return name
 
 
-def _all_layers(model):
+def _all_layers(model: tf.keras.Model) -> Iterator[tf.keras.layers.Layer]:
     """Yields all layers, including those of stochastic-depth branches."""
     for layer in model.layers:
         yield layer
@@ -182,12 +184,12 @@ def _all_layers(model):
             yield from _all_layers(layer.branch)
 
 
-def _creation_index(layer):
+def _creation_index(layer: tf.keras.layers.Layer) -> int:
     """Returns the number in a layer's name: Keras counts the layers of each class."""
     return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
 
 
-def _variables(layer):
+def _variables(layer: tf.keras.layers.Layer) -> dict[str, tf.Variable]:
     """Returns a layer's variables by our words; leaves out those that it does not have."""
     normalizes = isinstance(layer, tf.keras.layers.BatchNormalization)
     parts = ["gamma", "beta", "mean", "variance"] if normalizes else ["kernel", "bias"]
@@ -195,7 +197,7 @@ def _variables(layer):
     return {part: variable for part, variable in variables.items() if variable is not None}
 
 
-def _check(layer, source):
+def _check(layer: tf.keras.layers.Layer, source: Layer) -> None:
     """Refuses a layer of the file whose tensors are missing, extra or of another shape."""
     variables = _variables(layer)
     for part, variable in variables.items():
