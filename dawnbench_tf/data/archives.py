@@ -9,10 +9,10 @@ import gzip
 import lzma
 import tarfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from dawnbench_tf import files
 from dawnbench_tf.refusals import Refusal, one_line
@@ -60,12 +60,12 @@ def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
     return members
 
 
-def _read_folder(path, names):
+def _read_folder(path: Path, names: list[str]) -> dict[str, bytes]:
     paths = [path / name for name in names if (path / name).is_file()]
     return {file.name: _read_capped(file, file.stat().st_size, file.read_bytes) for file in paths}
 
 
-def _read_tar(path, names):
+def _read_tar(path: Path, names: list[str]) -> dict[str, bytes]:
     members = {}
     with open(path, "rb") as raw:
         content = Bounded(path, _decompressed(raw))
@@ -81,7 +81,7 @@ def _read_tar(path, names):
     return members
 
 
-def _read_whole(file):
+def _read_whole(file: IO[bytes]) -> bytes:
     """Reads a file to its end, in pieces that `Bounded` allows."""
     return b"".join(iter(partial(file.read, LARGEST_READ), b""))
 
@@ -116,12 +116,12 @@ class Bounded:
         self._check(whence == 0 and 0 <= offset <= self._most)
         return self._file.seek(offset)
 
-    def _check(self, is_within):
+    def _check(self, is_within: bool) -> None:
         if not is_within:
             raise Refusal(f"{self._path}: holds more than the published file can; fetch it again")
 
 
-def _read_capped(where, size, read):
+def _read_capped(where: Path | str, size: int, read: Callable[[], bytes]) -> bytes:
     if size > LARGEST_MEMBER:
         raise Refusal(
             f"{where}: {size} bytes, should be at most {LARGEST_MEMBER}; not the published file"

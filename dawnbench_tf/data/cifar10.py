@@ -5,11 +5,13 @@ each.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from dawnbench_tf.data import archives, pickles, tfds
-from dawnbench_tf.data.images.splits import Splits, in_memory
+from dawnbench_tf.data.images.splits import Split, Splits, in_memory
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 
@@ -75,7 +77,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
     )
 
 
-def _may_hold(path):
+def _may_hold(path: Path) -> bool:
     """Whether a path is a folder, or a file with an archive's suffix."""
     return path.is_dir() or (path.is_file() and ".tar" in path.name or path.suffix == ".tgz")
 
@@ -106,7 +108,7 @@ def _from_batches(path: Path) -> Splits | None:
     )
 
 
-def _parse_binary(where, content):
+def _parse_binary(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Parses 10,000 records: one label byte, then 3,072 pixel bytes (channel, row, column)."""
     wanted = _PER_BATCH * (1 + _PIXELS)
     if len(content) != wanted:
@@ -117,7 +119,7 @@ def _parse_binary(where, content):
     return _to_nhwc(records[:, 1:]), records[:, 0].astype(np.int64)
 
 
-def _parse_python(where, content):
+def _parse_python(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Parses a pickled dict: data uint8 (10000, 3072), labels a list of 10,000 integers."""
     batch = pickles.unpickle_arrays(where, content)
     data, labels = batch.get("data"), batch.get("labels")
@@ -136,14 +138,14 @@ def _parse_python(where, content):
     return _to_nhwc(data), np.asarray(labels, np.int64)
 
 
-def _are_labels(labels):
+def _are_labels(labels: Any) -> bool:
     if isinstance(labels, np.ndarray):
         return labels.shape == (_PER_BATCH,) and labels.dtype.kind in "iu"
     whole = isinstance(labels, list) and all(type(label) is int for label in labels)
     return whole and len(labels) == _PER_BATCH and max(map(abs, labels)) < 2**31
 
 
-def _to_nhwc(flat):
+def _to_nhwc(flat: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(flat.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
@@ -152,7 +154,7 @@ def _from_tfds(root: Path, download: bool) -> Splits:
     return Splits(splits[0], splits[1], Origin("TensorFlow Datasets"))
 
 
-def _convert_split(dataset):
+def _convert_split(dataset: tf.data.Dataset) -> Split:
     batches = list(dataset.batch(1000).as_numpy_iterator())
     return in_memory(
         np.concatenate([batch["image"] for batch in batches]),

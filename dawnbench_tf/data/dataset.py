@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -233,7 +234,7 @@ def saved_network(
     return _module(recipe).saved_network(recipe, folder, placement, precision, portable)
 
 
-def _module(recipe):
+def _module(recipe: Recipe) -> ModuleType:
     return import_module(f"dawnbench_tf.data.{recipe.task_row.inputs}.data")
 
 

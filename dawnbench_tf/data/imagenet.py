@@ -32,7 +32,7 @@ def find(data_dir: str, flag: str = "data_dir") -> Located:
     return layouts.find(_wanted(), data_dir, flag)
 
 
-def _wanted():
+def _wanted() -> DataSet:
     return DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order)
 
 

@@ -10,7 +10,7 @@ class Origin(NamedTuple):
     # Whether the files have the published SHA-256; None if no checksum is published.
     verified: bool | None = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.verified is None:
             return self.source
         published = "as published" if self.verified else "not what was published"

@@ -36,11 +36,11 @@ def unpickle_arrays(where: str, content: bytes) -> dict[str, Any]:
         raise Refusal(f"{where}: not a pickle of plain arrays ({reason}); fetch it again") from None
 
 
-def _key(key):
+def _key(key: Any) -> Any:
     return key.decode() if isinstance(key, bytes) else key
 
 
-def _finished(value):
+def _finished(value: Any) -> Any:
     """Returns a value of the dict; a recorded call of NumPy's `_reconstruct` as its array."""
     if not isinstance(value, pickles.Call):
         return value
@@ -51,7 +51,7 @@ def _finished(value):
     return array.reshape(shape, order="F" if by_columns else "C")
 
 
-def _dtype(value):
+def _dtype(value: Any) -> np.dtype:
     name, order = value.arguments[0], value.state[1]
     dtype = np.dtype(_text(name))
     if value.function != "dtype" or dtype.kind not in "biuf":
@@ -59,5 +59,5 @@ def _dtype(value):
     return dtype.newbyteorder(_text(order))
 
 
-def _text(value):
+def _text(value: Any) -> Any:
     return value.decode("ascii") if isinstance(value, bytes) else value

@@ -8,10 +8,12 @@ away. The data set tests that a reader works, not how well it reads English.
 import json
 import random
 from dataclasses import replace
+from typing import Any
 
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import encoding, squad_json, tokens, wordpieces
 from dawnbench_tf.data.questions.encoding import Encoded
+from dawnbench_tf.data.questions.squad_json import Corpus
 from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
 from dawnbench_tf.recipe import Questions
 
@@ -99,7 +101,7 @@ def write_json(contexts: int, seed: int, name: str) -> bytes:
     return json.dumps({"version": "1.1", "data": [article]}).encode()
 
 
-def _paragraph(rng, name):
+def _paragraph(rng: random.Random, name: str) -> dict[str, Any]:
     people = rng.sample(_PEOPLE, 4)
     # Each person has values of their own, so that no value occurs twice.
     pools = {pool: rng.sample(values, 4) for pool, values in _POOLS.items()}
@@ -156,13 +158,13 @@ def generate(train: int, test: int, seed: int, form: Questions = _FORM) -> Encod
     return encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, vocab, form)
 
 
-def _pieces(corpora):
+def _pieces(corpora: list[Corpus]) -> Vocabulary:
     """Returns a WordPiece vocabulary with every word of the generated texts as one piece."""
     texts = [text for c in corpora for text in (*c.contexts, *(q.text for q in c.questions))]
     cut = tokens.cut(texts, "words")
     return wordpieces.from_words(word for annotated in cut for word in annotated.tokens)
 
 
-def _corpus(questions, seed, name):
+def _corpus(questions: int, seed: int, name: str) -> Corpus:
     whole = squad_json.parse("generated", write_json(-(-questions // QUESTIONS), seed, name))
     return whole._replace(questions=whole.questions[:questions])

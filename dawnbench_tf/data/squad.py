@@ -6,12 +6,13 @@ Texts are tokenized once. A cache keeps the result; its key is a hash of the fil
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+import tensorflow as tf
 
 from dawnbench_tf import files, npz, terminal
 from dawnbench_tf.data import archives, tfds
@@ -26,6 +27,7 @@ from dawnbench_tf.data.questions import (
 )
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
+from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
 from dawnbench_tf.recipe import Questions
 from dawnbench_tf.refusals import Refusal, refuse
@@ -71,13 +73,13 @@ def load(data_dir: str, download: bool = False, form: Questions = _FORM) -> Enco
     return encoded._replace(origin=origin, pretrained=weights)
 
 
-def _find(data_dir, root, form, in_json):
+def _find(data_dir: str, root: Path, form: Questions, in_json: bool) -> tuple[Path, Path | None]:
     """Finds the file of word vectors or WordPieces, and the file of weights (None: no BERT).
 
     Raises one Refusal that names everything that is missing.
     """
 
-    def find_words():
+    def find_words() -> tuple[Path, Path | None]:
         if form.pretrained:
             return wordpieces.find(root, form.pretrained)
         return word_vectors.find(root, form.word_vectors), None
@@ -98,7 +100,7 @@ def _find(data_dir, root, form, in_json):
     return values[0]
 
 
-def _refuse_folder(data_dir, form):
+def _refuse_folder(data_dir: str, form: Questions) -> NoReturn:
     wanted = f"the folder {form.pretrained} of a BERT"
     if not form.pretrained:
         wanted = str(WORD_VECTORS[form.word_vectors])
@@ -107,12 +109,12 @@ def _refuse_folder(data_dir, form):
     refuse("data_dir", data_dir, f"{reason}; {expected}")
 
 
-def _check_file(path):
+def _check_file(path: Path) -> None:
     if not path.is_file():
         raise _unreadable(path, "No such file")
 
 
-def _unreadable(path, reason):
+def _unreadable(path: Path, reason: str | None) -> Refusal:
     return Refusal(f"{path}: can't be read ({reason}); fetch it from {HOME}, or add --download")
 
 
@@ -153,7 +155,9 @@ def _encode(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encod
     )
 
 
-def _tokenize(train, test, path, form, pieces) -> _Tokenized:
+def _tokenize(
+    train: Corpus, test: Corpus, path: Path, form: Questions, pieces: Vocabulary | None
+) -> _Tokenized:
     words: dict[str, int] = {}
     splits = [encoding.encode(c, words, form.tokenizer, _progress, pieces) for c in (train, test)]
     if pieces:
@@ -167,11 +171,11 @@ def _tokenize(train, test, path, form, pieces) -> _Tokenized:
     return _Tokenized(splits[0], splits[1], list(words), vectors)
 
 
-def _progress(done, total):
+def _progress(done: int, total: int) -> None:
     terminal.status(f"tokenizing: {done:,} of {total:,} contexts", logged=False)
 
 
-def _report(tokenized):
+def _report(tokenized: _Tokenized) -> None:
     """Prints how many answers do not start and end at token boundaries."""
     for name, split in (("train", tokenized.train), ("dev", tokenized.test)):
         counts = np.bincount(split.alignments, minlength=4)
@@ -186,7 +190,7 @@ def _report(tokenized):
 # The cache.
 
 
-def _cache_file(train, test, source, form):
+def _cache_file(train: Corpus, test: Corpus, source: Path, form: Questions) -> Path:
     """Returns the path of the cache; its name is a hash of the data and of this package's code."""
     key = (train, test, tokens.version(form.tokenizer), form.word_vectors, form.cased)
     digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
@@ -201,7 +205,7 @@ def _cache_file(train, test, source, form):
     return Path(home) / "dawnbench_tf" / f"squad-{digest.hexdigest()[:24]}.npz"
 
 
-def _write_cache(path, tokenized):
+def _write_cache(path: Path, tokenized: _Tokenized) -> None:
     vectors = tokenized.vectors
     arrays = {"vectors": np.array([vectors[word] for word in sorted(vectors)], np.float32)}
     for name, split in (("train", tokenized.train), ("test", tokenized.test)):
@@ -220,7 +224,7 @@ def _write_cache(path, tokenized):
         terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
 
 
-def _read_cache(path, width) -> _Tokenized | None:
+def _read_cache(path: Path, width: int) -> _Tokenized | None:
     """Reads the cache; None if it is missing, damaged, or its vectors have another width."""
     try:
         arrays = npz.read(path.read_bytes())
@@ -236,7 +240,7 @@ def _read_cache(path, width) -> _Tokenized | None:
         return None
 
 
-def _is_whole(tokenized, width):
+def _is_whole(tokenized: _Tokenized, width: int) -> bool:
     """Whether the values of a cache have the right types and shapes; zip checked its checksums."""
     texts = [*tokenized.words, *tokenized.vectors]
     return all(isinstance(text, str) for text in texts) and all(
@@ -244,8 +248,8 @@ def _is_whole(tokenized, width):
     )
 
 
-def _read_split(arrays, name):
-    def field(key):
+def _read_split(arrays: Mapping[str, np.ndarray], name: str) -> EncodedSplit:
+    def field(key: str) -> Any:
         if f"{name}.{key}." in arrays:
             return arrays[f"{name}.{key}."]
         return Ragged(*(arrays[f"{name}.{key}.{part}"] for part in Ragged._fields))
@@ -253,7 +257,7 @@ def _read_split(arrays, name):
     return EncodedSplit(*(field(key) for key in EncodedSplit._fields))
 
 
-def _convert_split(dataset) -> Corpus:
+def _convert_split(dataset: tf.data.Dataset) -> Corpus:
     contexts: dict[str, int] = {}
     questions = []
     for row in dataset.as_numpy_iterator():

@@ -4,11 +4,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import tensorflow as tf
 
 from dawnbench_tf.refusals import one_line, refuse
+
+if TYPE_CHECKING:
+    import tensorflow_datasets
 
 T = TypeVar("T")
 
@@ -57,7 +60,7 @@ def prepare(root: Path, name: str) -> None:
     _builder(root, name, download=True)
 
 
-def _builder(root, name, download):
+def _builder(root: Path, name: str, download: bool) -> "tensorflow_datasets.core.DatasetBuilder":
     import tensorflow_datasets  # takes seconds; only TFDS's folders need it
 
     action = "could not download" if download else "can't read"

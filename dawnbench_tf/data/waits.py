@@ -1,5 +1,7 @@
 """Input wait: the seconds that training waits for its batches."""
 
+from typing import Any
+
 import tensorflow as tf
 
 
@@ -10,7 +12,7 @@ class Waits:
     overlaps earlier steps.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         with tf.device("CPU:0"):
             self._seconds = tf.Variable(0.0, trainable=False, dtype=tf.float64)
 
@@ -24,7 +26,7 @@ class Waits:
         # zip asks for the moment first, then for the batch: `add` runs when the batch is there.
         moments = tf.data.Dataset.counter().map(lambda _: tf.timestamp())
 
-        def add(moment, batch):
+        def add(moment: tf.Tensor, batch: Any) -> Any:
             with tf.control_dependencies([self._seconds.assign_add(tf.timestamp() - moment)]):
                 return tf.nest.map_structure(tf.identity, batch)
 

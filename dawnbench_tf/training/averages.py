@@ -63,7 +63,7 @@ class Averages(tf.keras.optimizers.Optimizer):
       averaging: variables and decay of the averages.
     """
 
-    def __init__(self, *args, averaging: Averaging, **kwargs):
+    def __init__(self, *args: Any, averaging: Averaging, **kwargs: Any) -> None:
         recipe = averaging.recipe
         super().__init__(
             *args,
@@ -73,7 +73,7 @@ class Averages(tf.keras.optimizers.Optimizer):
         )
         self._averaging = averaging
 
-    def build(self, var_list):
+    def build(self, var_list: list[tf.Variable]) -> None:
         """Creates the averages, equal to the current weights; Keras calls it."""
         first = not getattr(self, "_built", False)
         super().build(var_list)
@@ -91,13 +91,13 @@ class Averages(tf.keras.optimizers.Optimizer):
             *zip(averaging.statistics, self._statistics_averages, strict=True),
         ]
 
-    def _update_model_variables_moving_average(self, var_list):
+    def _update_model_variables_moving_average(self, var_list: list[tf.Variable]) -> None:
         """Updates the averages; Keras calls it after each step, once for all replicas."""
         step = self.iterations + 1  # `iterations` is incremented after this call
         decay = self._averaging.decay(step)
         recipe = self._averaging.recipe
 
-        def update():
+        def update() -> None:
             for weight, average in self.pairs():
                 kept = tf.cast(decay, average.dtype)
                 average.assign(kept * average + (1 - kept) * weight)
@@ -126,13 +126,13 @@ def use_averages(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Ite
         _exchange(pairs, strategy)
 
 
-def _pairs(model):
+def _pairs(model: tf.keras.Model) -> Pairs:
     """Returns pairs of a compiled model's variables and averages; [] without averages."""
     optimizer = inner_optimizer(model)
     return optimizer.pairs() if getattr(optimizer, "use_ema", False) else []
 
 
-def _exchange(pairs, strategy):
+def _exchange(pairs: Pairs, strategy: tf.distribute.Strategy) -> None:
     """Swaps variables and their averages on all replicas; a second call restores them."""
     with strategy.scope():
         for variables in pairs:

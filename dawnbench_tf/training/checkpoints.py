@@ -111,7 +111,7 @@ def is_finished(checkpoint: Checkpoint, recipe: Recipe) -> bool:
     return last.reached or checkpoint.epochs >= recipe.epochs
 
 
-def _read_state(path, metric):
+def _read_state(path: Path, metric: str) -> dict[str, Any]:
     """Reads a checkpoint's state.json and verifies the checksums in it. Raises Refusal."""
     state = files.read_json(path / runs.STATE)
     _check_files(path, state.get("files", {}))
@@ -123,7 +123,7 @@ def _read_state(path, metric):
     return state
 
 
-def _check_files(path, checksums):
+def _check_files(path: Path, checksums: Any) -> None:
     """Verifies the checksums of a checkpoint's files; TensorFlow would load damaged ones."""
     present = {file.name: file for file in path.iterdir()}
     for file in present.values():
@@ -136,7 +136,7 @@ def _check_files(path, checksums):
             raise Refusal(f"{present[name]}: damaged; it is not what was written")
 
 
-def _restore(saved, path):
+def _restore(saved: tf.train.Checkpoint, path: Path) -> None:
     """Restores variables from a checkpoint. Raises Refusal if they are damaged or do not fit."""
     try:
         saved.read(str(path / "variables")).assert_consumed()
@@ -173,7 +173,7 @@ class Saver(tf.keras.callbacks.Callback):
         self.timer.restore(newest.state)
         return newest.epochs
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         with self.timer.clock.part("checkpoint"):
             try:
                 self._save(epoch + 1)
@@ -191,7 +191,7 @@ class Saver(tf.keras.callbacks.Callback):
         values["files"] = {**values.get("files", {}), path.name: files.digest(path)}
         files.write_json(state, values)
 
-    def _save(self, epochs):
+    def _save(self, epochs: int) -> None:
         """Writes checkpoint-EPOCHS; every worker calls it, as reading values may need them all."""
         home = self.folder.path if self.folder.writer else None
         temporary = Path(tempfile.mkdtemp(prefix=".checkpoint-", dir=home))
@@ -203,7 +203,7 @@ class Saver(tf.keras.callbacks.Callback):
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
-    def _publish(self, temporary, final):
+    def _publish(self, temporary: Path, final: Path) -> None:
         """Adds state.json, flushes all files to disk, then renames the folder."""
         # fsync before the rename: after a power cut the final name must not have empty files.
         for path in temporary.iterdir():
@@ -228,7 +228,7 @@ def clock_writer(folder: Folder, clock: Clock) -> Callable[[], None]:
     full disk the next checkpoint fails too, and reports it.
     """
 
-    def write():
+    def write() -> None:
         if not (folder.path / runs.RECIPE).exists():
             return  # the claim on the folder was released
         try:
@@ -239,7 +239,7 @@ def clock_writer(folder: Folder, clock: Clock) -> Callable[[], None]:
     return write
 
 
-def _flush(path):
+def _flush(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,12 +1,12 @@
 """Claims: a run's folder belongs to one recipe, and to one process at a time."""
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dawnbench_tf import files, runs, terminal
 from dawnbench_tf.recipe import Recipe
@@ -86,7 +86,7 @@ def claim(
     return Claim(path, recipe, is_new=True, absent=absent)
 
 
-def _check_encoding(path):
+def _check_encoding(path: Path) -> None:
     """Raises Refusal for a path that is not UTF-8, to which TensorFlow can't save checkpoints."""
     try:
         str(path.absolute()).encode("utf-8")
@@ -95,7 +95,9 @@ def _check_encoding(path):
         refuse("output_dir", name, "should be UTF-8, as checkpoints need it; name another folder")
 
 
-def _recipe_to_continue(path, recipe, replaced, writer):
+def _recipe_to_continue(
+    path: Path, recipe: Recipe, replaced: Collection[str] | None, writer: bool
+) -> Recipe:
     """Returns the recipe to continue in a folder. Raises Refusal if another recipe owns it."""
     owner, owners_replaced = runs.owner_of(path)
     theirs, ours = owner.values(), recipe.values()
@@ -119,14 +121,16 @@ def _recipe_to_continue(path, recipe, replaced, writer):
     return owner
 
 
-def _missed(path, owner):
+def _missed(path: Path, owner: Recipe) -> bool:
     """Whether a run has trained all its epochs, a whole number, without reaching its goal."""
     done = max((epochs for epochs, _ in runs.checkpoints(path)), default=0)
     whole = owner.epochs == int(owner.epochs)  # the rest of a partial epoch would be skipped
     return whole and done >= owner.epochs and not runs.read(path).reached
 
 
-def _extend(path, owner, epochs, writer, owners_replaced):
+def _extend(
+    path: Path, owner: Recipe, epochs: float, writer: bool, owners_replaced: list[str] | None
+) -> Recipe:
     """Returns a missed run's recipe with more epochs, and writes it to run.json."""
     terminal.say(
         f"{path}: missed {owner.goal:g} in {owner.epochs:g} epochs; trained longer, to {epochs:g}, "
@@ -140,7 +144,12 @@ def _extend(path, owner, epochs, writer, owners_replaced):
     return recipe
 
 
-def _write_owner(path, recipe, replaced, facts=MappingProxyType({})):
+def _write_owner(
+    path: Path,
+    recipe: Recipe,
+    replaced: Collection[str] | None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Writes run.json: the recipe, the fields that flags replaced if known, further facts."""
     names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
     versioned = {runs.FORMAT: runs.NEWEST_FORMAT, **recipe.values()}

@@ -23,7 +23,7 @@ def seconds_per_step(model: tf.keras.Model, strategy: tf.distribute.Strategy) ->
         if getattr(layer, "synchronized", False) and hasattr(layer, "moving_mean")
     ]
 
-    def exchange():
+    def exchange() -> tf.Tensor:
         replica = tf.distribute.get_replica_context()
         total = tf.distribute.ReduceOp.SUM
         pairs = [[_on_its_device(mean)] * 2 for mean in (*statistics, *statistics)]
@@ -35,7 +35,7 @@ def seconds_per_step(model: tf.keras.Model, strategy: tf.distribute.Strategy) ->
 
     function = tf.function(lambda: strategy.run(exchange))
 
-    def call():
+    def call() -> float:
         begin = time.monotonic()
         for value in strategy.experimental_local_results(function()):
             value.numpy()
@@ -45,7 +45,7 @@ def seconds_per_step(model: tf.keras.Model, strategy: tf.distribute.Strategy) ->
     return float(np.median([call() for _ in range(CALLS)]))
 
 
-def _on_its_device(variable):
+def _on_its_device(variable: tf.Variable) -> tf.Tensor:
     """Returns a variable's value on its replica's device, as multi-worker all-reduce requires."""
     with tf.device(variable.device):
         return tf.identity(variable)

@@ -33,7 +33,7 @@ def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Mac
     return Machine(hardware, tag, _software())
 
 
-def _software():
+def _software() -> dict[str, str]:
     # Every build of TensorFlow names CUDA versions; they count only if a GPU is used.
     build = tf.sysconfig.get_build_info() if tf.config.get_visible_devices("GPU") else {}
     gpu_libraries = (("cuda", "cuda_version"), ("cudnn", "cudnn_version"))
@@ -48,7 +48,7 @@ def _software():
     }
 
 
-def _accelerators(strategy):
+def _accelerators(strategy: tf.distribute.Strategy) -> tuple[str, int]:
     """Returns name and number of a worker's accelerators; ("", 0) if it has none."""
     if isinstance(strategy, tf.distribute.TPUStrategy):
         model = os.environ.get("TPU_ACCELERATOR_TYPE", "")  # TPU VMs set it, as v3-8
@@ -60,7 +60,7 @@ def _accelerators(strategy):
     return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU"), used
 
 
-def _workers(strategy):
+def _workers(strategy: tf.distribute.Strategy) -> int:
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return 1
     return len(strategy.cluster_resolver.cluster_spec().as_dict()["worker"])

@@ -1,8 +1,9 @@
 """Energy counters: RAPL for CPUs, NVML for NVIDIA GPUs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 RAPL = Path("/sys/class/powercap")
 
@@ -36,11 +37,11 @@ class Energy:
 class _Counter:
     """The total rise of a hardware counter that wraps to 0 at its highest value."""
 
-    def __init__(self, source, read, highest):
+    def __init__(self, source: str, read: Callable[[], float], highest: float) -> None:
         self.source, self._read, self._highest = source, read, highest
         self._last, self.joules = read(), 0.0
 
-    def tick(self):
+    def tick(self) -> None:
         """Reads the counter."""
         with suppress(OSError, ValueError):  # a failed read loses nothing: counters are cumulative
             now = self._read()
@@ -56,7 +57,7 @@ def _rapl(root: Path) -> Sequence[_Counter]:
         if folder.name.count(":") != 1:  # a domain inside a socket, which the socket includes
             continue
 
-        def read(file=folder / "energy_uj"):
+        def read(file: Path = folder / "energy_uj") -> float:
             return int(file.read_text()) / 1e6
 
         with suppress(OSError, ValueError):
@@ -74,7 +75,7 @@ def _nvml(gpus: int) -> Sequence[_Counter]:
         pynvml.nvmlInit()
         handles = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(gpus)]
 
-        def reader(handle):
+        def reader(handle: Any) -> Callable[[], float]:
             return lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3
 
         return [_Counter("NVML", reader(handle), 0.0) for handle in handles]

@@ -32,11 +32,11 @@ class Evaluator:
         with strategy.scope():
             with_views = data.with_views(model)
 
-        def answer(batch):
+        def answer(batch: Any) -> tf.Tensor:
             return with_views(data.prepare(batch), training=False)
 
         @tf.function(reduce_retracing=True)
-        def forward(batch):
+        def forward(batch: Any) -> tf.Tensor:
             return strategy.gather(strategy.run(answer, args=(batch,)), axis=0)
 
         self._forward = forward

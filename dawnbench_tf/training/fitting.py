@@ -58,7 +58,7 @@ def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
         model.train_step = lambda batch: step(prepare(*batch))
 
 
-def _steps_at_once(recipe, steps, most):
+def _steps_at_once(recipe: Recipe, steps: int, most: int) -> int:
     """Returns steps_per_execution, at most `most`: an epoch and the training are whole calls."""
     if recipe.total_steps(steps) % steps == 0:
         return min(most, steps)
@@ -117,7 +117,7 @@ def check_agreement(
         int(options.data_format == "NCHW"),
     ]
 
-    def gathered():
+    def gathered() -> tf.Tensor:
         facts = strategy.run(lambda: tf.constant([own], tf.int32))
         return strategy.gather(facts, axis=0)  # (replicas, 4)
 

@@ -19,7 +19,7 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         super().__init__()
         self.smoothing, self.auxiliary_weight = smoothing, auxiliary_weight
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` passes (batch, 1)
         if len(y_pred.shape) == 2:
             return self._cross_entropy(classes, y_pred)
@@ -27,7 +27,7 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         auxiliary_loss = self._cross_entropy(classes, auxiliary)
         return self._cross_entropy(classes, logits) + self.auxiliary_weight * auxiliary_loss
 
-    def _cross_entropy(self, classes, y_pred):
+    def _cross_entropy(self, classes: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         if not self.smoothing:
             return tf.nn.sparse_softmax_cross_entropy_with_logits(classes, y_pred)
         count = y_pred.shape[-1]
@@ -42,7 +42,7 @@ class SpanCrossEntropy(tf.keras.losses.Loss):
     Logits are (batch, 2, context), answer spans int (batch, 2).
     """
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.cast(y_true, tf.int32), y_pred)
         return tf.reduce_sum(losses, -1)
 

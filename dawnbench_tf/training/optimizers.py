@@ -1,7 +1,7 @@
 """Learning-rate schedules, as pure functions of the step, and optimizers."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,14 +46,18 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
     return forms[recipe.schedule.form](edges, recipe.schedule.factors, last)
 
 
-def _constant(edges, factors, last):
+def _constant(
+    edges: Sequence[float], factors: Sequence[float], last: int
+) -> Callable[[tf.Tensor], tf.Tensor]:
     return lambda step: 1.0
 
 
-def _steps(edges, factors, last):
+def _steps(
+    edges: Sequence[float], factors: Sequence[float], last: int
+) -> Callable[[tf.Tensor], tf.Tensor]:
     """Piecewise constant: factors[i] after i edges have been passed."""
 
-    def scale(step):
+    def scale(step: tf.Tensor) -> tf.Tensor:
         passed = tf.reduce_sum(
             tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int32)
         )
@@ -62,10 +66,12 @@ def _steps(edges, factors, last):
     return scale
 
 
-def _linear(edges, factors, last):
+def _linear(
+    edges: Sequence[float], factors: Sequence[float], last: int
+) -> Callable[[tf.Tensor], tf.Tensor]:
     """Piecewise linear: factors[i] at step edges[i]."""
 
-    def scale(step):
+    def scale(step: tf.Tensor) -> tf.Tensor:
         step = tf.cast(step, tf.float32)
         # A sum over the pieces: each adds its rise, times the fraction of the piece that is done.
         value = tf.constant(factors[0], tf.float32)
@@ -80,11 +86,16 @@ def _linear(edges, factors, last):
     return scale
 
 
-def _falling(fall, edges, factors, last):
+def _falling(
+    fall: Callable[[tf.Tensor], tf.Tensor],
+    edges: Sequence[float],
+    factors: Sequence[float],
+    last: int,
+) -> Callable[[tf.Tensor], tf.Tensor]:
     """Linear warmup to edges[0], then `fall` of the fraction of the remaining steps, 0 to 1."""
     warmup = edges[0] if edges else 0.0
 
-    def scale(step):
+    def scale(step: tf.Tensor) -> tf.Tensor:
         step = tf.cast(step, tf.float32)
         done = tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0)
         return tf.where(step < warmup, step / max(warmup, 1.0), fall(done))
@@ -95,13 +106,13 @@ def _falling(fall, edges, factors, last):
 class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
     """A Keras learning-rate schedule: rate x factor(step)."""
 
-    def __init__(self, rate, factor):
+    def __init__(self, rate: float, factor: Callable[[tf.Tensor], tf.Tensor]) -> None:
         self.rate, self.factor = rate, factor
 
-    def __call__(self, step):
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
         return self.rate * self.factor(step)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         raise NotImplementedError(
             "a run's optimizer is rebuilt from its recipe, not from a configuration"
         )
@@ -110,7 +121,7 @@ class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
 Rates = Mapping[int, Callable[[tf.Tensor], tf.Tensor]]
 
 
-def _rates(recipe, steps_per_epoch, weights) -> Rates:
+def _rates(recipe: Recipe, steps_per_epoch: int, weights: Sequence[tf.Variable]) -> Rates:
     """Returns the learning-rate multipliers of single weights, by index among the trained ones."""
     rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {}
     trained = math.ceil(recipe.optimizer.whitening_bias_epochs * steps_per_epoch)
@@ -135,7 +146,9 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         includes the weight decay. 0: no LARS.
     """
 
-    def __init__(self, *args, rate_in_velocity: bool, rates: Rates, trust: float = 0.0, **kwargs):
+    def __init__(
+        self, *args: Any, rate_in_velocity: bool, rates: Rates, trust: float = 0.0, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._in_velocity, self._rates, self._trust = rate_in_velocity, rates, trust
 
@@ -154,7 +167,7 @@ class SGD(Averages, tf.keras.optimizers.SGD):
             use_nesterov=self.nesterov,
         )
 
-    def _scale(self, gradient, variable, index):
+    def _scale(self, gradient: tf.Tensor, variable: tf.Variable, index: int) -> tf.Tensor:
         """Returns the multiplier of a weight's learning rate."""
         multiplier = self._rates.get(index)
         scale = tf.cast(multiplier(self.iterations) if multiplier else 1.0, variable.dtype)
@@ -168,7 +181,7 @@ class SGD(Averages, tf.keras.optimizers.SGD):
 class RMSprop(Averages, tf.keras.optimizers.RMSprop):
     """Keras's RMSprop with `Averages`; the mean of squared gradients starts at 1 (TensorFlow 1)."""
 
-    def build(self, var_list):
+    def build(self, var_list: list[tf.Variable]) -> None:
         """Creates the variables and sets the means to 1; Keras calls it."""
         first = not getattr(self, "_built", False)
         super().build(var_list)

@@ -1,6 +1,7 @@
 """Floating-point operations: of a network, from its graph; and a device's measured peak."""
 
 import time
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -45,7 +46,7 @@ def forward_flops(model: tf.keras.Model) -> int | None:
     return total
 
 
-def _multiplies(operation):
+def _multiplies(operation: str) -> bool:
     return any(word in operation for word in _MATRIX)
 
 
@@ -75,7 +76,7 @@ def measure_peak(precision: str) -> tuple[float, str]:
     return max((product, "a matrix product"), (convolution, "a convolution"))
 
 
-def _rate(operation, flops):
+def _rate(operation: Callable[[], tf.Tensor], flops: int) -> float:
     """Returns operations a second in the fastest of several calls, each until its result."""
     function = tf.function(lambda: tf.reduce_max(operation()))
     function().numpy()  # traces and compiles

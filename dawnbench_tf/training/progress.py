@@ -64,12 +64,12 @@ class Line(tf.keras.callbacks.Callback):
         self._shown_at = time.monotonic()
         self._first: tuple[int, float] | None = None  # step and moment after the first execution
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:
         if self._first is None:
             self._first = self.timer.step, time.monotonic()
         self._show_rows()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         self._show_rows()
 
     def tick(self) -> None:
@@ -79,19 +79,19 @@ class Line(tf.keras.callbacks.Callback):
         elif time.monotonic() - self._shown_at >= self.SECONDS_BETWEEN_LINES:
             self._say()
 
-    def _show_rows(self):
+    def _show_rows(self) -> None:
         if len(self.timer.rows) > self._rows:
             self._rows = len(self.timer.rows)
             self._say()
 
-    def _say(self):
+    def _say(self) -> None:
         self._shown_at = time.monotonic()
         terminal.say(terminal.fitted(self._text(), self.stream), self.stream)
 
-    def _text(self):
+    def _text(self) -> str:
         return format_line(self.timer, self.epochs, *self._left())
 
-    def _left(self):
+    def _left(self) -> tuple[()] | tuple[float, float]:
         """Returns the seconds left to the end of training, and of the epoch; () if unknown.
 
         The pace is the mean since the first call into TensorFlow, which compiles.

@@ -12,7 +12,7 @@ def beating(*beats: Callable[[], None]) -> Iterator[None]:
     """Calls each of `beats` once now, every second while the body runs, and once after it."""
     ended = threading.Event()
 
-    def run():
+    def run() -> None:
         while not ended.wait(SECONDS):
             for beat in beats:
                 beat()

@@ -27,7 +27,7 @@ from dawnbench_tf.training import (
     strategies,
     utilization,
 )
-from dawnbench_tf.training.checkpoints import Folder
+from dawnbench_tf.training.checkpoints import Checkpoint, Folder
 
 
 @dataclass
@@ -135,7 +135,15 @@ def open_session(
         yield session
 
 
-def _build(recipe, options, strategy, clock, folder, newest, splits):
+def _build(
+    recipe: Recipe,
+    options: RunOptions,
+    strategy: tf.distribute.Strategy,
+    clock: Clock,
+    folder: Folder,
+    newest: Checkpoint | None,
+    splits: Splits | None,
+) -> tuple[Data, tf.keras.Model]:
     """Returns data set and model, after checks of the recipe against devices and other workers."""
     strategies.check(strategy, options, recipe)
     fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)
@@ -148,21 +156,19 @@ def _build(recipe, options, strategy, clock, folder, newest, splits):
     return data, model
 
 
-def _make_session(options, folder, data, model, clock, newest, finished):
+def _make_session(
+    options: RunOptions,
+    folder: Folder,
+    data: Data,
+    model: tf.keras.Model,
+    clock: Clock,
+    newest: Checkpoint | None,
+    finished: bool,
+) -> Session:
     """Makes timer, saver and meter, and restores the newest checkpoint."""
     recipe, strategy = data.recipe, data.placement.strategy
     evaluate = evaluation.Evaluator(data, model)
-    timer = tta.TimeToAccuracy(  # evaluates off the clock, stops at the threshold
-        recipe.goal,
-        recipe.task_row.metric,
-        evaluate=evaluate,
-        every=recipe.eval_every,
-        clock=clock,
-        log=folder.rows if folder.writer else None,
-        last_step=recipe.total_steps(data.steps_per_epoch),
-        step_examples=recipe.batch_size,
-        cost_per_hour=options.credits.cost_per_hour,
-    )
+    timer = _make_timer(options, folder, data, evaluate, clock)
     saver = checkpoints.Saver(folder, model, timer)  # weights, rows and clock in one checkpoint
     saver.restore(newest)
     if newest and finished:
@@ -188,4 +194,22 @@ def _make_session(options, folder, data, model, clock, newest, finished):
         devices.machine_of(strategy),
         newest.epochs if newest else 0,
         finished,
+    )
+
+
+def _make_timer(
+    options: RunOptions, folder: Folder, data: Data, evaluate: evaluation.Evaluator, clock: Clock
+) -> tta.TimeToAccuracy:
+    """Makes the timer: it evaluates off the clock, and stops at the threshold."""
+    recipe = data.recipe
+    return tta.TimeToAccuracy(
+        recipe.goal,
+        recipe.task_row.metric,
+        evaluate=evaluate,
+        every=recipe.eval_every,
+        clock=clock,
+        log=folder.rows if folder.writer else None,
+        last_step=recipe.total_steps(data.steps_per_epoch),
+        step_examples=recipe.batch_size,
+        cost_per_hour=options.credits.cost_per_hour,
     )

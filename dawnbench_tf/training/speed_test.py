@@ -22,15 +22,15 @@ CALLS = 4  # fewest calls into TensorFlow, if there are as many steps
 class _Laps(tf.keras.callbacks.Callback):
     """A Keras callback that records seconds and steps of each call into TensorFlow."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.laps: list[tuple[float, int]] = []
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
         self._begin, self._step = time.monotonic(), 0
 
-    def on_train_batch_end(self, batch, logs=None):  # the loss is on the host: the call has ended
-        now = time.monotonic()
+    def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:
+        now = time.monotonic()  # the loss is on the host: the call has ended
         self.laps.append((now - self._begin, batch + 1 - self._step))
         self._begin, self._step = now, batch + 1
         terminal.status(f"{batch + 1} steps", logged=False)
@@ -75,7 +75,7 @@ class SpeedTest(NamedTuple):
         figures = {"secondsPerStep": self.seconds_per_step, "usd": self.usd}
         return {**self.used, **figures, "recipe": self.recipe.values()}
 
-    def __str__(self):
+    def __str__(self) -> str:
         (seconds, count), *later = self.laps
         each, recipe = self.seconds_per_step, self.recipe
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
@@ -128,7 +128,7 @@ def measure(recipe: Recipe, options: RunOptions, splits: Splits | None = None) -
     return SpeedTest(recipe, data.steps_per_epoch, laps.laps, used, price, chief)
 
 
-def _timer(recipe):
+def _timer(recipe: Recipe) -> TimeToAccuracy:
     """Returns a timer that measures examples per second, for the utilization; it scores nothing."""
     metric = recipe.task_row.metric
     return TimeToAccuracy(

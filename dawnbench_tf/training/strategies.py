@@ -9,7 +9,9 @@ import shutil
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import tensorflow as tf
 from official.common import distribute_utils
@@ -77,19 +79,19 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
 
 
-def _split_cpu(count):
+def _split_cpu(count: int) -> None:
     device = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(
         device, [tf.config.LogicalDeviceConfiguration()] * count
     )
 
 
-def _runs_nchw(precision):
+def _runs_nchw(precision: str) -> bool:
     """Whether the device runs a convolution and its gradients in NCHW; a CPU needs oneDNN."""
     images = tf.ones([1, 3, 8, 8], tf.keras.mixed_precision.Policy(precision).compute_dtype)
 
     @tf.function
-    def gradient(kernel):
+    def gradient(kernel: tf.Tensor) -> list[tf.Tensor]:
         return tf.gradients(tf.nn.conv2d(images, kernel, 1, "SAME", "NCHW"), [images, kernel])
 
     try:
@@ -99,22 +101,22 @@ def _runs_nchw(precision):
     return True
 
 
-def _off(options):
+def _off(options: RunOptions) -> tf.distribute.Strategy:
     return tf.distribute.get_strategy()
 
 
-def _one_device(options):
+def _one_device(options: RunOptions) -> tf.distribute.Strategy:
     return tf.distribute.OneDeviceStrategy(
         "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
     )
 
 
-def _mirrored(options):
+def _mirrored(options: RunOptions) -> tf.distribute.Strategy:
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
-def _multi_worker_mirrored(options):
+def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
     resolver = _cluster(options)
     workers = resolver.cluster_spec().as_dict().get("worker", [])
     if not 0 <= resolver.task_id < len(workers):
@@ -141,7 +143,7 @@ def _multi_worker_mirrored(options):
 
 
 @contextmanager
-def _default_signal_handlers():
+def _default_signal_handlers() -> Iterator[None]:
     """Lets signals kill the process in the body, where no Python handler runs.
 
     Python handles signals between its own instructions; TensorFlow waits for workers in C++.
@@ -155,7 +157,7 @@ def _default_signal_handlers():
             signal.signal(number, handler)
 
 
-def _cluster(options):
+def _cluster(options: RunOptions) -> tf.distribute.cluster_resolver.ClusterResolver:
     """Returns the cluster's resolver: from the flags, else TF_CONFIG, else SLURM's variables."""
     if options.worker_hosts:
         hosts = options.worker_hosts.split(",")
@@ -176,7 +178,7 @@ def _cluster(options):
     )
 
 
-def _from_tf_config():
+def _from_tf_config() -> tf.distribute.cluster_resolver.ClusterResolver:
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     try:
         jobs = resolver.cluster_spec().as_dict()
@@ -192,7 +194,7 @@ def _from_tf_config():
     return resolver
 
 
-def _from_slurm():
+def _from_slurm() -> tf.distribute.cluster_resolver.ClusterResolver:
     if shutil.which("nvidia-smi"):
         return tf.distribute.cluster_resolver.SlurmClusterResolver()
     # Without GPUs the resolver fails to distribute them, so it is told of one GPU for each task.
@@ -202,7 +204,7 @@ def _from_slurm():
     )
 
 
-def _parameter_server(options):
+def _parameter_server(options: RunOptions) -> NoReturn:
     # Its workers are asynchronous: there is no global batch and no end of an epoch to time.
     refuse(
         "strategy",
@@ -211,7 +213,7 @@ def _parameter_server(options):
     )
 
 
-def _tpu(options):
+def _tpu(options: RunOptions) -> tf.distribute.Strategy:
     if options.tpu.startswith("grpc://"):
         _reach(options.tpu)
     try:
@@ -226,7 +228,7 @@ def _tpu(options):
         refuse("tpu", options.tpu, f"can't be used: {one_line(error)}")
 
 
-def _reach(address):
+def _reach(address: str) -> None:
     """Raises Refusal if nothing answers at grpc://HOST:PORT within SECONDS_TO_REACH_A_TPU."""
     host, _, port = address.removeprefix("grpc://").rpartition(":")
     try:

@@ -48,7 +48,7 @@ class Utilization(tf.keras.callbacks.Callback):
         local_replicas = strategy.num_replicas_in_sync // self._workers()
         self._gpus = min(len(tf.config.list_logical_devices("GPU")), local_replicas)
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
         clock = self._timer.clock
         with clock.part("measure"):
             forward = peaks.forward_flops(self.model)
@@ -57,13 +57,13 @@ class Utilization(tf.keras.callbacks.Callback):
             self._energy = Energy(self._gpus)
         self._step, self._seconds = self._timer.step, self._trained()
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         if logs is not None:
             logs.update(
                 {name: value for name, value in self._shares().items() if value is not None}
             )
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: dict[str, float] | None = None) -> None:
         self._timer.clock.switch("other")  # `fit` still has to stop its pipelines: no training
 
     def tick(self) -> None:
@@ -101,21 +101,21 @@ class Utilization(tf.keras.callbacks.Callback):
         }
         return {name: _rounded(value) for name, value in facts.items()}
 
-    def _trained(self):
+    def _trained(self) -> float:
         """Returns the seconds of training steps on the clock, with compilation."""
         parts = self._timer.clock.parts()
         return parts.get("train", 0.0) + parts.get("compile", 0.0)
 
-    def _rate(self):
+    def _rate(self) -> float | None:
         """Returns the model's operations a second, or None."""
         speed = self._timer.examples_per_second
         return self._flops * speed if self._flops and speed else None
 
-    def _exceeded(self):
+    def _exceeded(self) -> bool:
         """Whether training was faster than the measured peak, which then is wrong: no MFU."""
         return bool(self._peak and (self._rate() or 0) > self._peak)
 
-    def _shares(self):
+    def _shares(self) -> dict[str, float | None]:
         """Returns MFU, and input wait over the seconds of training; None where unknown."""
         rate, seconds = self._rate(), self._trained() - self._seconds
         share = rate / self._peak if rate and self._peak else None
@@ -124,7 +124,7 @@ class Utilization(tf.keras.callbacks.Callback):
             "inputWaitShare": self._waits.seconds / seconds if self._waits and seconds else None,
         }
 
-    def _device_peak(self):
+    def _device_peak(self) -> tuple[float | None, str]:
         """Returns the peak of all devices together in operations a second, and its source."""
         replicas = self._strategy.num_replicas_in_sync
         if self._options.peak_tflops:
@@ -135,7 +135,7 @@ class Utilization(tf.keras.callbacks.Callback):
         # Replicas on one machine's CPU share its cores, so its peak counts once a machine.
         return peak * (replicas if self._gpus else self._workers()), operation
 
-    def _workers(self):
+    def _workers(self) -> int:
         """Returns the number of machines."""
         resolver = self._strategy.cluster_resolver
         cluster = resolver.cluster_spec().as_dict() if resolver else {}
@@ -172,5 +172,5 @@ def format_line(facts: Mapping[str, Any]) -> str:
     return f"used: {'; '.join(parts) or 'not recorded'}"
 
 
-def _rounded(value):
+def _rounded(value: Any) -> Any:
     return float(f"{value:.{_FIGURES}g}") if isinstance(value, float) else value

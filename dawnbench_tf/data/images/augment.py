@@ -39,7 +39,7 @@ def crop_and_flip(
     return tf.gather(cropped, columns, axis=2, batch_dims=1)
 
 
-def _reflected(indices, size):
+def _reflected(indices: tf.Tensor, size: int) -> tf.Tensor:
     """Maps indices beyond 0..size - 1 to the mirrored ones inside; tf.pad takes 4 times as long."""
     return size - 1 - tf.abs(size - 1 - tf.abs(indices))
 
@@ -93,7 +93,7 @@ def standardizer(recipe: Recipe, data_format: str) -> Callable[..., tf.Tensor]:
     returns float32 (b, h, w, c), or (b, c, h, w) in NCHW.
     """
 
-    def standardize(images, positions=None):
+    def standardize(images: tf.Tensor, positions: tf.Tensor | None = None) -> tf.Tensor:
         if recipe.data.standardize == "image":
             images = standardize_by_image(images)
         else:

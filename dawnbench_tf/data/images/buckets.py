@@ -36,7 +36,7 @@ def find(url: str, flag: str = "data_dir") -> Splits:
     return Splits(in_sequence, jpeg_index.split(test), Origin(source))
 
 
-def _index(url, split, flag) -> JpegIndex:
+def _index(url: str, split: str, flag: str) -> JpegIndex:
     path = f"{url.rstrip('/')}/{shards.INDEX.format(split=split)}"
     try:
         with tf.io.gfile.GFile(path, "rb") as file:
@@ -49,18 +49,19 @@ def _index(url, split, flag) -> JpegIndex:
     return index
 
 
-def _in_sequence(index) -> Callable[..., tf.data.Dataset]:
+def _in_sequence(index: JpegIndex) -> Callable[..., tf.data.Dataset]:
     """Returns a function (seed, worker, workers) -> labels and JPEGs in an epoch's order."""
     paths = tf.constant([index.full_path(name) for name in index.paths])
 
-    def examples(seed, worker, workers):
+    def examples(seed: tf.Tensor, worker: int, workers: int) -> tf.data.Dataset:
         order = tf.random.experimental.stateless_shuffle(tf.range(len(paths)), seed)
         files = tf.data.Dataset.from_tensor_slices(tf.gather(paths, order[worker::workers]))
         records = files.interleave(
             tf.data.TFRecordDataset, FILES, num_parallel_calls=FILES, deterministic=True
         )
 
-        def shuffled(number, block):  # Dataset.shuffle takes no seed that is a tensor
+        # Dataset.shuffle takes no seed that is a tensor.
+        def shuffled(number: tf.Tensor, block: tf.Tensor) -> tf.Tensor:
             block_seed = tf.random.experimental.stateless_fold_in(seed, number)
             return tf.random.experimental.stateless_shuffle(block, block_seed)
 

@@ -204,11 +204,11 @@ def network(
     return networks.build(variant, args, layers)
 
 
-def _one_size(recipe):
+def _one_size(recipe: Recipe) -> bool:
     return len({*recipe.sizes, recipe.test_side}) == 1 and not recipe.data.rectangular_test
 
 
-def _check_sides(recipe, args):
+def _check_sides(recipe: Recipe, args: dict[str, Any]) -> None:
     variant = models.get(recipe.model)
     least = networks.family_of(variant).smallest_side({**variant.args, **args})
     for name, side in (("image_sizes", min(recipe.sizes)), ("test_image_size", recipe.test_side)):
@@ -222,7 +222,7 @@ def _check_sides(recipe, args):
         refuse("auxiliary_weight", recipe.network.auxiliary_weight, reason)
 
 
-def _family_args(recipe):
+def _family_args(recipe: Recipe) -> dict[str, Any]:
     """Returns the arguments that only some families take; refuses them for other families."""
     body = networks.family_of(models.get(recipe.model)).body
     args = {}
@@ -240,7 +240,7 @@ def _family_args(recipe):
     return args
 
 
-def _synchronizes(recipe, strategy):
+def _synchronizes(recipe: Recipe, strategy: tf.distribute.Strategy) -> bool:
     """Whether BN needs statistics across replicas, to be over the global batch."""
     several = strategy.num_replicas_in_sync > 1 and recipe.network.synchronized_batch_norm
     args = {**models.get(recipe.model).args, **_family_args(recipe)}

@@ -6,7 +6,7 @@ A split is read by index, so an epoch's order is a permutation of the whole spli
 import zlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -75,7 +75,7 @@ class JpegIndex(NamedTuple):
             raise Refusal(f"{self.root}: {reason}; validation images should have their own names")
         return self._replace(**{name: getattr(self, name)[kept] for name in EXAMPLE_COLUMNS})
 
-    def _open(self, path):
+    def _open(self, path: str) -> BinaryIO:
         if isinstance(self.root, str):
             return tf.io.gfile.GFile(path, "rb")
         return open(path, "rb", buffering=0)
@@ -142,10 +142,10 @@ def as_jpeg(content: bytes, where: Any) -> bytes:
 def split(index: JpegIndex) -> Split:
     """Returns the split of an index: labels, and a function that reads JPEGs by index."""
 
-    def read(examples):
+    def read(examples: np.ndarray) -> np.ndarray:
         return np.array([index.read(example) for example in examples], object)
 
-    def jpegs(examples):
+    def jpegs(examples: tf.Tensor) -> tf.Tensor:
         contents = tf.numpy_function(read, [examples], tf.string, stateful=False)
         return tf.ensure_shape(contents, [None])
 

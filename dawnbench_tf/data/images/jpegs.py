@@ -117,13 +117,13 @@ def center_window(sides: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.T
     return tf.cast(tf.concat([first, tf.maximum(extent // divisor, 1)], 0), tf.int32)
 
 
-def _resized(jpeg, window, size):
+def _resized(jpeg: tf.Tensor, window: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     """Decodes a window of a JPEG and resizes it bilinearly to `size` (height, width).
 
     A JPEG's blocks decode to 1/2 or 1/4 of their size at less than full cost.
     """
 
-    def decode(ratio):
+    def decode(ratio: int) -> tf.Tensor:
         return tf.io.decode_and_crop_jpeg(
             jpeg, window // ratio, channels=3, ratio=ratio, dct_method="INTEGER_FAST"
         )
@@ -138,7 +138,7 @@ def _resized(jpeg, window, size):
 def aspect_ratios(jpegs: Callable[[tf.Tensor], tf.Tensor], count: int) -> np.ndarray:
     """Returns width / height of the first `count` JPEGs, (count,), from their headers."""
 
-    def ratio(jpeg):
+    def ratio(jpeg: tf.Tensor) -> tf.Tensor:
         height, width, _ = tf.unstack(tf.cast(tf.image.extract_jpeg_shape(jpeg), tf.float64))
         return width / height
 
@@ -162,7 +162,7 @@ def decode_examples(
       A data set of the values of `decode`.
     """
 
-    def read(indices, *others):
+    def read(indices: tf.Tensor, *others: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return jpegs(indices), *others
 
     return (

@@ -88,7 +88,7 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
     )
 
 
-def _root(wanted, data_dir, flag):
+def _root(wanted: DataSet, data_dir: str, flag: str) -> Path:
     if not data_dir:
         refuse(flag, "", f"{wanted.name} needs the folder of the data (or --synthetic=jpeg)")
     root = Path(data_dir).expanduser()
@@ -97,7 +97,7 @@ def _root(wanted, data_dir, flag):
     return root
 
 
-def _read_validation(folder, wanted, flag):
+def _read_validation(folder: Path, wanted: DataSet, flag: str) -> JpegIndex:
     for name in _VALIDATIONS:
         if (folder / name).is_dir():
             if wanted.labels_in_order and trees.is_flat(folder / name):

@@ -12,6 +12,7 @@ Axes: b batch, h height, w width, c channels.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,6 +21,7 @@ from dawnbench_tf import machine
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.placement import own_replicas, without_autotune
+from dawnbench_tf.recipe import Recipe
 
 _ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
 
@@ -56,7 +58,7 @@ def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
     per_replica = data.recipe.batch_size // strategy.num_replicas_in_sync
     epochs = range(first_epoch, math.ceil(data.recipe.epochs))
 
-    def make_pipeline(context):
+    def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         worker = context.input_pipeline_id, context.num_input_pipelines
         batches = _batches(data, epochs, share(strategy, context), per_replica, worker)
         # 4 batches bridge the time of writing a checkpoint.
@@ -78,7 +80,13 @@ def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
     return prepared.prefetch(2).with_options(without_autotune())
 
 
-def _batches(data, epochs, select, batch_size, worker):
+def _batches(
+    data: Data,
+    epochs: range,
+    select: Callable[[tf.Tensor, int], tf.Tensor],
+    batch_size: int,
+    worker: tuple[int, int],
+) -> tf.data.Dataset:
     """Returns this worker's batches of some epochs, not yet prepared by `on_devices`.
 
     Args:
@@ -92,7 +100,7 @@ def _batches(data, epochs, select, batch_size, worker):
     with tf.device("CPU:0"):
         labels = tf.constant(split.labels)  # outside the graphs, so that none holds a copy
 
-    def plan(epoch):
+    def plan(epoch: tf.Tensor) -> tf.data.Dataset:
         drawn = (_jpeg_plan if split.held is None else _plan)(epoch, labels, recipe, count)
         return tf.data.Dataset.from_tensor_slices(tuple(select(x, count) for x in drawn))
 
@@ -106,14 +114,20 @@ def _batches(data, epochs, select, batch_size, worker):
     return examples.batch(batch_size, drop_remainder=True)
 
 
-def _in_sequence(epochs, read, plan, recipe, worker):
+def _in_sequence(
+    epochs: tf.data.Dataset,
+    read: Callable[..., tf.data.Dataset],
+    plan: Callable[[tf.Tensor], tf.data.Dataset],
+    recipe: Recipe,
+    worker: tuple[int, int],
+) -> tf.data.Dataset:
     """Returns examples of a sequential split (gs://): images in file order, crops from the plan.
 
     The plan's indices and labels are unused: the files decide the order, and hold the labels.
     """
     crop = _cropper(recipe)
 
-    def read_epoch(epoch):
+    def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
         # A worker's files may hold fewer images than its share of the epoch: it starts again.
         examples = read(_seed(recipe, epoch, _ORDER), *worker).repeat()
         return tf.data.Dataset.zip(examples, plan(epoch))
@@ -140,14 +154,23 @@ def on_devices(data: Data) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
     return _preparation(data, fetch)
 
 
-def _preparation(data, fetch):
+def _preparation(
+    data: Data,
+    fetch: Callable[[tf.Tensor], tf.Tensor] | Any,  # None without images in memory
+) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
     """Returns the function of `on_devices`; `fetch` is a function from indices to images."""
     recipe = data.recipe
     standardize = augment.standardizer(recipe, data.placement.data_format)
     if data.splits.train.held is None:
         return lambda labels, images: (standardize(images), labels)
 
-    def prepare(indices, labels, offsets, flips, *positions):
+    def prepare(
+        indices: tf.Tensor,
+        labels: tf.Tensor,
+        offsets: tf.Tensor,
+        flips: tf.Tensor,
+        *positions: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         images = fetch(indices)
         images = augment.crop_and_flip(
             images, offsets, flips, recipe.data.pad, recipe.data.pad_mode
@@ -157,7 +180,9 @@ def _preparation(data, fetch):
     return prepare
 
 
-def _on_each_device(images, strategy):
+def _on_each_device(
+    images: np.ndarray, strategy: tf.distribute.Strategy
+) -> Callable[[tf.Tensor], tf.Tensor]:
     """Copies all images to every device; returns a function from indices to images.
 
     The copy is a float32 variable that holds 4 bytes in each element. Workers exchange initial
@@ -170,7 +195,7 @@ def _on_each_device(images, strategy):
     with strategy.scope():
         held = tf.Variable(words, trainable=False, name="training_images")
 
-    def fetch(indices):
+    def fetch(indices: tf.Tensor) -> tf.Tensor:
         rows = tf.bitcast(tf.gather(held, indices % count), tf.uint8)  # (b, words, 4)
         rows = tf.reshape(rows, [-1, 4 * words.shape[1]])[:, :size]
         return tf.reshape(rows, [-1, *shape])
@@ -178,7 +203,7 @@ def _on_each_device(images, strategy):
     return fetch
 
 
-def _plan(epoch, labels, recipe, steps):
+def _plan(epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, steps: int) -> tuple[tf.Tensor, ...]:
     """Draws an epoch of images in memory, each of length steps * batch.
 
     Returns indices, labels, crop offsets, flips and, with Cutout, positions in 0..1.
@@ -195,7 +220,9 @@ def _plan(epoch, labels, recipe, steps):
     return *drawn, tf.random.stateless_uniform([count, 2], cutout_seed)
 
 
-def _jpeg_plan(epoch, labels, recipe, steps):
+def _jpeg_plan(
+    epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, steps: int
+) -> tuple[tf.Tensor, ...]:
     """Draws an epoch of JPEGs: indices, labels, seeds of crops, flips, sizes; (steps * batch,)."""
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
@@ -209,7 +236,7 @@ def _jpeg_plan(epoch, labels, recipe, steps):
     return order, tf.gather(labels, order), seeds, flips, tf.fill([count], size)
 
 
-def _order(epoch, labels, recipe, steps):
+def _order(epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, steps: int) -> tf.Tensor:
     """Draws an epoch's order: indices of examples, (steps * batch,), a permutation that wraps."""
     examples = labels.shape[0]
     seed = _seed(recipe, epoch, _ORDER)
@@ -217,7 +244,7 @@ def _order(epoch, labels, recipe, steps):
     return tf.gather(order, tf.range(steps * recipe.batch_size) % examples)
 
 
-def _flips(epoch, labels, recipe, order):
+def _flips(epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, order: tf.Tensor) -> tf.Tensor:
     """Whether each of the examples in `order` is mirrored."""
     seed = _seed(recipe, epoch, _FLIP)
     # Alternating flip (airbench): drawn once for each image, then inverted in every other epoch.
@@ -227,13 +254,15 @@ def _flips(epoch, labels, recipe, order):
     return tf.random.stateless_uniform(order.shape, seed) < (0.5 if recipe.data.flip else 0.0)
 
 
-def _cropper(recipe):
+def _cropper(recipe: Recipe) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
     """Returns a function from a JPEG and its plan to the label and the augmented pixels."""
     if recipe.data.rand_augment:
         # Imported here because it takes seconds.
         from dawnbench_tf.data.images.rand_augment import rand_augment
 
-    def crop(jpeg, label, seed, flip, size):
+    def crop(
+        jpeg: tf.Tensor, label: tf.Tensor, seed: tf.Tensor, flip: tf.Tensor, size: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         image = jpegs.random_crop(jpeg, seed, flip, size, recipe.data.smallest_crop)
         if len(set(recipe.sizes)) == 1:
             image = tf.ensure_shape(image, [recipe.sizes[0], recipe.sizes[0], 3])
@@ -247,7 +276,7 @@ def _cropper(recipe):
     return crop
 
 
-def _seed(recipe, epoch, purpose):
+def _seed(recipe: Recipe, epoch: tf.Tensor | int, purpose: int) -> tf.Tensor:
     seed = tf.stack([tf.constant(recipe.seed, tf.int64), tf.cast(epoch, tf.int64)])
     return tf.random.experimental.stateless_fold_in(seed, purpose)
 
@@ -261,7 +290,8 @@ def share(
     """
     own, replicas = own_replicas(strategy, context), strategy.num_replicas_in_sync
 
-    def select(values, steps):  # (steps * batch, ...) -> (steps * worker's batch, ...)
+    # (steps * batch, ...) -> (steps * worker's batch, ...)
+    def select(values: tf.Tensor, steps: int) -> tf.Tensor:
         # A global batch is the replicas' batches end to end: replica r has its r-th part.
         by_replica = tf.reshape(values, [steps, replicas, -1, *values.shape[1:]])
         return tf.reshape(by_replica[:, own], [-1, *values.shape[1:]])

@@ -38,7 +38,7 @@ def rand_augment(image: tf.Tensor, seed: tf.Tensor, operations: int, magnitude: 
     return image
 
 
-def _branches(image, share, sign) -> list[Callable[[], tf.Tensor]]:
+def _branches(image: tf.Tensor, share: float, sign: tf.Tensor) -> list[Callable[[], tf.Tensor]]:
     """Returns the operations at a fraction `share` of the largest magnitude; `sign` is -1 or 1."""
     factor = share * 1.8 + 0.1
     pixels = sign * share * 100 / 224 * tf.cast(tf.shape(image)[0], tf.float32)

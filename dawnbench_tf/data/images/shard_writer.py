@@ -68,13 +68,15 @@ def write(
     return unusual
 
 
-def _refuse_others(root, split, names):
+def _refuse_others(root: Path, split: str, names: list[str]) -> None:
     others = [name for name in shards.list_present(root, split) if name not in names]
     if others:
         raise Refusal(f"{root / others[0]}: is there already; name another folder, or remove it")
 
 
-def _write_all(index, classes, missing):
+def _write_all(
+    index: JpegIndex, classes: Sequence[str], missing: list[tuple[Path, np.ndarray]]
+) -> Counter[str]:
     """Writes shards in parallel threads; Ctrl-C or the first failure stops all of them."""
     unusual, stop, begin, done = Counter[str](), Event(), time.monotonic(), 0
     total = sum(len(part) for _, part in missing)
@@ -98,7 +100,9 @@ def _write_all(index, classes, missing):
     return unusual
 
 
-def _write_shard(index, classes, path, examples, stop):
+def _write_shard(
+    index: JpegIndex, classes: Sequence[str], path: Path, examples: np.ndarray, stop: Event
+) -> Counter[str]:
     """Writes a shard under a temporary name, then renames it: a shard is never incomplete."""
     temporary = path.with_name(f".{path.name}.tmp")
     counts = Counter[str]()
@@ -122,7 +126,7 @@ def _write_shard(index, classes, path, examples, stop):
     return counts
 
 
-def _check_image(content, path):
+def _check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list[str]]:
     """Returns an image as it will be stored, its (width, height), and its unusual properties.
 
     Raises Refusal if it is damaged or larger than an image can be.
@@ -151,7 +155,7 @@ def _check_image(content, path):
     return content, size, unusual
 
 
-def _decoder_warning(content):
+def _decoder_warning(content: bytes) -> str:
     """Returns libjpeg's warning about a damaged JPEG; "" if there is none.
 
     After a warning libjpeg fills the unreadable pixels in. Raises ValueError for a JPEG that can't
@@ -167,7 +171,7 @@ def _decoder_warning(content):
     return ""
 
 
-def _check_size(content, path):
+def _check_size(content: bytes, path: str) -> None:
     """Raises Refusal if an image's header claims too many pixels for the size of its file."""
     try:
         with Image.open(io.BytesIO(content)) as image:
@@ -193,7 +197,7 @@ def make_record(
       synset: name of the class.
       number: number of a validation image, from 1 on; 0: not a validation image.
     """
-    values = {
+    values: dict[str, bytes | int] = {
         "image/encoded": content,
         "image/format": b"JPEG",
         "image/class/synset": synset.encode(),
@@ -208,7 +212,7 @@ def make_record(
     ).SerializeToString()
 
 
-def _feature(value):
+def _feature(value: bytes | int) -> tf.train.Feature:
     if isinstance(value, bytes):
         return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
     return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))

@@ -9,7 +9,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -116,7 +116,7 @@ def unpack(root: Path | str, content: bytes) -> tuple[JpegIndex, np.ndarray]:
         raise ValueError(f"it holds no {error}") from None
 
 
-def _digest(arrays):
+def _digest(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Returns the SHA-256 of named arrays: names, dtypes, shapes and values."""
     digest = hashlib.sha256()
     for name, array in sorted(arrays.items()):
@@ -125,7 +125,7 @@ def _digest(arrays):
     return digest.digest()
 
 
-def _describes(index, sizes, names):
+def _describes(index: JpegIndex, sizes: np.ndarray, names: list[str]) -> bool:
     """Whether an index fits the shards of these names: names, sizes, dtypes and offsets."""
     if index.paths.tolist() != [name.encode() for name in names]:
         return False
@@ -187,7 +187,7 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
 _SCANNED = ("offsets", "lengths", "labels", "numbers", "checksums")
 
 
-def _scan_shard(path):
+def _scan_shard(path: str) -> np.ndarray:
     """Returns the columns _SCANNED of a shard's images, int64 (images, 5)."""
     return np.array(list(_scan_records(path)), np.int64).reshape(-1, len(_SCANNED))
 
@@ -209,7 +209,7 @@ def _scan_records(path: str) -> Iterator[tuple[int, int, int, int, int]]:
         raise Refusal(f"{path}: damaged ({one_line(error.message, 80)}); copy it again") from None
 
 
-def _check_lengths(path):
+def _check_lengths(path: str) -> None:
     """Raises Refusal for a record longer than its shard or an image.
 
     TensorFlow would allocate the memory that the record's header asks for.
@@ -225,7 +225,7 @@ def _check_lengths(path):
             file.seek(position)
 
 
-def _read_record(record, path):
+def _read_record(record: bytes, path: str) -> tuple[bytes, int, int]:
     """Returns a record's image as stored, its label from 0 on, and its validation number or 0."""
     try:
         features = tf.train.Example.FromString(record).features.feature

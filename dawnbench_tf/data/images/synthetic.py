@@ -38,7 +38,7 @@ def load(recipe: Recipe) -> Splits:
     shape = JPEG_SHAPE if recipe.synthetic == "jpeg" else (recipe.test_side, recipe.test_side)
     patterns = rng.uniform(-1, 1, (task.classes, 4, 4, 3)).astype(np.float32)
 
-    def split(count):
+    def split(count: int) -> Split:
         pool = min(count, POOL) if task.jpegs else count
         labels = rng.permutation(np.arange(pool) % task.classes).astype(np.int64)
         return _make_split(
@@ -48,7 +48,7 @@ def load(recipe: Recipe) -> Splits:
     return Splits(split(task.train_examples), split(task.test_examples))
 
 
-def _make_split(images, labels, recipe) -> Split:
+def _make_split(images: np.ndarray, labels: np.ndarray, recipe: Recipe) -> Split:
     if recipe.synthetic == "decoded":
         return in_memory(images, labels)
     with tf.device("CPU:0"):
@@ -56,7 +56,9 @@ def _make_split(images, labels, recipe) -> Split:
     return Split(labels, jpegs=lambda indices: tf.gather(jpegs, indices % len(images)))
 
 
-def _draw_images(rng, coarse, labels, height, width):
+def _draw_images(
+    rng: np.random.Generator, coarse: np.ndarray, labels: np.ndarray, height: int, width: int
+) -> np.ndarray:
     """Draws images uint8 (labels, height, width, 3) from 4x4 patterns, one for each class."""
     fine = np.ones((1, -(-height // 4), -(-width // 4), 1), np.float32)
     images = np.empty((len(labels), height, width, 3), np.uint8)

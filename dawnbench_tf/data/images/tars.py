@@ -3,6 +3,7 @@
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def read_flat(path: Path, labels: Sequence[int]) -> JpegIndex:
     return _index(path, images, labels)
 
 
-def _open(path):
+def _open(path: Path) -> BinaryIO:
     try:
         if path.exists() and not path.is_file():
             raise OSError("is no regular file")
@@ -61,7 +62,7 @@ def _open(path):
         raise files.cannot_read(path, error) from None
 
 
-def _members(path, file, offset=0, size=None) -> list[_Member]:
+def _members(path: Path, file: BinaryIO, offset: int = 0, size: int | None = None) -> list[_Member]:
     """Returns the regular files of the uncompressed archive at an offset of an open file."""
     members: dict[str, _Member] = {}
     end = path.stat().st_size if size is None else offset + size
@@ -83,7 +84,7 @@ def _members(path, file, offset=0, size=None) -> list[_Member]:
     return list(members.values())
 
 
-def _index(path, images, labels):
+def _index(path: Path, images: list[_Member], labels: Sequence[int]) -> JpegIndex:
     count = len(images)
     names, offsets, lengths = zip(*images, strict=True)
     if max(lengths) > LARGEST_IMAGE:

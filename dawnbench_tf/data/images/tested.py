@@ -12,7 +12,7 @@ import tensorflow as tf
 from dawnbench_tf.data.dataset import Data, Example, refusing_damage
 from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.images.pipeline import count_batches, share
-from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.placement import without_autotune
 from dawnbench_tf.recipe import Recipe
 
@@ -40,7 +40,7 @@ def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) 
     indices = np.resize(order, steps * batch_size)
     plan = _test_plan(split, data.recipe, indices.reshape(steps, batch_size), ratios)
 
-    def make_pipeline(context):
+    def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         select = share(strategy, context)
         dataset = _test_images(split, [select(tf.constant(x), steps) for x in plan], per_replica)
         return dataset.prefetch(2).with_options(without_autotune())
@@ -53,7 +53,9 @@ def sort_by_ratio(ratios: np.ndarray) -> np.ndarray:
     return np.argsort(ratios, kind="stable")
 
 
-def _test_plan(split, recipe, indices, ratios=None):
+def _test_plan(
+    split: Split, recipe: Recipe, indices: np.ndarray, ratios: np.ndarray | None = None
+) -> list[np.ndarray]:
     """Returns the plan of `_test_images`: indices and, for JPEGs, heights and widths.
 
     Each is int (steps * b,); `indices` are (steps, b), the batches. JPEGs are square, or have the
@@ -73,7 +75,9 @@ def _test_plan(split, recipe, indices, ratios=None):
     return [indices.ravel(), *sides]
 
 
-def _test_images(split, plan, batch_size):
+def _test_images(
+    split: Split, plan: Sequence[np.ndarray | tf.Tensor], batch_size: int
+) -> tf.data.Dataset:
     """Returns full batches of test images, uint8 (b, h, w, c), from a plan of `_test_plan`."""
     examples = tf.data.Dataset.from_tensor_slices(tuple(plan))
     if split.jpegs is None:
@@ -103,7 +107,7 @@ class SingleImages(Sequence[Example]):
         self._indices = range(len(splits.test.labels)) if indices is None else indices
         self._block, self._images = -1, np.empty(0)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._indices)
 
     def __getitem__(self, index: Any) -> Any:  # an Example; for a slice, SingleImages
@@ -124,7 +128,7 @@ def without_augmentation(data: Data, count: int) -> np.ndarray:
     return _one_batch(split, data.recipe, data.placement.data_format, indices)
 
 
-def _one_batch(split, recipe, data_format, indices):
+def _one_batch(split: Split, recipe: Recipe, data_format: str, indices: np.ndarray) -> np.ndarray:
     plan = _test_plan(split, recipe, np.reshape(indices, (1, -1)))
     with tf.device("CPU:0"), refusing_damage():
         images = next(iter(_test_images(split, plan, len(indices))))

@@ -56,13 +56,13 @@ def is_flat(root: Path) -> bool:
     return bool(entries) and not any(entry.is_dir() for entry in entries)
 
 
-def _list_images(folder):
+def _list_images(folder: Path) -> list[str]:
     """Returns the names of the images in a folder, sorted."""
     names = (entry.name for entry in _list_entries(folder) if entry.is_file())
     return sorted(name for name in names if name.lower().endswith(SUFFIXES))
 
 
-def _list_entries(folder):
+def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return [entry for entry in entries if not entry.name.startswith(".")]

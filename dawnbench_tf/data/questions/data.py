@@ -148,7 +148,7 @@ class QuestionData:
 DATA = QuestionData
 
 
-def _first(encoded, count):
+def _first(encoded: Encoded, count: int) -> Encoded:
     test, corpus = encoded.test, encoded.test_corpus
     test = test._replace(
         questions=test.questions._replace(bounds=test.questions.bounds[: count + 1]),

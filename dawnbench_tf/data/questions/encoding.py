@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import tokens, vocabulary
+from dawnbench_tf.data.questions.annotation import Annotated
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
@@ -139,7 +140,9 @@ def encode(
     return split if tokenizer == "spacy" else _without_annotations(split, list(words))
 
 
-def _types(texts, words, lemma_ids):
+def _types(
+    texts: Iterable[Annotated], words: dict[str, int], lemma_ids: dict[str, int]
+) -> tuple[list, ...]:
     """Returns four lists with an item for each text: type ids, offsets, lemma ids, tag ids.
 
     New tokens and lemmas get the next free id, in `words` and `lemma_ids`.
@@ -153,7 +156,9 @@ def _types(texts, words, lemma_ids):
     return lists
 
 
-def _reported(texts, count, progress):
+def _reported(
+    texts: Iterable[Annotated], count: int, progress: Callable[[int, int], None]
+) -> Iterator[Annotated]:
     """Yields texts unchanged, and calls `progress` every 1,000 of `count` texts."""
     for index, text in enumerate(texts, 1):
         yield text
@@ -161,7 +166,7 @@ def _reported(texts, count, progress):
             progress(index, count)
 
 
-def _without_annotations(split, words):
+def _without_annotations(split: EncodedSplit, words: list[str]) -> EncodedSplit:
     """Fills annotations in for tokenizers without: lower-cased tokens as lemmas, all tags 0."""
     lower = _lower_ids(words)
     return split._replace(
@@ -196,12 +201,14 @@ def _ids(vocab: Vocabulary, words: list[str]) -> tuple[np.ndarray, np.ndarray, n
     return token_ids, character_ids, _lower_ids(words)
 
 
-def _lower_ids(words):
+def _lower_ids(words: list[str]) -> np.ndarray:
     """Returns an id for each word, equal for words that differ only in case; int32 (words,)."""
     return np.unique([word.lower() for word in words], return_inverse=True)[1].astype(np.int32)
 
 
-def _align(context, offsets, answer, start):
+def _align(
+    context: str, offsets: list[tuple[int, int]], answer: str, start: int
+) -> tuple[tuple[int, int], int]:
     """Returns an answer's first and last token, and its alignment (ALIGNED to NOWHERE)."""
     offset = tokens.locate(context, answer, start)
     stripped = answer.strip()
@@ -214,7 +221,7 @@ def _align(context, offsets, answer, start):
     return span, (ALIGNED if offset == start else MOVED) if whole else CUT
 
 
-def _ragged(rows, columns=None):
+def _ragged(rows: Sequence[Sequence[int | tuple[int, int]]], columns: int | None = None) -> Ragged:
     """Makes a Ragged int32 array from lists of numbers, or of tuples of `columns` numbers."""
     shape = (-1,) if columns is None else (-1, columns)
     flat = [value for row in rows for value in row]
@@ -236,7 +243,7 @@ def count(split: EncodedSplit, words: list[str]) -> tuple[Counter[str], Counter[
     context_counts = np.bincount(split.contexts.values, weights, minlength=len(words))
     question_counts = np.bincount(split.questions.values, minlength=len(words))
 
-    def by_word(counts):
+    def by_word(counts: np.ndarray) -> Counter[str]:
         return Counter({word: int(n) for word, n in zip(words, counts, strict=True) if n})
 
     return by_word(context_counts + question_counts), by_word(question_counts)
@@ -265,7 +272,7 @@ def assemble(
     if not isinstance(vocab, Vocabulary):
         vocab = vocabulary.build(*count(train, words), vectors, vocab)
 
-    def table(words):
+    def table(words: list[str]) -> np.ndarray:
         rows = [vectors[word] for word in words]
         return np.array(rows, np.float32).reshape(len(rows), WORD_VECTORS[form.word_vectors].width)
 

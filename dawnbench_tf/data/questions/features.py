@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
+from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
 from dawnbench_tf.data.questions.windows import Windows
 from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
@@ -59,7 +59,11 @@ def make_inputs(
     return tuple(inputs)
 
 
-def _matches(lower_ids, types, lemmas):
+def _matches(
+    lower_ids: np.ndarray,
+    types: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    lemmas: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
     """Returns the match features of `models.texts`, float32 (rows, context, 4).
 
     For each token of the context: whether the question has the token; has it apart from case; has
@@ -83,7 +87,9 @@ def _matches(lower_ids, types, lemmas):
     return matches
 
 
-def _types(source, rows, length, part):
+def _types(
+    source: Ragged, rows: np.ndarray, length: int, part: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns type ids of parts of texts, and the mask of tokens; each (rows, length)."""
     inside = np.arange(length) < (part[1] - part[0])[:, None]
     return source.padded(rows, length, part), inside

@@ -7,7 +7,7 @@ names and shapes.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import tensorflow as tf
 from dawnbench_tf.data.dataset import Data, Example
 from dawnbench_tf.data.placement import own_replicas, without_autotune
 from dawnbench_tf.data.questions import features, spans, windows
-from dawnbench_tf.data.questions.encoding import Encoded
+from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
 from dawnbench_tf.data.questions.windows import Merged, Windows
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
@@ -33,7 +33,7 @@ def steps_per_epoch(data: Data) -> int:
     return sum(-(-len(rows) // recipe.batch_size) for rows in buckets)
 
 
-def _training_windows(encoded, recipe) -> Windows:
+def _training_windows(encoded: Encoded, recipe: Recipe) -> Windows:
     """Returns the training windows; contexts are cut at the last bucket's boundary, as in the seed.
 
     The windows whose questions are dropped are still among them: see `_buckets`.
@@ -43,7 +43,7 @@ def _training_windows(encoded, recipe) -> Windows:
     return whole._replace(pasts=np.minimum(whole.pasts, whole.firsts + longest))
 
 
-def _buckets(trained, encoded, recipe):
+def _buckets(trained: Windows, encoded: Encoded, recipe: Recipe) -> list[np.ndarray]:
     """Returns the indices of the windows that are trained on, for each bucket.
 
     A window is dropped if its question is too long or the first right answer is not inside it.
@@ -67,7 +67,7 @@ def _buckets(trained, encoded, recipe):
     return buckets
 
 
-def _first_spans(split):
+def _first_spans(split: EncodedSplit) -> np.ndarray:
     """Returns first and last token of each question's first right answer, (questions, 2)."""
     return split.spans.values[split.spans.bounds[:-1]]
 
@@ -85,7 +85,7 @@ def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
     strategy = data.placement.strategy
     epochs = range(first_epoch, math.ceil(data.recipe.epochs))
 
-    def make_pipeline(context):
+    def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         dataset = _batches(data, epochs, lambda rows: _share(rows, strategy, context))
         return data.placement.count_waits(dataset.prefetch(4)).with_options(without_autotune())
 
@@ -98,7 +98,9 @@ def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
     return batches.prefetch(2).with_options(without_autotune())
 
 
-def _batches(data, epochs, share):
+def _batches(
+    data: Data, epochs: range, share: Callable[[np.ndarray], list[np.ndarray]]
+) -> tf.data.Dataset:
     """Returns the batches of some epochs.
 
     `share` is a function from a global batch's windows to this worker's parts, one for each
@@ -117,7 +119,7 @@ def _batches(data, epochs, share):
     if len(boundaries) == 1:  # static shapes, which a TPU needs
         static = {"context": boundaries[0], "question": int(question_lengths.max())}
 
-    def batches():
+    def batches() -> Iterator[tuple[tuple[np.ndarray, ...], np.ndarray]]:
         for epoch in epochs:
             for length, rows in _epoch(buckets, recipe, epoch):
                 longest = int(question_lengths[trained.questions[rows]].max())
@@ -133,7 +135,7 @@ def _batches(data, epochs, share):
     return tf.data.Dataset.from_generator(batches, output_signature=signature)
 
 
-def _epoch(buckets, recipe, epoch):
+def _epoch(buckets: list[np.ndarray], recipe: Recipe, epoch: int) -> list[tuple[int, np.ndarray]]:
     """Returns an epoch's global batches in order: (padded context length, window indices)."""
     random = np.random.default_rng([recipe.seed, epoch])
     batches = []
@@ -146,7 +148,9 @@ def _epoch(buckets, recipe, epoch):
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def _share(rows, strategy, context):
+def _share(
+    rows: np.ndarray, strategy: tf.distribute.Strategy, context: tf.distribute.InputContext
+) -> list[np.ndarray]:
     """Returns this worker's part of a global batch: window indices for each of its replicas."""
     return np.split(rows, strategy.num_replicas_in_sync)[own_replicas(strategy, context)]
 
@@ -161,8 +165,8 @@ def test_batches(data: Data, batch_size: int) -> tf.data.Dataset:
     names = features.input_names(data.recipe)
     tested = windows.build(encoded.test, encoded.form)
 
-    def make_pipeline(context):
-        def batches():
+    def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        def batches() -> Iterator[tuple[np.ndarray, ...]]:
             for rows, lengths in _test_batches(tested, encoded, strategy, batch_size):
                 for part in _share(rows, strategy, context):
                     yield features.make_inputs(
@@ -232,7 +236,7 @@ class SingleQuestions(Sequence[Example]):
         self._windows = windows.build(encoded.test, encoded.form)
         self._lengths = windows.question_lengths(encoded.test, encoded.form)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._encoded.test.context_of_question)
 
     def __getitem__(self, index: Any) -> Any:  # an Example, or a list of them

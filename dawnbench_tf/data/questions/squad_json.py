@@ -5,10 +5,11 @@
 """
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dawnbench_tf.refusals import Refusal, one_line
 
+T = TypeVar("T")
 MOST = 5_000_000  # lists and objects, of 100 bytes each; SQuAD's training file has 500,000
 
 
@@ -62,7 +63,7 @@ def parse(where: str, content: bytes) -> Corpus:
     return Corpus(contexts, questions)
 
 
-def _question(qa, context, where):
+def _question(qa: Any, context: int, where: str) -> Question:
     if isinstance(qa, dict) and "is_impossible" in qa:
         raise Refusal(f"{where}: has is_impossible, so this is SQuAD v2; should be v1.1")
     answers = []
@@ -76,7 +77,7 @@ def _question(qa, context, where):
     return Question(_text(qa, "id", where), _text(qa, "question", where), context, tuple(answers))
 
 
-def _value(node, key, type_, where):
+def _value(node: Any, key: str, type_: type[T], where: str) -> T:
     """Returns node[key]; raises Refusal, naming the path of keys, if it is not of the type."""
     if not isinstance(node, dict) or key not in node:
         raise Refusal(f"{where}: has no {key!r}; should be SQuAD v1.1's JSON")
@@ -85,7 +86,7 @@ def _value(node, key, type_, where):
     return node[key]
 
 
-def _text(node, key, where):
+def _text(node: Any, key: str, where: str) -> str:
     text = _value(node, key, str, where)
     if not text.strip():
         raise Refusal(f"{where}.{key}: is empty; should be text")
@@ -96,6 +97,6 @@ def _text(node, key, where):
     return text
 
 
-def _items(node, key, where):
+def _items(node: Any, key: str, where: str) -> list[tuple[Any, str]]:
     """Returns (item, path of keys) for each item of a list."""
     return [(item, f"{where}.{key}[{i}]") for i, item in enumerate(_value(node, key, list, where))]

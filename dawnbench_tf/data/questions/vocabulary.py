@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def load(folder: Path) -> Vocabulary:
     return Vocabulary(**values)
 
 
-def _are_texts(values):
+def _are_texts(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
@@ -113,7 +113,7 @@ def build(
     return Vocabulary(sorted(trained) + tuned, fixed, sorted(frequent), choice.cased)
 
 
-def _merged(counts, cased):
+def _merged(counts: Mapping[str, int], cased: bool) -> Counter[str]:
     """Returns counts by normalized token, from counts of tokens as written."""
     merged: Counter[str] = Counter()
     for token, count in counts.items():

@@ -89,7 +89,7 @@ class Merged:
                 self.spans[question] = best[i] + self._windows.firsts[row]
                 self.probabilities[question] = probabilities[i]
 
-    def _mask_starts(self, rows, logits):
+    def _mask_starts(self, rows: np.ndarray, logits: np.ndarray) -> np.ndarray:
         """Masks starts for which another window has more context (BERT's max_context)."""
         if not self._several[rows].any():
             return logits
@@ -104,7 +104,7 @@ class Merged:
         return logits
 
 
-def _context_around(windows, tokens):
+def _context_around(windows: Windows, tokens: np.ndarray) -> np.ndarray:
     """Returns BERT's measure of the context around each token, (windows, tokens).
 
     It is the smaller number of tokens before or after, plus 0.01 x the window's length; -inf for a

@@ -34,7 +34,7 @@ class WordVectors(NamedTuple):
     cased: bool  # whether The and the have different vectors
     home: str  # URL
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.file} or {self.archive}"
 
 
@@ -111,18 +111,18 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
     return vectors
 
 
-def _is_header(line, width):
+def _is_header(line: bytes, width: int) -> bool:
     """Whether a line is fastText's header: number of words, and width."""
     fields = line.split()
     return len(fields) == 2 and fields[0].isdigit() and fields[1] == b"%d" % width
 
 
-def _has_spaces(rest, width):
+def _has_spaces(rest: bytes, width: int) -> bool:
     """Whether the word of a line contains spaces: fields before the last `width` are no numbers."""
     return any(not _is_number(field) for field in rest.split()[:-width])
 
 
-def _is_number(field):
+def _is_number(field: bytes) -> bool:
     try:
         float(field)
     except ValueError:
@@ -130,7 +130,7 @@ def _is_number(field):
     return True
 
 
-def _lines(file, path):
+def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """Yields the lines of a file. Raises Refusal for a line of LONGEST_LINE bytes."""
     while line := file.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
@@ -151,7 +151,7 @@ def _open(path: Path, name: str) -> Iterator[BinaryIO]:
             yield io.BufferedReader(file, 1 << 20)  # type: ignore[type-var]
 
 
-def _vector(text, wanted, where):
+def _vector(text: bytes, wanted: WordVectors, where: str) -> np.ndarray:
     try:
         if b"_" in text:  # only Python reads 1_000 as a number
             raise ValueError

@@ -81,7 +81,9 @@ def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
         yield Annotated(pieces, offsets, [], [])
 
 
-def _tokenizers(vocabulary) -> tuple[Callable[[str], list[str]], Callable[[str], list[str]]]:
+def _tokenizers(
+    vocabulary: Vocabulary,
+) -> tuple[Callable[[str], list[str]], Callable[[str], list[str]]]:
     """Returns tf-models-official's functions text -> words, and word -> pieces."""
     from official.nlp.tools import tokenization  # imports TensorFlow
 
@@ -90,7 +92,7 @@ def _tokenizers(vocabulary) -> tuple[Callable[[str], list[str]], Callable[[str],
     return basic.tokenize, cache(pieces.tokenize)
 
 
-def _sources(text, cased):
+def _sources(text: str, cased: bool) -> list[int]:
     """Returns, for each character of the text's words end to end, its index in the text.
 
     Words have no spaces and no control characters. Lower-cased words are decomposed (NFD) and have
@@ -107,5 +109,5 @@ def _sources(text, cased):
     return sources
 
 
-def _is_control(character):
+def _is_control(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf")
