@@ -64,7 +64,7 @@ def write(rows: list[Row], title: str, folder: Path) -> None:
     files.save_figure(_draw_figure(rows, title), folder / "batch_sizes.png")
 
 
-def _draw_figure(rows, title):
+def _draw_figure(rows: list[Row], title: str) -> Figure:
     sizes, milliseconds, throughput = zip(*rows, strict=True)
     figure = Figure(figsize=(9, 4), dpi=120, layout="constrained")
     latency_axes, throughput_axes = figure.subplots(1, 2)

@@ -88,7 +88,7 @@ def onnx(served: Served, precision: str) -> bytes:
     return _quantize(content, served) if precision == "int8" else content
 
 
-def _erfc(graph, node, name, _):
+def _erfc(graph: Any, node: Any, name: str, _: Any) -> None:
     """Replaces erfc(x), which ONNX lacks, by 1 - erf(x); a tf2onnx operator handler."""
     facts = {
         "shapes": [graph.get_shape(node.output[0])],
@@ -101,7 +101,7 @@ def _erfc(graph, node, name, _):
     graph.make_node("Sub", inputs, outputs=node.output, name=node.name, **facts)
 
 
-def _quantize(content, served):
+def _quantize(content: bytes, served: Served) -> bytes:
     """Quantizes an ONNX model to int8 weights and activations, calibrated on training data."""
     from onnxruntime import quantization
     from onnxruntime.quantization import shape_inference
@@ -109,10 +109,10 @@ def _quantize(content, served):
     class CalibrationReader(quantization.CalibrationDataReader):
         """Yields training examples one by one."""
 
-        def __init__(self, names):
+        def __init__(self, names: list[str]) -> None:
             self.rows = (dict(zip(names, row, strict=True)) for row in served.calibration)
 
-        def get_next(self):
+        def get_next(self) -> dict[str, np.ndarray] | None:
             """Returns the next example; None after the last."""
             return next(self.rows, None)
 

@@ -141,7 +141,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _time_calls(call, examples):
+def _time_calls(call: Callable[[Any], Any], examples: Sequence) -> tuple[np.ndarray, list[Any]]:
     """Returns the nanoseconds (examples,) and the outputs of all calls."""
     starts = range(0, len(examples), BLOCK_SIZE)
     blocks = [_time_block(call, list(examples[i : i + BLOCK_SIZE])) for i in starts]
@@ -150,7 +150,7 @@ def _time_calls(call, examples):
     return nanoseconds, [output for block_outputs in outputs for output in block_outputs]
 
 
-def _time_block(call, examples):
+def _time_block(call: Callable[[Any], Any], examples: list[Any]) -> tuple[list[int], list[Any]]:
     """Returns the clock readings around the calls (calls + 1,), in nanoseconds, and the outputs."""
     laps, outputs = [0] * (len(examples) + 1), [None] * len(examples)
     clock = time.perf_counter_ns  # monotonic
@@ -161,7 +161,9 @@ def _time_block(call, examples):
     return laps, outputs
 
 
-def _warm_up(call, examples, most_seconds):
+def _warm_up(
+    call: Callable[[Any], Any], examples: Sequence, most_seconds: float
+) -> tuple[int, bool]:
     """Repeats the first WINDOW examples until their median time moves by at most STEADY.
 
     Returns:
@@ -179,7 +181,7 @@ def _warm_up(call, examples, most_seconds):
     return calls, False
 
 
-def _measure_overhead(examples):
+def _measure_overhead(examples: Sequence) -> float:
     """Returns the seconds that the loop adds to each call: the median time of an empty call."""
     few = examples[:BLOCK_SIZE]
     medians = [np.median(_time_calls(lambda example: None, few)[0]) for _ in range(5)]

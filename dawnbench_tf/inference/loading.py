@@ -43,7 +43,7 @@ def builder(
     """
     arrays = weights.read(folder)
 
-    def build(precision):
+    def build(precision: str) -> tf.keras.Model:
         placement = Placement(tf.distribute.get_strategy(), data_format)
         model = dataset.saved_network(recipe, folder, placement, precision, portable)
         variables = [variable for variable in model.weights if variable.dtype.is_floating]

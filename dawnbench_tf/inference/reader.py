@@ -79,7 +79,7 @@ class Reader:
         begin, end = int(offsets[0, 0]), int(offsets[1, 1])
         return Answer(context[begin:end], begin, end, float(merged.probabilities[0]))
 
-    def _check_memory(self, arrays):
+    def _check_memory(self, arrays: list[np.ndarray]) -> None:
         """Raises Refusal if a window needs more memory than is free; (tokens, tokens) arrays may.
 
         Otherwise the kernel would kill the process without a message.

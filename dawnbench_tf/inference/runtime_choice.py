@@ -1,12 +1,14 @@
 """Chooses the fastest runtime that keeps the accuracy, by timing all runtimes on a sample."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dawnbench_tf import machine
+from dawnbench_tf.data.dataset import Example
 from dawnbench_tf.inference import latency, runtimes
+from dawnbench_tf.inference.latency import Latencies
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
 from dawnbench_tf.inference.served import Runtime, Served
 from dawnbench_tf.inference.serving import Serving
@@ -83,7 +85,7 @@ def compare(
     return sorted(candidates, key=lambda candidate: (candidate.runtime is None, candidate.p50))
 
 
-def _measure(runtime, examples):
+def _measure(runtime: Runtime, examples: Sequence[Example]) -> Latencies:
     try:
         return latency.measure(
             runtime.call, examples, 1, warm_up_seconds=latency.SHORT_WARM_UP_SECONDS
@@ -92,7 +94,7 @@ def _measure(runtime, examples):
         raise Refusal(runtimes.describe_failure(error)) from None
 
 
-def _keras_index(candidates):
+def _keras_index(candidates: list[Candidate]) -> int:
     """Returns the index of Keras in float32, the reference. Raises Refusal if it failed."""
     index = [candidate.name for candidate in candidates].index("keras")
     if candidates[index].runtime is None:
@@ -100,7 +102,7 @@ def _keras_index(candidates):
     return index
 
 
-def _too_slow(seconds):
+def _too_slow(seconds: dict[int, list[np.ndarray]]) -> set[int]:
     """Returns the indices of runtimes TOO_SLOW times slower than the fastest in round 1."""
     medians = {index: float(np.median(rounds[0])) for index, rounds in seconds.items()}
     return {index for index in medians if medians[index] >= TOO_SLOW * min(medians.values())}
@@ -137,7 +139,7 @@ def format_table(candidates: list[Candidate], chosen: Candidate, task: Task) -> 
     return "\n".join(lines)
 
 
-def _candidate_names(precision) -> Iterator[tuple[str, str]]:
+def _candidate_names(precision: str) -> Iterator[tuple[str, str]]:
     yield "keras", "float32"  # the reference
     for candidate_precision in (precision,) if precision else PRECISIONS:
         if candidate_precision == "bfloat16" and not precision and not machine.has_bfloat16():

@@ -1,5 +1,6 @@
 """Loads a run for inference: its network with weights, and the examples of its task."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,7 +88,7 @@ def with_batches(served: Served, batch_size: int, max_batches: int) -> Served:
     )
 
 
-def _batches(examples, size, max_batches) -> list[Example]:
+def _batches(examples: Sequence[Example], size: int, max_batches: int) -> list[Example]:
     count = min(max_batches, max(1, len(examples) // size))
     batches = np.arange(count * size).reshape(count, size) % len(examples)
     return [

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
@@ -42,25 +43,25 @@ def draw(results: list[Result], path: Path) -> None:
     files.save_figure(figure, path)
 
 
-def _legend_label(result):
+def _legend_label(result: Result) -> str:
     yours = f"yours, {terminal.cut(result.folder, 20)}: " if result.mine else ""
     return _escape_dollars(
         f"{yours}{terminal.cut(result.model, 28)}, {terminal.cut(result.hardware, 34)}"
     )
 
 
-def _escape_dollars(text):
+def _escape_dollars(text: str) -> str:
     """Escapes $, which matplotlib would read as mathematics."""
     return text.replace("$", r"\$")
 
 
-def _draw_costs(axes: Axes, dataset, rows, named):
+def _draw_costs(axes: Axes, dataset: str, rows: list[Result], named: list[Result]) -> None:
     priced = [result for result in rows if result.usd]
     others = [(result.hours, result.usd) for result in priced if result not in named]
     hours, usd = zip(*others, strict=True) if others else ((), ())
     axes.scatter(hours, usd, s=18, color="#9aa4ad")
     for number, result in enumerate(named):
-        if result in priced:
+        if result.hours and result.usd:
             size, marker = (90, "*") if result.mine else (36, "o")
             axes.scatter(result.hours, result.usd, s=size, color=f"C{number}", marker=marker)
     axes.set(title=f"{dataset}: cost over time to the threshold")
@@ -75,7 +76,7 @@ def _draw_costs(axes: Axes, dataset, rows, named):
     axes.grid(alpha=0.25)
 
 
-def _set_ticks(axis):
+def _set_ticks(axis: Axis) -> None:
     """Sets few labels on a logarithmic axis, so that they do not overlap."""
     low, high = axis.get_view_interval()
     wide = high > 8 * low
@@ -85,7 +86,7 @@ def _set_ticks(axis):
     axis.set_minor_formatter(NullFormatter())
 
 
-def _draw_curves(axes: Axes, dataset, rows, named):
+def _draw_curves(axes: Axes, dataset: str, rows: list[Result], named: list[Result]) -> None:
     task = RANKED[dataset]
     for result in rows:
         points = [point for point in result.curve if point[0] > 0]
@@ -97,10 +98,10 @@ def _draw_curves(axes: Axes, dataset, rows, named):
             axes.plot(hours, values, color="#c3cad0", linewidth=0.8)
     axes.axhline(task.threshold, color="#5a5a5a", linestyle="--", linewidth=1)
     span = task.highest - task.threshold
-    top = min(task.highest, max(result.score for result in rows) + span / 2)
+    top = min(task.highest, max(result.score or 0.0 for result in rows) + span / 2)
     axes.set(xscale="log", ylim=(max(0, task.threshold - 4 * span), top))
     axes.set(xlabel="hours", ylabel=task.metric, title=f"{dataset}: accuracy over time")
-    axes.set_xlim(left=min(result.hours for result in rows) / 20)
+    axes.set_xlim(left=min(result.hours or 0.0 for result in rows) / 20)
     _set_ticks(axes.xaxis)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     axes.grid(alpha=0.25)

@@ -5,6 +5,7 @@ Plain Python.
 
 import csv
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,7 @@ def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
     return at_threshold(result, entry.task.threshold)
 
 
-def _printable(text):
+def _printable(text: str) -> str:
     return shown(text[:LONGEST])
 
 
@@ -152,7 +153,7 @@ def at_threshold(result: Result, threshold: float) -> Result:
     return replace(result, hours=hours, score=score, usd=usd, missed=missed)
 
 
-def _format_score(score):
+def _format_score(score: float | None) -> str:
     return "not given" if score is None else f"{score:g}"
 
 
@@ -184,7 +185,7 @@ def read_tree(root: Path, misses: bool = False) -> tuple[list[Result], list[str]
     return results, [str(problem) for problem in problems]
 
 
-def _read_result(path):
+def _read_result(path: Path) -> Result:
     source = load(path)
     entry = entry_from_source(source)
     broken = rules.find_violations(source, Grade.RANKED)
@@ -200,12 +201,14 @@ def dawnbench_results() -> list[Result]:
     return [_from_row(row, curves) for row in _read_rows(PUBLISHED)]
 
 
-def _read_rows(path):
+def _read_rows(path: Path) -> Iterator[dict[str, str]]:
     with open(path, encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t")
 
 
-def _from_row(row, curves):
+def _from_row(
+    row: dict[str, str], curves: defaultdict[tuple[str, str], list[tuple[float, float]]]
+) -> Result:
     numbers = {"score", "hours", "latency", "usd", "usd_per_hour"}
     values: dict[str, Any] = {
         name: (float(cell) if cell else None) if name in numbers else cell

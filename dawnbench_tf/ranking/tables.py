@@ -56,7 +56,7 @@ def format_hours(hours: float) -> str:
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _cost_of_10_000(result):
+def _cost_of_10_000(result: Result) -> float | None:
     return None if result.usd is None else result.usd * 10_000
 
 

@@ -106,7 +106,7 @@ class Recipe:
     data: Any = field(default=Images(), metadata={"parts": tuple(_EXAMPLES)})
     evidence: tuple[Published | Reported | Measured, ...] = field(default=(), compare=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         if self.epochs == int(self.epochs):  # --epochs=30 is parsed as 30.0; rows say 30
             object.__setattr__(self, "epochs", int(self.epochs))
@@ -114,7 +114,7 @@ class Recipe:
             self._check_data()
             self._check_counts()
 
-    def _check_data(self):
+    def _check_data(self) -> None:
         task, settings = self.task_row, type(self.data)
         expected = _data_settings(task)
         own = _EXAMPLES[settings]
@@ -130,7 +130,7 @@ class Recipe:
             if not getattr(self.data, name):
                 refuse(name, "", f"is required for {task.name}; --helpfull describes it")
 
-    def _check_counts(self):
+    def _check_counts(self) -> None:
         task = self.task_row
         examples = task.train_examples - self.held_out
         if examples < 1:
@@ -211,7 +211,7 @@ class Recipe:
         changed = {name: replaced(part, values) for name, part in parts(self).items()}
         return replaced(self, values, **names, **changed)
 
-    def _check_inapplicable(self, name, value):
+    def _check_inapplicable(self, name: str, value: Any) -> None:
         """Refuses a data setting that is not for this task, unless the value is its default."""
         owners = [settings for settings in _EXAMPLES if name in flat(settings())]
         if not owners:
@@ -248,7 +248,7 @@ class Recipe:
         return cls(data=data).with_values(**settings)
 
 
-def _data_settings(task):
+def _data_settings(task: Task) -> type[Images] | type[Jpegs] | type[Questions]:
     """Returns the class of a task's data settings."""
     if task.inputs == "questions":
         return Questions

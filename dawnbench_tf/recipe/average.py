@@ -38,7 +38,7 @@ class Average:
         "multiplied by (step / total steps)^3",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         for item in setting_fields(self):
             value = getattr(self, item.name)

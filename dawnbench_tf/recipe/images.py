@@ -76,7 +76,7 @@ class Images:
     )
     rectangular_test: ClassVar[bool] = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         _check_shared(self)
 
@@ -142,7 +142,7 @@ class Jpegs:
     pad_mode: ClassVar[str] = "zeros"
     cutout: ClassVar[int] = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         _check_shared(self)
         if list(self.image_size_epochs) != sorted(set(self.image_size_epochs)):
@@ -159,7 +159,7 @@ class Jpegs:
             refuse("color_shift", self.color_shift, expected)
 
 
-def _check_shared(images):
+def _check_shared(images: Images | Jpegs) -> None:
     """Refuses invalid combinations of the settings that both classes have."""
     if images.alternating_flip and not images.flip:
         refuse("alternating_flip", True, "requires --flip")

@@ -35,5 +35,5 @@ class Network:
         "replica's part of it, which needs less communication",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)

@@ -71,7 +71,7 @@ class Optimizer:
         low=0,
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         if self.name not in ("sgd", "lars") and (
             self.shift_rate != 1 or self.whitening_bias_epochs

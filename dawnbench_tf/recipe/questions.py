@@ -86,7 +86,7 @@ class Questions:
         """Whether the pretrained BERT distinguishes upper and lower case."""
         return self.pretrained.startswith("cased")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):
             refuse("bucket_boundaries", self.bucket_boundaries, "should increase")

@@ -35,7 +35,7 @@ class Schedule:
         flag="schedule_factors",
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check(self)
         epochs, factors = self.epochs, self.factors
         if list(epochs) != sorted(set(epochs)):

@@ -70,7 +70,7 @@ def bootstrap(
     return _percentile_interval(statistic(values[drawn], axis=1))
 
 
-def _percentile_interval(estimates):
+def _percentile_interval(estimates: np.ndarray) -> Interval | None:
     """Returns the percentile interval of resampled estimates without nan; None if all are nan."""
     estimates = estimates[~np.isnan(estimates)]
     if not len(estimates):
@@ -106,7 +106,7 @@ def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return survival.quantiles[rises], shares, 1 - bounds
 
 
-def _survival(times):
+def _survival(times: Times) -> tuple[Any, np.ndarray]:
     """Returns the survival function, and a mask of its steps at which a run reaches its goal."""
     finite = np.isfinite(times.seconds)
     # A run that never reaches its goal is right-censored after the last finite time.
@@ -138,12 +138,12 @@ def median_time(times: Times) -> tuple[float, Interval | None]:
     )
 
 
-def _resamples(*samples):
+def _resamples(*samples: Times) -> int:
     """Returns the number of resamples: fewer if samples are censored, which takes longer."""
     return _CENSORED_RESAMPLES if any(s.censored.any() for s in samples) else RESAMPLES
 
 
-def _resampled_medians(times, generator, resamples):
+def _resampled_medians(times: Times, generator: np.random.Generator, resamples: int) -> np.ndarray:
     """Returns the medians (resamples,) of bootstrap samples, drawn with replacement."""
     drawn = generator.integers(0, len(times.seconds), (resamples, len(times.seconds)))
     if not times.censored.any():
@@ -153,7 +153,7 @@ def _resampled_medians(times, generator, resamples):
     )
 
 
-def _kaplan_meier_median(times):
+def _kaplan_meier_median(times: Times) -> float:
     if not len(times.reached):
         return math.inf
     survival, _ = _survival(times)
@@ -205,7 +205,7 @@ def compare(ours: Times, theirs: Times) -> Comparison:
     )
 
 
-def _is_less(ours, theirs):
+def _is_less(ours: Times, theirs: Times) -> np.ndarray:
     """Returns for each pair whether our time is certainly less: bool (n, m)."""
     # Certain only if our time is exact and finite. A censored time exceeds its `seconds`, so it is
     # later than an equal exact time.

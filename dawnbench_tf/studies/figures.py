@@ -1,7 +1,7 @@
 """Figures of studies, after those of the DAWNBench papers."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dawnbench_tf.studies import estimates, summaries
-from dawnbench_tf.studies.summaries import Results, Summary
+from dawnbench_tf.studies.estimates import Interval
+from dawnbench_tf.studies.grid import Study
+from dawnbench_tf.studies.summaries import Results, Setting, Summary
 
 BLUE, RED, GREY = "#0b6fa4", "#c8441b", "#8a8a8a"
 MAX_LEGEND = 10  # settings in a legend, at most
@@ -68,7 +70,9 @@ def _draw_bars(axes: Axes, rows: list[Summary], **labels: Any) -> None:
     _label_axes(axes, ylabel=f"{unit} on the clock, median", **labels)
 
 
-def _draw_interval(axes, position, height, interval, scale):
+def _draw_interval(
+    axes: Axes, position: float, height: float, interval: Interval | None, scale: float
+) -> None:
     if interval and all(map(math.isfinite, interval)):
         low, high = (limit / scale for limit in interval)
         axes.errorbar(
@@ -76,18 +80,18 @@ def _draw_interval(axes, position, height, interval, scale):
         )
 
 
-def _draw_times(figure, results):
+def _draw_times(figure: Figure, results: Results) -> None:
     panels = figure.subplots(1, len(results.thresholds), squeeze=False)[0]
     for axes, threshold in zip(panels, results.thresholds, strict=True):
         rows = results.by_threshold[threshold]
         _draw_bars(axes, rows, title=f"time to {results.metric} {threshold:g}")
 
 
-def _draw_tradeoff(figure, results):
+def _draw_tradeoff(figure: Figure, results: Results) -> None:
     """Draws epochs, throughput and time over the levels of one factor (Figure 1)."""
     rows, names = results.highest, [row.setting for row in results.highest]
     epochs, speed, time = figure.subplots(1, 3)
-    positions = np.arange(len(rows))
+    positions: np.ndarray = np.arange(len(rows))
     _draw_line(epochs, positions, [row.epochs for row in rows])
     _draw_line(speed, positions, [row.examples_per_second or math.nan for row in rows])
     unit, scale = _choose_unit([row.median_seconds for row in rows])
@@ -107,7 +111,7 @@ def _draw_tradeoff(figure, results):
         _label_axes(axes, title=title, xlabel=factor, ylabel=label)
 
 
-def _draw_line(axes, positions, values):
+def _draw_line(axes: Axes, positions: np.ndarray, values: Sequence[float] | np.ndarray) -> None:
     """Draws a line through the finite values, and crosses at zero for infinite ones."""
     values = np.array(values, float)
     finite = np.isfinite(values)
@@ -120,7 +124,7 @@ def _draw_line(axes, positions, values):
     axes.set_xlim(positions[0] - 0.5, positions[-1] + 0.5)
 
 
-def _draw_curves(figure, results):
+def _draw_curves(figure: Figure, results: Results) -> None:
     """Draws the metric over time and over epochs (Figures 2 and 6)."""
     over_time, over_epochs = figure.subplots(1, 2)
     shown = results.settings[:MAX_LEGEND]
@@ -143,13 +147,13 @@ def _draw_curves(figure, results):
         over_time.legend(fontsize=8, loc="lower right")
 
 
-def _are_whole(settings):
+def _are_whole(settings: Sequence[Setting]) -> bool:
     """Whether all rows are at whole epochs, and at more than the first."""
     epochs = [row["epoch"] for s in settings for outcome in s.outcomes for row in outcome.rows]
     return all(epoch == int(epoch) for epoch in epochs) and max(epochs, default=0) > 1
 
 
-def _draw_factors(figure, results):
+def _draw_factors(figure: Figure, results: Results) -> None:
     """Draws time as factors are added one by one, and best score over time (Figures 3 and 4)."""
     panels = figure.subplots(1, len(results.thresholds) + 1)
     for axes, threshold in zip(panels, results.thresholds, strict=False):
@@ -176,14 +180,14 @@ def _draw_factors(figure, results):
     axes.legend(fontsize=7)
 
 
-def _cumulative(study):
+def _cumulative(study: Study) -> Iterator[tuple[str, ...]]:
     """Yields the labels of the baseline, of the first factor alone, of the first two, and so on."""
     levels = [factor.levels for factor in study.factors]
     for count in range(len(levels) + 1):
         yield tuple(pair[min(i < count, len(pair) - 1)].label for i, pair in enumerate(levels))
 
 
-def _draw_latency(figure, results):
+def _draw_latency(figure: Figure, results: Results) -> None:
     """Draws inference latency over training time (Figure 5)."""
     axes = figure.subplots()
     rows = results.highest
@@ -199,7 +203,7 @@ def _draw_latency(figure, results):
     _label_axes(axes, xlabel=f"{unit} of training to {goal}", ylabel="ms for one example, mean")
 
 
-def _draw_scaling(figure, results):
+def _draw_scaling(figure: Figure, results: Results) -> None:
     """Draws cost over time, and scaling efficiency by number of devices (Figure 7)."""
     cost, efficiency = figure.subplots(1, 2)
     rows = results.highest
@@ -229,7 +233,7 @@ def _draw_scaling(figure, results):
     _label_axes(efficiency, xlabel="devices", title="efficiency")
 
 
-def _draw_distribution(figure, results):
+def _draw_distribution(figure: Figure, results: Results) -> None:
     """Draws the distributions of times and scores, and the Kaplan-Meier curve."""
     times, share, scores = figure.subplots(1, 3)
     threshold = results.thresholds[-1]
@@ -262,7 +266,7 @@ def _draw_distribution(figure, results):
     _label_axes(scores, xlabel=results.metric, ylabel="runs", title="score of the last row")
 
 
-def _draw_generalization(figure, results):
+def _draw_generalization(figure: Figure, results: Results) -> None:
     """Draws scores on held-out examples over scores on the test set that stopped training."""
     axes = figure.subplots()
     low = math.inf

@@ -30,7 +30,7 @@ def sentences(results: Results) -> list[str]:
     return lines
 
 
-def _describe_runs(results):
+def _describe_runs(results: Results) -> str:
     runs = [outcome for setting in results.settings for outcome in setting.outcomes]
     ended = Counter(summaries.status_at(outcome, results.thresholds[-1]) for outcome in runs)
     parts = ", ".join(f"{count} {status}" for status, count in ended.most_common())
@@ -40,11 +40,11 @@ def _describe_runs(results):
     return f"{len(runs)} run{'s' * (len(runs) > 1)} in {count}: {parts}.{shared}"
 
 
-def _goal(results, threshold):
+def _goal(results: Results, threshold: float) -> str:
     return f"{results.metric} {threshold:g}"
 
 
-def _describe_fastest(results, rows: list[Summary]):
+def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     goal = _goal(results, rows[0].threshold)
     ranked = sorted(rows, key=lambda row: row.median_seconds)
     best = ranked[0]
@@ -64,7 +64,7 @@ def _describe_fastest(results, rows: list[Summary]):
         text += "; the difference is not significant"
     lines = [f"{text}."]
     if best.faster is not None and best.trials_needed is not None:
-        lines.append(_describe_probability(best, rows[0].setting))
+        lines.append(_describe_probability(best, rows[0].setting, best.trials_needed))
     never = [row.setting for row in rows if not math.isfinite(row.median_seconds)]
     if never:
         names = "; ".join(never)
@@ -72,12 +72,12 @@ def _describe_fastest(results, rows: list[Summary]):
     return lines
 
 
-def _describe_probability(row, first):
+def _describe_probability(row: Summary, first: str, trials: float) -> str:
     text = f"A run of {row.setting} takes less time than one of {first} with probability "
     text += f"{row.faster:.2f}"
     if row.p_value is not None:
         text += f" (Mann-Whitney, p = {row.p_value:.2g})"
-    return f"{text}; {trials_phrase(row.trials_needed)}."
+    return f"{text}; {trials_phrase(trials)}."
 
 
 def trials_phrase(trials: float) -> str:
@@ -87,7 +87,7 @@ def trials_phrase(trials: float) -> str:
     return f"{trials:g} trials of each tell the two apart (power 0.8)"
 
 
-def _describe_composition(results, threshold):
+def _describe_composition(results: Results, threshold: float) -> list[str]:
     whole = summaries.composition(results.study, results.settings, threshold)
     if whole is None:
         return []
@@ -104,7 +104,7 @@ def _describe_composition(results, threshold):
     return [f"To {goal}: {text}, {share:.2f} of it{format_interval(whole.interval)}: {verdict}."]
 
 
-def _describe_main_effects(results, threshold):
+def _describe_main_effects(results: Results, threshold: float) -> list[str]:
     lines = []
     for effect in summaries.main_effects(results.study, results.settings, threshold):
         finite = [ratio for ratio in effect.speed_ups if ratio]
@@ -125,7 +125,7 @@ def format_interval(interval: estimates.Interval | None) -> str:
     return f" (95 %: {interval[0]:.2f} to {interval[1]:.2f})"
 
 
-def _describe_spread(results):
+def _describe_spread(results: Results) -> list[str]:
     setting, row = results.settings[0], results.highest[0]
     low, high = row.share
     share = f"{row.reached} of {row.runs} runs reach {_goal(results, row.threshold)}"
@@ -152,20 +152,20 @@ def _describe_spread(results):
     return lines
 
 
-def _format_time_interval(interval):
+def _format_time_interval(interval: estimates.Interval | None) -> str:
     if not interval or not all(map(math.isfinite, interval)):
         return ""
     return f" (95 %: {format_seconds(interval[0])} to {format_seconds(interval[1])})"
 
 
-def _describe_tradeoff(results):
+def _describe_tradeoff(results: Results) -> list[str]:
     rows = results.highest
     finite = [row for row in rows if math.isfinite(row.median_seconds)]
     fast = [row for row in rows if row.examples_per_second]
     if not finite or not fast:
         return []
     fewest = min(finite, key=lambda row: row.epochs)
-    highest = max(fast, key=lambda row: row.examples_per_second)
+    highest = max(fast, key=lambda row: row.examples_per_second or 0.0)
     best = min(finite, key=lambda row: row.median_seconds)
     return [
         f"Fewest epochs: {fewest.setting} ({fewest.epochs:.3g}); highest throughput: "
@@ -174,11 +174,13 @@ def _describe_tradeoff(results):
     ]
 
 
-def _describe_scaling(results):
+def _describe_scaling(results: Results) -> list[str]:
     first, lines = results.highest[0], []
     for row in results.highest[1:]:
         share = summaries.efficiency(row, first)
         if results.study.figure != "scaling" or share is None:
+            continue
+        if not (row.devices and first.devices):
             continue
         talk = ""
         if row.communication is not None:
@@ -190,7 +192,7 @@ def _describe_scaling(results):
     return lines
 
 
-def _describe_generalization(results):
+def _describe_generalization(results: Results) -> list[str]:
     lines = []
     for setting in results.settings:
         pairs = summaries.held_out_pairs(setting)
@@ -204,7 +206,7 @@ def _describe_generalization(results):
     return lines
 
 
-def _describe_latency(results):
+def _describe_latency(results: Results) -> list[str]:
     lines = []
     for setting in results.settings:
         latencies = setting.figures("latency_ms")
@@ -279,6 +281,6 @@ def _measured_row(setting: Setting, recipe: str, command: str) -> Measured:
     )
 
 
-def _format_source(row):
+def _format_source(row: Measured) -> str:
     lines = [f"    {item}={getattr(row, item)!r}," for item in row._fields]
     return "\n".join(["Measured(", *lines, ")"])

@@ -34,14 +34,16 @@ def estimate_seconds(
     return max(total - sum(begun), 0.0) / min(jobs, max(len(each), 1))
 
 
-def _expected(planned, outcomes):
+def _expected(
+    planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome]
+) -> list[tuple[PlannedRun, float | None]]:
     """Returns (run, expected seconds or None) for each run that has not ended."""
     walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
     mean = sum(walls) / len(walls) if walls else None
     return [(run, mean or _evidence_seconds(run)) for run in planned if run.name not in outcomes]
 
 
-def _evidence_seconds(run):
+def _evidence_seconds(run: PlannedRun) -> float | None:
     rows = [row for row in run.recipe.evidence if isinstance(row, Measured) and row.seconds]
     return rows[-1].seconds if rows else None
 

@@ -208,7 +208,7 @@ def plan(study: Study) -> list[PlannedRun]:
     return planned
 
 
-def _check_size(study):
+def _check_size(study: Study) -> None:
     count = max(study.trials, 0)
     for factor in study.factors:
         count *= len(factor.levels)
@@ -223,7 +223,9 @@ def _check_size(study):
         refuse("trials", study.trials, text)
 
 
-def _resolve_levels(study, levels):
+def _resolve_levels(
+    study: Study, levels: tuple[Level, ...]
+) -> tuple[tuple[str, ...], str, dict[str, Any]]:
     """Returns labels, recipe name and resolved settings of one combination of levels."""
     changes = dict(study.settings)
     if study.thresholds:
@@ -245,12 +247,12 @@ def _resolve_levels(study, levels):
     return labels, name, changes
 
 
-def _label(value):
+def _label(value: Any) -> str:
     """Formats a value as a level's label."""
     return one_line(",".join(map(str, value)) if isinstance(value, tuple) else value, LONGEST)
 
 
-def _plan_run(labels, name, changes, seed):
+def _plan_run(labels: tuple[str, ...], name: str, changes: Settings, seed: int) -> PlannedRun:
     changes = {**changes, "seed": seed}
     recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in RECIPE_SETTINGS})
     credits = Credits(**{k: v for k, v in changes.items() if k in CREDITS_SETTINGS})

@@ -80,7 +80,7 @@ def read(path: Path) -> Study:
     )
 
 
-def _parse(path):
+def _parse(path: Path) -> dict[str, Any]:
     try:
         if path.exists() and not path.is_file():
             raise ValueError("is no regular file")
@@ -93,7 +93,7 @@ def _parse(path):
         raise files.cannot_read(path, error) from None
 
 
-def _factor(path, name, levels):
+def _factor(path: Path, name: str, levels: Any) -> Factor:
     if isinstance(levels, list) and levels:
         return Factor(name.replace("_", " "), tuple(Level("", {name: value}) for value in levels))
     expected = "should be a list of values, or a table of levels: label = {field = value}"

@@ -67,7 +67,7 @@ def resolve(key: str, value: Any, base: Mapping[str, Any]) -> Any:
     return _multiplied(key, value, match, base)
 
 
-def _multiplied(key, text, match, base):
+def _multiplied(key: str, text: str, match: re.Match[str], base: Mapping[str, Any]) -> float | None:
     if match[2] not in base:
         near = get_close_matches(match[2], base, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -148,7 +148,7 @@ def has_entry(folder: Path) -> bool:
     return bool(_read_newest(folder / RUN, "train"))
 
 
-def _read(planned, folder):
+def _read(planned: PlannedRun, folder: Path) -> runs.Run | None:
     if not has_begun(folder):
         return None
     run = runs.read(folder / RUN)
@@ -160,7 +160,13 @@ def _read(planned, folder):
     return run
 
 
-def _make_outcome(planned, folder, run, ended, wall_seconds):
+def _make_outcome(
+    planned: PlannedRun,
+    folder: Path,
+    run: runs.Run | None,
+    ended: tuple[str, str],
+    wall_seconds: float,
+) -> Outcome:
     recipe, metric = planned.recipe, planned.recipe.task_row.metric
     rows = run.rows if run else []
     return Outcome(
@@ -195,7 +201,7 @@ _ENTRY_FACTS = ("hardware", "framework", "timestamp", "costPerHour")
 _MISC_FACTS = ("examplesPerSecond", "strategy", "heldOut", "utilization", "versions")
 
 
-def _facts(run):
+def _facts(run: Path) -> dict[str, Any]:
     """Reads the facts of a run from its newest training and inference entries, ranked or not."""
     entry, timed = _read_newest(run, "train"), _read_newest(run, "inference")
     misc, timed_misc = entry.get("misc") or {}, timed.get("misc") or {}
@@ -207,7 +213,7 @@ def _facts(run):
     return {name: value for name, value in facts.items() if _is_fact(name, value)}
 
 
-def _is_fact(name, value):
+def _is_fact(name: str, value: object) -> bool:
     try:
         typed.check(value, _FACTS[name], name)
     except (KeyError, ValueError):
@@ -215,7 +221,7 @@ def _is_fact(name, value):
     return True
 
 
-def _read_newest(run, phase):
+def _read_newest(run: Path, phase: str) -> dict[str, Any]:
     paths = [*run.glob(f"*/{phase}/*.json"), *run.glob(f"not_an_entry/*/{phase}/*.json")]
     for path in sorted(filter(Path.is_file, paths), key=os.path.getmtime, reverse=True):
         try:

@@ -4,12 +4,14 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dawnbench_tf import files
 from dawnbench_tf.studies import figures, findings, summaries
+from dawnbench_tf.studies.estimates import Interval
 from dawnbench_tf.studies.summaries import Results, Summary
 
 HERE = Path(__file__).parent
@@ -42,7 +44,7 @@ def write(path: Path, studies: Sequence[Results], comparison: list[str]) -> None
     files.write_whole(path, text)
 
 
-def _study_values(results):
+def _study_values(results: Results) -> dict[str, Any]:
     study = results.study
     newest = [o.facts for setting in results.settings for o in setting.outcomes if o.facts]
     missed = summaries.misses(results.settings, results.thresholds[-1])
@@ -92,11 +94,11 @@ def format_cell(value: float | None, form: str = ".3g") -> str:
     return "" if value is None or math.isinf(value) else format(value, form)
 
 
-def _interval(limits):
+def _interval(limits: Interval | None) -> str:
     return " to ".join(map(findings.format_seconds, limits)) if limits else ""
 
 
-def _median(row):
+def _median(row: Summary) -> str:
     return (
         findings.format_seconds(row.median_seconds) if math.isfinite(row.median_seconds) else NEVER
     )

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from dawnbench_tf.refusals import Refusal, defused, one_line, shown
 from dawnbench_tf.studies import estimates, findings, grid, store, summaries
 from dawnbench_tf.studies.findings import format_seconds
+from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Setting
 
 __all__ = ["load"]
@@ -57,7 +58,7 @@ def format_text(results: Results, command: str) -> str:
     return "\n\n".join(map(printable, parts))
 
 
-def _table(results, threshold) -> Iterator[str]:
+def _table(results: Results, threshold: float) -> Iterator[str]:
     rows = results.by_threshold[threshold]
     priced = any(row.usd for row in rows)
     width = min(32, max(len(row.setting) for row in rows))
@@ -91,7 +92,7 @@ def values(results: Results) -> dict[str, Any]:
     }
 
 
-def _json_values(value):
+def _json_values(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _json_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -119,7 +120,7 @@ def write_csv(studies: Sequence[Results], file: TextIO) -> None:
                 writer.writerow(map(defused, (*first, *_cells(outcome))))
 
 
-def _cells(outcome):
+def _cells(outcome: Outcome) -> tuple[Any, ...]:
     last = outcome.rows[-1] if outcome.rows else {}
     reached = outcome.row_at(outcome.goal) is not None
     figures = (last.get("epoch"), last.get(outcome.metric), round(outcome.seconds, 1))
@@ -162,7 +163,9 @@ def _pairs(ours: list[Setting], theirs: list[Setting]) -> list[tuple[Setting, Se
     return [(s, by_labels[s.labels]) for s in ours if s.labels in by_labels]
 
 
-def _compare_setting(pair, names, metric, threshold) -> str:
+def _compare_setting(
+    pair: tuple[Setting, Setting], names: tuple[str, str], metric: str, threshold: float
+) -> str:
     first, second = (setting.times(threshold) for setting in pair)
     medians = [estimates.point_median(times) for times in (first, second)]
     setting = f"{pair[0].name}: " if pair[0].name != "baseline" else ""

@@ -8,7 +8,8 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from types import FrameType
+from typing import NamedTuple, NoReturn
 
 from dawnbench_tf import files, terminal
 from dawnbench_tf.refusals import Refusal
@@ -82,7 +83,7 @@ class Runner:
             raise Refusal(f"{text}; fix it, then run the same command again")
         return {run.name: self.outcomes[run.name] for run in self.planned}
 
-    def _start(self, waiting):
+    def _start(self, waiting: deque[PlannedRun]) -> None:
         for slot in range(self.launch.jobs):
             if slot in self._running or not waiting:
                 continue
@@ -104,10 +105,10 @@ class Runner:
             if lock is not None:
                 os.close(lock)  # the run's process has inherited it
 
-    def _is_orphan(self, folder):
+    def _is_orphan(self, folder: Path) -> bool:
         return (folder / outcomes.RUN).is_dir() and files.is_locked(folder / outcomes.RUN)
 
-    def _collect(self, waiting):
+    def _collect(self, waiting: deque[PlannedRun]) -> None:
         for slot, running in list(self._running.items()):
             code = running.process.poll()
             if code is None:
@@ -133,20 +134,22 @@ class Runner:
             else:
                 self._keep(planned, outcomes.read_failed(planned, folder, status, reason, spent))
 
-    def _finish(self, planned, spent):
+    def _finish(self, planned: PlannedRun, spent: float) -> bool:
         """Records a run's outcome if its folder shows that it has finished; returns whether."""
         outcome = outcomes.read_finished(planned, self.folder / planned.name, spent)
         if outcome:
             self._keep(planned, outcome)
         return outcome is not None
 
-    def _keep(self, planned, outcome):
+    def _keep(self, planned: PlannedRun, outcome: Outcome) -> None:
         outcome = outcome._replace(facts={**outcome.facts, "jobs": self.launch.jobs})
         outcomes.write(self.folder / planned.name, outcome)
         self.outcomes[planned.name] = outcome
         terminal.say(self._line(planned, outcome))
 
-    def _ended_too_early(self, planned, folder, code, waiting):
+    def _ended_too_early(
+        self, planned: PlannedRun, folder: Path, code: int, waiting: deque[PlannedRun]
+    ) -> None:
         """Handles a launcher that ended before its run: waits for the run if it is still alive."""
         if files.is_locked(folder) or self._is_orphan(folder):
             waiting.append(planned)
@@ -157,14 +160,14 @@ class Runner:
         )
         raise Refusal(f"{planned.name}: its process {text}{hint}")
 
-    def _line(self, planned, outcome):
+    def _line(self, planned: PlannedRun, outcome: Outcome) -> str:
         done = f"[{len(self.outcomes)}/{len(self.planned)}] {planned.name}"
         if outcome.status == outcomes.REACHED:
             seconds = outcome.seconds_to(outcome.goal) or 0.0
             return f"{done}: {outcome.metric} {outcome.best:g} after {seconds:.1f} s on the clock"
         return f"{done}: {outcome.status}: {outcome.reason}"
 
-    def _show(self):
+    def _show(self) -> None:
         now = time.monotonic()
         if terminal.is_terminal():
             due = now - self._shown_at >= 1
@@ -186,14 +189,14 @@ class Runner:
         parts = [f"{len(self.outcomes)} of {len(self.planned)} runs", so_far, running, self._left()]
         return "; ".join(part for part in parts if part)
 
-    def _left(self):
+    def _left(self) -> str:
         """Returns the estimated time left, from the finished runs; "" if there are none."""
         now = time.monotonic()
         begun = [now - run.since for run in self._running.values()]
         seconds = forecast.estimate_seconds(self.planned, self.outcomes, self.launch.jobs, begun)
         return f"{forecast.format_duration(seconds)} left" if seconds and self.outcomes else ""
 
-    def _end_all(self):
+    def _end_all(self) -> None:
         """Ends all runs and lets them save a checkpoint; a second interrupt kills them."""
         if not self._running:
             return
@@ -217,7 +220,7 @@ class Runner:
 def _signals_as_interrupts() -> Iterator[None]:
     """Raises KeyboardInterrupt on SIGTERM and SIGHUP too; ignored signals (nohup) stay ignored."""
 
-    def interrupt(number, _):
+    def interrupt(number: int, _: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt(number)
 
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)

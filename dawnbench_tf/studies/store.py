@@ -10,6 +10,7 @@ SETTING/seed-N/.lock        locked while the run's process lives, also after the
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dawnbench_tf import files
 from dawnbench_tf.refusals import Refusal, one_line, shown
@@ -47,7 +48,7 @@ def claim(folder: Path, study: Study) -> Study:
     return study
 
 
-def _difference(theirs, ours, name=""):
+def _difference(theirs: Any, ours: Any, name: str = "") -> str:
     """Describes the first difference between two JSON values; "" if they are equal."""
     if theirs == ours:
         return ""

@@ -148,7 +148,7 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
     return [_summary(setting, threshold, settings[0]) for setting in settings]
 
 
-def _summary(setting, threshold, first):
+def _summary(setting: Setting, threshold: float, first: Setting) -> Summary:
     times = setting.times(threshold)
     reached, runs = times.reached, len(setting.outcomes)
     rows = [outcome.row_at(threshold) for outcome in setting.outcomes]
@@ -182,7 +182,7 @@ def _summary(setting, threshold, first):
     )
 
 
-def _median_or_none(values):
+def _median_or_none(values: np.ndarray) -> float | None:
     return float(np.median(values)) if len(values) else None
 
 

@@ -17,5 +17,5 @@ def inference_checksum(latency: float, score: float) -> str:
     return _digest([float(latency), float(score)])
 
 
-def _digest(figures):
+def _digest(figures: list[float] | list[list[float]]) -> str:
     return hashlib.sha256(json.dumps(figures).encode()).hexdigest()

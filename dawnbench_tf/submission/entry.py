@@ -154,7 +154,7 @@ def entry_from_source(source: Source) -> Entry:
     )
 
 
-def _parse_figure(source, key):
+def _parse_figure(source: Source, key: str) -> float | None:
     value = source.fields.get(key)
     if value is not None and not is_number(value):
         text = f"{key} is {quoted(value)}; should be a number"
@@ -162,7 +162,7 @@ def _parse_figure(source, key):
     return None if value is None else float(value)
 
 
-def _parse_rows(source):
+def _parse_rows(source: Source) -> tuple[tuple[float, ...], ...]:
     columns = source.task.columns
     if not source.has_table:
         raise Unreadable(source.table, 1, "is not there; should hold the entry's rows")
@@ -170,7 +170,7 @@ def _parse_rows(source):
         raise Unreadable(source.table, 1, f"should have columns {' '.join(columns)}")
     indices, rows = [source.header.index(name) for name in columns], []
     for line, cells in source.rows:
-        values = [number(cells[i]) if i < len(cells) else None for i in indices]
+        values: list[Any] = [number(cells[i]) if i < len(cells) else None for i in indices]
         if None in values:
             text = f"{' '.join(columns)} should be numbers, one tab between two"
             raise Unreadable(source.table, line, text)
@@ -199,7 +199,7 @@ def format_files(entry: Entry) -> tuple[str, str | None]:
     return json.dumps(fields, indent=4) + "\n", table
 
 
-def _format_number(value):
+def _format_number(value: float) -> str:
     """Returns the shortest text that parses to the same float."""
     return repr(value).removesuffix(".0")
 

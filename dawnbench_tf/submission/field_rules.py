@@ -95,7 +95,7 @@ def inference_fraction(source: Source) -> Complaints:
         yield from _score_beyond(source, -math.inf, 1.0, "a fraction, 0 to 1")
 
 
-def _score_beyond(source, low, high, expected):
+def _score_beyond(source: Source, low: float, high: float, expected: str) -> Complaints:
     metric = source.task.metric
     value = source.fields.get(metric)
     if source.phase == "inference" and is_number(value) and not low <= value <= high:
@@ -194,11 +194,12 @@ def as_measured(source: Source) -> Complaints:
         yield source.line("misc"), text
 
 
-def _checksum(source):
+def _checksum(source: Source) -> str | None:
     if source.phase == "inference":
         latency, score = (source.fields.get(key) for key in ("latency", source.task.metric))
-        both = is_number(latency) and is_number(score)
-        return checksums.inference_checksum(latency, score) if both else None
+        if is_number(latency) and is_number(score):
+            return checksums.inference_checksum(latency, score)
+        return None
     columns = [source.column(name) for name in source.task.columns]
     if any(len(column) != len(source.rows) for column in columns):
         return None

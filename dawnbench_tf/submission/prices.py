@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import refuse
@@ -38,8 +38,8 @@ def instances() -> dict[str, Instance]:
         return {row["name"]: _instance(**row) for row in csv.DictReader(file, delimiter="\t")}
 
 
-def _instance(vcpus, memory_gb, usd_per_hour, **texts):
-    numbers = {"vcpus": vcpus, "memory_gb": memory_gb}
+def _instance(vcpus: str, memory_gb: str, usd_per_hour: str, **texts: Any) -> Instance:
+    numbers: dict[str, Any] = {"vcpus": vcpus, "memory_gb": memory_gb}
     numbers = {name: int(value) if value else None for name, value in numbers.items()}
     return Instance(**texts, **numbers, usd_per_hour=float(usd_per_hour))
 

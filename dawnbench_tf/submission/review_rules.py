@@ -1,6 +1,8 @@
 """Rules for what DAWNBench's maintainers asked about in reviews of entries."""
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from dawnbench_tf.submission import prices
 from dawnbench_tf.submission.source import Complaints, Source, is_number, quoted
@@ -58,9 +60,9 @@ def hyperparameters(source: Source) -> Complaints:
                 yield source.line("misc"), f"misc does not give the {name}; reviewers ask for it"
 
 
-def _keys(value):
+def _keys(value: dict[str, Any]) -> Iterator[str]:
     """Yields the keys of a JSON object and of all objects within it."""
-    waiting = [value]
+    waiting: list[Any] = [value]
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):

@@ -130,7 +130,9 @@ def with_price(entry: Entry, cost_per_hour: float) -> Entry:
     return replace(entry, cost=cost, misc={**(entry.misc or {}), "costPerHour": cost_per_hour})
 
 
-def _new_entry(recipe, phase, credits, machine, framework):
+def _new_entry(
+    recipe: Recipe, phase: str, credits: Credits, machine: Machine, framework: str
+) -> Entry:
     tag = credits.hardware_tag or machine.tag
     return Entry(
         dataset=recipe.task_row.folder,
@@ -146,12 +148,12 @@ def _new_entry(recipe, phase, credits, machine, framework):
     )
 
 
-def _hardware(machine, instance):
+def _hardware(machine: Machine, instance: str) -> str:
     """Returns the machine's description, with the name of its cloud instance if given."""
     return f"{machine.hardware} ({instance})" if instance else machine.hardware
 
 
-def _used_blacklist(recipe):
+def _used_blacklist(recipe: Recipe) -> dict[str, bool] | None:
     """Returns usedBlacklist for ImageNet: whether blacklisted images were in the test set."""
     task = recipe.task_row
     return {"usedBlacklist": not recipe.skip_blacklisted} if task.blacklisted else None
@@ -166,7 +168,7 @@ def entry_name(author: str, model: str, hardware_tag: str, framework: str) -> st
     return "_".join(map(_slug, (author, model, hardware_tag, framework)))
 
 
-def _slug(text):
+def _slug(text: str) -> str:
     text = re.sub(r"(\d)\.0(?![\d.])", r"\1", text.lower())  # 2.20.0 -> 2.20
     return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.")[:80]
 
@@ -195,7 +197,7 @@ def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
     return path, reasons
 
 
-def _remove_earlier(folder, table):
+def _remove_earlier(folder: Path, table: Path) -> None:
     """Removes earlier training entries of the same run.
 
     An earlier entry is recognized by its TSV: the new `table` begins with the same bytes.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 from dawnbench_tf.refusals import one_line, shown
 from dawnbench_tf.runs import NOT_RANKED, RECIPE
@@ -35,7 +35,7 @@ class Violation(NamedTuple):
     rule: str
     text: str  # the fault and what is expected
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.display_path()}:{self.line}: {one_line(self.text, 400)}"
 
     def display_path(self) -> str:
@@ -130,7 +130,7 @@ class Source:
         return self._columns.get(name, [])
 
     @cached_property
-    def _columns(self):
+    def _columns(self) -> dict[str, list[tuple[int, float]]]:
         columns: dict[str, list[tuple[int, float]]] = {}
         for index, name in enumerate(self.header):
             cells = ((line, number(row[index])) for line, row in self.rows if index < len(row))
@@ -162,7 +162,7 @@ def parse(path: Path, entry: bytes, rows: bytes | None) -> Source:
     return Source(path, fields, lines, repeated, rows is not None, *table)
 
 
-def _read_bytes(path):
+def _read_bytes(path: Path) -> bytes:
     try:
         if not path.is_file():
             raise Unreadable(path, 1, "is no regular file; should be a file of text")
@@ -173,7 +173,7 @@ def _read_bytes(path):
         raise Unreadable(path, 1, f"can't be read ({one_line(str(error.strerror))})") from None
 
 
-def _decode(path, content):
+def _decode(path: Path, content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -181,7 +181,7 @@ def _decode(path, content):
         raise Unreadable(path, line, "should be text in UTF-8") from None
 
 
-def _parse_object(path, text):
+def _parse_object(path: Path, text: str) -> tuple[dict[str, Any], dict[str, int], tuple[str, ...]]:
     """Parses a JSON object. Returns its fields, the line of each key, and the duplicate keys."""
     try:
         fields = json.loads(text, parse_constant=_no_number)
@@ -207,11 +207,11 @@ def _parse_object(path, text):
     return fields, lines, tuple(repeated)
 
 
-def _no_number(name):
+def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _parse_table(text):
+def _parse_table(text: str) -> tuple[tuple[str, ...], tuple[tuple[int, tuple[str, ...]], ...]]:
     """Parses a TSV into header and rows; skips blank lines, strips cells."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     rows = tuple(
@@ -234,7 +234,7 @@ def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterato
       misses: whether to search `not_an_entry/` folders as well.
     """
 
-    def unreadable(error):
+    def unreadable(error: OSError) -> None:
         reason = f"can't be read ({one_line(error.strerror)})"
         problems.append(Violation(Path(error.filename), 1, "readable", reason))
 

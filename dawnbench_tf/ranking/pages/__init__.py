@@ -78,14 +78,14 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     return folder / "index.html"
 
 
-def _asset(name):
+def _asset(name: str) -> tuple[Markup, str]:
     """Returns a style sheet or script of this package, and its hash for the security policy."""
     text = (HERE / name).read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Markup(text), f"'sha256-{digest}'"  # noqa: S704 - our own file
 
 
-def _templates(style, script):
+def _templates(style: tuple[Markup, str], script: tuple[Markup, str]) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -98,7 +98,7 @@ def _templates(style, script):
     return environment
 
 
-def _links(results):
+def _links(results: list[Result]) -> dict[Result, str]:
     """Returns result -> file name of its page: unique regardless of case, safe in a URL."""
     taken: set[str] = set()
     numbers: dict[str, int] = defaultdict(int)
@@ -117,7 +117,7 @@ def _links(results):
     return links
 
 
-def _standings(tables):
+def _standings(tables: list[Table]) -> defaultdict[Result, list[tuple[str, int, int, str]]]:
     """Returns result -> [(name of the table, rank, number of ranked results, figure)]."""
     standings = defaultdict(list)
     for table in tables:
@@ -127,7 +127,7 @@ def _standings(tables):
     return standings
 
 
-def _comparable(results, links):
+def _comparable(results: list[Result], links: dict[Result, str]) -> Markup:
     """Returns the data of the comparison page as JSON, with <, > and & escaped for HTML."""
     rows = {}
     for result in results:

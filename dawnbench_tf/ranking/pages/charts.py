@@ -5,12 +5,13 @@ The template draws them, so that they follow the page's colours and thousands ta
 
 import datetime
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from matplotlib.ticker import MaxNLocator
 
 from dawnbench_tf.ranking.results import Result
-from dawnbench_tf.ranking.tables import Table, records
+from dawnbench_tf.ranking.tables import Figure, Table, records
 from dawnbench_tf.tasks import RANKED
 
 WIDTH, HEIGHT = 480, 276
@@ -55,15 +56,15 @@ class _Axis(NamedTuple):
         return round(self.start + share * (self.end - self.start), 1)
 
 
-def _x(low, high):
+def _x(low: float, high: float) -> _Axis:
     return _Axis(low, high, LEFT, WIDTH - RIGHT)
 
 
-def _y(low, high):
+def _y(low: float, high: float) -> _Axis:
     return _Axis(low, high, HEIGHT - BOTTOM, TOP)
 
 
-def _polyline(pairs):
+def _polyline(pairs: Iterable[tuple[float, float]]) -> str:
     return " ".join(f"{x:g},{y:g}" for x, y in pairs)
 
 
@@ -87,7 +88,7 @@ def curve_chart(result: Result) -> Chart | None:
     x, y = _x(0, last * scale), _y(max(0, low - 0.05 * span), low + 1.08 * span)
     points = [(x.position(hours * scale), y.position(value)) for hours, value in result.curve]
     dots = []
-    if result.hours is not None:
+    if result.hours is not None and result.score is not None:
         label = f"{result.score:g} after {result.hours * scale:.4g} {unit}"
         dots = [(x.position(result.hours * scale), y.position(result.score), "hit", label)]
     course = f"{task.metric} from {values[0]:g} to {values[-1]:g}, best {max(values):g}"
@@ -105,7 +106,7 @@ def curve_chart(result: Result) -> Chart | None:
     )
 
 
-def _ticks(axis):
+def _ticks(axis: _Axis) -> list[float]:
     return [
         tick for tick in _TICKS.tick_values(axis.low, axis.high) if axis.low <= tick <= axis.high
     ]
@@ -156,20 +157,20 @@ def record_chart(table: Table) -> Chart:
     )
 
 
-def _day(date):
+def _day(date: str) -> int:
     return datetime.date.fromisoformat(date).toordinal()
 
 
-def _seconds(figure, row):
+def _seconds(figure: Figure, row: Result) -> float:
     """Returns a figure in the unit of its axis: training times in seconds."""
     return figure.value(row) * 3600 if figure.name == "training time" else figure.value(row)
 
 
-def _label(figure, row):
+def _label(figure: Figure, row: Result) -> str:
     return f"{figure.format(figure.value(row))}, {row.model}, {row.date}"
 
 
-def _years(axis):
+def _years(axis: _Axis) -> list[tuple[int, str]]:
     first = datetime.date.fromordinal(int(axis.low)).year
     last = datetime.date.fromordinal(int(axis.high)).year
     step = max(1, (last - first) // 6)
@@ -179,7 +180,7 @@ def _years(axis):
     return [(day, text) for day, text in days if axis.low <= day <= axis.high]
 
 
-def _levels(figure, axis):
+def _levels(figure: Figure, axis: _Axis) -> list[tuple[float, str]]:
     if figure.name == "training time":
         levels = [(math.log10(seconds), text) for seconds, text in _DURATIONS]
     else:
