@@ -77,7 +77,7 @@ def build(
     """
     family = family_of(variant)
     if variant.inputs == "questions":
-        return _build_reader(family, name=variant.name, **args)
+        return _build_reader(family, **{"name": variant.name, **args})
     return _build_classifier(family, variant, classes, **args)
 
 

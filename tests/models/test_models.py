@@ -81,6 +81,7 @@ def test_keras_s_names_of_layouts_are_accepted():
 def test_num_classes_and_name_are_used():
     model = models.build("resnet8_v1_pad", num_classes=7, name="mine")
     assert model.output_shape == (None, 7) and model.name == "mine"
+    assert models.build("bidaf_50", name="reader").name == "reader"
 
 
 @pytest.mark.parametrize("classes", [0, -1])
