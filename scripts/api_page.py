@@ -44,6 +44,18 @@ which `help()` shows too.
 """
 
 
+class _Collector(logging.Handler):
+    """Appends griffe's warnings, as of an argument that a function does not have, to a list."""
+
+    def __init__(self, messages: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self.messages = messages
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Appends one."""
+        self.messages.append(record.getMessage())
+
+
 class Page:
     """The page, and what its docstrings lack.
 
@@ -54,6 +66,7 @@ class Page:
 
     def __init__(self) -> None:
         self.problems: list[str] = []
+        logging.getLogger("griffe").addHandler(_Collector(self.problems))
         package = griffe.load("dawnbench_tf", search_paths=[ROOT], resolve_aliases=True)
         modules = {name: package[name] for name in _public(package)}
         lines = [f"| [{n}](#{_anchor(m.path)}) | {_first(m)} |" for n, m in modules.items()]
@@ -235,5 +248,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    logging.getLogger("griffe").setLevel(logging.ERROR)
     main()
