@@ -201,9 +201,10 @@ def rank(
     Raises:
       Refusal: a folder holds no entry, an argument is out of range, or no entry is left.
     """
+    last_date = _parse_date(until)
     collected = collect([Path(folder) for folder in folders])
     dataset = _choose_dataset(dataset, threshold, collected)
-    wanted = select(collected, dataset, _parse_date(until), threshold)
+    wanted = select(collected, dataset, last_date, threshold)
     ranking = Ranking(tables.rank(wanted), [r for r in wanted if r.reasons and r.mine], wanted)
     if not ranking.tables and not ranking.unranked:
         raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")

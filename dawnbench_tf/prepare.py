@@ -55,7 +55,8 @@ def main(_: list[str]) -> int:
         terminal.status("")
         for warning, count in sorted(unusual.items()):
             terminal.say(f"{count:,} of the images written now: {warning}")
-        terminal.say(f"{options.out}: ready; train with --data_dir={options.out}")
+        out = Path(options.out).expanduser()
+        terminal.say(f"{out}: ready; train with --data_dir={out}")
         return 0
     except Refusal as refusal:
         terminal.exit_with(str(refusal))

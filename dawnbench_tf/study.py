@@ -90,7 +90,7 @@ def main(arguments: list[str]) -> int:
             raise Refusal(f"{arguments[1]}: one study at a time; flags are written --name=value")
         changes = flags.replacements(Recipe)
         if options.dry_run:
-            return list_runs(options, arguments[0], _planned(arguments[0], options, changes))
+            return list_runs(options, arguments[0], _changed_study(arguments[0], options, changes))
         folder = _folder(arguments[0], options)
         _carry_out(arguments[0], options, folder, changes)
         return report(options, [folder])
@@ -155,7 +155,9 @@ def run_study(
 
 
 def _carry_out(name: str, options: Options, folder: Path, changes: dict[str, Any]) -> None:
-    study = store.claim(folder, _planned(name, options, changes))
+    study = _changed_study(name, options, changes)
+    grid.plan(study)  # refuses settings before the folder is touched
+    study = store.claim(folder, study)
     planned = grid.plan(study)
     launch = Launch(options.jobs, options.launch, options.retry)
     running = runner.Runner(folder, planned, launch, study.latency)
@@ -171,8 +173,8 @@ def _folder(name: str, options: Options) -> Path:
     return Path(options.run.output_dir or _default_folder(options, name))
 
 
-def _planned(name: str, options: Options, changes: dict[str, Any]) -> grid.Study:
-    """Returns the study with the changes of the options, after a check of all its runs."""
+def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid.Study:
+    """Returns the study with the changes of the options; `grid.plan` checks its runs."""
     settings = {
         **_changed_settings(options.run),
         **_changed_settings(options.run.credits),
@@ -182,9 +184,7 @@ def _planned(name: str, options: Options, changes: dict[str, Any]) -> grid.Study
     study = find_study(name, options.scale)
     if options.levels:
         study = grid.with_levels(study, [_parse_level(text) for text in options.levels.split(",")])
-    study = grid.with_changes(study, options.recipe, options.trials, settings)
-    grid.plan(study)  # refuses settings before the folder is touched
-    return study
+    return grid.with_changes(study, options.recipe, options.trials, settings)
 
 
 def list_runs(options: Options, name: str, study: grid.Study) -> int:

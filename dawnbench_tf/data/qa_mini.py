@@ -103,7 +103,7 @@ def write_json(contexts: int, seed: int, name: str) -> bytes:
 
 def _paragraph(rng: random.Random, name: str) -> dict[str, Any]:
     people = rng.sample(_PEOPLE, 4)
-    # Each person has values of their own, so that no value occurs twice.
+    # No two people of a paragraph share a value, so each value occurs once.
     pools = {pool: rng.sample(values, 4) for pool, values in _POOLS.items()}
     facts = []
     for sentences, questions in rng.sample(_FACTS, 2):

@@ -197,7 +197,7 @@ def _from_tf_config() -> tf.distribute.cluster_resolver.ClusterResolver:
 def _from_slurm() -> tf.distribute.cluster_resolver.ClusterResolver:
     if shutil.which("nvidia-smi"):
         return tf.distribute.cluster_resolver.SlurmClusterResolver()
-    # Without GPUs the resolver fails to distribute them, so it is told of one GPU for each task.
+    # Without GPUs the resolver can't distribute them and fails; so state one GPU for each task.
     tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
     return tf.distribute.cluster_resolver.SlurmClusterResolver(
         gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False

@@ -141,7 +141,7 @@ def _pop(stack: list[Any], count: int) -> list[Any]:
     """Removes the last `count` items of the stack and returns them."""
     items = stack[len(stack) - count :] if len(stack) >= count else [_MARK]
     if any(item is _MARK for item in items):
-        raise ValueError("it takes more items than there are")
+        raise ValueError("it pops more items than the stack has")
     del stack[len(stack) - count :]
     return items
 

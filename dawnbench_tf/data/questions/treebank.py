@@ -8,7 +8,7 @@ from typing import Any
 
 from dawnbench_tf.refusals import refuse
 
-# squad/utils.py of the seed: tokens are split at these signs, which become tokens of their own.
+# squad/utils.py of the seed: tokens are split at these characters; each character becomes a token.
 _SIGNS = "-\u2212\u2014\u2013/~\"'\u201c\u2019\u201d\u2018\u00b0"
 _PARTS = re.compile(f"[{_SIGNS}]|[^{_SIGNS}]+")
 _QUOTE = re.compile("``|''|\"")  # quotes that nltk writes as `` or ''

@@ -74,7 +74,7 @@ def normalize(token: str, cased: bool = False) -> str:
 
 
 class Choice(NamedTuple):
-    """Settings that decide which tokens and characters get ids of their own."""
+    """Settings that decide which tokens and characters get an id other than unknown."""
 
     min_token_count: float  # a token without a vector is trained if it occurs more often than this
     min_character_count: int  # a character is known if it occurs more often than this
