@@ -22,8 +22,7 @@ from dawnbench_tf.submission import rules, run_entry
 from dawnbench_tf.submission.entry import Entry, check, format_files, read_entry, write_entry
 from dawnbench_tf.submission.field_rules import is_link
 from dawnbench_tf.submission.rules import Grade
-from dawnbench_tf.submission.source import Unreadable, Violation, find, load
-from dawnbench_tf.tasks import RANKED
+from dawnbench_tf.submission.source import Unreadable, Violation, find, has_task, load
 
 __all__ = ["check_tree", "package"]
 
@@ -141,8 +140,7 @@ def package(
     """
     if not folder.is_dir():
         raise Refusal(f"{folder}: is no folder; should be the folder of a run")
-    paths = (path for path in find(folder, []) if path.parent.parent.name in RANKED)
-    files = [path for path in paths if path.suffix == ".json"]
+    files = [path for path in find(folder, []) if path.suffix == ".json" and has_task(path)]
     if not files:
         reason = "holds no entry; runs that may not be ranked are in not_an_entry/, with reasons"
         raise Refusal(f"{folder}: {reason}")
@@ -183,7 +181,8 @@ def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, 
     except Unreadable as error:
         raise Refusal(str(error)) from None
     if not entry.task.benchmark:
-        raise Refusal(f"{shown(path)}: is of an embedded task; DAWNBench ranks none of these")
+        kind = "a task of its author's own" if entry.task.is_own else "an embedded task"
+        raise Refusal(f"{shown(path)}: is of {kind}; DAWNBench ranks none of these")
     if cost_per_hour is not None:
         entry = run_entry.with_price(entry, cost_per_hour)
     parts = entry.name.split("_")

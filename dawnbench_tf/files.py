@@ -59,19 +59,24 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
     write_whole(path, text + "\n")
 
 
-def read_json(path: Path, largest: int = LARGEST_JSON) -> dict[str, Any]:
+def read_json(
+    path: Path,
+    largest: int = LARGEST_JSON,
+    hint: str = "restore it or name another --output_dir",
+) -> dict[str, Any]:
     """Reads what `write_json` wrote; a file without a checksum, of earlier versions, too.
 
     Args:
       path: of the file.
       largest: bytes that it may have.
+      hint: what the user can do if it can't be read.
 
     Raises:
       Refusal: it can't be read, or is not what was written.
     """
     try:
         if not path.is_file():
-            raise Refusal(f"{path}: is no file; restore it or name another --output_dir")
+            raise Refusal(f"{path}: is no file; {hint}")
         if path.stat().st_size > largest:
             raise ValueError(f"is larger than {largest >> 20} MiB")
         values = json.loads(path.read_bytes().decode("utf-8"))
@@ -84,8 +89,7 @@ def read_json(path: Path, largest: int = LARGEST_JSON) -> dict[str, Any]:
         raise
     except (OSError, ValueError, RecursionError) as error:
         reason = one_line(getattr(error, "strerror", None) or str(error), 100)
-        text = f"{path}: can't be read ({reason}); restore it or name another --output_dir"
-        raise Refusal(text) from None
+        raise Refusal(f"{path}: can't be read ({reason}); {hint}") from None
     return values
 
 
@@ -143,13 +147,17 @@ def make_folder(path: Path) -> None:
         raise cannot_write(path, error) from None
 
 
-def lock(folder: Path, reason: str, flag: str = "output_dir") -> None:
-    """Holds a lock on a folder until the process ends, however it ends.
+def lock(folder: Path, reason: str, flag: str = "output_dir") -> int:
+    """Takes the lock on a folder, and returns its descriptor.
+
+    It is held until the descriptor is closed or the process ends, however it ends.
 
     Raises Refusal, which names the `flag` and gives the `reason`, if another process holds it.
     """
-    if take_lock(folder) is None:
+    descriptor = take_lock(folder)
+    if descriptor is None:
         refuse(flag, folder, reason)
+    return descriptor
 
 
 def is_locked(folder: Path) -> bool:

@@ -26,6 +26,7 @@ _INDENT = 22  # columns before the text of a flag's help
 GROUPS = (  # headings of --help, in order; a command's own come first
     "what to train",
     "where and on what",
+    "fine-tuning",
     "optimizer and schedule",
     "averages",
     "images",

@@ -1,9 +1,10 @@
-"""Measures inference latency, cost and accuracy of a trained model.
+"""Measures inference latency, cost and accuracy of a model.
 
     python -m dawnbench_tf.infer --model=RUN_DIR [--runtime=litert] [--cost_per_hour=0.9]
+    python -m dawnbench_tf.infer --model=resnet50_v1_5 --weights=FILE --task=imagenet --data_dir=VAL
 
 Each test example is timed alone. The accuracy is that of the timed outputs. The entry is written to
-the run's folder. Exit status: 0, or 1 for bad input.
+the run's folder; that of published weights to infer/MODEL-FILE. Exit status: 0, or 1 for bad input.
 """
 
 import os
@@ -17,16 +18,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from absl import logging
 
-from dawnbench_tf import flags, machine, tensorflow_env, terminal
-from dawnbench_tf.inference import runtimes
+from dawnbench_tf import flags, machine, runs, tensorflow_env, terminal
+from dawnbench_tf.inference import runtimes, weights_file
+from dawnbench_tf.inference.preprocessing import PREPROCESSINGS
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
 from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.submission import prices, run_entry
 from dawnbench_tf.submission.entry import Entry
-from dawnbench_tf.tasks import TASKS, Task
+from dawnbench_tf.tasks import Task
 
 if TYPE_CHECKING:
     from dawnbench_tf.inference.serving import Serving
@@ -42,9 +44,25 @@ class Options:
       credits: author, hardware and price that the entry states.
     """
 
-    model: str = setting("", "--output_dir of the training run")
-    data_dir: str = setting("", "folder of the data set, or its archive")
-    task: str = setting("", "refuse runs of any other task", choices=("", *TASKS))
+    model: str = setting(
+        "", "--output_dir of the training run; with --weights, a model's name (docs/MODELS.md)"
+    )
+    weights: str = setting(
+        "",
+        "file of published weights of --model: .pth, .safetensors, .h5 or a checkpoint's .index; a "
+        "BERT's has vocab.txt beside it",
+    )
+    preprocessing: str = setting(
+        "",
+        "with --weights: preprocessing of images, by publisher of the weights; default: akamaster "
+        "for CIFAR-10, keras_caffe or (v2) keras_tf for .h5, else torchvision",
+        choices=("", *PREPROCESSINGS),
+    )
+    data_dir: str = setting("", "folder of the data set, or its archive; default: the run's")
+    task: str = setting(
+        "",
+        "refuse runs of any other task than this, e.g. cifar10; with --weights, the task to answer",
+    )
     runtime: str = setting(
         "auto",
         "inference runtime; auto tries all and takes the fastest that keeps the accuracy",
@@ -64,7 +82,9 @@ class Options:
     batch_sizes: tuple[int, ...] = setting(
         (), "time batches of these sizes as well, e.g. 1,2,4 (images only)", low=1
     )
-    output_dir: str = setting("", "folder to write the entry to; default: the folder of --model")
+    output_dir: str = setting(
+        "", "folder to write the entry to; default: the folder of --model, or infer/MODEL-FILE"
+    )
     credits: Credits = Credits()
 
     def __post_init__(self) -> None:
@@ -105,9 +125,30 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _check(options: Options) -> Options:
-    """Checks the options without importing TensorFlow; returns them with price and threads set."""
+    """Checks the options without importing TensorFlow; returns them with defaults filled in."""
+    if options.weights:
+        weights_file.check(options.model, options.weights, options.task)
+    else:
+        _check_folder(options)
+    cpus = machine.cpus()
+    if options.threads > cpus:
+        refuse("threads", options.threads, f"should be at most the {cpus} CPUs of this machine")
+    credits, line = prices.with_instance_price(options.credits)
+    if line:
+        terminal.say(line, sys.stdout)
+    data_dir = options.data_dir
+    if not data_dir and not options.weights:
+        data_dir = runs.options_of(options.model).data_dir
+        if data_dir:
+            terminal.say(f"reads --data_dir={shown(data_dir)}, as the training run did")
+    return replace(options, credits=credits, threads=options.threads or cpus, data_dir=data_dir)
+
+
+def _check_folder(options: Options) -> None:
     if not options.model:
         refuse("model", "", "should be the --output_dir of a training run")
+    if options.preprocessing:
+        refuse("preprocessing", options.preprocessing, "requires --weights; a run has its own")
     path = Path(options.model)
     if path.is_file():
         reason = (
@@ -116,22 +157,16 @@ def _check(options: Options) -> Options:
         refuse("model", path, reason)
     if not path.is_dir():
         refuse("model", path, "is no folder; should be the --output_dir of a training run")
-    cpus = machine.cpus()
-    if options.threads > cpus:
-        refuse("threads", options.threads, f"should be at most the {cpus} CPUs of this machine")
-    credits, line = prices.with_instance_price(options.credits)
-    if line:
-        terminal.say(line, sys.stdout)
-    return replace(options, credits=credits, threads=options.threads or cpus)
 
 
-def infer(options: Options) -> Entry:
+def infer(options: Options, data: Any = None) -> Entry:
     """Measures the latency of a run on its test set, and writes and returns its inference entry.
 
     Binds the process to the first `options.threads` of its CPUs for the rest of its life.
 
     Args:
       options: the flags of `dawnbench infer`.
+      data: the examples of a run that was trained with `data`, as `train` takes them.
 
     Raises:
       Refusal: the folder holds no run or is damaged, or the data set is not found.
@@ -144,10 +179,9 @@ def infer(options: Options) -> Entry:
     with tensorflow_env.importing(logging.ERROR):
         import tensorflow as tf
 
-        from dawnbench_tf.inference import serving
         from dawnbench_tf.training import devices
 
-    loaded = serving.load(Path(options.model), options.data_dir, options.task)
+    loaded = _load(options, data)
     if options.batch_sizes and not loaded.data.fixed_shape:
         refuse("batch_sizes", options.batch_sizes, "is for images; questions run one at a time")
     task = loaded.recipe.task_row
@@ -165,12 +199,22 @@ def infer(options: Options) -> Entry:
     terminal.status("")
     terminal.say(_format_report(task, timed, entry.cost), sys.stdout)
 
-    output = Path(options.output_dir or options.model)
+    output = Path(options.output_dir or weights_file.folder(options.model, options.weights))
     path, reasons = run_entry.write(output, entry)
     terminal.say(run_entry.describe_entry(task, path, reasons), sys.stdout)
     if options.batch_sizes:
         _time_batches(options, loaded, timed, output)
     return entry
+
+
+def _load(options: Options, data: Any) -> "Serving":
+    """Loads the run or the published weights, and the examples."""
+    from dawnbench_tf.inference import published, serving
+
+    if not options.weights:
+        return serving.load(Path(options.model), options.data_dir, options.task, data)
+    weights, name = Path(options.weights), options.preprocessing
+    return published.load(options.model, weights, options.task, options.data_dir, name)
 
 
 def _time_batches(options: Options, loaded: "Serving", timed: Timed, output: Path) -> None:
@@ -260,6 +304,7 @@ def _make_entry(options: Options, loaded: "Serving", timed: Timed, here: machine
         "cpus": timed.cpus,
         "modelBytes": timed.model_bytes,
         "peakGiB": round(timed.peak_gib, 2),
+        **loaded.facts,
     }
     latency_ms = timed.latencies.mean * 1e3
     latency = run_entry.Latency(timed.runtime, timed.precision, latency_ms, timed.score, facts)

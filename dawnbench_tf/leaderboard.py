@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +39,9 @@ class Options:
     """Flags of `dawnbench leaderboard`: which entries are ranked, and the output."""
 
     dataset: str = setting(
-        "", "show only the tables of this data set; default: all", choices=("", *RANKED)
+        "",
+        f"show only the tables of this data set: {', '.join(RANKED)}, or a task of your own; "
+        "default: all",
     )
     top: int = setting(10, "rows of each table; your own are always shown", low=1)
     until: str = setting("", "only entries of this date or earlier, YYYY-MM-DD")
@@ -67,7 +70,7 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
     value, format_value = table.figure.value, table.figure.format
     line = partial(_line, columns=columns)
     heads = ("model", "hardware", "author, or your folder")
-    lines = [f"{table.dataset}, {table.figure.name}"]
+    lines = [terminal.cut(f"{table.title}, {table.figure.name}", columns)]
     lines.append(line(" rank", table.figure.name.partition(" of ")[0].split()[-1], "date", heads))
     for rank, row in enumerate(table.rows, 1):
         if rank <= top or row.mine:
@@ -142,16 +145,22 @@ def select(
 
 def _choose_dataset(dataset: str, threshold: float | None, collected: list[Result]) -> str:
     """Returns the data set to show. A threshold without a data set means that of your runs."""
-    if dataset not in ("", *RANKED):
-        refuse("dataset", dataset, f"should be one of {', '.join(RANKED)}")
+    by_folder = {task.folder: task for task in RANKED.values()}
+    by_folder |= {result.dataset: result.task for result in collected}
+    in_any_case = {name.lower(): name for name in by_folder}
+    dataset = in_any_case.get(dataset.lower(), dataset)
+    if dataset not in ("", *by_folder):
+        near = get_close_matches(dataset.lower(), in_any_case, n=1)
+        hint = f"; did you mean {in_any_case[near[0]]}?" if near else ""
+        refuse("dataset", dataset, f"should be one of {', '.join(by_folder)}{hint}")
     if threshold is not None:
         my_datasets = {result.dataset for result in collected if result.mine}
         if not dataset and len(my_datasets) == 1:
             dataset = my_datasets.pop()
         if not dataset:
             refuse("threshold", threshold, "needs --dataset, as each has its own metric")
-        if threshold > RANKED[dataset].highest:
-            metric, highest = RANKED[dataset].metric, RANKED[dataset].highest
+        if threshold > by_folder[dataset].highest:
+            metric, highest = by_folder[dataset].metric, by_folder[dataset].highest
             refuse("threshold", threshold, f"{metric} is at most {highest:g}")
     return dataset
 

@@ -1,16 +1,20 @@
 """Options of a run: devices, data directory, output, price, author. Commands make flags of them."""
 
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import check, flat, replaced, setting
 
 __all__ = ["RunOptions", "Credits"]
 
 ANONYMOUS = "anonymous"
 LONGEST = 200  # characters of a text in an entry
+# Options of one process or one call: a run's folder does not record them.
+OF_A_CALL = ("output_dir", "max_steps", "worker_hosts", "task_index")
 
 
 @dataclass(frozen=True)
@@ -136,3 +140,42 @@ class RunOptions:
         first_last = self.profile_steps
         if first_last and (len(first_last) != 2 or first_last[0] > first_last[1]):
             refuse("profile_steps", first_last, "should be FIRST,LAST")
+
+
+def to_record(options: RunOptions) -> dict[str, Any]:
+    """Returns the options that a run's folder records: those that differ from their defaults.
+
+    Args:
+      options: options of the run.
+
+    Returns:
+      JSON values by flat name, without `OF_A_CALL`. A local `data_dir` is absolute.
+    """
+    defaults = {**flat(RunOptions()), **flat(Credits())}
+    values = {**flat(options), **flat(options.credits)}
+    if options.data_dir and "://" not in options.data_dir:
+        values["data_dir"] = os.path.abspath(options.data_dir)
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value != defaults[name] and name not in OF_A_CALL
+    }
+
+
+def with_recorded(options: RunOptions, values: Mapping[str, Any]) -> RunOptions:
+    """Returns options with values that `to_record` gave.
+
+    Args:
+      options: options to change.
+      values: JSON values by flat name.
+
+    Raises:
+      TypeError: a name is not an option that is recorded.
+      Refusal: a value is of another type, or out of its range.
+    """
+    own = {*flat(options), *flat(options.credits)}.difference(OF_A_CALL)
+    for name in values:
+        if name not in own:
+            raise TypeError(f"{name}: no option of a run")
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    return replaced(options, values, credits=replaced(options.credits, values))

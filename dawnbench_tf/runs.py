@@ -1,6 +1,6 @@
 """Reads the folder of a training run: its recipe, its rows, its clock, its model.
 
-    run.json                    the recipe that owns the folder
+    run.json                    the recipe that owns the folder, the options it is trained with
     rows.tsv                    a row for each evaluation, as they came
     clock.json                  seconds of each part of the clock so far
     checkpoint-7/weights.npz    the weights after 7 epochs, as they are evaluated
@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dawnbench_tf import files, models
+from dawnbench_tf.options import RunOptions, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 
-__all__ = ["read", "Run"]
+__all__ = ["read", "recipe_of", "options_of", "Run"]
 
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
 UTILIZATION = "utilization.json"  # what it used of its machine, in the process that ended it
@@ -29,6 +30,7 @@ STATE, WEIGHTS = "state.json", "weights.npz"  # of a checkpoint
 NOT_RANKED = "not_an_entry"  # folder below a run's for what the rules do not rank
 FORMAT, NEWEST_FORMAT = "format", 2  # key in run.json; folders of release 0.1 have none
 EPOCHS_BEFORE = "epochs_before"  # key in run.json: epochs of a miss, each time it was prolonged
+OPTIONS = "options"  # key in run.json: options that are not defaults; releases to 0.2 wrote none
 REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 
 Rows = list[dict[str, float]]
@@ -157,9 +159,43 @@ def checkpoints(folder: Path) -> list[tuple[int, Path]]:
     )
 
 
-def recipe_of(folder: Path) -> Recipe:
-    """Returns the recipe of a run's folder. Raises Refusal if it is no folder of a run."""
-    return owner_of(folder)[0]
+def recipe_of(folder: str | os.PathLike[str]) -> Recipe:
+    """Returns the recipe of a run's folder.
+
+    Args:
+      folder: folder of a training run.
+
+    Raises:
+      Refusal: it is no folder of a run, or its recipe is damaged.
+    """
+    return owner_of(Path(folder))[0]
+
+
+def options_of(folder: str | os.PathLike[str]) -> RunOptions:
+    """Returns the options that a run was last trained with, to go on from Python.
+
+    >>> train(runs.recipe_of(folder), runs.options_of(folder), folder)  # doctest: +SKIP
+
+    Args:
+      folder: folder of a training run.
+
+    Returns:
+      The options: data directory, strategy, price, author. Those of one call (`output_dir`,
+      `max_steps`, `worker_hosts`, `task_index`) have their defaults, and in folders of release 0.2
+      and earlier, all.
+
+    Raises:
+      Refusal: it is no folder of a run, or the options are damaged or of a newer release.
+    """
+    owner = Path(folder) / RECIPE
+    values = _read_owner(owner).get(OPTIONS, {})
+    try:
+        if not isinstance(values, dict):
+            raise TypeError("should be an object")
+        return with_recorded(RunOptions(), values)
+    except (TypeError, ValueError) as error:
+        text = f"{OPTIONS} are none of this version ({one_line(error)})"
+        raise Refusal(f"{owner}: {text}") from None
 
 
 def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
@@ -171,11 +207,9 @@ def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
       Refusal: it is no run's folder, or its recipe is damaged.
     """
     owner = folder / RECIPE
-    if not owner.is_file():
-        raise Refusal(f"{folder}: holds no {RECIPE}; should be the --output_dir of a training run")
-    values = files.read_json(owner)
-    _check_format(owner, values.pop(FORMAT, 1))
-    values.pop(EPOCHS_BEFORE, None)
+    values = _read_owner(owner)
+    for name in (FORMAT, EPOCHS_BEFORE, OPTIONS):
+        values.pop(name, None)
     replaced = values.pop(REPLACED, None)
     try:
         recipe = Recipe.from_values(values)
@@ -185,6 +219,16 @@ def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
     if replaced is not None and not _are_fields(replaced, values):
         raise Refusal(f"{owner}: {REPLACED} should be a list of the recipe's fields")
     return recipe, replaced
+
+
+def _read_owner(owner: Path) -> dict[str, Any]:
+    """Reads run.json. Raises Refusal if there is none, or this release can't read it."""
+    if not owner.is_file():
+        folder = owner.parent
+        raise Refusal(f"{folder}: holds no {RECIPE}; should be the --output_dir of a training run")
+    values = files.read_json(owner)
+    _check_format(owner, values.get(FORMAT, 1))
+    return values
 
 
 def _check_format(owner: Path, version: object) -> None:
@@ -202,7 +246,7 @@ def _check_model(recipe: Recipe) -> None:
     variant, tokenizer = models.get(recipe.model), getattr(recipe.data, "tokenizer", "")
     wanted = recipe.task_row.inputs, tokenizer == "wordpiece"
     if (variant.inputs, variant.wordpieces) != wanted:
-        raise ValueError(f"{recipe.model} is no model for {recipe.task}")
+        raise ValueError(f"{recipe.model} is no model for {recipe.task_row.name}")
 
 
 def epochs_before(folder: Path) -> list[float]:

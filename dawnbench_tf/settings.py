@@ -60,9 +60,9 @@ def all_settings(cls: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def parts(instance: Any) -> dict[str, Any]:
-    """Returns the fields of an instance that are dataclasses themselves, by name."""
+    """Returns the fields of an instance that are dataclasses with settings, by name."""
     values = {item.name: getattr(instance, item.name) for item in fields(instance)}
-    return {name: value for name, value in values.items() if is_dataclass(value)}
+    return {n: part for n, part in values.items() if is_dataclass(part) and setting_fields(part)}
 
 
 def flat(instance: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def flag_text(name: str, value: Any) -> str:
     """Returns the flag that gives a setting its value: `--name=value`."""
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no{name}"
-    if isinstance(value, tuple):
+    if isinstance(value, list | tuple):
         value = ",".join(map(str, value))
     return f"--{name}={value}"
 

@@ -12,6 +12,7 @@ continues an interrupted study. Exit status: 0; 1 for bad input.
 
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -23,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import check, flat, setting
-from dawnbench_tf.studies import forecast, grid, grid_files, launching, rows, runner, store
+from dawnbench_tf.studies import forecast, grid, grid_files, launching, plans, rows, runner, store
 from dawnbench_tf.studies.launching import Launch
 
 if TYPE_CHECKING:
@@ -44,7 +46,9 @@ class Options:
       run: options of every training run.
     """
 
-    recipe: str = setting("", "recipe to study, TASK/NAME; default: the study's own")
+    recipe: str = setting(
+        "", "recipe to study: TASK/NAME, FILE.toml or MODULE:ATTRIBUTE; default: the study's own"
+    )
     scale: str = setting(
         "small",
         "small: on the embedded digits; paper: the paper's scale, on CIFAR-10",
@@ -63,7 +67,12 @@ class Options:
         "split into words without a shell; default: runs start on this machine",
     )
     retry: bool = setting(False, "repeat runs that crashed")
-    dry_run: bool = setting(False, "list the runs with estimated time and cost; start none")
+    dry_run: bool = setting(False, "list the runs with the plan of time and cost; start none")
+    estimate: bool = setting(
+        True,
+        "plan a new study's time and cost from steps of its networks, timed on this machine for "
+        "up to 45 s each; if not, from the recipes' evidence",
+    )
     plot: str = setting("", "report: file for the figure, .png, .svg or .pdf")
     json: bool = setting(False, "report: print all results as JSON")
     evidence: bool = setting(
@@ -159,6 +168,8 @@ def _carry_out(name: str, options: Options, folder: Path, changes: dict[str, Any
     grid.plan(study)  # refuses settings before the folder is touched
     study = store.claim(folder, study)
     planned = grid.plan(study)
+    if not store.read_outcomes(folder, planned):
+        terminal.say(str(plans.make(planned, options.estimate, bool(options.launch))))
     launch = Launch(options.jobs, options.launch, options.retry)
     running = runner.Runner(folder, planned, launch, study.latency)
     terminal.say(f"{forecast.describe(planned, running.outcomes, options.jobs)}; in {folder}")
@@ -196,6 +207,8 @@ def list_runs(options: Options, name: str, study: grid.Study) -> int:
         if run.name not in ended:
             print(run.name, shlex.join(run.flags))
     print(forecast.describe(planned, ended, options.jobs))
+    if not ended:
+        print(plans.make(planned, options.estimate, bool(options.launch)))
     return 0
 
 
@@ -210,7 +223,9 @@ def _parse_level(text: str) -> int | float | str:
 
 
 def _default_folder(options: Options, name: str) -> str:
-    words = [Path(name).stem, options.recipe.replace("/", "-")]
+    file = recipe_files.is_path(options.recipe)
+    recipe = Path(options.recipe).stem if file else re.sub("[/:]", "-", options.recipe)
+    words = [Path(name).stem, recipe]
     if options.scale != rows.SCALES[0] and not name.endswith(".toml"):
         words.append(options.scale)
     return "studies/" + "-".join(word for word in words if word)

@@ -1,117 +1,343 @@
 """Tasks: data set, metric and threshold. The only place with the benchmark's constants."""
 
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from dawnbench_tf import typed
+from dawnbench_tf.refusals import refuse
+
+__all__ = ["Task", "find_task", "TASKS"]
 
 GIVEN = "given"  # origin of examples that the caller passed to `train`
+READERS = ("folder", "npz", "tfds", "squad_json")  # modules of data/own/ that read files
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+
+
+class Scoring(NamedTuple):
+    """How a task is scored: its metric, and what its examples are."""
+
+    columns: tuple[str, ...]  # of an entry's TSV; the last is the metric held to the threshold
+    highest: float  # value of a perfect metric: 100 for percent, 1 for a fraction
+    inputs: str  # "images" to classes, or "questions" on contexts: a folder of data/
+    loss: str  # function in training/losses.py
+
+
+SCORINGS = {  # by function in the scores.py of the folder in data/
+    "top1": Scoring(("epoch", "hours", "top1Accuracy"), 100.0, "images", "softmax_cross_entropy"),
+    "top1_and_top5": Scoring(
+        ("epoch", "hours", "top1Accuracy", "top5Accuracy"),
+        100.0,
+        "images",
+        "softmax_cross_entropy",
+    ),
+    "squad": Scoring(("epoch", "hours", "f1Score"), 1.0, "questions", "span_cross_entropy"),
+}
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task of the benchmark, or an embedded task of this library."""
+    """A task: of the benchmark, embedded in this library, or your own.
+
+    A task of your own needs a name and a threshold. What is 0 is taken from the data when it is
+    loaded; then every run on the task is held to it.
+
+    >>> Task("flowers", threshold=90).metric
+    'top1Accuracy'
+
+    Args:
+      name: name of the task: letters, digits, `.`, `_` and `-`.
+      threshold: in the metric's unit; reached when the metric is at least this. 0: the recipe's.
+      folder: folder of its entries, FOLDER/train/NAME.json; for a task of your own its name.
+      scoring: "top1" (metric top1Accuracy, in percent), "top1_and_top5" (top5Accuracy, in percent)
+        or "squad" (f1Score, a fraction).
+      train_examples: number of training examples.
+      test_examples: number of test examples; every one is scored exactly once.
+      classes: number of classes of images.
+      image_size: height and width of an image as a network sees it, in pixels; images of any size
+        are cropped and resized to it.
+      jpegs: whether images are JPEGs or PNGs of any size; if not, they are arrays of one size.
+      reader: how its files are read: "folder", "npz", "tfds:NAME" or "squad_json"; "": it has no
+        files, the examples are passed to `train`.
+      benchmark: one of DAWNBench's own; others are ranked apart.
+      blacklisted: number of test examples that some leave out, and say so.
+      embedded: comes with the packages: its data set is not on disk.
+
+    Raises:
+      Refusal: a value is out of its range, or the name is that of a task of this library.
+    """
 
     name: str
-    folder: str  # of its entries: FOLDER/train/NAME.json
-    columns: tuple[str, ...]  # of an entry's TSV; the last is the metric held to the threshold
-    threshold: float  # in the metric's unit; reached when the metric is at least this
-    highest: float  # value of a perfect metric: 100 for percent, 1 for a fraction
-    train_examples: int
-    test_examples: int  # every one is scored exactly once
-    inputs: str  # "images" to classes, or "questions" on contexts: a room of data/
-    classes: int  # 0 for questions
-    image_size: int  # height and width of an image as a network sees it, in pixels; 0: questions
-    scoring: str  # function in the scores.py of its room
-    loss: str  # function in training/losses.py
-    benchmark: bool  # one of DAWNBench's own; others are ranked apart
-    jpegs: bool = False  # images come as JPEGs of any size
-    blacklisted: int = 0  # test examples that some leave out, and say so
-    embedded: bool = False  # comes with the packages: its data set is not on disk
-    required: tuple[str, ...] = ()  # fields that a recipe of this task has to give
+    threshold: float = 0.0
+    folder: str = ""
+    scoring: str = "top1"
+    train_examples: int = 0
+    test_examples: int = 0
+    classes: int = 0
+    image_size: int = 0
+    jpegs: bool = False
+    reader: str = ""
+    benchmark: bool = False
+    blacklisted: int = 0
+    embedded: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.folder:
+            object.__setattr__(self, "folder", self.name)
+        if not _NAME.fullmatch(self.name):
+            refuse("task_name", self.name, "should be letters, digits, '.', '_' or '-', 60 at most")
+        if self.scoring not in SCORINGS:
+            refuse("scoring", self.scoring, f"should be one of {', '.join(SCORINGS)}")
+        if not 0 <= self.threshold <= self.highest:
+            refuse("threshold", self.threshold, f"{self.metric} is at most {self.highest:g}")
+        if self.reader:
+            _check_reader(self.reader)
+        counts = (self.train_examples, self.test_examples, self.classes, self.image_size)
+        if min(counts) < 0:
+            refuse("task", self.name, f"its numbers should be 0 or more, not {counts}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of an entry's TSV."""
+        return SCORINGS[self.scoring].columns
 
     @property
     def metric(self) -> str:
         """The column of an entry's TSV that the threshold is compared with."""
         return self.columns[-1]
 
+    @property
+    def highest(self) -> float:
+        """The value of a perfect metric: 100 for percent, 1 for a fraction."""
+        return SCORINGS[self.scoring].highest
+
+    @property
+    def inputs(self) -> str:
+        """The kind of its examples, "images" or "questions": a folder of data/."""
+        return SCORINGS[self.scoring].inputs
+
+    @property
+    def loss(self) -> str:
+        """The name of its loss, a key of `training.losses.LOSSES`."""
+        return SCORINGS[self.scoring].loss
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The names of settings that a recipe of this task has to give."""
+        return ("bucket_boundaries",) if self.inputs == "questions" else ()
+
+    @property
+    def module(self) -> str:
+        """The module below dawnbench_tf.data that loads its examples."""
+        return f"own.{self.reader.partition(':')[0] or 'arrays'}" if self.is_own else self.name
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a task of the user's own, not one of this library."""
+        return self.name not in TASKS
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a task of this library with all of its examples."""
+        return TASKS.get(self.name) == self
+
+    @property
+    def any_size(self) -> bool:
+        """Whether its files may hold any number of examples: a run on fewer is labelled."""
+        return self.inputs == "questions" and not self.embedded and not self.is_own
+
+    @property
+    def comparable(self) -> "Task":
+        """The task without its number of training examples: results with equal ones compare."""
+        return replace(self, train_examples=0)
+
+    def difference(self, other: "Task") -> str:
+        """Returns the name of the first field in which a task differs; "" if there is none.
+
+        Args:
+          other: a task that may leave numbers open, as before its data was loaded.
+        """
+        for item in fields(Task):
+            own, theirs = getattr(self, item.name), getattr(other, item.name)
+            is_number = isinstance(theirs, int | float) and not isinstance(theirs, bool)
+            if own != theirs and not (is_number and (not theirs or other.any_size)):
+                return item.name
+        return ""
+
+    def without_counts(self) -> "Task":
+        """Returns the task with its numbers of examples left open, to be taken from the data."""
+        return replace(self, train_examples=0, test_examples=0)
+
+    def values(self) -> str | dict[str, Any]:
+        """Returns the task as a JSON value: its name; with what differs if that says not all."""
+        if self.is_whole:
+            return self.name
+        base = TASKS.get(self.name) or Task(self.name)
+        names = [item.name for item in fields(Task)]
+        changed = {n: getattr(self, n) for n in names if getattr(self, n) != getattr(base, n)}
+        return {"name": self.name, **changed}
+
+    @classmethod
+    def from_values(cls, values: str | Mapping[str, Any]) -> "Task":
+        """Returns the task that `values()` describes: its inverse.
+
+        Args:
+          values: name of a task of this library, or the fields of another.
+
+        Raises:
+          KeyError: the library has no task of this name.
+          ValueError: a field is not one of a task, or has another type.
+        """
+        if isinstance(values, str):
+            return TASKS[values]
+        kinds = {item.name: item.type for item in fields(cls)}
+        changed: dict[str, Any] = dict(values)
+        for name, value in values.items():
+            if name not in _STATED:
+                raise ValueError(f"{name[:60]!r} is no field of a task")
+            typed.check(value, kinds[name], name)
+        name = changed.pop("name", "")
+        if name in TASKS:  # a part of its examples; all else is the library's
+            others = changed.keys() - {"train_examples", "test_examples"}
+            if others:
+                raise ValueError(f"{', '.join(sorted(others))} of {name} can't be changed")
+            return replace(TASKS[name], **changed)
+        _check_own_name(name)
+        return cls(name, **changed)
+
+
+_STATED = {  # fields that a run's folder or an entry may state
+    *("name", "threshold", "scoring", "train_examples", "test_examples"),
+    *("classes", "image_size", "jpegs", "reader"),
+}
+
+
+def _check_reader(reader: str) -> None:
+    kind, colon, name = reader.partition(":")
+    if kind not in READERS or (kind == "tfds") != bool(colon and name):
+        near = get_close_matches(kind, [*READERS, *TASKS], n=1)
+        hint = f"did you mean {near[0]}? " if near and near[0] != kind else ""
+        refuse("task", reader, f"{hint}should be folder, npz, tfds:NAME or squad_json")
+
+
+def check(task: Task) -> None:
+    """Raises Refusal if a task has the name of one of this library and is another."""
+    row = TASKS.get(task.name)
+    if row is None:
+        _check_own_name(task.name)
+        plain = Task(task.name)
+        others = [item.name for item in fields(Task) if item.name not in _STATED]
+        for name in others:
+            if getattr(task, name) != getattr(plain, name):
+                refuse(name, getattr(task, name), f"is for tasks of the library, not {task.name}")
+    elif replace(task, train_examples=row.train_examples, test_examples=row.test_examples) != row:
+        _refuse_name(task.name)
+
+
+def _check_own_name(name: str) -> None:
+    """Raises Refusal if a task of the user's own has the name of one of this library."""
+    taken = {t.name for t in TASKS.values()} | {t.folder for t in TASKS.values()}
+    reserved = {word.lower() for word in taken} | {"train", "inference", "not_an_entry"}
+    if name.lower() in reserved:
+        _refuse_name(name)
+
+
+def _refuse_name(name: str) -> NoReturn:
+    refuse("task_name", name, "is a name of this library's; give your task another")
+
+
+def find_task(text: str, data_dir: str = "", name: str = "") -> Task:
+    """Returns a task by its name, or a task of your own by how its files are read.
+
+    >>> find_task("folder", "photos/flowers").name
+    'flowers'
+
+    Args:
+      text: name of a task of this library, "folder" (images in train/CLASS/ and val/CLASS/), "npz"
+        (arrays), "tfds:NAME" (a data set of TensorFlow Datasets) or "squad_json".
+      data_dir: folder or file of the examples, which gives the task its name.
+      name: name of the task; default: that of `data_dir`, or NAME.
+
+    Raises:
+      Refusal: there is no such task, or its name is one of this library's.
+    """
+    if text in TASKS:
+        return TASKS[text]
+    _check_reader(text)
+    kind, _, dataset = text.partition(":")
+    stem = dataset or Path(data_dir).expanduser().absolute().stem if data_dir else dataset
+    name = name or re.sub(r"[^A-Za-z0-9.]+", "-", stem)[:60].strip("-.") or kind
+    _check_own_name(name)
+    scoring = "squad" if kind == "squad_json" else "top1"
+    jpegs = kind in ("folder", "tfds")
+    size = _IMAGENET.image_size if jpegs else 0
+    return Task(name, scoring=scoring, jpegs=jpegs, image_size=size, reader=text)
+
 
 _CIFAR10 = Task(
     name="cifar10",
     folder="CIFAR10",
-    columns=("epoch", "hours", "top1Accuracy"),
     threshold=94.0,
-    highest=100.0,
     train_examples=50_000,
     test_examples=10_000,
-    inputs="images",
     classes=10,
     image_size=32,
-    scoring="top1",
-    loss="softmax_cross_entropy",
     benchmark=True,
 )
-_IMAGENET = replace(
-    _CIFAR10,
+_IMAGENET = Task(
     name="imagenet",
     folder="ImageNet",
-    columns=("epoch", "hours", "top1Accuracy", "top5Accuracy"),
     threshold=93.0,
+    scoring="top1_and_top5",
     train_examples=1_281_167,
     test_examples=50_000,
     classes=1000,
     image_size=224,
     jpegs=True,
+    benchmark=True,
     blacklisted=1_762,
-    scoring="top1_and_top5",
 )
 # Ten classes of ImageNet; fast.ai's table has 85 to 87 % after five epochs at 128 pixels.
-_IMAGENETTE = replace(
-    _IMAGENET,
+_IMAGENETTE = Task(
     name="imagenette",
     folder="Imagenette",
-    columns=("epoch", "hours", "top1Accuracy"),
     threshold=80.0,
     train_examples=9_469,
     test_examples=3_925,
     classes=10,
     image_size=128,
-    blacklisted=0,
-    scoring="top1",
-    benchmark=False,
+    jpegs=True,
 )
-_DIGITS = replace(
-    _CIFAR10,
+_DIGITS = Task(
     name="digits",
-    folder="digits",
     threshold=98.0,
     train_examples=1_297,
     test_examples=500,
-    benchmark=False,
+    classes=10,
+    image_size=32,
     embedded=True,
 )
 _SQUAD = Task(
     name="squad",
     folder="SQuAD",
-    columns=("epoch", "hours", "f1Score"),
     threshold=0.75,
-    highest=1.0,
+    scoring="squad",
     train_examples=87_599,
     test_examples=10_570,
-    inputs="questions",
-    classes=0,
-    image_size=0,
-    scoring="squad",
-    loss="span_cross_entropy",
     benchmark=True,
-    required=("bucket_boundaries",),
 )
-_QA_MINI = replace(
-    _SQUAD,
+_QA_MINI = Task(
     name="qa_mini",
-    folder="qa_mini",
+    threshold=0.75,
+    scoring="squad",
     train_examples=4_200,
     test_examples=600,
-    benchmark=False,
     embedded=True,
 )
 
 TASKS = {task.name: task for task in (_IMAGENET, _CIFAR10, _SQUAD, _DIGITS, _QA_MINI, _IMAGENETTE)}
+"""The tasks of this library, by name."""
 RANKED = {task.folder: task for task in TASKS.values()}  # by folder, in the leaderboards' order

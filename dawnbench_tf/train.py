@@ -1,6 +1,6 @@
 """Trains a model to its threshold, times it, and writes an entry.
 
-    python -m dawnbench_tf.train     # embedded digits to 98 %, no download
+    python -m dawnbench_tf.train [FILE.toml]    # your recipe; or embedded digits, no download
     python -m dawnbench_tf.train --recipe=cifar10/resnet56_tf --data_dir=DIR --strategy=mirrored
 
 Flags replace the recipe's own settings, which `dawnbench recipes NAME` shows.
@@ -19,19 +19,19 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from dawnbench_tf import files, flags, recipes, runs, tensorflow_env, terminal
+from dawnbench_tf import files, flags, recipes, runs, tasks, tensorflow_env, terminal
 from dawnbench_tf.clock import Clock
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.options import OF_A_CALL, RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.runs import Run
-from dawnbench_tf.settings import setting
+from dawnbench_tf.settings import flag_text, flat, setting
 from dawnbench_tf.submission import prices, run_entry
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from dawnbench_tf.data.dataset import Splits
     from dawnbench_tf.training.session import Session
 
 __all__ = ["train"]
@@ -39,8 +39,9 @@ __all__ = ["train"]
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 
 
+PROGRAM = ("python", "-m", "dawnbench_tf.train")
 COMMON = (  # flags that --help shows
-    "recipe threshold epochs batch_size learning_rate seed precision data_dir "
+    "recipe task threshold epochs batch_size learning_rate seed precision data_dir "
     "download strategy num_gpus output_dir author hardware cost_per_hour instance"
 ).split()
 
@@ -50,45 +51,112 @@ class Options:
     """The flags of the command; each setting of a recipe is a flag as well."""
 
     GROUP: ClassVar[str] = "what to train"
-    recipe: str = setting(recipes.DEFAULT, "recipe; `dawnbench recipes` lists all")
+    recipe: str = setting(recipes.DEFAULT, "TASK/NAME, FILE.toml or MODULE:ATTRIBUTE")
+    task: str = setting(
+        "",
+        "your own data: folder, npz, tfds:NAME or squad_json",
+    )
+    task_name: str = setting(
+        "", "name of a task of your own in entries; default: that of --data_dir, or NAME"
+    )
     run: RunOptions = RunOptions()
 
 
-def main(_: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _interrupt)
-    command = ["python", "-m", "dawnbench_tf.train", *sys.argv[1:]]
+    command, started = [*PROGRAM, *sys.argv[1:]], None
     try:
-        options = flags.read(Options)
+        options = _with_file(flags.read(Options), arguments)
         if options.run.credits.instance == "?":
             terminal.end_quietly()
             terminal.say(prices.format_table(), sys.stdout)
             return 0
         replaced = flags.replacements(Recipe)
-        recipe = _recipe(options, replaced)
-        run = _priced(options.run)
+        recipe = _recipe(options, replaced, bool(arguments))
+        run = _priced(_as_it_began(options.run))
         if run.max_steps:
             return _test_speed(recipe, run)
         folder = run.output_dir or _new_folder(recipe)
         if not run.output_dir:
             command.append(f"--output_dir={folder}")
-        return _report(train(recipe, run, folder, replaced=replaced), run)
+        started = recipe, run, folder
+        # The user wrote every setting of a file or a module: a run of others is refused.
+        compared = None if recipes.is_users(options.recipe) else replaced
+        return _report(train(recipe, run, folder, replaced=compared), run)
     except Refusal as refusal:
         terminal.exit_with(str(refusal), at_once="tensorflow" in sys.modules)
     except KeyboardInterrupt as interrupt:
         signal.setitimer(signal.ITIMER_REAL, 0)
         number = interrupt.args[0] if interrupt.args else signal.SIGINT
+        if started and _are_recorded(*started):
+            command = [*PROGRAM, f"--output_dir={started[-1]}", *_flags_of_this_call()]
         line = f"interrupted; to continue: {shlex.join(command)}"
         terminal.exit_with(line, 128 + number, at_once="tensorflow" in sys.modules)
 
 
-def _recipe(options: Options, replaced: dict[str, Any]) -> Recipe:
-    """Returns the recipe of the flags; without --recipe, that of the run in --output_dir."""
+def _with_file(options: Options, arguments: list[str]) -> Options:
+    """Returns the options with the recipe's file, if the command line names one without a flag."""
+    if not arguments:
+        return options
+    first = arguments[0]
+    if len(arguments) > 1 or not recipe_files.is_path(first):
+        hint = f"did you mean --recipe={first}?" if first in recipes.rows() else ""
+        hint = hint or "flags are written --name=value, a recipe's file FILE.toml"
+        raise Refusal(f"{arguments[-1]}: not a flag; {hint}")
+    if flags.is_given("recipe"):
+        refuse("recipe", options.recipe, f"and {first} both name a recipe; choose one")
+    return replace(options, recipe=first)
+
+
+def _recipe(options: Options, replaced: dict[str, Any], named: bool) -> Recipe:
+    """Returns the recipe of the flags; without one, that of the run in --output_dir."""
     folder = Path(options.run.output_dir)
-    if options.run.output_dir and not flags.is_given("recipe") and (folder / runs.RECIPE).exists():
+    named = named or flags.is_given("recipe")
+    same = not named and not options.task
+    if options.run.output_dir and same and (folder / runs.RECIPE).exists():
         return recipes.changed(runs.recipe_of(folder), **replaced)
-    return recipes.get(options.recipe, **replaced)
+    if not options.task:
+        return recipes.named_by(recipes.get(options.recipe, **replaced), options.run.data_dir)
+    task = tasks.find_task(options.task, options.run.data_dir, options.task_name)
+    base = options.recipe if named else recipes.base_of(task)
+    return recipes.get(base, task=task, **replaced)
+
+
+def _as_it_began(run: RunOptions) -> RunOptions:
+    """Returns the options; those without a flag are as the run in --output_dir records them."""
+    if not run.output_dir or not (Path(run.output_dir) / runs.RECIPE).exists():
+        return run
+    recorded = to_record(runs.options_of(run.output_dir))
+    missing = {name: value for name, value in recorded.items() if not flags.is_given(name)}
+    if flags.is_given("cost_per_hour"):  # one price: the flag's, else the instance's
+        missing.pop("instance", None)
+    elif flags.is_given("instance") or "instance" in missing:
+        missing.pop("cost_per_hour", None)
+    if not missing:
+        return run
+    words = shlex.join(flag_text(name, value) for name, value in missing.items())
+    terminal.say(f"goes on with {words}, as it began")
+    return with_recorded(run, missing)
+
+
+def _are_recorded(recipe: Recipe, run: RunOptions, folder: str) -> bool:
+    """Whether a run's folder records this recipe and these options."""
+    try:
+        owned, options = runs.recipe_of(folder), runs.options_of(folder)
+    except Refusal:
+        return False
+    # The folder's task has the numbers of the data, which a task of one's own may leave open.
+    same = recipe.with_values(task=owned.task, name=owned.name)
+    return (owned, to_record(options)) == (same, to_record(run))
+
+
+def _flags_of_this_call() -> list[str]:
+    """Returns the flags on the command line that a run's folder does not record."""
+    values = flat(flags.read(Options).run)
+    names = [name for name in OF_A_CALL if flags.is_given(name) and name != "output_dir"]
+    return [flag_text(name, values[name]) for name in names]
 
 
 def _priced(run: RunOptions) -> RunOptions:
@@ -113,21 +181,25 @@ def train(
     recipe: Recipe,
     options: RunOptions = RunOptions(),
     output: str | os.PathLike[str] | None = None,
-    data: "Splits | None" = None,
+    data: Any = None,
     callbacks: "Sequence[tf.keras.callbacks.Callback]" = (),
     replaced: Collection[str] | None = None,
 ) -> Run:
     """Trains a recipe until its threshold is reached; writes the run's folder and its entry.
 
     Prints nothing; what the command would print goes to the logger "dawnbench_tf". A run that was
-    interrupted goes on when this is called again with its folder.
+    interrupted goes on when this is called again with its folder; `runs.recipe_of(folder)` and
+    `runs.options_of(folder)` are the arguments that it began with.
 
     Args:
       recipe: model, data set, optimizer and threshold: `recipes.get("digits/resnet8", epochs=5)`.
       options: devices, data directory and output; `options.max_steps` has to be 0.
       output: folder of the run; default: `options.output_dir`, else a new one, runs/RECIPE-TIME.
-      data: examples in the form that `dataset.load` returns; default: loaded from
-        `options.data_dir`. A run with `data` can't become an entry.
+      data: examples to use in place of those in `options.data_dir`: uint8 images and labels
+        (x_train, y_train, x_test, y_test), or (x, y) if the recipe has a `validation_share`; two
+        tf.data data sets of single (image, label) pairs; the splits that `dataset.load` returns; or
+        a function without arguments that returns one of these, whose time is on the clock. A run
+        with `data` is an entry of a task of your own only.
       callbacks: Keras callbacks for `fit`, called after the library's own.
       replaced: names of the settings that the caller changed. A run in `output` goes on with its
         own recipe if only other settings differ; None: any difference is refused.
@@ -161,7 +233,10 @@ def train(
                 )
         opened.measure()
 
-    return _recorded(opened)
+    try:
+        return _recorded(opened)
+    finally:
+        opened.release()
 
 
 def _new_folder(recipe: Recipe) -> str:
@@ -206,7 +281,7 @@ def _report(run: Run, options: RunOptions) -> int:
             run_entry.describe_run(run, options.credits.cost_per_hour),
             utilization.format_line(run.used),
             run_entry.describe_entry(run.recipe.task_row, path, problems),
-            _next(run, options.data_dir),
+            _next(run),
         ):
             terminal.say(line, sys.stdout)
     return 0 if run.reached else 3
@@ -230,18 +305,18 @@ def _test_speed(recipe: Recipe, options: RunOptions) -> int:
     return 0
 
 
-def _next(run: Run, data_dir: str) -> str:
+def _next(run: Run) -> str:
     """Returns a line with the run's picture and the command to run next."""
-    output, data = run.folder, [f"--data_dir={data_dir}"] if data_dir else []
-    command = ["python", "-m", "dawnbench_tf.infer", f"--model={output}", *data]
+    output = run.folder
+    command = ["python", "-m", "dawnbench_tf.infer", f"--model={output}"]
     purpose = "to time its answers"
     if not run.reached and run.recipe.epochs == int(run.recipe.epochs):
         epochs = f"--epochs={2 * run.recipe.epochs:g}"
-        command = [*command[:2], "dawnbench_tf.train", f"--output_dir={output}", *data, epochs]
+        command = [*PROGRAM, f"--output_dir={output}", epochs]
         purpose = "to train it longer"
     picture = Path(output or "") / "accuracy.png"
     return f"picture: {picture}; {purpose}: {shlex.join(command)}"
 
 
 if __name__ == "__main__":
-    flags.run(main, Options, replaces=Recipe, common=COMMON)
+    flags.run(main, Options, files=True, replaces=Recipe, common=COMMON)

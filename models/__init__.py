@@ -148,7 +148,9 @@ def load_model(file: "str | os.PathLike") -> "tf.keras.Model":
     return import_module(f"{__name__}.serialization").load_model(file)
 
 
-def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:
+def load_published(
+    model: "tf.keras.Model", file: "str | os.PathLike", new_head: bool = False
+) -> bool:
     """Loads published weights into a ResNet or a BERT of the catalogue.
 
     File formats: PyTorch state dicts (.pth, .th, .bin), also inside a training script's checkpoint;
@@ -165,10 +167,16 @@ def load_published(model: "tf.keras.Model", file: "str | os.PathLike") -> None:
     Args:
       model: model of `build`, in any precision and layout.
       file: path of the file; for a TensorFlow checkpoint its prefix or its .index.
+      new_head: accept a file of another number of classes, or without a head; the last dense layer
+        then keeps its values, all others are loaded.
+
+    Returns:
+      Whether the head was loaded too.
 
     Raises:
       ValueError: the file is damaged, has another format or is for another network; the model is
         not changed.
       OSError: the file can't be read.
     """
-    import_module(f"{__name__}.weights.resnets").load(model, file)
+    loaded: bool = import_module(f"{__name__}.weights.resnets").load(model, file, new_head)
+    return loaded

@@ -152,6 +152,7 @@ def residual_stages(
       net: settings of all units.
       make: layer factories.
     """
+    x._keras_history[0].ends_stem = True  # `parts` reads it; a name would change saved files
     total, index = sum(stage.units for stage in stages), 0
     for number, (filters, units, strides) in enumerate(stages, 1):
         for position in range(units):

@@ -10,10 +10,13 @@ import time
 import numpy as np
 import pytest
 
-from dawnbench_tf import entries, files
+from dawnbench_tf import entries, files, recipes
+from dawnbench_tf import infer as infer_command
 from dawnbench_tf.data.questions import spans
 from dawnbench_tf.inference import runtime_choice, runtimes, serving
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission.entry import read_entry
+from dawnbench_tf.training import claims
 from tests import warm
 
 
@@ -146,7 +149,7 @@ def test_a_reader_is_timed_by_the_same_command(trained_reader, tmp_path):
         (["--model=."], ".: holds no run.json; should be the --output_dir of a training run"),
         (["--model="], "--model=: should be the --output_dir of a training run"),
         (["--task=squad"], "--task=squad: run holds a run of digits"),
-        (["--task=cifar"], "flag --task=cifar"),
+        (["--task=cifar"], "--task=cifar: run holds a run of digits"),
         (["--threads=4096"], "--threads=4096: should be at most the "),
         (["--runtime=lite"], "flag --runtime=lite"),
         (
@@ -220,3 +223,14 @@ def test_an_interrupt_is_one_line_and_writes_nothing(trained_digits, tmp_path):
         assert process.wait(60) == 130
         assert process.stderr.read() == "infer.py: interrupted; no entry was written\n"
     assert not (tmp_path / "run/digits/inference").exists()
+
+
+def test_the_data_are_those_of_the_run_unless_named(tmp_path, monkeypatch):
+    def load(folder, data_dir, task, examples):
+        raise Refusal(data_dir)
+
+    monkeypatch.setattr(serving, "load", load)
+    claims.claim(tmp_path, recipes.get("digits/resnet8"), options={"data_dir": "/theirs"})
+    for named, used in (("", "/theirs"), ("/mine", "/mine")):
+        with pytest.raises(Refusal, match=f"^{used}$"):
+            infer_command.infer(infer_command.Options(model=str(tmp_path), data_dir=named))

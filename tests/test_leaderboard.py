@@ -131,7 +131,7 @@ def test_until_threshold_and_csv(tmp_path):
         (["--plot=a.gif"], "--plot=a.gif: should end in one of .png"),
         (["--top=0"], "--top=0: should be at least 1"),
         (["--until=2018"], "--until=2018: should be a date, YYYY-MM-DD"),
-        (["--dataset=cifar"], "flag --dataset=cifar"),
+        (["--dataset=cifar"], "--dataset=cifar: should be one of"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, flags, words):

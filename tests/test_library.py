@@ -1,4 +1,4 @@
-"""The library from Python, as docs/library.md shows it, each block in a process of its own."""
+"""The library from Python, as docs/library.md and docs/own_data.md show it, in new processes."""
 
 import re
 import subprocess
@@ -13,8 +13,16 @@ from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from tests import warm
 
-PAGE = (Path(__file__).parents[1] / "docs/library.md").read_text(encoding="utf-8")
-TRAINED, LOADED, TIMED = re.findall(r"```python\n(.+?)```", PAGE, re.DOTALL)
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(page):
+    """Returns the Python blocks of a page."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.+?)```", text, re.DOTALL)
+
+
+TRAINED, LOADED, TIMED = blocks("docs/library.md")
 
 
 def run(code, folder):
@@ -34,6 +42,11 @@ def test_the_page_trains_loads_tunes_exports_and_times(tmp_path):
     assert eval(tuned)[-1] > 0.9 and " ms, ± " in time
     assert (tmp_path / "five_digits/saved_model.pb").is_file()
     assert "ms a step at the median" in run(TIMED, tmp_path)
+
+
+def test_the_page_on_data_of_your_own_trains_and_times_arrays(tmp_path):
+    (code,) = blocks("docs/own_data.md")
+    assert run(code, tmp_path).splitlines() == ["True 10 small_digits", "True"]
 
 
 def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path, capfd):

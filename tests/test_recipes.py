@@ -269,3 +269,24 @@ def test_settings_that_a_network_does_not_support_are_refused(name, change, line
     recipe = recipes.get(name, **change)
     with pytest.raises(Refusal, match="^" + re.escape(line)):
         dataset.from_splits(recipe, None).network()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--toml"], "--toml=true: should follow the name of one recipe, as digits/resnet8"),
+        (["--toml", "own:MINE"], "--toml=true: own:MINE is of a module; a file is based on TASK"),
+        (["nope.toml"], "nope.toml: can't be read"),
+    ],
+)
+def test_the_command_refuses_in_a_line(cold_command, arguments, line):
+    ended = cold_command(*arguments, program=("-m", "dawnbench_tf.recipes"))
+    assert ended.returncode == 1 and ended.stderr.startswith(f"recipes: {line}")
+
+
+def test_the_command_prints_a_recipe_s_file(cold_command, tmp_path):
+    program = ("-m", "dawnbench_tf.recipes")
+    printed = cold_command("digits/resnet8", "--toml", program=program).stdout
+    (tmp_path / "resnet8.toml").write_text(printed)
+    shown = cold_command("resnet8.toml", program=program).stdout
+    assert shown == recipes.description(recipes.get("digits/resnet8")) + "\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dawnbench_tf import files, recipes, runs
+from dawnbench_tf.options import Credits, RunOptions, to_record, with_recorded
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import claims
 from tests import warm
@@ -160,3 +161,54 @@ def test_rows_larger_than_memory_are_refused(old):
     os.truncate(old / "rows.tsv", 2**40)  # sparse
     with pytest.raises(Refusal, match="rows.tsv: can't be read .is larger than 16 MiB"):
         runs.read(old)
+
+
+OPTIONS = RunOptions(
+    output_dir="out",
+    data_dir="gs://bucket/data",
+    strategy="multi_worker_mirrored",
+    worker_hosts="a:1,b:1",
+    task_index=1,
+    profile_steps=(2, 4),
+    credits=Credits(author="Ada", cost_per_hour=3),
+)
+RECORDED = replace(OPTIONS, output_dir="", worker_hosts="", task_index=-1)
+
+
+def test_a_folder_records_options_but_not_those_of_one_call(tmp_path):
+    claims.claim(tmp_path, recipes.get("digits/resnet8"), options=to_record(OPTIONS))
+    assert runs.options_of(tmp_path) == RECORDED
+    assert runs.recipe_of(tmp_path) == recipes.get("digits/resnet8")
+    assert to_record(RunOptions(data_dir="x")) == {"data_dir": os.path.abspath("x")}
+    assert with_recorded(OPTIONS, {}) == OPTIONS
+
+
+def test_new_options_replace_the_recorded_ones_and_nothing_else(old):
+    assert runs.options_of(old) == RunOptions()
+    before = (old / "run.json").read_bytes()
+    claims.record_options(old, {})
+    assert (old / "run.json").read_bytes() == before
+    claims.record_options(old, to_record(OPTIONS))
+    assert runs.options_of(old) == RECORDED
+    claims.record_options(old, {})
+    values = json.loads((old / "run.json").read_text())
+    assert {k: v for k, v in values.items() if k != "sha256"} == json.loads(before)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"colour": 1}, "colour: no option of a run"),
+        ({"task_index": 1}, "task_index: no option of a run"),
+        ({"strategy": "none"}, "--strategy=none: should be one of off"),
+        ({"cost_per_hour": "1"}, "--cost_per_hour='1': should be a number"),
+        ({"profile_steps": {}}, "--profile_steps={}: should be a list of ints"),
+        ([], "should be an object"),
+        (3, "should be an object"),
+    ],
+)
+def test_damaged_options_are_one_line(old, options, words):
+    values = json.loads((old / "run.json").read_text())
+    (old / "run.json").write_text(json.dumps({**values, "options": options}))
+    with pytest.raises(Refusal, match=re.escape(f"options are none of this version ({words}")):
+        runs.options_of(old)

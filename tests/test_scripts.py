@@ -153,7 +153,7 @@ def test_tables_in_documents_are_our_own_rows(scripts):
 def test_what_was_measured_is_what_its_runs_come_to(scripts):
     read = scripts("doc_tables")["measured_rows"]
     for path in (ROOT / "docs/measured").glob("*.tsv"):
-        (item,) = (e for e in measured_recipe(path).evidence if isinstance(e, Measured))
+        item = [e for e in measured_recipe(path).evidence if isinstance(e, Measured)][-1]
         rows = read(path)
         scores = [row["score"] for row in rows]
         assert item.runs == len(rows) and item.reached == sum(row["reached"] for row in rows)
@@ -161,6 +161,7 @@ def test_what_was_measured_is_what_its_runs_come_to(scripts):
         spread = statistics.stdev(scores) if scores[1:] else 0.0
         assert item.sd == round(spread, 2), path.name
         assert item.seconds == round(statistics.median(row["seconds"] for row in rows), 1)
+        assert item.epochs == tuple(row["epoch"] for row in rows if row["reached"]), path.name
 
 
 def measured_recipe(path):

@@ -44,7 +44,7 @@ def test_without_a_study_all_are_listed(cold_command):
 
 
 def test_the_first_run_s_refusal_is_the_study_s(cold_command, tmp_path):
-    flags = ("trials", "--recipe=cifar10/resnet20_tf", "--data_dir=none")
+    flags = ("trials", "--recipe=cifar10/resnet20_tf", "--data_dir=none", "--noestimate")
     ended = cold_command(*flags, program=STUDY)
     assert ended.returncode == 1
     assert "study.py: baseline/seed-0: --data_dir=none: does not exist" in ended.stderr
@@ -52,13 +52,14 @@ def test_the_first_run_s_refusal_is_the_study_s(cold_command, tmp_path):
 
 
 def test_a_dry_run_lists_what_would_run_and_touches_nothing(cold_command, tmp_path):
-    flags = ("trials", "--trials=3", "--cost_per_hour=36", "--dry_run")
+    flags = ("trials", "--trials=3", "--cost_per_hour=36", "--dry_run", "--noestimate")
     ended = cold_command(*flags, program=STUDY)
-    *listed, last = ended.stdout.splitlines()
+    *listed, last, _, _, plan = ended.stdout.splitlines()
     assert ended.returncode == 0 and len(listed) == 3 and not list(tmp_path.iterdir())
     assert listed[2].startswith("baseline/seed-2 --recipe=digits/resnet8 --cost_per_hour=36")
-    # The recipe's evidence: 6.8 s each.
-    assert last.startswith("3 runs, 0 finished before; about 0:00:20, $0.20 left by its evidence")
+    # The recipe's evidence: 17.7 s each.
+    assert last.startswith("3 runs, 0 finished before; about 0:00:53, $0.53 left by its evidence")
+    assert plan.startswith("plan: 3 runs, 0.01 hours, $0.53; by the recipes' evidence")
 
 
 def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path, capfd):
@@ -68,7 +69,9 @@ def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_pat
         'wild = {learning_rate = 1e30, schedule = "constant", schedule_epochs = [], '
         "schedule_factors = []}\n"
     )
-    ended = cold_command("rates.toml", "--jobs=2", "--output_dir=out", program=STUDY)
+    ended = cold_command(
+        "rates.toml", "--jobs=2", "--output_dir=out", "--noestimate", program=STUDY
+    )
     assert ended.returncode == 0, ended.stderr
     assert "2 runs in 2 settings" in ended.stdout
     planned = grid.plan(store.read(tmp_path / "out"))
@@ -102,3 +105,11 @@ def test_a_report_has_json_and_a_picture_and_two_side_by_side(cold_command, tmp_
     assert first["study"]["name"] == "a" and len(second["runs"]) == 6
     assert (tmp_path / "a.png").stat().st_size > 10_000
     assert "a 11.0 s" in (tmp_path / "a/versus-b.html").read_text()
+
+
+def test_a_recipe_s_file_can_be_studied(cold_command, tmp_path):
+    (tmp_path / "my.toml").write_text('base = "digits/resnet8"\n[settings]\nepochs = 5')
+    flags = ("trials", "--recipe=my.toml", "--trials=1", "--dry_run")
+    ended = cold_command(*flags, program=STUDY)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("baseline/seed-0 --recipe=my.toml --seed=0\n")

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from dawnbench_tf import recipes, runs
+from dawnbench_tf.training import claims
 from tests import warm
 from tests.conftest import ENTRY
 
@@ -82,7 +84,8 @@ def test_a_run_goes_on_with_its_own_recipe_and_a_miss_can_be_trained_longer(comm
     misc = json.loads(path.read_text())["misc"]
     assert misc["epochsBefore"] == [1] and misc["recipe"]["epochs"] == 20
     refused = command("--output_dir=out", "--epochs=30")
-    assert refused.returncode == 1 and "with epochs=20, not 30" in refused.stderr
+    line = "--epochs=30: nothing to do: out reached 97 in epoch "
+    assert refused.returncode == 1 and line in refused.stderr
 
 
 def test_a_trial_says_what_the_recipe_would_cost_and_saves_it(command, tmp_path):
@@ -95,6 +98,7 @@ def test_a_trial_says_what_the_recipe_would_cost_and_saves_it(command, tmp_path)
     facts = json.loads((tmp_path / "out/trial.json").read_text())
     steps = 30 * 21
     assert facts["usd"] == pytest.approx(0.34 * steps * facts["secondsPerStep"] / 3600)
+    assert facts["usd"] == pytest.approx(0.34 * facts["hoursOfAllEpochs"]) and facts["steps"] == 8
     assert facts["shareOfPeak"] > 0
     assert command("--epochs=1", "--output_dir=out").returncode == 3  # the folder can be used
 
@@ -213,9 +217,9 @@ def end(process, path, death, status):
     _, error = process.communicate()
     assert process.returncode == status, error
     if death != signal.SIGKILL:
-        last = error.splitlines()[-1]
-        assert last.startswith("train.py: interrupted; to continue: python -m dawnbench_tf.train")
-        assert "--output_dir=out" in last and "Traceback" not in error
+        short = "python -m dawnbench_tf.train --output_dir=out"
+        assert error.splitlines()[-1] == f"train.py: interrupted; to continue: {short}"
+        assert "Traceback" not in error
 
 
 LONG = ("--epochs=6", "--threshold=100", "--output_dir=out")
@@ -241,7 +245,7 @@ def whole(tmp_path_factory):
 def test_a_run_that_dies_goes_on_to_the_same_rows(tmp_path, whole, death, status, after):
     end(start(tmp_path, *LONG), tmp_path / "out" / after, death, status)
     spent = json.loads((tmp_path / "out/clock.json").read_text())
-    again = start(tmp_path, *LONG)
+    again = start(tmp_path, "--output_dir=out")
     _, error = again.communicate()
     assert again.returncode == 3, error
     assert rows(tmp_path / "out") == whole
@@ -314,3 +318,65 @@ def test_tensorboard_and_profile_are_written(command, tmp_path):
     logs = [path.name for path in (tmp_path / "out/tensorboard").rglob("*") if path.is_file()]
     assert any(name.startswith("events") for name in logs)
     assert any(name.endswith(".xplane.pb") for name in logs)
+
+
+def test_a_recipe_s_file_is_trained_and_its_run_goes_on_without_it(command, tmp_path):
+    text = 'base = "digits/resnet8"\nname = "own/quick"\n[settings]\nepochs = 1\nthreshold = 5\n'
+    (tmp_path / "my.toml").write_text(text)
+    done = command("my.toml", "--output_dir=out", "--seed=3")
+    assert done.returncode == 0 and "own/quick: resnet8_v1_pad" in done.stderr, done.stderr
+    values = json.loads((tmp_path / "out/run.json").read_text())
+    assert [values[key] for key in ("name", "task", "epochs", "seed")] == [
+        *("own/quick", "digits"),
+        *(1, 3),
+    ]
+    (tmp_path / "my.toml").write_text(text + "batch_size = 32")
+    refused = command("--recipe=my.toml", "--output_dir=out", "--seed=3")
+    assert "holds a run of own/quick with batch_size=64, not 32" in refused.stderr
+    (tmp_path / "my.toml").unlink()
+    assert command("--output_dir=out").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("my.toml", "--recipe=digits/resnet8"), "--recipe=digits/resnet8: and my.toml both name"),
+        (("my.toml", "b.toml"), "b.toml: not a flag; flags are written --name=value, a recipe's"),
+        (("my.tml",), "my.tml: not a flag; flags are written --name=value, a recipe's file FILE"),
+        (("digits/resnet8",), "digits/resnet8: not a flag; did you mean --recipe=digits/resnet8?"),
+        (("my.toml",), "my.toml: can't be read (No such file or directory)"),
+        (("--recipe=own:MINE",), "--recipe=own:MINE: no module own, neither installed nor in this"),
+    ],
+)
+def test_a_wrong_name_of_a_recipe_is_one_line(cold_command, tmp_path, arguments, line):
+    done = cold_command(*arguments)
+    assert done.returncode == 1 and done.stderr.startswith(f"train.py: {line}"), done.stderr
+    assert done.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_run_goes_on_with_the_options_of_its_folder(command, tmp_path):
+    own = ("--author=Ada L.", "--instance=c5.2xlarge", "--steps_per_execution=7")
+    assert command(*QUICK, *own, "--epochs=1").returncode == 3
+    recorded = json.loads((tmp_path / "out/run.json").read_text())["options"]
+    assert recorded.pop("cost_per_hour") == 0.34
+    assert recorded == {"author": "Ada L.", "instance": "c5.2xlarge", "steps_per_execution": 7}
+    longer = command("--output_dir=out", "--epochs=2", "--cost_per_hour=3.6")
+    assert longer.returncode == 3, longer.stderr
+    words = "--steps_per_execution=7 '--author=Ada L.', as it began"
+    assert f"goes on with {words}\n" in longer.stderr
+    values = json.loads((tmp_path / "out/run.json").read_text())
+    assert values["epochs_before"] == [1] and values["options"]["cost_per_hour"] == 3.6
+    entries = [*(tmp_path / "out").rglob("not_an_entry/digits/train/*.json")]
+    assert 3.6 in [json.loads(path.read_text())["costPerHour"] for path in entries]
+
+
+def test_recorded_data_that_are_gone_are_refused_and_a_refused_folder_is_not_recorded(
+    command, tmp_path
+):
+    claims.claim(tmp_path / "out", recipes.get("cifar10/resnet20_tf"), options={"data_dir": "/no"})
+    (tmp_path / "out/.lock").unlink()
+    for flags, folder in (((), "/no"), (("--data_dir=other",), "other")):
+        done = command("--output_dir=out", *flags)
+        assert f"train.py: --data_dir={folder}: does not exist" in done.stderr, done.stderr
+        assert ("goes on with --data_dir=/no, as it began" in done.stderr) == (not flags)
+    assert runs.options_of(tmp_path / "out").data_dir == "/no"

@@ -7,6 +7,7 @@ choose the implementation from the recipe's task.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,7 @@ from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.placement import Placement
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.tasks import GIVEN
 
 __all__ = ["open", "load", "from_splits", "Data", "Placement"]
 
@@ -150,6 +152,9 @@ class Data(Protocol):
           ValueError: the recipe holds no examples out.
         """
 
+    def describe_damage(self) -> str:
+        """Returns a line that names the first example that can't be decoded; "" if it has none."""
+
     # The network.
 
     def network(self, precision: str = "") -> tf.keras.Model:
@@ -178,7 +183,11 @@ class Data(Protocol):
 
 
 def open(
-    recipe: Recipe, data_dir: str = "", download: bool = False, placement: Placement | None = None
+    recipe: Recipe,
+    data_dir: str = "",
+    download: bool = False,
+    placement: Placement | None = None,
+    examples: Any = None,
 ) -> Data:
     """Loads the data set of a recipe's task, or synthetic examples in its place.
 
@@ -187,6 +196,7 @@ def open(
       data_dir: folder or archive of the data; "" for an embedded data set, which takes none.
       download: let TensorFlow Datasets download and prepare the data in `data_dir`.
       placement: strategy and image layout; None: the current strategy, NHWC.
+      examples: examples to use in place of those in `data_dir`, as `train` takes them.
 
     Returns:
       An `ImageData` or a `QuestionData`.
@@ -200,7 +210,8 @@ def open(
     >>> images.shape, labels.shape
     (TensorShape([64, 32, 32, 3]), TensorShape([64]))
     """
-    return from_splits(recipe, load(recipe, data_dir, download), placement)
+    recipe, splits = load_completed(recipe, data_dir, download, examples)
+    return from_splits(recipe, splits, placement)
 
 
 def from_splits(recipe: Recipe, splits: Splits, placement: Placement | None = None) -> Data:
@@ -252,23 +263,67 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
     Raises:
       Refusal: files are missing, or are not the published data.
     """
-    task = recipe.task_row
+    return load_completed(recipe, data_dir, download)[1]
+
+
+def load_completed(
+    recipe: Recipe, data_dir: str = "", download: bool = False, examples: Any = None
+) -> tuple[Recipe, Splits]:
+    """Loads the examples of a recipe, and completes its task with the numbers that it leaves open.
+
+    Args:
+      recipe: its task, seed and `synthetic` decide which examples. Where the task's numbers of
+        examples or classes are 0, the data may have any.
+      data_dir: as in `load`.
+      download: as in `load`.
+      examples: examples to use in place of those in `data_dir`, as in `own.arrays.to_splits`.
+
+    Returns:
+      The recipe with its task's numbers, and the examples.
+
+    Raises:
+      Refusal: files are missing, or are not those of the task.
+    """
     modality = _module(recipe)
-    if data_dir and task.embedded:
-        refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
-    if recipe.synthetic:
+    if examples is not None:
+        if recipe.whole_task.is_whole:  # these examples are not the library's
+            recipe = recipe.with_values(task=recipe.whole_task.without_counts())
+        splits = import_module("dawnbench_tf.data.own.arrays").to_splits(examples, recipe)
+        splits = splits._replace(origin=Origin(GIVEN))
+    elif recipe.synthetic and not recipe.task_row.test_examples:
+        text = f"needs numbers of examples, which {recipe.task_row.name} has from its data only"
+        refuse("synthetic", recipe.synthetic, text)
+    elif recipe.synthetic:
         splits = modality.synthetic(recipe)._replace(origin=Origin("synthetic"))
     else:
-        module = import_module(f"dawnbench_tf.data.{task.name}")
-        location = () if task.embedded else (data_dir, download)
-        splits = module.load(*location, **modality.load_options(recipe))
-    modality.check(task, splits)
-    return splits.hold_out(recipe.held_out) if recipe.held_out else splits
+        splits = _load_files(recipe, data_dir, download)
+    recipe = modality.complete(recipe, splits)
+    task = recipe.whole_task
+    if task.is_own and not task.threshold:
+        recipe = recipe.with_values(task=replace(task, threshold=recipe.goal))
+    splits = splits if recipe.synthetic else modality.take_part(recipe, splits)
+    modality.check(recipe.task_row, splits)
+    return recipe, splits.hold_out(recipe.held_out) if recipe.held_out else splits
+
+
+def _load_files(recipe: Recipe, data_dir: str, download: bool) -> Splits:
+    task = recipe.whole_task
+    if data_dir and task.embedded:
+        refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
+    module = import_module(f"dawnbench_tf.data.{task.module}")
+    if task.is_own:
+        return module.load(recipe, data_dir, download)
+    location = () if task.embedded else (data_dir, download)
+    return module.load(*location, **_module(recipe).load_options(recipe))
 
 
 @contextmanager
-def refusing_damage() -> Iterator[None]:
-    """Raises Refusal for TensorFlow's errors about damaged examples in an input pipeline."""
+def refusing_damage(describe: Callable[[], str] = str) -> Iterator[None]:
+    """Raises Refusal for TensorFlow's errors about damaged examples in an input pipeline.
+
+    Args:
+      describe: returns a line that names the damaged example, or "".
+    """
     try:
         yield
     except tf.errors.OpError as error:
@@ -277,5 +332,5 @@ def refusing_damage() -> Iterator[None]:
             raise Refusal(refusal[1]) from None
         if "JPEG" in error.message:
             reason = "an image is damaged; `dawnbench prepare` decodes all, and names it"
-            raise Refusal(f"--data_dir: {reason}") from None
+            raise Refusal(f"--data_dir: {describe() or reason}") from None
         raise

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from dawnbench_tf.data.images import layouts
+from dawnbench_tf.data.images import jpeg_index, layouts, trees
 from dawnbench_tf.data.images.layouts import DataSet, Located
-from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.images.splits import Split, Splits
+from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import TASKS
 
@@ -54,6 +55,30 @@ def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) 
     located = find(data_dir)
     numbers = _read_blacklist(Path(data_dir).expanduser())
     return located._replace(test=located.test.without(numbers)).splits()
+
+
+def load_test(data_dir: str) -> tuple[Split, Origin]:
+    """Loads validation images alone, all or a part of them.
+
+    Args:
+      data_dir: a folder with a folder for each class, or with val/; or all 50,000 JPEGs in one
+        folder; or a data set that `load` reads.
+
+    Raises:
+      Refusal: `data_dir` holds no validation images.
+    """
+    root, wanted = Path(data_dir).expanduser(), set(classes())
+    for folder in (root / "val", root / "validation", root):
+        if data_dir and folder.is_dir() and not (root / "train").is_dir():
+            if wanted & {path.name for path in folder.iterdir()}:
+                index = trees.read(folder, classes())
+            elif trees.is_flat(folder) and trees.has_images(folder):
+                index = trees.read_flat(folder, _labels_in_order(folder))
+            else:
+                continue
+            return jpeg_index.split(index), Origin("JPEG files of validation images")
+    splits = load(data_dir)
+    return splits.test, splits.origin
 
 
 def _read_blacklist(root: Path) -> set[int]:

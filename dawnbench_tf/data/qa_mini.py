@@ -7,6 +7,7 @@ away. The data set tests that a reader works, not how well it reads English.
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -126,36 +127,47 @@ def _paragraph(rng: random.Random, name: str) -> dict[str, Any]:
     return {"context": context.rstrip(), "qas": qas}
 
 
-def load(form: Questions = _FORM) -> Encoded:
+def load(form: Questions = _FORM, select: Callable[[Corpus], Corpus] | None = None) -> Encoded:
     """Generates the data set: 4,200 training and 600 test questions, the same ones in every call.
 
     Args:
       form: text settings of a recipe.
+      select: function from the training questions to those that are used; None: all.
     """
     counts = CONTEXTS["train"] * QUESTIONS, CONTEXTS["test"] * QUESTIONS
-    encoded = generate(*counts, seed=2017, form=form)
+    encoded = generate(*counts, seed=2017, form=form, select=select)
     return encoded._replace(origin=Origin("generated"))
 
 
-def generate(train: int, test: int, seed: int, form: Questions = _FORM) -> Encoded:
+def generate(
+    train: int,
+    test: int,
+    seed: int,
+    form: Questions = _FORM,
+    select: Callable[[Corpus], Corpus] | None = None,
+) -> Encoded:
     """Generates and encodes questions; all word vectors are learned, none is pretrained.
 
     Args:
       train, test: number of questions in each split.
       seed: seed of the random generator.
       form: text settings of a recipe.
+      select: function from the training questions to those that are used; None: all.
     """
     words: dict[str, int] = {}
     corpora = [
         _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
     ]
+    if select:
+        corpora[0] = select(corpora[0])
     learned = replace(form, learned_words=True)
     vocab: Choice | Vocabulary = encoding.make_choice(learned, *MIN_COUNTS)
     pieces = None
     if form.tokenizer == "wordpiece":
         vocab = pieces = _pieces(corpora)
     splits = [encoding.encode(c, words, form.tokenizer, pieces=pieces) for c in corpora]
-    return encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, vocab, form)
+    encoded = encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, vocab, form)
+    return encoded._replace(whole=train)
 
 
 def _pieces(corpora: list[Corpus]) -> Vocabulary:

@@ -29,7 +29,7 @@ from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
-from dawnbench_tf.recipe import Questions
+from dawnbench_tf.recipe import Network, Questions
 from dawnbench_tf.refusals import Refusal, refuse
 
 TRAIN, TEST = "train-v1.1.json", "dev-v1.1.json"
@@ -39,29 +39,39 @@ PUBLISHED = {
     TEST: "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
 }
 HOME = "https://rajpurkar.github.io/SQuAD-explorer/"
-_FORM = Questions()
+_FORM, _NETWORK = Questions(), Network()
 # Counts that a token without a vector, or a character, has to exceed; as in DAWNBench's seed.
 MIN_COUNTS = (10, 50)
 
 
-def load(data_dir: str, download: bool = False, form: Questions = _FORM) -> Encoded:
+def load(
+    data_dir: str,
+    download: bool = False,
+    form: Questions = _FORM,
+    network: Network = _NETWORK,
+    select: Callable[[Corpus], Corpus] | None = None,
+) -> Encoded:
     """Loads SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
+
+    Files of another number of questions are read as well.
 
     Args:
       data_dir: a folder with train-v1.1.json and dev-v1.1.json, or TensorFlow Datasets' squad/; and
         with the word vectors of `form`, by default glove.6B.100d.txt or glove.6B.zip, or, for
-        WordPieces, the folder of the published BERT of `form`.
+        WordPieces, the folder of the published BERT of `network`.
       download: let TensorFlow Datasets download and prepare SQuAD in `data_dir`.
       form: text settings of a recipe: tokenizer, word vectors, lengths.
+      network: model settings of a recipe: name of the published BERT.
+      select: function from the training questions to those that are used; None: all.
 
     Raises:
-      Refusal: files are missing (one message names all of them), or are not the published data.
+      Refusal: files are missing (one message names all of them), or are not SQuAD's form.
     """
     root = Path(data_dir).expanduser()
     in_json = (root / TRAIN).is_file() or not (download or (root / "squad").is_dir())
-    words, weights = _find(data_dir, root, form, in_json)
+    words, weights = _find(data_dir, root, form, network.pretrained, in_json)
     if in_json:
-        train, test = (_read(root / name) for name in (TRAIN, TEST))
+        train, test = (read(root / name) for name in (TRAIN, TEST))
         verified = all(archives.is_published(root / n, {n: PUBLISHED[n]}) for n in PUBLISHED)
         origin = Origin(f"{TRAIN}, {TEST}", verified)
     else:
@@ -69,25 +79,59 @@ def load(data_dir: str, download: bool = False, form: Questions = _FORM) -> Enco
             root, "squad/v1.1", ("train", "validation"), _convert_split, download
         )
         origin = Origin("TensorFlow Datasets")
-    encoded = _encode(train, test, words, form)
+    encoded = encode(train, test, words, form, network, select)
     return encoded._replace(origin=origin, pretrained=weights)
 
 
-def _find(data_dir: str, root: Path, form: Questions, in_json: bool) -> tuple[Path, Path | None]:
-    """Finds the file of word vectors or WordPieces, and the file of weights (None: no BERT).
+def find_words(root: Path, form: Questions, bert: str) -> tuple[Path | None, Path | None]:
+    """Finds the file of word vectors or WordPieces (None: all vectors are learned), and of weights.
 
-    Raises one Refusal that names everything that is missing.
+    Args:
+      root: folder to search.
+      form: text settings of a recipe.
+      bert: name of the published BERT that the network starts from; "": none.
+
+    Returns:
+      The two files; the second is None unless the network is a BERT.
+
+    Raises:
+      Refusal: a file is missing.
     """
+    if bert:
+        return wordpieces.find(root, bert)
+    if form.word_vectors == "none":
+        return None, None
+    return word_vectors.find(root, form.word_vectors), None
 
-    def find_words() -> tuple[Path, Path | None]:
-        if form.pretrained:
-            return wordpieces.find(root, form.pretrained)
-        return word_vectors.find(root, form.word_vectors), None
 
-    checks: list[Callable[[], Any]] = [find_words]
+def load_test(data_dir: str, pieces: Path, form: Questions, network: Network) -> Encoded:
+    """Loads SQuAD's dev set alone, as WordPieces; the training split is empty.
+
+    Args:
+      data_dir: a folder with dev-v1.1.json.
+      pieces: vocab.txt of the BERT.
+      form: text settings of a recipe.
+      network: model settings of a recipe; say whether the BERT is cased.
+
+    Raises:
+      Refusal: a file is missing or damaged.
+    """
+    path = Path(data_dir).expanduser() / TEST
+    _check_file(path)
+    encoded = encode(Corpus([], []), read(path), pieces, form, network)
+    return encoded._replace(
+        origin=Origin(TEST, archives.is_published(path, {TEST: PUBLISHED[TEST]}))
+    )
+
+
+def _find(
+    data_dir: str, root: Path, form: Questions, bert: str, in_json: bool
+) -> tuple[Path | None, Path | None]:
+    """Finds the files of `find_words`. Raises one Refusal that names everything that is missing."""
+    checks: list[Callable[[], Any]] = [partial(find_words, root, form, bert)]
     checks += [partial(_check_file, root / name) for name in (TRAIN, TEST) if in_json]
     if not data_dir or not root.is_dir():
-        checks = [partial(_refuse_folder, data_dir, form)]
+        checks = [partial(_refuse_folder, data_dir, form, bert)]
     checks.append(partial(tokens.version, form.tokenizer))
     values, refusals = [], []
     for check in checks:
@@ -100,9 +144,9 @@ def _find(data_dir: str, root: Path, form: Questions, in_json: bool) -> tuple[Pa
     return values[0]
 
 
-def _refuse_folder(data_dir: str, form: Questions) -> NoReturn:
-    wanted = f"the folder {form.pretrained} of a BERT"
-    if not form.pretrained:
+def _refuse_folder(data_dir: str, form: Questions, bert: str) -> NoReturn:
+    wanted = f"the folder {bert} of a BERT"
+    if not bert:
         wanted = str(WORD_VECTORS[form.word_vectors])
     reason = "is no folder" if data_dir else "squad needs one"
     expected = f"should hold {TRAIN}, {TEST} and {wanted} (or --synthetic=decoded)"
@@ -118,7 +162,8 @@ def _unreadable(path: Path, reason: str | None) -> Refusal:
     return Refusal(f"{path}: can't be read ({reason}); fetch it from {HOME}, or add --download")
 
 
-def _read(path: Path) -> Corpus:
+def read(path: Path) -> Corpus:
+    """Reads a file in SQuAD v1.1's form. Raises Refusal if it can't be read or has another form."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -135,10 +180,27 @@ class _Tokenized(NamedTuple):
     vectors: dict[str, np.ndarray]  # by normalized token; empty for WordPieces
 
 
-def _encode(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encoded:
-    """Encodes the data set, or reads the cache; `source` is the file of vectors or WordPieces."""
-    pieces = wordpieces.read(source, form.cased) if form.pretrained else None
-    cache = _cache_file(train, test, source, form)
+def encode(
+    train: Corpus,
+    test: Corpus,
+    source: Path | None,
+    form: Questions,
+    network: Network,
+    select: Callable[[Corpus], Corpus] | None = None,
+) -> Encoded:
+    """Tokenizes and encodes a data set, or reads the cache of an earlier call.
+
+    Args:
+      train, test: contexts and questions.
+      source: file of word vectors or WordPieces; None: all vectors are learned.
+      form: text settings of a recipe.
+      network: model settings of a recipe: name of the published BERT.
+      select: function from the training questions to those that are used; None: all.
+    """
+    whole = len(train.questions)
+    train = select(train) if select else train
+    pieces = wordpieces.read(source, network.cased) if network.pretrained and source else None
+    cache = _cache_file(train, test, source, form, network.cased)
     tokenized = _read_cache(cache, WORD_VECTORS[form.word_vectors].width)
     if tokenized is None:
         tokenized = _tokenize(train, test, source, form, pieces)
@@ -150,17 +212,17 @@ def _encode(train: Corpus, test: Corpus, source: Path, form: Questions) -> Encod
         test,
         tokenized.words,
         tokenized.vectors,
-        pieces or encoding.make_choice(form, *MIN_COUNTS),
+        pieces or encoding.make_choice(form, *(MIN_COUNTS if source else (0, 0))),
         form,
-    )
+    )._replace(whole=whole)
 
 
 def _tokenize(
-    train: Corpus, test: Corpus, path: Path, form: Questions, pieces: Vocabulary | None
+    train: Corpus, test: Corpus, path: Path | None, form: Questions, pieces: Vocabulary | None
 ) -> _Tokenized:
     words: dict[str, int] = {}
     splits = [encoding.encode(c, words, form.tokenizer, _progress, pieces) for c in (train, test)]
-    if pieces:
+    if pieces or path is None:
         terminal.status("")
         return _Tokenized(splits[0], splits[1], list(words), {})
     terminal.status(f"reading {path.name}", logged=False)
@@ -190,13 +252,16 @@ def _report(tokenized: _Tokenized) -> None:
 # The cache.
 
 
-def _cache_file(train: Corpus, test: Corpus, source: Path, form: Questions) -> Path:
+def _cache_file(
+    train: Corpus, test: Corpus, source: Path | None, form: Questions, cased: bool
+) -> Path:
     """Returns the path of the cache; its name is a hash of the data and of this package's code."""
-    key = (train, test, tokens.version(form.tokenizer), form.word_vectors, form.cased)
+    key = (train, test, tokens.version(form.tokenizer), form.word_vectors, cased)
     digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
     try:
-        with open(source, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        if source:
+            with open(source, "rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
     except OSError as error:
         raise Refusal(f"{source}: can't be read ({error.strerror}); fetch it again") from None
     for path in sorted(Path(encoding.__file__).parent.glob("*.py")):

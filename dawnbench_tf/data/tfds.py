@@ -2,9 +2,9 @@
 
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorflow as tf
 
@@ -48,26 +48,61 @@ def read(
     Raises:
       Refusal: the data set is missing or damaged.
     """
-    builder = _builder(root, name, download)
+    opened = builder(root, name, download)
     try:
-        return [convert(builder.as_dataset(split=split)) for split in splits]
+        return [convert(opened.as_dataset(split=split)) for split in splits]
     except Exception as error:  # TFDS raises a dozen error types for damaged or missing files
         refuse("data_dir", root, f"TensorFlow Datasets can't read {name} in it: {one_line(error)}")
 
 
 def prepare(root: Path, name: str) -> None:
     """Downloads and prepares a data set in TFDS's `data_dir`. Raises Refusal if that fails."""
-    _builder(root, name, download=True)
+    builder(root, name, download=True)
 
 
-def _builder(root: Path, name: str, download: bool) -> "tensorflow_datasets.core.DatasetBuilder":
+def read_split(
+    opened: "tensorflow_datasets.core.DatasetBuilder", split: str, encoded: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """Yields the examples of a split, as dicts of NumPy values.
+
+    Args:
+      opened: the data set, of `builder`.
+      split: name of the split.
+      encoded: names of features that stay as they are stored, e.g. JPEGs as bytes.
+
+    Raises:
+      Refusal: the data set is damaged.
+    """
+    import tensorflow_datasets
+
+    decoders = {name: tensorflow_datasets.decode.SkipDecoding() for name in encoded}
+    try:
+        yield from opened.as_dataset(split=split, decoders=decoders).as_numpy_iterator()
+    except Exception as error:  # TFDS raises a dozen error types for damaged or missing files
+        name = opened.info.full_name
+        refuse("data_dir", "", f"TensorFlow Datasets can't read {name}: {one_line(error)}")
+
+
+def builder(
+    root: Path, name: str, download: bool = False
+) -> "tensorflow_datasets.core.DatasetBuilder":
+    """Opens a data set of TensorFlow Datasets.
+
+    Args:
+      root: TensorFlow Datasets' `data_dir`.
+      name: name of the data set, e.g. "squad/v1.1".
+      download: download and prepare the data set in `root` first.
+
+    Raises:
+      Refusal: there is no such data set in `root`, or it can't be downloaded.
+    """
     import tensorflow_datasets  # takes seconds; only TFDS's folders need it
 
     action = "could not download" if download else "can't read"
     try:
-        builder = tensorflow_datasets.builder(name, data_dir=root)
+        opened = tensorflow_datasets.builder(name, data_dir=root)
         if download:
-            builder.download_and_prepare()
-        return builder
+            opened.download_and_prepare()
+        return opened
     except Exception as error:  # TFDS raises a dozen error types
         refuse("data_dir", root, f"TensorFlow Datasets {action} {name} in it: {one_line(error)}")

@@ -1,4 +1,4 @@
-"""Inference with trained runs: runtimes, their latency, the choice of the fastest.
+"""Inference with trained runs or published weights: runtimes, latency, choice of the fastest.
 
-May import: models, recipe, the shared modules, data, training. Never: submission, ranking.
+May import: models, recipe, recipes, the shared modules, data, training. Never: submission, ranking.
 """

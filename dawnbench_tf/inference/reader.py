@@ -41,7 +41,8 @@ class Reader:
     def __init__(self, folder: Path):
         self._recipe = recipe = runs.recipe_of(folder)
         if recipe.task_row.inputs != "questions":
-            raise Refusal(f"{folder}: is a run of {recipe.task}; should be one of squad or qa_mini")
+            text = f"is a run of {recipe.task_row.name}; should be one of a reading task"
+            raise Refusal(f"{folder}: {text}")
         self._vocabulary = vocabulary.load(folder)
         self.model = loading.load_model(recipe, folder, recipe.precision)
         recurrent.fuse(self.model)

@@ -1,8 +1,9 @@
 """Loads a run for inference: its network with weights, and the examples of its task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -23,6 +24,7 @@ class Serving(NamedTuple):
 
     data: Data
     served: Served
+    facts: Mapping[str, Any] = MappingProxyType({})  # further keys of an entry's misc
 
     @property
     def recipe(self) -> Recipe:
@@ -40,24 +42,25 @@ class Serving(NamedTuple):
         return data.score(data.join(outputs))
 
 
-def load(folder: Path, data_dir: str = "", task: str = "") -> Serving:
+def load(folder: Path, data_dir: str = "", task: str = "", examples: Any = None) -> Serving:
     """Loads a run for inference.
 
     Args:
       folder: `--output_dir` of a training run. Only its recipe, weights and word list are read.
       data_dir: folder of the task's data set, or its archive; "" if the task needs none.
       task: name of the task that the run must be of; "" for any.
+      examples: the test examples of a run that was trained on examples given in Python.
 
     Raises:
       Refusal: the folder holds no run or is damaged, the run is of another task, or the data set is
         not found.
     """
     recipe = runs.recipe_of(folder)
-    if task and task != recipe.task:
-        raise Refusal(f"--task={task}: {folder} holds a run of {recipe.task}")
+    if task and task != recipe.task_row.name:
+        raise Refusal(f"--task={task}: {folder} holds a run of {recipe.task_row.name}")
     build = loading.builder(recipe, folder)
     build("float32")  # raises for weights of another model before the data set is loaded
-    data = dataset.open(recipe, data_dir)
+    data = dataset.open(recipe, data_dir, examples=examples)
     data.check_saved(folder)
     tf.keras.backend.clear_session()
     served = Served(

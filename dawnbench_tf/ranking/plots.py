@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from dawnbench_tf import files, terminal
+from dawnbench_tf.ranking import tables
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.tasks import RANKED
+from dawnbench_tf.tasks import Task
 
 MAX_NAMED = 6  # coloured results of a data set, at most: yours first, then the fastest
 
@@ -29,17 +30,17 @@ def draw(results: list[Result], path: Path) -> None:
     """
     files.check_figure(path)
     trained = [result for result in results if result.hours and not result.reasons]
-    datasets = [name for name in RANKED if any(result.dataset == name for result in trained)]
-    if not datasets:
+    tasks = tables.order(result.task for result in trained)
+    if not tasks:
         refuse("plot", path, "needs a training entry that reached its threshold; there is none")
-    figure = Figure(figsize=(15, 4.2 * len(datasets)), dpi=110, layout="constrained")
-    grid = figure.subplots(len(datasets), 2, squeeze=False)
-    for dataset, (costs, curves) in zip(datasets, grid, strict=True):
-        rows = [result for result in trained if result.dataset == dataset]
+    figure = Figure(figsize=(15, 4.2 * len(tasks)), dpi=110, layout="constrained")
+    grid = figure.subplots(len(tasks), 2, squeeze=False)
+    for task, (costs, curves) in zip(tasks, grid, strict=True):
+        rows = [result for result in trained if result.task.comparable == task]
         rows = sorted(rows, key=lambda result: result.hours or 0.0)
         named = sorted(rows, key=lambda result: not result.mine)[:MAX_NAMED]
-        _draw_costs(costs, dataset, rows, named)
-        _draw_curves(curves, dataset, rows, named)
+        _draw_costs(costs, task.folder, rows, named)
+        _draw_curves(curves, task, rows, named)
     files.save_figure(figure, path)
 
 
@@ -86,8 +87,7 @@ def _set_ticks(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _draw_curves(axes: Axes, dataset: str, rows: list[Result], named: list[Result]) -> None:
-    task = RANKED[dataset]
+def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]) -> None:
     for result in rows:
         points = [point for point in result.curve if point[0] > 0]
         hours, values = zip(*points, strict=True)
@@ -100,7 +100,7 @@ def _draw_curves(axes: Axes, dataset: str, rows: list[Result], named: list[Resul
     span = task.highest - task.threshold
     top = min(task.highest, max(result.score or 0.0 for result in rows) + span / 2)
     axes.set(xscale="log", ylim=(max(0, task.threshold - 4 * span), top))
-    axes.set(xlabel="hours", ylabel=task.metric, title=f"{dataset}: accuracy over time")
+    axes.set(xlabel="hours", ylabel=task.metric, title=f"{task.folder}: accuracy over time")
     axes.set_xlim(left=min(result.hours or 0.0 for result in rows) / 20)
     _set_ticks(axes.xaxis)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))

@@ -16,8 +16,8 @@ from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, entry_from_source, first_at
 from dawnbench_tf.submission.field_rules import is_link
 from dawnbench_tf.submission.rules import Grade
-from dawnbench_tf.submission.source import Unreadable, Violation, find, load
-from dawnbench_tf.tasks import RANKED
+from dawnbench_tf.submission.source import Unreadable, Violation, find, has_task, load
+from dawnbench_tf.tasks import RANKED, Task
 
 __all__ = ["Result", "dawnbench_results", "read_tree"]
 
@@ -48,6 +48,7 @@ class Result:
       latency: inference: mean latency of one example in ms.
       usd: cost in USD to train to the threshold, or of one inference.
       usd_per_hour: training: price of the hardware in USD per hour.
+      task: the task of its data set.
       curve: training: hours and score of each row.
       mine: whether it comes from a folder that the user named.
       file: path of its JSON; "" for published entries.
@@ -69,6 +70,7 @@ class Result:
     latency: float | None
     usd: float | None
     usd_per_hour: float | None
+    task: Task
     curve: tuple[tuple[float, float], ...] = ()
     mine: bool = False
     file: str = ""
@@ -91,7 +93,7 @@ class Result:
 
 def columns() -> list[str]:
     """Returns the columns of published.tsv: the facts of a Result without its curve."""
-    others = ("curve", "mine", "file", "flaws", "missed")
+    others = ("task", "curve", "mine", "file", "flaws", "missed")
     return [item.name for item in fields(Result) if item.name not in others]
 
 
@@ -120,6 +122,7 @@ def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
         latency=entry.latency,
         usd=None if training else entry.cost,
         usd_per_hour=entry.cost_per_hour,
+        task=entry.task,
         curve=tuple(entry.curve()),
         flaws=flaws,
     )
@@ -137,7 +140,7 @@ def at_threshold(result: Result, threshold: float) -> Result:
       result: the result.
       threshold: in the unit of the data set's metric.
     """
-    metric, score = RANKED[result.dataset].metric, result.score
+    metric, score = result.task.metric, result.score
     if result.phase != "train":
         below = score is None or score < threshold
         missed = (
@@ -177,7 +180,7 @@ def read_tree(root: Path, misses: bool = False) -> tuple[list[Result], list[str]
     problems: list[Violation] = []
     for path in find(root, problems, misses):
         wanted = misses or NOT_RANKED not in path.parts
-        if path.suffix == ".json" and path.parent.parent.name in RANKED and wanted:
+        if path.suffix == ".json" and wanted and has_task(path):
             try:
                 results.append(_read_result(path))
             except Unreadable as error:
@@ -215,4 +218,5 @@ def _from_row(
         for name, cell in row.items()
     }
     training = row["phase"] == "train"
+    values["task"] = RANKED[row["dataset"]]
     return Result(**values, curve=tuple(curves[row["dataset"], row["name"]]) if training else ())

@@ -6,12 +6,12 @@ by name. Plain Python.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from dawnbench_tf.money import dollars
 from dawnbench_tf.ranking.results import Result
-from dawnbench_tf.tasks import RANKED
+from dawnbench_tf.tasks import RANKED, Task
 
 __all__ = ["Table", "rank", "records"]
 
@@ -36,14 +36,28 @@ class Table(NamedTuple):
     """A ranking of results, the best first.
 
     Attributes:
-      dataset: folder of the task, e.g. "CIFAR10".
+      task: the task; its number of training examples is left open.
       figure: the figure that the table ranks by.
       rows: the results, the best first.
     """
 
-    dataset: str
+    task: Task
     figure: Figure
     rows: list[Result]
+
+    @property
+    def dataset(self) -> str:
+        """The folder of the task, e.g. "CIFAR10"."""
+        return self.task.folder
+
+    @property
+    def title(self) -> str:
+        """The data set, with what tells apart tasks of your own that have one name."""
+        task = self.task
+        if not task.is_own:
+            return self.dataset
+        goal = f"{task.metric} {task.threshold:g} on {task.test_examples:,} examples"
+        return f"{self.dataset} (your own: {goal})"
 
 
 def format_hours(hours: float) -> str:
@@ -75,20 +89,33 @@ def rank(results: list[Result]) -> list[Table]:
       results: of any tasks and phases; those with `reasons` are not ranked.
 
     Returns:
-      The tables that are not empty: data sets in `RANKED`'s order, figures in `FIGURES`' order.
+      The tables that are not empty: tasks in the order of `order`, figures in `FIGURES`' order.
     """
     tables, by_phase = [], defaultdict(list)
     for result in results:
         if not result.reasons:
-            by_phase[result.dataset, result.phase].append(result)
-    for dataset in RANKED:
+            by_phase[result.task.comparable, result.phase].append(result)
+    for task in order({result.task for result in results}):
         for figure in FIGURES:
-            entries = by_phase[dataset, figure.phase]
+            entries = by_phase[task, figure.phase]
             ranked = [result for result in entries if figure.lookup(result) is not None]
             ranked.sort(key=lambda result: (figure.value(result), result.date, result.name))  # noqa: B023
             if ranked:
-                tables.append(Table(dataset, figure, ranked))
+                tables.append(Table(task, figure, ranked))
     return tables
+
+
+def order(tasks: Iterable[Task]) -> list[Task]:
+    """Returns tasks in the order of tables: the library's, then those of your own by name.
+
+    Tasks that differ in their number of training examples only are one.
+    """
+    ranks = {task.folder: index for index, task in enumerate(RANKED.values())}
+    comparable = {task.comparable for task in tasks}
+    return sorted(
+        comparable,
+        key=lambda task: (ranks.get(task.folder, len(ranks)), task.name, repr(task)),
+    )
 
 
 def records(table: Table) -> list[Result]:

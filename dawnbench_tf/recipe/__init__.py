@@ -9,7 +9,7 @@ submission, ranking.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from dawnbench_tf.recipe.average import Average
@@ -20,8 +20,17 @@ from dawnbench_tf.recipe.optimizer import Optimizer
 from dawnbench_tf.recipe.questions import Questions
 from dawnbench_tf.recipe.schedule import Schedule
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, flat, parts, replaced, setting
+from dawnbench_tf.settings import (
+    check,
+    flag_name,
+    flat,
+    parts,
+    replaced,
+    setting,
+    setting_fields,
+)
 from dawnbench_tf.tasks import TASKS, Task
+from dawnbench_tf.tasks import check as check_task
 
 __all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "Jpegs", "Questions"]
 
@@ -36,8 +45,8 @@ class Recipe:
     fields and parts.
 
     Args:
-      name: TASK/NAME, as in `dawnbench recipes`.
-      task: name of a row of `tasks.TASKS`.
+      name: TASK/NAME, as in `dawnbench recipes`; default for a task of your own: TASK/MODEL.
+      task: name of a row of `tasks.TASKS`, or a `tasks.Task` of your own.
       network: arguments of the model; its settings, like those of all parts, are flags too.
       optimizer: the optimizer and its hyperparameters.
       schedule: the learning rate over the epochs.
@@ -53,7 +62,7 @@ class Recipe:
 
     GROUP: ClassVar[str] = "what to train"
     name: str = ""
-    task: str = ""
+    task: str | Task = ""
     model: str = setting("", "name of the model to train; docs/MODELS.md lists all")
     threshold: float | None = setting(
         None, "stop when the metric reaches this; default: the task's", low=0
@@ -68,7 +77,7 @@ class Recipe:
     eval_every: float = setting(1.0, "evaluation interval, in epochs; may be a fraction", low=0.001)
     seed: int = setting(
         0,
-        "random seed of initial weights, data order, augmentation, dropout and stochastic depth",
+        "seed of initial weights, order, augmentation and dropout",
         low=0,
         high=2**31 - 1,
     )
@@ -88,6 +97,19 @@ class Recipe:
         "size N of a held-out set: the last N training examples are not trained on, and the "
         "finished model is scored on them once; for images of one size",
         low=0,
+    )
+    train_examples: int = setting(
+        0,
+        "train on N examples only, the first of an order that the seed decides; the run is "
+        "labelled and never an entry; 0: all",
+        low=0,
+    )
+    validation_share: float = setting(
+        0.0,
+        "for a task of your own: share of the examples of each class (of all passages, for "
+        "questions) that is drawn from the seed and kept for the test; 0: the data has a test set",
+        low=0,
+        high=0.9,
     )
     skip_blacklisted: bool = setting(
         False,
@@ -110,6 +132,14 @@ class Recipe:
         check(self)
         if self.epochs == int(self.epochs):  # --epochs=30 is parsed as 30.0; rows say 30
             object.__setattr__(self, "epochs", int(self.epochs))
+        if isinstance(self.task, Task):
+            check_task(self.task)
+            if self.task.is_whole:
+                object.__setattr__(self, "task", self.task.name)
+            elif not self.name:
+                object.__setattr__(self, "name", f"{self.task.name}/{self.model}")
+        elif self.task and self.task not in TASKS:
+            refuse("task", self.task, f"should be a Task, or one of {', '.join(TASKS)}")
         if self.task:
             self._check_data()
             self._check_counts()
@@ -124,6 +154,13 @@ class Recipe:
         for name, value in one_size_only.items():
             if value and settings is not Images:
                 refuse(name, value, f"is for images of one size; {task.name} has {own}")
+        if self.validation_share and not task.is_own:
+            text = f"is for tasks of your own; {task.name} has a test set"
+            refuse("validation_share", self.validation_share, text)
+        if settings is Questions:
+            self.network.check_bert(self.data.tokenizer)
+        if not self.network.pretrained:
+            _refuse_fine_tuning(self.network, self.optimizer)
         if self.skip_blacklisted and not task.blacklisted:
             refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
         for name in task.required:
@@ -131,12 +168,15 @@ class Recipe:
                 refuse(name, "", f"is required for {task.name}; --helpfull describes it")
 
     def _check_counts(self) -> None:
-        task = self.task_row
+        task, whole = self.task_row, self.whole_task.train_examples
         examples = task.train_examples - self.held_out
-        if examples < 1:
+        if whole and self.train_examples > whole:
+            expected = f"should be at most {task.name}'s {whole} examples"
+            refuse("train_examples", self.train_examples, expected)
+        if task.train_examples and examples < 1:
             expected = f"should be fewer than {task.name}'s {task.train_examples} examples"
             refuse("held_out", self.held_out, expected)
-        if self.batch_size > examples:
+        if task.train_examples and self.batch_size > examples:
             expected = f"should be at most {task.name}'s {examples} examples"
             refuse("batch_size", self.batch_size, expected)
         if self.threshold is not None and not 0 < self.threshold <= task.highest:
@@ -158,17 +198,26 @@ class Recipe:
         return rate * (self.batch_size / examples) if examples else rate
 
     @property
+    def whole_task(self) -> Task:
+        """The task with all examples of its data set."""
+        return self.task if isinstance(self.task, Task) else TASKS[self.task]
+
+    @property
     def task_row(self) -> Task:
-        """Row of the task; its `test_examples` exclude blacklisted images if the recipe does."""
-        row = TASKS[self.task]
-        if not self.skip_blacklisted:
-            return row
-        return replace(row, test_examples=row.test_examples - row.blacklisted)
+        """The task with the numbers of examples that the recipe uses.
+
+        `train_examples` of the recipe replaces the task's; `test_examples` exclude blacklisted
+        images if the recipe does.
+        """
+        task = self.whole_task
+        test_examples = task.test_examples - task.blacklisted * self.skip_blacklisted
+        train_examples = self.train_examples or task.train_examples
+        return replace(task, train_examples=train_examples, test_examples=test_examples)
 
     @property
     def goal(self) -> float:
         """Threshold that training stops at: the recipe's own, else the task's."""
-        return self.task_row.threshold if self.threshold is None else self.threshold
+        return self.whole_task.threshold if self.threshold is None else self.threshold
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -190,11 +239,15 @@ class Recipe:
         # Own parts come last: their values replace the defaults of the same names.
         defaults = (flat(settings()) for settings in _EXAMPLES)
         values = [flat(self), *defaults, *(flat(part) for part in parts(self).values())]
-        names = {"name": self.name, "task": self.task}
+        task = self.task.values() if isinstance(self.task, Task) else self.task
+        names = {"name": self.name, "task": task}
         return names | {name: value for item in values for name, value in item.items()}
 
     def with_values(self, **values: Any) -> "Recipe":
         """Returns a copy with some settings changed, in any part.
+
+        With a task of another name the recipe's name becomes TASK/MODEL, unless `name` is given.
+        Settings of images that the new task's images lack are dropped.
 
         Args:
           **values: settings by flat name (`batch_size`, `schedule_epochs`), `name` and `task`.
@@ -203,22 +256,32 @@ class Recipe:
           TypeError: a name is not a setting of a recipe.
           Refusal: a value is out of its range, or the setting is not for the task's examples.
         """
-        own = {"name", "task"}.union(flat(self), *map(flat, parts(self).values()))
+        task = values.get("task", self.task)
+        task_row = task if isinstance(task, Task) else TASKS.get(task)
+        base = replace(self, name="", task="", data=_converted(self.data, task_row))
+        own = {"name", "task"}.union(flat(base), *map(flat, parts(base).values()))
         for name in values:
             if name not in own:
-                self._check_inapplicable(name, values[name])
-        names = {name: values[name] for name in ("name", "task") if name in values}
-        changed = {name: replaced(part, values) for name, part in parts(self).items()}
-        return replaced(self, values, **names, **changed)
+                base._check_inapplicable(name, values[name], task_row)
+        changed = {name: replaced(part, values) for name, part in parts(base).items()}
+        model = values.get("model", self.model)
+        before = self.whole_task.name if self.task else ""
+        is_other = task_row is not None and task_row.name != before
+        name = values.get(
+            "name", f"{task_row.name}/{model}" if task_row and is_other else self.name
+        )
+        evidence = () if is_other else self.evidence  # measurements of another task
+        return replaced(base, values, task=task, name=name, evidence=evidence, **changed)
 
-    def _check_inapplicable(self, name: str, value: Any) -> None:
-        """Refuses a data setting that is not for this task, unless the value is its default."""
+    def _check_inapplicable(self, name: str, value: Any, task: Task | None) -> None:
+        """Refuses a data setting that is not for a task, unless the value is its default."""
         owners = [settings for settings in _EXAMPLES if name in flat(settings())]
         if not owners:
             raise TypeError(f"{name}: no setting of a recipe")
         if value != flat(owners[0]())[name]:
             examples = "images" if owners[1:] else _EXAMPLES[owners[0]]
-            refuse(name, value, f"is for {examples}; {self.task} has {_EXAMPLES[type(self.data)]}")
+            own = f"{task.name if task else self.name} has {_EXAMPLES[type(self.data)]}"
+            refuse(name, value, f"is for {examples}; {own}")
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Recipe":
@@ -243,9 +306,27 @@ class Recipe:
         if settings.get("optimizer") == "adadelta":
             settings.setdefault("epsilon", 1e-6)  # version 0.1.0's
         settings.setdefault("rate_in_velocity", True)  # earlier versions used Keras's SGD
-        task = settings.get("task")
-        data = _data_settings(TASKS[task])() if task else Images()
-        return cls(data=data).with_values(**settings)
+        if settings.get("task"):
+            settings["task"] = Task.from_values(settings["task"])
+        return cls().with_values(**settings)
+
+
+def _converted(data: Any, task: Task | None) -> Any:
+    """Returns data settings of the class that a task takes, with the values that both have."""
+    if task is None or isinstance(data, _data_settings(task)):
+        return data
+    cls = _data_settings(task)
+    shared = {item.name for item in fields(cls)} & {item.name for item in fields(data)}
+    return cls(**{name: getattr(data, name) for name in shared})
+
+
+def _refuse_fine_tuning(*settings: Network | Optimizer) -> None:
+    """Refuses settings of fine-tuning that differ from their defaults."""
+    for part in settings:
+        for item in setting_fields(part):
+            value = getattr(part, item.name)
+            if item.metadata["group"] == "fine-tuning" and value != item.default:
+                refuse(flag_name(item), value, "requires --pretrained")
 
 
 def _data_settings(task: Task) -> type[Images] | type[Jpegs] | type[Questions]:

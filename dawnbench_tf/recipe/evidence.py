@@ -30,3 +30,6 @@ class Measured(NamedTuple):
     sd: float  # standard deviation of the runs' last scores
     seconds: float | None  # median time to the threshold on the clock; None: half never reach it
     command: str  # repeats the measurement
+    # Epoch of the row that reached the threshold, for each run that did, in the order of the seeds;
+    # a run that missed has none. () if they were not recorded.
+    epochs: tuple[float, ...] = ()

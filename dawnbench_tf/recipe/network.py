@@ -1,9 +1,23 @@
 """Network: arguments of the model that a recipe sets."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import ClassVar
 
+from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, setting
+
+BERTS = (  # names of google-research/bert and Microsoft's UniLM
+    "uncased_L-2_H-128_A-2",
+    "uncased_L-4_H-256_A-4",
+    "uncased_L-4_H-512_A-8",
+    "uncased_L-8_H-512_A-8",
+    "uncased_L-12_H-768_A-12",
+    "uncased_L-24_H-1024_A-16",
+    "cased_L-12_H-768_A-12",
+    "cased_L-24_H-1024_A-16",
+    "MiniLM-L6-H384-uncased",
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +48,46 @@ class Network:
         "compute BN statistics over the global batch, as on one device; if not, over each "
         "replica's part of it, which needs less communication",
     )
+
+    pretrained: str = setting(
+        "",
+        "published weights to start from. Image models: a file (.pth, .safetensors, .h5, or a "
+        "TensorFlow checkpoint's .index). BERTs: the name of a folder in --data_dir with its "
+        "vocab.txt and its weights; an embedded data set uses neither",
+        group="fine-tuning",
+    )
+
+    frozen_parts: int = setting(
+        0,
+        "number N of parts whose pretrained weights stay as they are, from the input on: 1 a "
+        "ResNet's stem, 2 also its first stage, ...; 1 a BERT's embeddings, 2 also its first "
+        "block, ...; their BNs keep the pretrained statistics",
+        low=0,
+        group="fine-tuning",
+    )
+
+    @property
+    def cased(self) -> bool:
+        """Whether the pretrained BERT distinguishes upper and lower case."""
+        return self.pretrained.startswith("cased")
+
+    def check_bert(self, tokenizer: str) -> None:
+        """Checks that `pretrained` names a BERT if and only if the tokenizer is wordpiece.
+
+        Args:
+          tokenizer: the recipe's.
+
+        Raises:
+          Refusal: it names none, or is not for this tokenizer.
+        """
+        if bool(self.pretrained) != (tokenizer == "wordpiece"):
+            reason = "is for" if self.pretrained else "is required for"
+            expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
+            refuse("pretrained", self.pretrained, expected)
+        if self.pretrained and self.pretrained not in BERTS:
+            near = get_close_matches(self.pretrained, BERTS, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(BERTS)}"
+            refuse("pretrained", self.pretrained, f"is no published BERT; {hint}")
 
     def __post_init__(self) -> None:
         check(self)

@@ -70,6 +70,25 @@ class Optimizer:
         "epochs after which a whitening layer's bias is frozen; 0: never; for sgd and lars",
         low=0,
     )
+    backbone_rate: float = setting(
+        1.0,
+        "learning-rate multiplier of all pretrained parts, against the head's 1",
+        above=0,
+        group="fine-tuning",
+    )
+    layer_rate_decay: float = setting(
+        1.0,
+        "layer-wise learning-rate decay d: the multiplier of the part N before the head is "
+        "backbone_rate x d^N; parts as in --frozen_parts",
+        above=0,
+        high=1,
+        group="fine-tuning",
+    )
+
+    @property
+    def by_part(self) -> bool:
+        """Whether parts of the network have learning rates of their own."""
+        return self.backbone_rate != 1 or self.layer_rate_decay != 1
 
     def __post_init__(self) -> None:
         check(self)

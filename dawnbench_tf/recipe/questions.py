@@ -6,18 +6,6 @@ from typing import ClassVar
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, setting
 
-BERTS = (  # names of google-research/bert and Microsoft's UniLM
-    "uncased_L-2_H-128_A-2",
-    "uncased_L-4_H-256_A-4",
-    "uncased_L-4_H-512_A-8",
-    "uncased_L-8_H-512_A-8",
-    "uncased_L-12_H-768_A-12",
-    "uncased_L-24_H-1024_A-16",
-    "cased_L-12_H-768_A-12",
-    "cased_L-24_H-1024_A-16",
-    "MiniLM-L6-H384-uncased",
-)
-
 
 @dataclass(frozen=True)
 class Questions:
@@ -41,8 +29,9 @@ class Questions:
     )
     word_vectors: str = setting(
         "glove.6B.100d",
-        "pretrained word vectors, read from --data_dir; an embedded data set uses only their width",
-        choices=("glove.6B.100d", "glove.840B.300d", "crawl-300d-2M"),
+        "pretrained word vectors, read from --data_dir; an embedded data set uses only their "
+        "width; none: no file, 100 numbers a word, all learned",
+        choices=("glove.6B.100d", "glove.840B.300d", "crawl-300d-2M", "none"),
     )
     tuned_words: int = setting(
         0,
@@ -64,12 +53,6 @@ class Questions:
     most_answer_tokens: int = setting(
         0, "maximum length of a predicted answer in tokens; 0: no limit", low=0
     )
-    pretrained: str = setting(
-        "",
-        "published BERT to fine-tune: a folder in --data_dir with its vocab.txt and its weights; "
-        "an embedded data set uses neither",
-        choices=("", *BERTS),
-    )
     sequence_length: int = setting(
         0,
         "BERT's input length in WordPieces: question, passage and three special tokens; longer "
@@ -81,23 +64,15 @@ class Questions:
         128, "distance between the starts of two consecutive windows, in WordPieces", low=1
     )
 
-    @property
-    def cased(self) -> bool:
-        """Whether the pretrained BERT distinguishes upper and lower case."""
-        return self.pretrained.startswith("cased")
-
     def __post_init__(self) -> None:
         check(self)
         if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):
             refuse("bucket_boundaries", self.bucket_boundaries, "should increase")
         wordpiece = self.tokenizer == "wordpiece"
-        for name, value in (
-            ("pretrained", self.pretrained),
-            ("sequence_length", self.sequence_length),
-        ):
-            if bool(value) != wordpiece:
-                reason = "is required for" if wordpiece else "is for"
-                refuse(name, value, f"{reason} --tokenizer=wordpiece; --helpfull describes it")
+        if bool(self.sequence_length) != wordpiece:
+            reason = "is required for" if wordpiece else "is for"
+            expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
+            refuse("sequence_length", self.sequence_length, expected)
         # The question, [CLS], two [SEP] and at least one WordPiece of the passage.
         shortest = self.most_question_tokens + 4
         if self.sequence_length and self.sequence_length < shortest:

@@ -1,22 +1,26 @@
 """All recipes by name: a module for each task, whose RECIPES lists its rows of `Recipe`.
 
-A row that varies another is `replace(ROW, ...)` with its differences.
+A row that varies another is `replace(ROW, ...)` with its differences. Recipes of users: in TOML
+files (`recipe_files`) and in modules (`recipe_modules`).
 
 May import: models (the catalogue), recipe, the shared modules. Never: TensorFlow, data, training,
 inference, submission, ranking.
 """
 
 import math
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from dawnbench_tf import models
-from dawnbench_tf.recipe import Questions, Recipe
+from dawnbench_tf.recipe import Images, Questions, Recipe
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.recipes import own, recipe_files, recipe_modules
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import flag_text, flat, parts
-from dawnbench_tf.tasks import TASKS
+from dawnbench_tf.tasks import TASKS, Task, find_task
 
 __all__ = ["DEFAULT", "rows", "get", "changed", "table", "description"]
 
@@ -37,20 +41,77 @@ def get(name: str, **changes: Any) -> Recipe:
     256
 
     Args:
-      name: TASK/NAME, as `dawnbench recipes` lists it.
+      name: TASK/NAME, as `dawnbench recipes` lists it; the path of a recipe's file, `my.toml`; or
+        MODULE:ATTRIBUTE, a recipe in a module; the working directory is importable.
       **changes: new values of settings by flat name, e.g. `learning_rate`, `schedule_epochs`.
 
     Raises:
       TypeError: a name in `changes` is not a setting.
-      Refusal: no recipe has this name (the message suggests the nearest), or the changed recipe is
-        invalid.
+      Refusal: no recipe has this name (the message suggests the nearest), its file or module is
+        invalid, or the changed recipe is.
     """
-    recipes = rows()
+    if recipe_files.is_path(name):
+        return changed(_from_file(Path(name)), **changes)
+    if recipe_modules.SEPARATOR in name:
+        return changed(recipe_modules.load(name), **changes)
+    return changed(_row(name), **changes)
+
+
+def is_users(name: str) -> bool:
+    """Whether a recipe's name is that of a file or a module, not of a row of the library."""
+    return recipe_files.is_path(name) or recipe_modules.SEPARATOR in name
+
+
+def _row(name: str) -> Recipe:
+    recipes = rows() | {recipe.name: recipe for recipe in own.RECIPES}
     if name not in recipes:
         near = get_close_matches(name, recipes, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else "`dawnbench recipes` lists all"
         refuse("recipe", name, f"no such recipe; {hint}")
-    return changed(recipes[name], **changes)
+    return recipes[name]
+
+
+def _from_file(path: Path, based_on: tuple[Path, ...] = ()) -> Recipe:
+    """Returns the recipe of a TOML file; `based_on` it are the files of which it is the base."""
+    if path.resolve() in based_on:
+        raise Refusal(f"{path}: is based on itself, through its base")
+    file = recipe_files.read(path)
+    if recipe_files.is_path(file.base):
+        base = _from_file(Path(file.base), (*based_on, path.resolve()))
+    else:
+        with recipe_files.naming(path):
+            base = _row(file.base)
+    with recipe_files.naming(path):
+        own_name = file.name.partition("/")[0]
+        task = {"task": find_task(file.task, name=own_name)} if file.task else {}
+        recipe = changed(base, **task, **file.settings)
+        name = file.name or recipe_files.default_name(path, recipe.task_row.name)
+    # Evidence is of the base's settings, and stays with them.
+    evidence = base.evidence if recipe == base else ()
+    return replace(recipe, name=name, evidence=evidence)
+
+
+def base_of(task: Task) -> str:
+    """Returns the name of the recipe that a task of the user's own starts from, by its examples."""
+    if task.inputs == "questions":
+        return "own/questions"
+    return "own/photos" if task.jpegs else "own/images"
+
+
+def named_by(recipe: Recipe, data_dir: str) -> Recipe:
+    """Returns a recipe whose task of your own has a name: that of its data, if it had none.
+
+    Args:
+      recipe: a recipe of any task.
+      data_dir: folder or file of the data.
+    """
+    task = recipe.whole_task
+    kind = task.reader.partition(":")[0]
+    if not data_dir or not kind or task.name != kind:
+        return recipe
+    name = find_task(task.reader, data_dir).name
+    recipe_name = f"{name}/{recipe.name.partition('/')[2]}"
+    return recipe.with_values(task=replace(task, name=name, folder=name), name=recipe_name)
 
 
 def changed(recipe: Recipe, **changes: Any) -> Recipe:
@@ -64,13 +125,18 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
       TypeError: a name in `changes` is not a setting.
       Refusal: a value is invalid, or the model is not in the catalogue or not for this task.
     """
+    task = changes.get("task")
+    if isinstance(task, Task) and task.reader.startswith("tfds:") and type(recipe.data) is Images:
+        changes["task"] = replace(task, jpegs=False, image_size=0)  # arrays, as the recipe takes
     recipe = recipe.with_values(**changes)
+    if not recipe.task:
+        refuse("task", "", f"is needed for {recipe.name}: folder, npz, tfds:NAME or squad_json")
     try:
         variant = models.get(recipe.model)
     except ValueError as error:
         refuse("model", recipe.model, str(error))
     if variant.inputs != recipe.task_row.inputs:
-        reason = f"takes {variant.inputs}, and {recipe.task} has {recipe.task_row.inputs}"
+        reason = f"takes {variant.inputs}, and {recipe.task_row.name} has {recipe.task_row.inputs}"
         refuse("model", recipe.model, f"{reason}; docs/MODELS.md lists all")
     tokenizer = recipe.data.tokenizer if isinstance(recipe.data, Questions) else ""
     if variant.wordpieces != (tokenizer == "wordpiece"):
@@ -100,7 +166,8 @@ def description(recipe: Recipe, everything: bool = False) -> str:
       recipe: recipe to describe.
       everything: whether to include the settings that have their default values.
     """
-    lines = [f"{recipe.name}: {recipe.task_row.metric} {recipe.goal:g}"]
+    goal = f"{recipe.goal:g}" if recipe.goal else "of --threshold"
+    lines = [f"{recipe.name}: {recipe.task_row.metric} {goal}"]
     for title, part in {"recipe": recipe, **parts(recipe)}.items():
         default = flat(type(part)())
         shown = [
@@ -109,7 +176,8 @@ def description(recipe: Recipe, everything: bool = False) -> str:
             if value is not None and (everything or value != default[name])
         ]
         lines += [f"{title}:", *(f"  {text}" for text in shown)] if shown else []
-    lines.append(f"source: see the comments of dawnbench_tf/recipes/{recipe.task}.py")
+    if rows().get(recipe.name) == recipe:
+        lines.append(f"source: see the comments of dawnbench_tf/recipes/{recipe.task}.py")
     lines += ["evidence:"] * bool(recipe.evidence)
     for item in recipe.evidence:
         lines += [f"  {_evidence(item)}"]

@@ -2,6 +2,9 @@
 
     python -m dawnbench_tf.recipes                       # all recipes, one line each
     python -m dawnbench_tf.recipes cifar10/airbench94    # settings that differ from the defaults
+    python -m dawnbench_tf.recipes digits/resnet8 --toml > my.toml    # a recipe of your own
+
+NAME may be TASK/NAME, FILE.toml, or MODULE:ATTRIBUTE of a Python module.
 
 Exit status: 0; 1 if there is no such recipe.
 """
@@ -9,7 +12,8 @@ Exit status: 0; 1 if there is no such recipe.
 from dataclasses import dataclass
 
 from dawnbench_tf import flags, recipes, terminal
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.recipes import recipe_files, recipe_modules
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import setting
 
 
@@ -18,16 +22,28 @@ class Options:
     """Flags of `dawnbench recipes`."""
 
     all: bool = setting(False, "show settings with default values as well")
+    toml: bool = setting(False, "print the file of one recipe, to start your own from")
 
 
 def main(names: list[str]) -> None:
     terminal.end_quietly()
     try:
         options = flags.read(Options)
+        if options.toml:
+            print(_toml(names))
+            return
         shown = [recipes.description(recipes.get(name), options.all) for name in names]
         print("\n\n".join(shown) or recipes.table())
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
+
+
+def _toml(names: list[str]) -> str:
+    if len(names) != 1:
+        refuse("toml", True, "should follow the name of one recipe, as digits/resnet8")
+    if recipe_modules.SEPARATOR in names[0]:
+        refuse("toml", True, f"{names[0]} is of a module; a file is based on TASK/NAME or a file")
+    return recipe_files.to_toml(recipes.get(names[0]), names[0])
 
 
 if __name__ == "__main__":

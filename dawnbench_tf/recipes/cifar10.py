@@ -216,6 +216,7 @@ AIRBENCH94_12EP = replace(
             command=(
                 "dawnbench study trials --recipe=cifar10/airbench94_12ep --trials=10 --data_dir=DIR"
             ),
+            epochs=(11, 12, 12, 11, 11, 12, 12, 12, 12, 11),
         ),
     ),
 )

@@ -23,6 +23,18 @@ RESNET8 = Recipe(
             seconds=6.8,
             command="python -m dawnbench_tf.train --seed=N, for N from 0 to 9",
         ),
+        Measured(
+            date="2026-11-23",
+            machine="2 cores of an Intel Xeon with AVX512_BF16, shared with other work (load 3), "
+            "TensorFlow 2.20",
+            runs=10,
+            reached=10,
+            mean=98.9,
+            sd=0.54,
+            seconds=17.7,
+            command="dawnbench study trials --recipe=digits/resnet8 --trials=10",
+            epochs=(11, 12, 12, 11, 9, 10, 11, 8, 10, 10),
+        ),
     ),
 )
 

@@ -36,6 +36,7 @@ RESNET18 = Recipe(
             sd=0.99,
             seconds=589.1,
             command="dawnbench study trials --recipe=imagenette/resnet18 --trials=5 --data_dir=DIR",
+            epochs=(15, 13, 14, 15, 16),
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Average, Optimizer, Questions, Recipe, Schedule
+from dawnbench_tf.recipe import Average, Network, Optimizer, Questions, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published, Reported
 
 # Source: basic/cli.py of BiDAF's seed. Adam at a constant 0.001, batch size 60, 20,000 steps: 14 of
@@ -150,6 +150,7 @@ BERT_BASE = Recipe(
     model="bert_base_span",
     epochs=2,
     batch_size=12,
+    network=Network(pretrained="uncased_L-12_H-768_A-12"),
     optimizer=Optimizer(
         name="adamw", learning_rate=3e-5, epsilon=1e-6, weight_decay=0.01, clip_norm=1
     ),
@@ -159,7 +160,6 @@ BERT_BASE = Recipe(
         tokenizer="wordpiece",
         most_question_tokens=64,
         most_answer_tokens=30,
-        pretrained="uncased_L-12_H-768_A-12",
         sequence_length=384,
     ),
     evidence=(Reported(score=0.885, source="arXiv 1810.04805, table 2: BERT-Base, dev set"),),
@@ -169,7 +169,8 @@ BERT_LARGE = replace(  # README's settings for a TPU
     name="squad/bert_large",
     model="bert_large_span",
     batch_size=24,
-    data=replace(BERT_BASE.data, bucket_boundaries=(381,), pretrained="uncased_L-24_H-1024_A-16"),
+    network=replace(BERT_BASE.network, pretrained="uncased_L-24_H-1024_A-16"),
+    data=replace(BERT_BASE.data, bucket_boundaries=(381,)),
     evidence=(Reported(score=0.909, source="arXiv 1810.04805, table 2: BERT-Large, dev set"),),
 )
 # Small BERTs of Turc et al. 2019: four epochs; learning rate and batch size are among those that
@@ -183,21 +184,21 @@ BERT_MINI = replace(
     batch_size=32,
     optimizer=replace(BERT_BASE.optimizer, learning_rate=3e-4),
     schedule=replace(BERT_BASE.schedule, epochs=(0, 0.4, 4)),
-    data=replace(BERT_BASE.data, pretrained="uncased_L-4_H-256_A-4"),
+    network=replace(BERT_BASE.network, pretrained="uncased_L-4_H-256_A-4"),
     evidence=(),
 )
 BERT_TINY = replace(
     BERT_MINI,
     name="squad/bert_tiny",
     model="bert_tiny_span",
-    data=replace(BERT_MINI.data, pretrained="uncased_L-2_H-128_A-2"),
+    network=replace(BERT_MINI.network, pretrained="uncased_L-2_H-128_A-2"),
 )
 MINILM = replace(
     BERT_MINI,
     name="squad/minilm",
     model="minilm_span",
     optimizer=replace(BERT_MINI.optimizer, learning_rate=1e-4),
-    data=replace(BERT_MINI.data, pretrained="MiniLM-L6-H384-uncased"),
+    network=replace(BERT_MINI.network, pretrained="MiniLM-L6-H384-uncased"),
 )
 
 RECIPES = (

@@ -278,7 +278,14 @@ def _measured_row(setting: Setting, recipe: str, command: str) -> Measured:
         sd=round(statistics.stdev(last), 2) if last[1:] else 0.0,
         seconds=round(middle, 1) if math.isfinite(middle) else None,
         command=command,
+        epochs=tuple(_first_hits(setting, recipes.get(recipe).goal)),
     )
+
+
+def _first_hits(setting: Setting, goal: float) -> list[float]:
+    """Returns the epoch of the first row at the goal, for each run that has one."""
+    hits = [outcome.row_at(goal) for outcome in setting.outcomes]
+    return [hit["epoch"] for hit in hits if hit is not None]
 
 
 def _format_source(row: Measured) -> str:

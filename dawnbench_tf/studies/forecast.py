@@ -40,10 +40,11 @@ def _expected(
     """Returns (run, expected seconds or None) for each run that has not ended."""
     walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
     mean = sum(walls) / len(walls) if walls else None
-    return [(run, mean or _evidence_seconds(run)) for run in planned if run.name not in outcomes]
+    return [(run, mean or evidence_seconds(run)) for run in planned if run.name not in outcomes]
 
 
-def _evidence_seconds(run: PlannedRun) -> float | None:
+def evidence_seconds(run: PlannedRun) -> float | None:
+    """Returns the seconds to the threshold by the newest evidence of a run's recipe, or None."""
     rows = [row for row in run.recipe.evidence if isinstance(row, Measured) and row.seconds]
     return rows[-1].seconds if rows else None
 

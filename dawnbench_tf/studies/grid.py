@@ -255,6 +255,7 @@ def _label(value: Any) -> str:
 def _plan_run(labels: tuple[str, ...], name: str, changes: Settings, seed: int) -> PlannedRun:
     changes = {**changes, "seed": seed}
     recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in RECIPE_SETTINGS})
+    recipe = recipes.named_by(recipe, changes.get("data_dir", ""))
     credits = Credits(**{k: v for k, v in changes.items() if k in CREDITS_SETTINGS})
     run_options = {k: v for k, v in changes.items() if k in RUN_SETTINGS}
     RunOptions(credits=credits, **run_options)  # its constructor checks them

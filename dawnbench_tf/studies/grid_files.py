@@ -16,18 +16,16 @@ padded = {model = "resnet8_v1_pad"}
 projected = {model = "resnet8_v1_proj"}
 """
 
-import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import files, typed
+from dawnbench_tf import toml_files
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.studies.grid import FIGURES, LARGEST, Factor, Level, Study
 
-_TYPES: dict[str, tuple[Any, str]] = {
+_TYPES: toml_files.Keys = {
     "question": (str, "text"),
-    "recipe": (str, "text, TASK/NAME"),
+    "recipe": (str, "text, TASK/NAME or FILE.toml"),
     "trials": (int, "a whole number"),
     "thresholds": (list, "a list of numbers"),
     "latency": (bool, "true or false"),
@@ -35,7 +33,6 @@ _TYPES: dict[str, tuple[Any, str]] = {
     "settings": (dict, "a table"),
     "factors": (dict, "a table"),
 }
-LARGEST_FILE = 2**15  # bytes, at most: tomllib takes 4 seconds for a dotted key of this length
 
 
 def read(path: Path) -> Study:
@@ -47,15 +44,7 @@ def read(path: Path) -> Study:
     Raises:
       Refusal: the file can't be read or does not declare a study.
     """
-    values = _parse(path)
-    for key, value in values.items():
-        if key not in _TYPES:
-            near = get_close_matches(key, _TYPES, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(_TYPES)}"
-            raise Refusal(f"{path}: {one_line(key, 60)}: {hint}")
-        value_type, expected = _TYPES[key]
-        if not isinstance(value, value_type) or (value_type is int and isinstance(value, bool)):
-            raise Refusal(f"{path}: {key}={one_line(value, 60)}: should be {expected}")
+    values = toml_files.read(path, _TYPES)
     if "recipe" not in values:
         raise Refusal(f'{path}: should name a recipe, as recipe = "digits/resnet8"')
     if not 1 <= values.get("trials", 1) <= LARGEST:
@@ -70,7 +59,7 @@ def read(path: Path) -> Study:
     return Study(
         name=path.stem,
         question=values.get("question", ""),
-        recipe=values["recipe"],
+        recipe=_beside(path, values["recipe"]),
         trials=values.get("trials", 3),
         factors=tuple(_factor(path, name, levels) for name, levels in factors.items()),
         settings=values.get("settings", {}),
@@ -80,22 +69,9 @@ def read(path: Path) -> Study:
     )
 
 
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        if path.exists() and not path.is_file():
-            raise ValueError("is no regular file")
-        if path.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"is larger than {LARGEST_FILE >> 10} KiB")
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-        typed.check(values, dict[str, Any], path.name)
-        return values
-    except (OSError, ValueError, RecursionError) as error:
-        raise files.cannot_read(path, error) from None
-
-
 def _factor(path: Path, name: str, levels: Any) -> Factor:
     if isinstance(levels, list) and levels:
-        return Factor(name.replace("_", " "), tuple(Level("", {name: value}) for value in levels))
+        return Factor(name.replace("_", " "), tuple(_level(path, name, v) for v in levels))
     expected = "should be a list of values, or a table of levels: label = {field = value}"
     if not isinstance(levels, dict) or not levels:
         raise Refusal(f"{path}: factors.{name}: {expected}")
@@ -103,4 +79,22 @@ def _factor(path: Path, name: str, levels: Any) -> Factor:
         if not label or not isinstance(settings, dict):
             where = f"{path}: factors.{name}.{one_line(label, 60)}"
             raise Refusal(f"{where}={one_line(settings, 60)}: {expected}")
-    return Factor(name, tuple(Level(label, settings) for label, settings in levels.items()))
+    named = {label: dict(settings) for label, settings in levels.items()}
+    for settings in named.values():
+        if "recipe" in settings:
+            settings["recipe"] = _beside(path, settings["recipe"])
+    return Factor(name, tuple(Level(label, settings) for label, settings in named.items()))
+
+
+def _level(path: Path, name: str, value: Any) -> Level:
+    """Returns the level of one value; a recipe's file is named as the grid's file names it."""
+    if name == "recipe" and (file := _beside(path, value)) != value:
+        return Level(value, {name: file})
+    return Level("", {name: value})
+
+
+def _beside(path: Path, recipe: Any) -> Any:
+    """Returns a recipe's name; the path of a recipe's file is relative to the grid's file."""
+    if isinstance(recipe, str) and recipe.endswith(toml_files.SUFFIX):
+        return str(path.parent / recipe)
+    return recipe

@@ -153,6 +153,8 @@ def _read(planned: PlannedRun, folder: Path) -> runs.Run | None:
         return None
     run = runs.read(folder / RUN)
     ours, theirs = planned.recipe.values(), run.recipe.values()
+    if not run.recipe.whole_task.difference(planned.recipe.whole_task):
+        ours["task"] = theirs["task"]  # the data may have filled in numbers
     other = next((name for name in ours if ours[name] != theirs[name]), None)
     if other:
         text = f"holds a run with {other}={one_line(theirs[other], 60)}, not"

@@ -21,13 +21,14 @@ from dawnbench_tf.submission.source import (
     Source,
     Unreadable,
     Violation,
+    find_task,
     is_number,
     load,
     number,
     parse,
     quoted,
 )
-from dawnbench_tf.tasks import RANKED, Task
+from dawnbench_tf.tasks import Task
 
 __all__ = ["Entry", "read_entry", "write_entry", "check"]
 
@@ -90,8 +91,8 @@ class Entry:
 
     @property
     def task(self) -> Task:
-        """The task of its data set."""
-        return RANKED[self.dataset]
+        """The task of its data set; a task of the author's own is stated in misc."""
+        return find_task(self.dataset, self.misc)
 
     def curve(self) -> list[tuple[float, float]]:
         """Returns (hours, score) of each row."""

@@ -6,11 +6,12 @@ Each function yields the line of the file and the message for each violation it 
 import datetime
 import math
 import re
+from typing import Any
 
 from dawnbench_tf.refusals import shown
 from dawnbench_tf.submission import checksums
 from dawnbench_tf.submission.source import Complaints, Source, is_number, quoted
-from dawnbench_tf.tasks import GIVEN, TASKS
+from dawnbench_tf.tasks import GIVEN, TASKS, Task
 
 VERSIONS = ("v1.0",)
 TEXTS = ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp")
@@ -19,6 +20,7 @@ FIRST_YEAR, LAST_YEAR = 1970, 2999  # range of plausible dates
 LARGEST = 1e9  # USD or ms: the highest plausible figure
 LONGEST = 2000  # characters of a text, at most
 MS_PER_HOUR = 3_600_000
+_SPLITS = ("train", "test")
 
 
 def required(source: Source) -> Complaints:
@@ -209,10 +211,11 @@ def _checksum(source: Source) -> str | None:
 
 
 def whole_test(source: Source) -> Complaints:
-    """Requires that every test example was timed."""
+    """Requires that every test example was timed, and no other."""
     timed, due = source.misc.get("examples"), source.misc.get("testExamples")
-    if source.phase == "inference" and is_number(timed) and is_number(due) and timed < due:
-        yield source.line("misc"), f"only {timed:g} of {due:g} examples were timed"
+    if source.phase == "inference" and is_number(timed) and is_number(due) and timed != due:
+        only = "only " * (timed < due)
+        yield source.line("misc"), f"{only}{timed:g} of {due:g} examples were timed"
 
 
 def misc(source: Source) -> Complaints:
@@ -237,15 +240,33 @@ def file_name(source: Source) -> Complaints:
 
 
 def embedded(source: Source) -> Complaints:
-    """Refuses entries trained on synthetic data, on arrays given in Python or for another task."""
+    """Refuses entries of synthetic, partial or given data, from weights, or of another task."""
     recipe, line = source.misc.get("recipe"), source.line("misc")
-    data = source.misc.get("data")
-    if isinstance(data, dict) and data.get("source") == GIVEN:
+    data, own = source.misc.get("data"), source.task.is_own
+    if isinstance(data, dict) and data.get("source") == GIVEN and not own:
         yield line, "trained on examples that were given in Python; only a task's own may be ranked"
     if not isinstance(recipe, dict):
         return
     if recipe.get("synthetic"):
         yield line, "trained on synthetic data; only real data may be ranked"
-    task = TASKS.get(str(recipe.get("task")))
+    if recipe.get("train_examples"):
+        yield line, f"trained on {quoted(recipe['train_examples'])} examples; should be on all"
+    stated = recipe.get("task")
+    if isinstance(stated, dict) and not own:
+        yield line, _describe_part(stated, source.task)
+    task = TASKS.get(str(stated))
+    if recipe.get("pretrained") and task and task.inputs == "images" and source.phase == "train":
+        yield line, "started from pretrained weights; image tasks are trained from scratch"
     if task and task.folder != source.dataset:
         yield line, f"is an entry of the task {task.name}; should be in {task.folder}"
+
+
+def _describe_part(stated: dict[str, Any], task: Task) -> str:
+    """Says how the task of an entry's recipe differs from the library's task of its folder."""
+    if stated.get("name") != task.name:
+        return f"is an entry of another task than {task.name}; should be in a folder of its own"
+    numbers = [stated.get(f"{n}_examples", getattr(task, f"{n}_examples")) for n in _SPLITS]
+    whole = [getattr(task, f"{name}_examples") for name in _SPLITS]
+    text = ", ".join(f"{quoted(n)} {name}" for n, name in zip(numbers, _SPLITS, strict=True))
+    due = f"{whole[0]:,} and {whole[1]:,}"
+    return f"trained and tested on {text} examples; {task.name} has {due}"

@@ -69,6 +69,13 @@ RULES = (
 )
 
 
+def _has_task(source: Source) -> bool:
+    try:
+        return bool(source.task)
+    except KeyError:
+        return False
+
+
 def find_violations(source: Source, grade: Grade) -> list[Violation]:
     """Returns all violations of an entry.
 
@@ -76,7 +83,7 @@ def find_violations(source: Source, grade: Grade) -> list[Violation]:
       source: the entry's files.
       grade: the strictest grade of rules to apply.
     """
-    if source.phase not in PHASES or source.dataset not in RANKED:
+    if source.phase not in PHASES or not _has_task(source):
         names = {name.lower(): name for name in RANKED}
         near = get_close_matches(source.dataset.lower(), names, 1)
         hint = f"; did you mean {names[near[0]]}?" if near and source.phase in PHASES else ""

@@ -214,7 +214,8 @@ def describe_entry(task: Task, path: Path, reasons: list[str]) -> str:
     """Returns one line that says what `write` wrote: an entry or not, reasons, path."""
     if reasons:
         return f"not an entry ({'; '.join(reasons)}): {path}"
-    return f"{'entry' if task.benchmark else 'entry of an embedded task, ranked apart'}: {path}"
+    kind = "a task of your own" if task.is_own else "an embedded task"
+    return f"{'entry' if task.benchmark else f'entry of {kind}, ranked apart'}: {path}"
 
 
 def describe_run(run: Run, cost_per_hour: float | None) -> str:

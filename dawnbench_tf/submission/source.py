@@ -8,7 +8,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,6 +44,43 @@ class Violation(NamedTuple):
             return shown(self.path.relative_to(Path.cwd()))
         except (ValueError, OSError):  # elsewhere, or the working directory is gone
             return shown(self.path)
+
+
+def find_task(dataset: str, misc: Mapping[str, Any] | None) -> Task:
+    """Returns the task of an entry: one of the library's, or the author's own, stated in misc.
+
+    Args:
+      dataset: folder of the entry's task.
+      misc: the entry's misc, whose recipe may state a task of the author's own.
+
+    Raises:
+      KeyError: there is no such task.
+    """
+    if dataset in RANKED:
+        return RANKED[dataset]
+    recipe = (misc or {}).get("recipe")
+    stated = recipe.get("task") if isinstance(recipe, dict) else None
+    if isinstance(stated, dict):
+        try:
+            task = Task.from_values(stated)
+        except (ValueError, TypeError):
+            raise KeyError(dataset) from None
+        if task.folder == dataset and task.threshold:
+            return task
+    raise KeyError(dataset)
+
+
+def has_task(path: Path) -> bool:
+    """Whether an entry's JSON is in the folder of a task: the library's, or its author's own."""
+    dataset = path.parent.parent.name
+    if dataset in RANKED:
+        return True
+    try:
+        source = load(path)
+        find_task(dataset, source.misc)
+    except (Unreadable, KeyError):
+        return False
+    return True
 
 
 class Unreadable(ValueError):
@@ -113,7 +150,7 @@ class Source:
     @property
     def task(self) -> Task:
         """The task of its data set. Raises KeyError for an unknown folder."""
-        return RANKED[self.dataset]
+        return find_task(self.dataset, self.misc)
 
     @property
     def misc(self) -> dict[str, Any]:

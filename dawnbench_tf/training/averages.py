@@ -50,7 +50,10 @@ def make_averaging(recipe: Recipe, steps: int, model: tf.keras.Model | None) -> 
     """
     if not model:
         return Averaging(recipe, steps, [], [])
-    statistics = [v for v in model.non_trainable_variables if v.dtype.is_floating]
+    # The average of a frozen weight would differ from it by rounding.
+    frozen = {w.ref() for layer in model.layers if not layer.trainable for w in layer.weights}
+    others = [v for v in model.non_trainable_variables if v.ref() not in frozen]
+    statistics = [v for v in others if v.dtype.is_floating]
     return Averaging(recipe, steps, model.trainable_variables, statistics)
 
 

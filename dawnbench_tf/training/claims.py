@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from dawnbench_tf import files, runs, terminal
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.tasks import Task
 
 
 class Claim(NamedTuple):
@@ -19,7 +20,19 @@ class Claim(NamedTuple):
     path: Path
     recipe: Recipe  # the recipe to run, which may differ from the one asked for: see `claim`
     is_new: bool = False  # whether this process began the run
+    descriptor: int | None = None  # of the folder's lock; None: this process does not write to it
     absent: tuple[Path, ...] = ()  # folders that this process created, the innermost first
+
+    def complete(self, recipe: Recipe) -> None:
+        """Writes the recipe to run.json with its task's numbers, if they were left open before."""
+        if recipe.whole_task != self.recipe.whole_task:
+            path = self.path / runs.RECIPE
+            files.write_json(path, {**files.read_json(path), **recipe.values()})
+
+    def unlock(self) -> None:
+        """Releases the folder, so that a later call in this process may go on with the run."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
 
     @contextmanager
     def released_if_refused(self) -> Iterator[None]:
@@ -42,6 +55,7 @@ def claim(
     recipe: Recipe,
     writer: bool = True,
     replaced: Collection[str] | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Claim:
     """Claims a new or empty folder for a recipe, or the folder of an earlier run of it.
 
@@ -50,6 +64,7 @@ def claim(
       recipe: the recipe to run.
       writer: whether this process writes to the folder.
       replaced: names of the fields that the user set; None: all fields.
+      options: options that a new run records, as `options.to_record` returns them.
 
     Returns:
       The claim. Its recipe is that of the earlier run, if there was one, even if the library's
@@ -68,7 +83,20 @@ def claim(
             recipe = _recipe_to_continue(path, recipe, replaced, writer)
         return Claim(path, recipe)
     files.make_folder(path)
-    files.lock(path, "another process is training in it; name another folder")
+    descriptor = files.lock(path, "another process is training in it; name another folder")
+    try:
+        claim = _claim_locked(path, recipe, replaced, options)
+        return claim._replace(descriptor=descriptor, absent=absent)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _claim_locked(
+    path: Path, recipe: Recipe, replaced: Collection[str] | None, options: Mapping[str, Any]
+) -> Claim:
+    """Claims a folder for a recipe, or continues the run in it; this process holds its lock."""
+    owner = path / runs.RECIPE
     # Under the lock these are leftovers of a killed process: nobody is writing them now.
     for leftover in (*path.glob(".checkpoint-*"), *path.glob(".*.tmp*")):
         files.remove(leftover)
@@ -76,14 +104,32 @@ def claim(
         for name in (runs.ROWS, runs.CLOCK):
             if os.path.lexists(path / name) and not files.is_regular(path / name):
                 raise Refusal(f"{path / name}: should be a file; move it away")
-        return Claim(path, _recipe_to_continue(path, recipe, replaced, writer))
+        return Claim(path, _recipe_to_continue(path, recipe, replaced, writer=True))
     if {item.name for item in path.iterdir()} - {".lock", runs.CLOCK, runs.TRIAL}:
         raise Refusal(
             f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
         )
     files.discard(path / runs.CLOCK)  # a refused run may have left it
-    _write_owner(path, recipe, replaced)
-    return Claim(path, recipe, is_new=True, absent=absent)
+    _write_owner(path, recipe, replaced, {runs.OPTIONS: dict(options)})
+    return Claim(path, recipe, is_new=True)
+
+
+def record_options(path: Path, options: Mapping[str, Any]) -> None:
+    """Writes the options of a run that goes on to its run.json, unless it has them.
+
+    Called once the run is built: options that were refused are not those to go on with.
+
+    Args:
+      path: folder that this process has claimed.
+      options: the options, as `options.to_record` returns them.
+
+    Raises:
+      Refusal: the file can't be read or written.
+    """
+    values = files.read_json(path / runs.RECIPE)
+    if values.pop(runs.OPTIONS, {}) != options:
+        recorded = {runs.OPTIONS: options} if options else {}
+        files.write_json(path / runs.RECIPE, values | recorded)
 
 
 def _check_encoding(path: Path) -> None:
@@ -109,16 +155,47 @@ def _recipe_to_continue(
     longer = "epochs" in compared and recipe.epochs > owner.epochs and _missed(path, owner)
     if longer:
         compared.remove("epochs")
+    if "task" in compared:
+        _check_task(path, owner.whole_task, recipe.whole_task)
+        compared.remove("task")
     for name in ours:
         if name in compared and theirs[name] != ours[name]:
+            if name == "epochs":
+                _refuse_epochs(path, owner, recipe.epochs)
             difference = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
             raise Refusal(f"--output_dir={path}: holds a run of {difference}; name another folder")
     if longer:
         return _extend(path, owner, recipe.epochs, writer, owners_replaced)
-    changed = [f"{name}={theirs[name]}" for name in ours if theirs[name] != ours[name]]
+    others = [name for name in ours if name != "task" and theirs[name] != ours[name]]
+    changed = [f"{name}={theirs[name]}" for name in others]
     if changed:
         terminal.say(f"{path}: goes on as it began, with {', '.join(changed)}")
     return owner
+
+
+def _check_task(path: Path, owned: Task, task: Task) -> None:
+    """Raises Refusal unless a folder's task is the one asked for, which may leave numbers open."""
+    if name := owned.difference(task):
+        theirs, ours = getattr(owned, name), getattr(task, name)
+        text = f"a run of {owned.name} with {name}={theirs}, not {task.name} with {ours}"
+        raise Refusal(f"--output_dir={path}: holds {text}; name another folder")
+
+
+def _refuse_epochs(path: Path, owner: Recipe, epochs: float) -> None:
+    """Refuses more epochs for a run that has reached its goal, or has not trained all of its own.
+
+    Other differences of epochs are refused as those of any setting are.
+    """
+    if epochs < owner.epochs:
+        return
+    if hit := runs.read(path).first_hit:
+        epoch = f"epoch {hit['epoch']:g} of {owner.epochs:g}"
+        text = f"nothing to do: {path} reached {owner.goal:g} in {epoch}; name another folder"
+        refuse("epochs", f"{epochs:g}", f"{text} for a new run")
+    done = max((number for number, _ in runs.checkpoints(path)), default=0)
+    if done < owner.epochs:
+        text = f"{path} holds a run with epochs={owner.epochs:g} that has not ended; go on with it"
+        refuse("epochs", f"{epochs:g}", f"{text} first, without --epochs")
 
 
 def _missed(path: Path, owner: Recipe) -> bool:
@@ -140,7 +217,8 @@ def _extend(
     if writer:
         before = [*runs.epochs_before(path), owner.epochs]
         names = None if owners_replaced is None else {"epochs", *owners_replaced}
-        _write_owner(path, recipe, names, {runs.EPOCHS_BEFORE: before})
+        options = files.read_json(path / runs.RECIPE).get(runs.OPTIONS, {})
+        _write_owner(path, recipe, names, {runs.EPOCHS_BEFORE: before, runs.OPTIONS: options})
     return recipe
 
 
@@ -150,7 +228,8 @@ def _write_owner(
     replaced: Collection[str] | None,
     facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Writes run.json: the recipe, the fields that flags replaced if known, further facts."""
+    """Writes run.json: the recipe, the fields that flags replaced if known, facts if any."""
     names = {} if replaced is None else {runs.REPLACED: sorted(replaced)}
     versioned = {runs.FORMAT: runs.NEWEST_FORMAT, **recipe.values()}
-    files.write_json(path / runs.RECIPE, {**versioned, **names, **facts})
+    others = {key: value for key, value in facts.items() if value}
+    files.write_json(path / runs.RECIPE, {**versioned, **names, **others})

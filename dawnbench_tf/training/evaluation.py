@@ -25,7 +25,8 @@ class Evaluator:
     def __init__(self, data: Data, model: tf.keras.Model):
         strategy = data.placement.strategy
         replicas = strategy.num_replicas_in_sync
-        self._batch_size = -(-BATCH // replicas) * replicas
+        most = min(BATCH, data.recipe.task_row.test_examples or BATCH)
+        self._batch_size = -(-most // replicas) * replicas
         self._batches = data.test_batches(self._batch_size)
         self._data, self._model = data, model
         self.answers: Any = None

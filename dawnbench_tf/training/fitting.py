@@ -12,18 +12,20 @@ import tensorflow as tf
 from dawnbench_tf import files, tensorflow_env
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data
+from dawnbench_tf.models import parts
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.training import averages, losses, optimizers
 
 
-def build(data: Data, steps_per_execution: int = 1) -> tf.keras.Model:
+def build(data: Data, steps_per_execution: int = 1, restored: bool = False) -> tf.keras.Model:
     """Builds and compiles a recipe's network, with initial weights from the recipe's seed.
 
     Args:
       data: the recipe's data set, placed on the devices of training.
       steps_per_execution: training steps in one call into TensorFlow; lowered to an epoch's steps.
+      restored: whether a checkpoint follows: weights that come from data or files are not read.
 
     Returns:
       A compiled Keras model; its training step takes batches of `data.training_batches`.
@@ -34,7 +36,9 @@ def build(data: Data, steps_per_execution: int = 1) -> tf.keras.Model:
     tf.keras.utils.set_random_seed(recipe.seed)
     with data.placement.strategy.scope():
         model = data.network()
-        data.adapt(model)
+        if not restored:
+            data.adapt(model)
+        _freeze(model, recipe)
         losses.add_weight_decay(model, recipe)
         model.compile(
             optimizers.build(recipe, steps, model),
@@ -48,6 +52,16 @@ def build(data: Data, steps_per_execution: int = 1) -> tf.keras.Model:
     # By default tf-keras logs the sum of the workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
+
+
+def _freeze(model: tf.keras.Model, recipe: Recipe) -> None:
+    """Freezes the recipe's `frozen_parts`. Raises Refusal if the network has fewer parts."""
+    count = recipe.network.frozen_parts
+    try:
+        if count:
+            parts.freeze(model, count)
+    except ValueError as error:
+        refuse("frozen_parts", count, str(error))
 
 
 def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:

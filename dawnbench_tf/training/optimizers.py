@@ -1,13 +1,16 @@
 """Learning-rate schedules, as pure functions of the step, and optimizers."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
+from dawnbench_tf.models import parts
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import averages, losses
 from dawnbench_tf.training.averages import Averages
 
@@ -121,13 +124,39 @@ class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
 Rates = Mapping[int, Callable[[tf.Tensor], tf.Tensor]]
 
 
-def _rates(recipe: Recipe, steps_per_epoch: int, weights: Sequence[tf.Variable]) -> Rates:
+def _part_rates(recipe: Recipe, model: tf.keras.Model | None) -> dict[int, float]:
+    """Returns the multipliers of weights before the head, by index among the trained ones."""
+    optimizer = recipe.optimizer
+    if model is None or not optimizer.by_part:
+        return {}
+    try:
+        layers = parts.split(model)
+    except ValueError as error:
+        name = "backbone_rate" if optimizer.backbone_rate != 1 else "layer_rate_decay"
+        refuse(name, getattr(optimizer, name), str(error))
+    multipliers = {
+        weight.ref(): optimizer.backbone_rate * optimizer.layer_rate_decay**distance
+        for distance, part in enumerate(layers[-2::-1], 1)
+        for layer in part
+        for weight in layer.trainable_weights
+    }
+    weights = enumerate(model.trainable_variables)
+    return {i: multipliers[w.ref()] for i, w in weights if w.ref() in multipliers}
+
+
+def _rates(recipe: Recipe, steps_per_epoch: int, model: tf.keras.Model | None) -> Rates:
     """Returns the learning-rate multipliers of single weights, by index among the trained ones."""
-    rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {}
+    rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {
+        index: partial(lambda rate, step: rate, rate)
+        for index, rate in _part_rates(recipe, model).items()
+    }
     trained = math.ceil(recipe.optimizer.whitening_bias_epochs * steps_per_epoch)
-    for index, weight in enumerate(weights):
+    for index, weight in enumerate(model.trainable_variables if model else []):
         if recipe.optimizer.shift_rate != 1 and losses.is_shift(weight):
-            rates[index] = lambda step: recipe.optimizer.shift_rate
+            by_part = rates.get(index, lambda step: 1.0)
+            rates[index] = partial(
+                lambda part, step: recipe.optimizer.shift_rate * part(step), by_part
+            )
         elif trained and weight.name.startswith("whitening/bias"):
             rates[index] = lambda step: step < trained  # 1 in the first epochs, then 0
     return rates
@@ -178,7 +207,52 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         return scale * tf.where((norm > 0) & (gradient_norm > 0), ratio, tf.ones_like(ratio))
 
 
-class RMSprop(Averages, tf.keras.optimizers.RMSprop):
+class PartRates(tf.keras.optimizers.Optimizer):
+    """A mix-in for Keras optimizers: multiplies the learning rates of single weights.
+
+    A weight's decoupled decay (AdamW) is multiplied too, as in PyTorch's parameter groups.
+
+    Args:
+      rates: learning-rate multipliers by a weight's index among the trained ones.
+    """
+
+    _multiplier = 1.0  # of the weight that is being updated
+
+    def __init__(self, *args: Any, rates: Mapping[int, float], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._part_rates = dict(rates)
+
+    @property
+    def learning_rate(self) -> Any:
+        """The current learning rate, of the weight that is being updated."""
+        rate = super().learning_rate
+        return rate if self._multiplier == 1 else rate * self._multiplier
+
+    @contextmanager
+    def _rate_of(self, variable: tf.Variable) -> Iterator[None]:
+        index = self._index_dict[self._var_key(variable)]
+        self._multiplier = self._part_rates.get(index, 1.0)
+        try:
+            yield
+        finally:
+            self._multiplier = 1.0
+
+    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
+        """Updates one weight on one replica; Keras calls it."""
+        with self._rate_of(variable):
+            super().update_step(gradient, variable)
+
+    def _apply_weight_decay(self, variables: Sequence[tf.Variable]) -> None:
+        """Decays weights (AdamW); Keras calls it."""
+        if not self._part_rates:
+            super()._apply_weight_decay(variables)
+            return
+        for variable in variables:
+            with self._rate_of(variable):
+                super()._apply_weight_decay([variable])
+
+
+class RMSprop(Averages, PartRates, tf.keras.optimizers.RMSprop):
     """Keras's RMSprop with `Averages`; the mean of squared gradients starts at 1 (TensorFlow 1)."""
 
     def build(self, var_list: list[tf.Variable]) -> None:
@@ -189,19 +263,19 @@ class RMSprop(Averages, tf.keras.optimizers.RMSprop):
             mean.assign(tf.ones_like(mean))
 
 
-class Adam(Averages, tf.keras.optimizers.Adam):
+class Adam(Averages, PartRates, tf.keras.optimizers.Adam):
     """Keras's Adam with `Averages`."""
 
 
-class AdamW(Averages, tf.keras.optimizers.AdamW):
+class AdamW(Averages, PartRates, tf.keras.optimizers.AdamW):
     """Keras's AdamW with `Averages`."""
 
 
-class Adamax(Averages, tf.keras.optimizers.Adamax):
+class Adamax(Averages, PartRates, tf.keras.optimizers.Adamax):
     """Keras's Adamax with `Averages`."""
 
 
-class Adadelta(Averages, tf.keras.optimizers.Adadelta):
+class Adadelta(Averages, PartRates, tf.keras.optimizers.Adadelta):
     """Keras's Adadelta with `Averages`."""
 
 
@@ -228,12 +302,12 @@ def build(
             momentum=recipe.optimizer.momentum,
             nesterov=recipe.optimizer.nesterov,
             rate_in_velocity=lars or recipe.optimizer.rate_in_velocity,
-            rates=_rates(recipe, steps_per_epoch, model.trainable_variables if model else []),
+            rates=_rates(recipe, steps_per_epoch, model),
             trust=recipe.optimizer.trust if lars else 0.0,
             **common,
         )
     else:
-        classes: dict[str, tuple[Callable[..., Averages], dict[str, float]]] = {
+        classes: dict[str, tuple[Callable[..., PartRates], dict[str, float]]] = {
             "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}),
             "adadelta": (Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
             "adam": (Adam, {}),
@@ -241,7 +315,13 @@ def build(
             "adamax": (Adamax, {}),
         }
         cls, arguments = classes[recipe.optimizer.name]
-        optimizer = cls(schedule, epsilon=recipe.optimizer.epsilon, **arguments, **common)
+        optimizer = cls(
+            schedule,
+            epsilon=recipe.optimizer.epsilon,
+            rates=_part_rates(recipe, model),
+            **arguments,
+            **common,
+        )
         if model and recipe.optimizer.name == "adamw":
             still = [w for w in model.trainable_variables if not losses.decays(w, recipe)]
             optimizer.exclude_from_weight_decay(var_list=still)

@@ -14,13 +14,19 @@ _MATRIX = ("Conv", "MatMul", "Einsum", "RNN", "LSTM", "GRU")  # operations that 
 _SIDES = {"CPU": (1024, 16), "GPU": (8192, 256)}  # side of the matrix, images in the batch
 
 
-def forward_flops(model: tf.keras.Model) -> int | None:
+def forward_flops(model: tf.keras.Model, side: int = 0) -> int | None:
     """Returns the operations of convolutions and matrix products for one example.
 
     A multiply-add counts as 2. None if the graph does not tell: the input has no fixed shape, or
     the products are in a loop.
+
+    Args:
+      model: the network.
+      side: height and width of the images, for a network that takes images of any size.
     """
     shape = model.input_shape
+    if isinstance(shape, tuple) and side:
+        shape = tuple(length or side for length in shape)
     if not isinstance(shape, tuple) or not all(shape[1:]):
         return None
     images = tf.TensorSpec((1, *shape[1:]), tf.float32)

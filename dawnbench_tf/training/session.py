@@ -11,11 +11,12 @@ import tensorflow as tf
 from dawnbench_tf import terminal, tta
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import dataset
-from dawnbench_tf.data.dataset import Data, Placement, Splits
+from dawnbench_tf.data.dataset import Data, Placement
 from dawnbench_tf.data.waits import Waits
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.options import RunOptions, to_record
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import (
     checkpoints,
     claims,
@@ -28,6 +29,7 @@ from dawnbench_tf.training import (
     utilization,
 )
 from dawnbench_tf.training.checkpoints import Checkpoint, Folder
+from dawnbench_tf.training.claims import Claim
 
 
 @dataclass
@@ -47,6 +49,7 @@ class Session:
     machine: Machine  # hardware and software, for the entry
     epochs_done: int  # epochs that earlier processes trained
     finished: bool  # whether earlier processes trained all
+    release: Callable[[], None]  # releases the folder, once the results are written
     used: dict[str, Any] = field(default_factory=dict)  # utilization, as in an entry's misc
     held_out: dict[str, float] = field(default_factory=dict)  # scores of held-out examples
 
@@ -63,24 +66,32 @@ def prepare(
     options: RunOptions,
     clock: Clock,
     strategy: tf.distribute.Strategy,
-    splits: Splits | None = None,
+    examples: Any = None,
 ) -> Data:
     """Loads a recipe's data set for the devices of a strategy; the time counts as "load".
+
+    The recipe of the result has its task's numbers of examples and classes, from the data.
 
     Args:
       recipe: the recipe.
       options: folder of the data, image layout.
       clock: clock of this process.
       strategy: distribution strategy.
-      splits: examples to use in place of loaded ones.
+      examples: examples to use in place of those in the folder, as in `train`.
+
+    Raises:
+      Refusal: files are missing or damaged, or a task of the user's own has no threshold.
     """
     # A deterministic tf.data pipeline can't read the time.
     waits = None if options.deterministic else Waits()
     placement = Placement(strategy, options.data_format, waits)
     terminal.status("loading the data")
     with clock.part("load"):
-        if splits is None:
-            splits = dataset.load(recipe, options.data_dir, options.download)
+        recipe, splits = dataset.load_completed(
+            recipe, options.data_dir, options.download, examples
+        )
+    if not recipe.goal:
+        refuse("threshold", "", f"is needed for {recipe.task_row.name}, a task of your own")
     return dataset.from_splits(recipe, splits, placement)
 
 
@@ -90,19 +101,19 @@ def open_session(
     options: RunOptions,
     output: Path,
     clock: Clock,
-    splits: Splits | None = None,
+    examples: Any = None,
     replaced: Collection[str] | None = None,
 ) -> Iterator[Session]:
     """Claims a folder and builds a run in it, or restores the run that the folder holds.
 
-    clock.json is written every second of the body.
+    clock.json is written every second of the body. The caller releases the folder.
 
     Args:
       recipe: the recipe to run.
       options: strategy, data, layout and the other run options.
       output: folder of the run.
       clock: clock of this process.
-      splits: examples to use in place of loaded ones.
+      examples: examples to use in place of those in the folder, as in `train`.
       replaced: names of the recipe's fields that the user set; None: all.
 
     Raises:
@@ -112,11 +123,30 @@ def open_session(
     with clock.part("build"):
         strategy = strategies.build(options)  # before any other use of a device
     chief = strategies.is_chief(strategy)
+    if examples is not None and not recipe.whole_task.is_own:
+        recipe = recipe.with_values(task=recipe.whole_task.without_counts())
     # Before the claim: the chief must not claim the folder for a recipe that other workers lack.
     with fitting.refusing(recipe, output):
         fitting.check_agreement(strategy, recipe, options, epochs_done=0)
-    claim = claims.claim(output, recipe, writer=chief, replaced=replaced)
-    recipe = claim.recipe
+    claim = claims.claim(output, recipe, chief, replaced, to_record(options))
+    try:
+        with _opened(claim, options, clock, strategy, examples) as session:
+            yield session
+    except BaseException:
+        claim.unlock()
+        raise
+
+
+@contextmanager
+def _opened(
+    claim: Claim,
+    options: RunOptions,
+    clock: Clock,
+    strategy: tf.distribute.Strategy,
+    examples: Any,
+) -> Iterator[Session]:
+    """Builds or restores the run of a claimed folder; see `open_session`."""
+    recipe, output, chief = claim.recipe, claim.path, strategies.is_chief(strategy)
     folder = Folder(output, recipe, writer=chief)
     newest = folder.newest()
     recorded = folder.read_clock(newest)  # seconds of earlier processes
@@ -126,13 +156,20 @@ def open_session(
     # `beating` writes the clock once more at the end, however the body ends.
     with pulse.beating(*beats), fitting.refusing(recipe, output):
         with claim.released_if_refused():
-            data, model = _build(recipe, options, strategy, clock, folder, newest, splits)
-        session = _make_session(options, folder, data, model, clock, newest, finished)
+            if newest is None and recipe.whole_task.any_size and not recipe.synthetic:
+                recipe = recipe.with_values(task=recipe.whole_task.without_counts())
+            data, model = _build(recipe, options, strategy, clock, folder, newest, examples)
+            if chief:
+                claim.complete(data.recipe)
+        if chief:
+            claims.record_options(output, to_record(options))
+        session = _make_session(options, folder, data, model, clock, newest, claim.unlock)
         if chief:
             terminal.status("")
             terminal.say(progress.summary(data, model, session.machine.hardware))
             terminal.say(progress.describe_start(folder, newest, recorded))
-        yield session
+        with dataset.refusing_damage(data.describe_damage):
+            yield session
 
 
 def _build(
@@ -142,17 +179,21 @@ def _build(
     clock: Clock,
     folder: Folder,
     newest: Checkpoint | None,
-    splits: Splits | None,
+    examples: Any,
 ) -> tuple[Data, tf.keras.Model]:
     """Returns data set and model, after checks of the recipe against devices and other workers."""
     strategies.check(strategy, options, recipe)
     fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)
-    data = prepare(recipe, options, clock, strategy, splits)
-    if folder.writer:
-        data.save(folder.path)  # the vocabulary, for inference
+    data = prepare(recipe, options, clock, strategy, examples)
+    if not recipe.whole_task.is_whole:  # its numbers are of the data, which each worker has read
+        fitting.check_agreement(strategy, data.recipe, options, newest.epochs if newest else 0)
+    if newest:
+        data.check_saved(folder.path)
+    elif folder.writer:
+        data.save(folder.path)  # for inference: the vocabulary, or the names of the classes
     terminal.status("building the model")
     with clock.part("build"):
-        model = fitting.build(data, options.steps_per_execution)
+        model = fitting.build(data, options.steps_per_execution, restored=newest is not None)
     return data, model
 
 
@@ -163,10 +204,11 @@ def _make_session(
     model: tf.keras.Model,
     clock: Clock,
     newest: Checkpoint | None,
-    finished: bool,
+    release: Callable[[], None],
 ) -> Session:
     """Makes timer, saver and meter, and restores the newest checkpoint."""
     recipe, strategy = data.recipe, data.placement.strategy
+    finished = newest is not None and checkpoints.is_finished(newest, recipe)
     evaluate = evaluation.Evaluator(data, model)
     timer = _make_timer(options, folder, data, evaluate, clock)
     saver = checkpoints.Saver(folder, model, timer)  # weights, rows and clock in one checkpoint
@@ -194,6 +236,7 @@ def _make_session(
         devices.machine_of(strategy),
         newest.epochs if newest else 0,
         finished,
+        release,
     )
 
 

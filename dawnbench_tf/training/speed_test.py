@@ -1,39 +1,59 @@
 """A speed test: times a few steps of a recipe, and extrapolates to time and cost of training."""
 
+import math
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import terminal
-from dawnbench_tf.data.dataset import Splits
 from dawnbench_tf.money import dollars
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.training import devices, fitting, progress, session, strategies, utilization
 from dawnbench_tf.tta import TimeToAccuracy
 
-__all__ = ["measure", "SpeedTest"]
+__all__ = ["measure", "SpeedTest", "Laps"]
 
+SECONDS_FOR_CALLS = 5.0  # of a limited test, for its fewest calls
 CALLS = 4  # fewest calls into TensorFlow, if there are as many steps
 
 
-class _Laps(tf.keras.callbacks.Callback):
-    """A Keras callback that records seconds and steps of each call into TensorFlow."""
+class Laps(tf.keras.callbacks.Callback):
+    """A Keras callback that records seconds and steps of each call into TensorFlow.
 
-    def __init__(self) -> None:
+    The time between two epochs is part of the next epoch's first call.
+
+    Args:
+      limit: `limit()` returns, after the first call, the seconds that the other calls may take;
+        `fit` is then stopped, but not before there are `CALLS` or twice the time has passed. None:
+        no limit.
+    """
+
+    def __init__(self, limit: Callable[[], float] | None = None) -> None:
         super().__init__()
         self.laps: list[tuple[float, int]] = []
+        self._limit = limit
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
-        self._begin, self._step = time.monotonic(), 0
+        self._begin = time.monotonic()
+        self._last = self._latest = math.inf
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        self._step = 0
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:
         now = time.monotonic()  # the loss is on the host: the call has ended
         self.laps.append((now - self._begin, batch + 1 - self._step))
         self._begin, self._step = now, batch + 1
-        terminal.status(f"{batch + 1} steps", logged=False)
+        if self._limit and len(self.laps) == 1:
+            limit = self._limit()
+            self._last, self._latest = now + limit, now + max(2 * limit, SECONDS_FOR_CALLS)
+        if now >= (self._last if len(self.laps) > CALLS else self._latest):
+            self.model.stop_training = True
+        terminal.status(f"{sum(steps for _, steps in self.laps)} steps", logged=False)
 
 
 class SpeedTest(NamedTuple):
@@ -72,7 +92,12 @@ class SpeedTest(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Returns the content of trial.json."""
-        figures = {"secondsPerStep": self.seconds_per_step, "usd": self.usd}
+        figures = {
+            "steps": sum(steps for _, steps in self.laps),
+            "secondsPerStep": self.seconds_per_step,
+            "hoursOfAllEpochs": self.seconds / 3600,
+            "usd": self.usd,
+        }
         return {**self.used, **figures, "recipe": self.recipe.values()}
 
     def __str__(self) -> str:
@@ -89,14 +114,13 @@ class SpeedTest(NamedTuple):
         )
 
 
-def measure(recipe: Recipe, options: RunOptions, splits: Splits | None = None) -> SpeedTest:
+def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedTest:
     """Trains `options.max_steps` steps of a recipe and times them. Writes no files.
 
     Args:
       recipe: the recipe to train.
       options: number of steps, data, strategy and the other run options.
-      splits: examples to use in place of loaded ones: `images.splits.Splits` or
-        `questions.encoding.Encoded`.
+      examples: examples to use in place of loaded ones, as `train` takes them.
 
     Returns:
       A `SpeedTest`: the steps' times, the utilization, and estimates for the whole recipe.
@@ -106,8 +130,9 @@ def measure(recipe: Recipe, options: RunOptions, splits: Splits | None = None) -
     """
     strategy = strategies.build(options)
     strategies.check(strategy, options, recipe)
-    timer, laps = _timer(recipe), _Laps()
-    data = session.prepare(recipe, options, timer.clock, strategy, splits)
+    timer, laps = _timer(recipe), Laps()
+    data = session.prepare(recipe, options, timer.clock, strategy, examples)
+    recipe = data.recipe
     count = min(options.max_steps, recipe.total_steps(data.steps_per_epoch))
     terminal.status("building the model")
     model = fitting.build(data, max(1, min(options.steps_per_execution, count // CALLS)))

@@ -6,7 +6,8 @@ our layers of that kind. All shapes are checked before a value is read.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ _KINDS = {
     "dense layer": tf.keras.layers.Dense,
 }
 _OURS = {"mean": "moving_mean", "variance": "moving_variance"}  # attributes of Keras's BN
+# Names of keras.applications' ResNet-50 until 2018, and its BNs' epsilon.
+_OLD_KERAS, _OLD_EPSILON = r"(?:res|bn)(\d)([a-z])_branch(1|2[abc])", 1e-3
 _LAST = 100  # stage number of layers behind all stages
 
 
@@ -64,10 +67,10 @@ class Layer(NamedTuple):
 _AXES = {4: (2, 3, 1, 0), 2: (1, 0), 1: (0,), 0: ()}
 
 
-def load(model: tf.keras.Model, file: str | Path) -> None:
+def load(model: tf.keras.Model, file: str | Path, new_head: bool = False) -> bool:
     """Loads published weights into a ResNet or a BERT; see `models.load_published`."""
     is_bert = any(layer.name == "layer_0_query" for layer in model.layers)
-    match_values = berts.values if is_bert else _values
+    match_values = berts.values if is_bert else partial(_values, new_head=new_head)
     index = Path(f"{str(file).removesuffix('.index')}.index")  # of a TensorFlow checkpoint
     with open(index if index.is_file() else file, "rb") as stream:
         try:
@@ -82,10 +85,12 @@ def load(model: tf.keras.Model, file: str | Path) -> None:
     # The model changes only after every value was read.
     for variable, value in values:
         variable.assign(value)
+    head = [layer for layer in model.layers if isinstance(layer, tf.keras.layers.Dense)][-1]
+    return any(variable is head.kernel for variable, _ in values)
 
 
 def _values(
-    model: tf.keras.Model, tensors: Mapping[str, Tensor]
+    model: tf.keras.Model, tensors: Mapping[str, Tensor], new_head: bool = False
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yields each variable with its value in the file; checks all shapes before reading a value."""
     sources = _layers(tensors)
@@ -98,6 +103,8 @@ def _values(
     for kind, cls in _KINDS.items():
         ours = sorted((x for x in _all_layers(model) if isinstance(x, cls)), key=_creation_index)
         theirs = sorted((x for x in sources.values() if x.kind == kind), key=_position)
+        if new_head and cls is tf.keras.layers.Dense and _differ(ours, theirs):
+            continue
         if len(ours) != len(theirs):
             raise ValueError(f"it has {len(theirs)} layers of kind {kind}, the network {len(ours)}")
         pairs += zip(ours, theirs, strict=True)
@@ -111,7 +118,20 @@ def _values(
             value = source.read(part)
             if part == "mean" and source.name in biases:
                 value = value - biases[source.name].read("bias")
+            if part == "variance" and re.fullmatch(rf"bn_conv1|{_OLD_KERAS}", source.name):
+                value = value + (_OLD_EPSILON - layer.epsilon)
             yield variable, value
+
+
+def _differ(ours: Sequence[tf.keras.layers.Layer], theirs: Sequence[Layer]) -> bool:
+    """Whether a file has no head, or one of another number of classes."""
+    if len(ours) != len(theirs):
+        return not theirs
+    return any(
+        source.shape("kernel")[:-1] == tuple(layer.kernel.shape)[:-1]
+        and source.shape("kernel") != tuple(layer.kernel.shape)
+        for layer, source in zip(ours, theirs, strict=True)
+    )
 
 
 def _layers(tensors: Mapping[str, Tensor]) -> dict[str, Layer]:
@@ -152,11 +172,16 @@ def _position(layer: Layer) -> tuple[int, int, bool, list[int]]:
     if match := re.fullmatch(r"conv(\d+)_block(\d+)_(\d|preact)_(conv|bn)", name):
         stage, block, index, _ = match.groups()
         return int(stage), int(block), index != "preact", [int(index) if index.isdigit() else 0]
+    if match := re.fullmatch(_OLD_KERAS, name):
+        stage, block, branch = match.groups()
+        return int(stage), ord(block) - ord("a"), branch != "1", [ord(branch[-1])]
     if re.fullmatch(r"conv1(\.\d+|_conv|_bn)?", name):
         return 0, 0, False, _numbers(name)
+    if name == "bn_conv1":
+        return 0, 0, False, [1]
     if name == "bn1":  # timm's: the last BN of a stem of several convolutions
         return 0, 1, False, []
-    if name in ("post_bn", "fc", "linear", "predictions", "probs"):
+    if name in ("post_bn", "fc", "fc1000", "linear", "predictions", "probs"):
         return _LAST, 0, False, []
     raise ValueError(
         f"its {name[:60]} is not a known layer name of ResNets; files that save_weights of this "
@@ -170,8 +195,10 @@ def _numbers(text: str) -> list[int]:
 
 def _bn_after(source: Layer, sources: Mapping[str, Layer]) -> str:
     """Returns the name of the BN that follows a convolution in the file."""
-    name = re.sub(r"conv(?=\d*$)", "bn", source.name)
-    if name not in sources or name == source.name:
+    pytorch = re.sub(r"conv(?=\d*$)", "bn", source.name)
+    names = (pytorch, f"bn_{source.name}", source.name.replace("res", "bn", 1))
+    name = next((name for name in names if name in sources and name != source.name), "")
+    if not name:
         raise ValueError(f"its {source.name} has a bias, the network's layer none")
     return name
 

@@ -10,7 +10,7 @@ import pytest
 
 from dawnbench_tf.data import squad
 from dawnbench_tf.data.questions import annotation, encoding, squad_json, vocabulary
-from dawnbench_tf.recipe import Questions
+from dawnbench_tf.recipe import Network, Questions
 from dawnbench_tf.refusals import Refusal
 
 GLOVE = "glove.6B.100d.txt"
@@ -156,15 +156,16 @@ def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
 
 def test_a_bert_s_pieces_are_its_own_and_its_weights_are_named(folder):
     name = "uncased_L-2_H-128_A-2"
-    form = Questions(tokenizer="wordpiece", pretrained=name, sequence_length=384)
+    form = Questions(tokenizer="wordpiece", sequence_length=384)
+    network = Network(pretrained=name)
     with pytest.raises(Refusal, match=f"holds no folder {name}"):
-        squad.load(str(folder), form=form)
+        squad.load(str(folder), form=form, network=network)
     (folder / name).mkdir()
     (folder / name / "bert_model.ckpt.index").touch()
     pieces = ["[UNK]", "[CLS]", "[SEP]", "ada", "love", "##lace", "notes", "1852", "lima"]
     (folder / name / "vocab.txt").write_text("\n".join(["[PAD]", "[unused0]", *pieces]))
     for _ in range(2):  # made, and from the cache
-        data = squad.load(str(folder), form=form)
+        data = squad.load(str(folder), form=form, network=network)
         assert data.vocabulary.trained == pieces and data.vocabulary.pieces
         assert data.pretrained == folder / name / "bert_model.ckpt.index"
         assert data.token_ids[words_of(data.train, 0)].tolist() == [5, 6, 7]

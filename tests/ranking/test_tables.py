@@ -4,6 +4,7 @@ import pytest
 
 from dawnbench_tf.ranking import results, tables
 from dawnbench_tf.ranking.results import Result
+from dawnbench_tf.tasks import TASKS
 
 
 def by_name():
@@ -44,7 +45,13 @@ def result(name, hours, date="2020-01-01", **changes):
     facts = dict.fromkeys(("author", "model", "framework", "hardware", "url"), "x")
     none = dict.fromkeys(("latency", "usd", "usd_per_hour"))
     numbers = {"score": 94.0, "hours": hours, **none}
-    identity = {"dataset": "CIFAR10", "phase": "train", "name": name, "date": date}
+    identity = {
+        "task": TASKS["cifar10"],
+        "dataset": "CIFAR10",
+        "phase": "train",
+        "name": name,
+        "date": date,
+    }
     return Result(**{**identity, **facts, **numbers, **changes})
 
 

@@ -137,7 +137,7 @@ def test_evidence_is_printed_ready_to_paste(tmp_path, monkeypatch):
 
     pasted = eval(text[text.index("Measured(") :], {"Measured": Measured})
     assert pasted == Measured(
-        "2026-11-22", "2 CPU, TensorFlow", 4, 4, 99.0, 0.0, 11.0, "dawnbench study trials"
+        "2026-11-22", "2 CPU, TensorFlow", 4, 4, 99.0, 0.0, 11.0, "dawnbench study trials", (2,) * 4
     )
 
 

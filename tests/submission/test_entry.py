@@ -110,6 +110,10 @@ def test_unknown_keys_are_kept(tmp_path):
         ({"version": "v9"}, "version is 'v9'; should be v1.0"),
         ({"misc": {"recipe": {"task": "digits"}}}, "is an entry of the task digits"),
         ({"misc": {"recipe": {"synthetic": "decoded"}}}, "trained on synthetic data"),
+        (
+            {"misc": {"recipe": {"task": "cifar10", "pretrained": "resnet20.th"}}},
+            "started from pretrained weights; image tasks are trained from scratch",
+        ),
     ],
 )
 def test_what_breaks_the_form_is_not_written(tmp_path, changes, words):

@@ -55,3 +55,11 @@ def test_a_folder_whose_path_is_not_utf_8_is_refused_and_not_made(tmp_path):
     with pytest.raises(Refusal, match=r"^--output_dir=.*run-\\udcff: should be UTF-8"):
         claims.claim(folder, RECIPE)
     assert not list(tmp_path.iterdir())
+
+
+def test_more_epochs_of_a_run_that_has_not_ended_are_refused(tmp_path):
+    claims.claim(tmp_path, RECIPE)
+    (tmp_path / ".lock").unlink()
+    line = f"^--epochs=60: {tmp_path} holds a run with epochs=30 that has not ended; go on with it"
+    with pytest.raises(Refusal, match=line):
+        claims.claim(tmp_path, replace(RECIPE, epochs=60), replaced=["epochs"])

@@ -154,7 +154,9 @@ def test_shifts_and_the_whitening_s_bias_have_rates_of_their_own():
         ),
     )
     optimizer = optimizers.build(
-        recipe, 2, SimpleNamespace(trainable_variables=weights, non_trainable_variables=[])
+        recipe,
+        2,
+        SimpleNamespace(trainable_variables=weights, non_trainable_variables=[], layers=[]),
     )
     for _ in range(5):
         optimizer.apply_gradients([(tf.constant([-1.0]), weight) for weight in weights])

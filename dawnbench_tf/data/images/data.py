@@ -1,5 +1,7 @@
 """`ImageData`: the data set interface for images."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,19 +12,23 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import models
+from dawnbench_tf import files, models
+from dawnbench_tf.data import pretrained
 from dawnbench_tf.data.dataset import Example, Placement
-from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested
+from dawnbench_tf.data.images import augment, jpeg_index, jpegs, pipeline, scores, tested
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - `dataset` calls it
 from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.data.own import division
 from dawnbench_tf.models import factories, networks
 from dawnbench_tf.models.factories import LayerClasses
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.models.layers.image import Whitening
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.tasks import Task
+
+CLASSES, TEST_IMAGES = "classes.json", "test_images.txt"  # of a run on a task of the user's own
 
 
 @dataclass(frozen=True)
@@ -115,12 +121,23 @@ class ImageData:
             raise ValueError(f"{self.recipe.name} holds no examples out")
         return replace(self, splits=self.splits._replace(test=held_out))
 
+    def describe_damage(self) -> str:
+        """Returns a line that names the first image that can't be decoded; "" if all can."""
+        splits = (self.splits.train, self.splits.test)
+        return next(filter(None, map(jpeg_index.describe_damage, splits)), "")
+
     def network(self, precision: str = "") -> tf.keras.Model:
         """Builds the recipe's network with untrained weights; `precision` is that of inference."""
         return network(self.recipe, self.placement, precision)
 
     def adapt(self, model: tf.keras.Model) -> None:
-        """Sets the weights of whitening layers from training images."""
+        """Loads the recipe's pretrained weights; whitens whitening layers by training images.
+
+        Raises:
+          Refusal: the file can't be read, or does not fit the model.
+        """
+        if file := self.recipe.network.pretrained:
+            pretrained.load(model, file, file)
         for layer in model.layers:
             if isinstance(layer, Whitening):
                 layer.adapt(tested.without_augmentation(self, layer.examples))
@@ -130,10 +147,33 @@ class ImageData:
         return views.with_views(model, self.recipe.data.test_views, self.placement.data_format)
 
     def save(self, folder: Path) -> None:
-        """Does nothing: inference on images needs only recipe and weights."""
+        """Writes the names of the classes and of the test images of a task of the user's own."""
+        if self.recipe.whole_task.is_own:
+            files.write_json(folder / CLASSES, self._names())
+            names = "".join(f"{shown(name)}\n" for name in self.splits.test.names)
+            files.write_whole(folder / TEST_IMAGES, names)
 
     def check_saved(self, folder: Path) -> None:
-        """Does nothing: `save` writes no file."""
+        """Raises Refusal if the classes or the test images are not those of the folder's run."""
+        path = folder / CLASSES
+        if self.recipe.whole_task.is_own and path.exists() and not self.recipe.synthetic:
+            saved, names = files.read_json(path), self._names()
+            different = [key for key in names if saved.get(key) != names[key]]
+            if different:
+                text = f"holds other {different[0]} than {folder} was trained on"
+                raise Refusal(f"--data_dir: {text}; restore them, or train in a new folder")
+
+    def _names(self) -> dict[str, Any]:
+        """Returns the names of the classes, and a checksum of the test images.
+
+        It is of their names and labels; for images in memory of their labels and pixels.
+        """
+        test = self.splits.test
+        digest = hashlib.sha256(np.asarray(test.labels, np.int64).tobytes())
+        digest.update(json.dumps(list(test.names)).encode())
+        if test.held is not None:
+            digest.update(test.images().tobytes())
+        return {"classes": list(self.splits.classes), "test images": digest.hexdigest()}
 
     def save_answers(self, answers: np.ndarray, folder: Path) -> None:
         """Does nothing: logits are not published."""
@@ -155,13 +195,51 @@ def saved_network(
     return network(recipe, placement, precision, layers)
 
 
+def complete(recipe: Recipe, splits: Splits) -> Recipe:
+    """Returns the recipe with what its task leaves open, the fields that are 0, from the data."""
+    task, labels = recipe.whole_task, [splits.train.labels, splits.test.labels]
+    classes = len(splits.classes) or 1 + max(int(part.max()) for part in labels if len(part))
+    held = splits.train.held
+    side = 0 if held is None else int(held.shape[1])
+    excluded = task.blacklisted * recipe.skip_blacklisted
+    completed = replace(
+        task,
+        train_examples=task.train_examples or len(labels[0]),
+        test_examples=task.test_examples or len(labels[1]) + excluded,
+        classes=task.classes or classes,
+        image_size=task.image_size or side,
+    )
+    return recipe.with_values(task=completed)
+
+
+def take_part(recipe: Recipe, splits: Splits) -> Splits:
+    """Returns the data set with the training images that a recipe with `train_examples` uses.
+
+    Raises:
+      Refusal: there are fewer, or the images can only be read in the order of files.
+    """
+    if not recipe.train_examples:
+        return splits
+    whole = recipe.whole_task.train_examples
+    check(replace(recipe.task_row, train_examples=whole), splits)
+    if splits.train.in_sequence:
+        text = "needs files that can be read in any order; copy them from the bucket"
+        refuse("train_examples", recipe.train_examples, text)
+    count = len(splits.train.labels)
+    chosen = division.choose(count, recipe.train_examples, recipe.seed)
+    return splits._replace(train=splits.train.take(chosen))
+
+
 def check(task: Task, splits: Splits) -> None:
     """Raises Refusal if a split has another number of labels than the task, or one out of range."""
     for name, split, examples in (
         ("train", splits.train, task.train_examples),
         ("test", splits.test, task.test_examples),
     ):
-        labels = split.labels
+        labels, held = split.labels, split.held
+        if held is not None and not task.jpegs and held.shape[1] != task.image_size:
+            sides = f"{held.shape[1]} pixels; {task.name} has {task.image_size}"
+            raise Refusal(f"{task.name} {name}: images have {sides}")
         if len(labels) != examples:
             raise Refusal(
                 f"{task.name} {name}: should hold {examples} examples, found {len(labels)}"
@@ -215,7 +293,7 @@ def _check_sides(recipe: Recipe, args: dict[str, Any]) -> None:
         if side < least and recipe.task_row.jpegs:
             refuse(name, side, f"{recipe.model} sees images of {least} pixels at least")
         if side < least:
-            reason = f"sees images of {least} pixels at least; {recipe.task} has {side}"
+            reason = f"sees images of {least} pixels at least; {recipe.task_row.name} has {side}"
             refuse("model", recipe.model, reason)
     if recipe.network.auxiliary_weight and not _one_size(recipe):
         reason = "the head sees images of one size; set --image_sizes to one, or this to 0"

@@ -3,6 +3,7 @@
 A split is read by index, so an epoch's order is a permutation of the whole split.
 """
 
+import os
 import zlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -86,7 +87,7 @@ class JpegIndex(NamedTuple):
 
     def full_path(self, name: bytes) -> str:
         """Returns the full path of one of `paths`."""
-        return f"{self.root}/{name.decode()}"
+        return f"{self.root}/{os.fsdecode(name)}"
 
 
 EXAMPLE_COLUMNS = ("files", "offsets", "lengths", "labels", "numbers", "checksums")
@@ -103,7 +104,7 @@ def index_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegInd
     count = len(paths)
     return JpegIndex(
         root,
-        np.array(paths, np.bytes_),
+        np.array([os.fsencode(path) for path in paths], np.bytes_),
         np.arange(count, dtype=np.int32),
         np.zeros(count, np.int64),
         np.full(count, LARGEST, np.int32),
@@ -150,3 +151,16 @@ def split(index: JpegIndex) -> Split:
         return tf.ensure_shape(contents, [None])
 
     return Split(index.labels, jpegs=jpegs)
+
+
+def describe_damage(split: Split) -> str:
+    """Returns a line that names the first image of a split that can't be decoded; "" if all can."""
+    if split.jpegs is None or not split.names:
+        return ""
+    for number, name in enumerate(split.names):
+        (content,) = split.jpegs(tf.constant([number])).numpy()  # names what can't be read
+        try:
+            tf.io.decode_jpeg(content, channels=3)
+        except tf.errors.InvalidArgumentError:
+            return f"{name}: is damaged, or no RGB image; replace or remove it"
+    return ""

@@ -1,6 +1,6 @@
 """`Splits`, the return type of every image data set's `load`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ class Split(NamedTuple):
     jpegs: Callable[[tf.Tensor], tf.Tensor] | None = None  # indices (b,) -> strings (b,)
     # (seed (2,), worker, number of workers) -> a data set of labels and JPEGs in an epoch's order.
     in_sequence: Callable[..., tf.data.Dataset] | None = None
+    names: Sequence[str] = ()  # of the examples, if they are files: CLASS/FILE
 
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Returns images in memory as an array, uint8 (examples, height, width, 3).
@@ -41,7 +42,21 @@ class Split(NamedTuple):
 
     def first(self, count: int) -> "Split":
         """Returns the split with only its first `count` examples."""
-        return self._replace(labels=self.labels[:count])
+        return self._replace(labels=self.labels[:count], names=self.names[:count])
+
+    def take(self, indices: np.ndarray) -> "Split":
+        """Returns the split with only the examples of the given indices, in their order.
+
+        Raises:
+          ValueError: the examples can only be read in the order of files.
+        """
+        labels, names = self.labels[indices], [self.names[i] for i in indices if self.names]
+        if self.held is not None:
+            return in_memory(self.images(indices), labels)
+        if self.jpegs is None:
+            raise ValueError("examples that are read in the order of files can't be selected")
+        read, wanted = self.jpegs, np.asarray(indices)
+        return Split(labels, jpegs=lambda own: read(tf.gather(wanted, own)), names=names)
 
 
 class Splits(NamedTuple):
@@ -51,6 +66,7 @@ class Splits(NamedTuple):
     test: Split
     origin: Origin = Origin(GIVEN)
     held_out: Split | None = None  # training examples excluded from training
+    classes: Sequence[str] = ()  # names of the classes of a task of the user's own
 
     def hold_out(self, count: int) -> "Splits":
         """Returns the data set with its last `count` training images (in memory) held out."""

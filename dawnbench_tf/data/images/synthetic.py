@@ -17,12 +17,13 @@ JPEG_SHAPE = (400, 472)  # height and width, ImageNet's means
 _QUALITY = 85  # JPEG quality that gives 110 KB an image, ImageNet's mean
 
 
-def load(recipe: Recipe) -> Splits:
+def load(recipe: Recipe, pool: int = 0) -> Splits:
     """Generates splits with the numbers of examples and classes of the recipe's task.
 
     Args:
       recipe: its `synthetic` is "decoded" (images of the training size, kept on the devices) or
         "jpeg" (JPEGs, which are read and decoded like real ones).
+      pool: number of different images of a split, for tasks with JPEGs; 0: `POOL`.
 
     Raises:
       Refusal: "jpeg" for a task without JPEGs, or "decoded" for several image sizes.
@@ -39,8 +40,8 @@ def load(recipe: Recipe) -> Splits:
     patterns = rng.uniform(-1, 1, (task.classes, 4, 4, 3)).astype(np.float32)
 
     def split(count: int) -> Split:
-        pool = min(count, POOL) if task.jpegs else count
-        labels = rng.permutation(np.arange(pool) % task.classes).astype(np.int64)
+        different = min(count, pool or POOL) if task.jpegs else count
+        labels = rng.permutation(np.arange(different) % task.classes).astype(np.int64)
         return _make_split(
             _draw_images(rng, patterns, labels, *shape), np.resize(labels, count), recipe
         )

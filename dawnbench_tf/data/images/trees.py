@@ -23,16 +23,16 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
     Raises:
       Refusal: a class folder is missing, empty, or not in `classes`.
     """
-    names = {entry.name for entry in _list_entries(root) if entry.is_dir()}
+    names = set(class_names(root))
     for name in sorted(set(classes) ^ names):
         reason = "is missing" if name in classes else f"is none of the {len(classes)} classes"
-        raise Refusal(f"{root / name}: {reason}; should be a folder for each class, as published")
+        raise Refusal(f"{root / name}: {reason}; should be a folder for each class")
     paths: list[str] = []
     counts = []
     for name in classes:
         images = _list_images(root / name)
         if not images:
-            raise Refusal(f"{root / name}: holds no images; unpack it again")
+            raise Refusal(f"{root / name}: holds no image; should have {', '.join(SUFFIXES)} files")
         paths += [f"{name}/{image}" for image in images]
         counts.append(len(images))
     return index_files(root, paths, np.repeat(np.arange(len(classes)), counts))
@@ -54,6 +54,16 @@ def is_flat(root: Path) -> bool:
     """Whether a folder has entries, and no folder among them."""
     entries = _list_entries(root)
     return bool(entries) and not any(entry.is_dir() for entry in entries)
+
+
+def class_names(root: Path) -> list[str]:
+    """Returns the names of the folders in a folder, sorted. Raises Refusal if it can't be read."""
+    return sorted(entry.name for entry in _list_entries(root) if entry.is_dir())
+
+
+def has_images(folder: Path) -> bool:
+    """Whether a folder has images in it, not in folders below."""
+    return bool(_list_images(folder))
 
 
 def _list_images(folder: Path) -> list[str]:

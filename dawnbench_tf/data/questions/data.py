@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,19 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import files, models
-from dawnbench_tf.data import qa_mini
+from dawnbench_tf.data import pretrained, qa_mini
 from dawnbench_tf.data.dataset import Example, Placement
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.questions import pipeline, scores, vocabulary
+from dawnbench_tf.data.own import division
+from dawnbench_tf.data.questions import pipeline, scores, squad_json, vocabulary
 from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.spans import Answers, predictions
+from dawnbench_tf.data.questions.squad_json import Corpus
 from dawnbench_tf.data.questions.vocabulary import FIRST, Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
 from dawnbench_tf.models import networks
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
 
 _SIGNS = ("cls", "sep")
@@ -103,6 +105,10 @@ class QuestionData:
         """Raises ValueError: no reading task holds examples out."""
         raise ValueError(f"{self.recipe.name} holds no examples out")
 
+    def describe_damage(self) -> str:
+        """Returns "": questions are decoded when they are loaded."""
+        return ""
+
     def network(self, precision: str = "") -> tf.keras.Model:
         """Builds the recipe's network with untrained weights; `precision` is that of inference."""
         return network(self.recipe, self.splits.vocabulary, precision)
@@ -115,11 +121,7 @@ class QuestionData:
         """
         encoded = self.splits
         if encoded.pretrained:
-            try:
-                models.load_published(model, encoded.pretrained)
-            except (OSError, ValueError) as error:
-                reason = one_line(error, 300).replace("`file`", str(encoded.pretrained))
-                raise Refusal(f"--pretrained={self.recipe.data.pretrained}: {reason}") from None
+            pretrained.load(model, encoded.pretrained, self.recipe.network.pretrained)
         if encoded.vocabulary.pieces:
             return
         words = model.get_layer("words")
@@ -161,24 +163,46 @@ def _first(encoded: Encoded, count: int) -> Encoded:
 
 def load_options(recipe: Recipe) -> dict[str, Any]:
     """Returns the arguments of a task's `load` that the recipe sets."""
-    return {"form": recipe.data}
+    select = partial(select_part, recipe) if recipe.train_examples else None
+    network = {} if recipe.task_row.embedded else {"network": recipe.network}
+    return {"form": recipe.data, "select": select, **network}
+
+
+def select_part(recipe: Recipe, corpus: Corpus) -> Corpus:
+    """Returns the training questions that a recipe with `train_examples` uses."""
+    count = len(corpus.questions)
+    chosen = division.choose(count, recipe.train_examples, recipe.seed)
+    return squad_json.select_questions(corpus, chosen)
+
+
+def complete(recipe: Recipe, encoded: Encoded) -> Recipe:
+    """Returns the recipe with its task's numbers of questions, where they are 0, from the data."""
+    task = recipe.whole_task
+    train = task.train_examples or encoded.whole or len(encoded.train.context_of_question)
+    test = task.test_examples or len(encoded.test.context_of_question)
+    return recipe.with_values(task=replace(task, train_examples=train, test_examples=test))
+
+
+def take_part(recipe: Recipe, encoded: Encoded) -> Encoded:
+    """Returns the data set unchanged: questions are selected before they are encoded."""
+    return encoded
 
 
 def check(task: Task, encoded: Encoded) -> None:
-    """Raises Refusal if a split has another number of questions than the task."""
+    """Raises Refusal if a split has another number of questions than the task, where it says."""
     for name, split, questions in (
         ("train", encoded.train, task.train_examples),
         ("test", encoded.test, task.test_examples),
     ):
         count = len(split.context_of_question)
-        if count != questions:
+        if questions and count != questions:
             raise Refusal(f"{task.name} {name}: should hold {questions} questions, found {count}")
 
 
 def synthetic(recipe: Recipe) -> Encoded:
     """Returns generated questions of `qa_mini`, with the task's numbers of questions."""
     if recipe.synthetic == "jpeg":
-        refuse("synthetic", "jpeg", f"{recipe.task} has questions; decoded would run")
+        refuse("synthetic", "jpeg", f"{recipe.task_row.name} has questions; decoded would run")
     task = recipe.task_row
     counts = task.train_examples, task.test_examples
     return qa_mini.generate(*counts, recipe.seed, recipe.data)

@@ -96,6 +96,7 @@ class Encoded(NamedTuple):
     character_ids: np.ndarray  # int32 (types, 16)
     lower_ids: np.ndarray  # int32 (types,): equal for tokens that differ only in case
     form: Questions
+    whole: int = 0  # number of training questions before some were selected
     pretrained: Path | None = None  # file of the network's initial weights (BERT)
     origin: Origin = Origin(GIVEN)
 

@@ -5,6 +5,7 @@
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from dawnbench_tf.refusals import Refusal, one_line
@@ -61,6 +62,22 @@ def parse(where: str, content: bytes) -> Corpus:
     if not questions:
         raise Refusal(f"{where}: holds no question; should be SQuAD v1.1's JSON")
     return Corpus(contexts, questions)
+
+
+def select_questions(corpus: Corpus, indices: Iterable[int]) -> Corpus:
+    """Returns a corpus of some questions, with the contexts that they are on.
+
+    Args:
+      corpus: the contexts and questions.
+      indices: indices of the questions.
+    """
+    questions = [corpus.questions[index] for index in indices]
+    kept = sorted({question.context for question in questions})
+    numbers = {context: number for number, context in enumerate(kept)}
+    return Corpus(
+        [corpus.contexts[context] for context in kept],
+        [question._replace(context=numbers[question.context]) for question in questions],
+    )
 
 
 def _question(qa: Any, context: int, where: str) -> Question:

@@ -35,7 +35,7 @@ class WordVectors(NamedTuple):
     home: str  # URL
 
     def __str__(self) -> str:
-        return f"{self.file} or {self.archive}"
+        return f"{self.file} or {self.archive}" if self.file else "no file"
 
 
 _GLOVE_HOME = "https://nlp.stanford.edu/projects/glove/"
@@ -48,6 +48,7 @@ WORD_VECTORS = {
     "crawl-300d-2M": WordVectors(
         "crawl-300d-2M.vec", "crawl-300d-2M.vec.zip", 300, True, _FASTTEXT_HOME
     ),
+    "none": WordVectors("", "", 100, False, ""),  # all vectors are learned
 }
 
 

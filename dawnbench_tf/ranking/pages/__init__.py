@@ -20,7 +20,6 @@ from dawnbench_tf import files
 from dawnbench_tf.ranking.pages import charts
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import FIGURES, Table
-from dawnbench_tf.tasks import RANKED
 
 HERE = Path(__file__).parent
 MOST_POINTS = 60  # points of a curve in the comparison, at most
@@ -54,18 +53,17 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
             result=result,
             standings=standings[result],
             chart=charts.curve_chart(result),
-            task=RANKED[result.dataset],
+            task=result.task,
             id=links[result].removesuffix(".html"),
             root="../",
         )
         files.write_whole(folder / "entries" / links[result], text, durable=False)
     sections = defaultdict(list)
     for table in tables:
-        sections[table.dataset].append((table, charts.record_chart(table)))
+        sections[table.task].append((table, charts.record_chart(table)))
     index = templates.get_template("index.html").render(
         sections=sections,
         links=links,
-        ranked=RANKED,
         count=len(results),
         unranked=unranked,
         root="",
@@ -141,7 +139,7 @@ def _comparable(results: list[Result], links: dict[Result, str]) -> Markup:
         rows[links[result].removesuffix(".html")] = {
             **{name: _ADDRESS.sub("", getattr(result, name)) for name in facts},
             "figures": figures,
-            "threshold": RANKED[result.dataset].threshold,
+            "threshold": result.task.threshold,
             "curve": [(round(h, 6), round(v, 4)) for h, v in result.curve[::step]],
         }
     text = json.dumps(rows, separators=(",", ":"))

@@ -12,7 +12,6 @@ from matplotlib.ticker import MaxNLocator
 
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import Figure, Table, records
-from dawnbench_tf.tasks import RANKED
 
 WIDTH, HEIGHT = 480, 276
 LEFT, RIGHT, TOP, BOTTOM = 70, 14, 28, 42  # margins, for the labels
@@ -75,7 +74,7 @@ def curve_chart(result: Result) -> Chart | None:
     """
     if not result.curve:
         return None
-    task = RANKED[result.dataset]
+    task = result.task
     last = result.curve[-1][0]
     scale, unit = next(
         (scale, unit)

@@ -76,7 +76,7 @@ def test_a_missing_an_extra_and_an_empty_class_are_named(small, tmp_path):
     with pytest.raises(Refusal, match=r"n02: is missing"):
         load(small, root)
     (root / "train" / "n02").mkdir()
-    with pytest.raises(Refusal, match=r"n02: holds no images"):
+    with pytest.raises(Refusal, match=r"n02: holds no image"):
         load(small, root)
 
 

@@ -43,7 +43,6 @@ def form(length, stride, question=6, answer=3):
         tokenizer="wordpiece",
         most_question_tokens=question,
         most_answer_tokens=answer,
-        pretrained="uncased_L-2_H-128_A-2",
         sequence_length=length,
         document_stride=stride,
     )
@@ -182,8 +181,12 @@ def test_all_of_a_generated_set_goes_through_as_wordpieces():
         ({"sequence_length": 0}, "--sequence_length=0: is required for --tokenizer=wordp"),
         ({"pretrained": ""}, "--pretrained=: is required for --tokenizer=wordpiece"),
         (
-            {"tokenizer": "glove"},
+            {"tokenizer": "glove", "sequence_length": 0},
             "--pretrained=uncased_L-2_H-128_A-2: is for --tokenizer=wordp",
+        ),
+        (
+            {"pretrained": "uncased_L-2_H-182_A-2"},
+            "--pretrained=uncased_L-2_H-182_A-2: is no published BERT; did you mean uncased_L-2_",
         ),
     ],
 )

@@ -6,6 +6,7 @@ Those of keras.applications: test_imagenet_resnets.py.
 import json
 import struct
 
+import h5py
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -141,3 +142,41 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path, content):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError):
         models.load_published(models.build("resnet8_v1_proj"), tmp_path / "missing.pth")
+
+
+def test_keras_applications_old_names_are_in_network_order_with_their_epsilon(tmp_path):
+    """ResNet-26 in the names of keras.applications' ResNet-50 until 2018: BN's epsilon is 1e-3."""
+    model, file = models.build("resnet50_v1", depth=26, num_classes=2), tmp_path / "old.h5"
+    convolutions = [layer for layer in model.layers if "conv2d" in layer.name]
+    names = ["conv1"]
+    for stage in "2345":
+        branches = [("a", "1"), *((unit, f"2{part}") for unit in "ab" for part in "abc")]
+        names += [f"res{stage}{unit}_branch{branch}" for unit, branch in branches]
+    assert len(names) == len(convolutions)
+    shapes = {tuple(layer.kernel.shape) for layer in convolutions}
+    with h5py.File(file, "w") as h5:
+        for number, (name, shape) in enumerate(zip(names, _old_shapes(), strict=True)):
+            assert shape in shapes
+            h5[f"{name}/kernel:0"] = np.full(shape, number, "f")
+            bn = "bn_conv1" if name == "conv1" else name.replace("res", "bn")
+            for leaf in ("gamma", "beta", "moving_mean", "moving_variance"):
+                h5[f"{bn}/{leaf}:0"] = np.full(shape[-1], number, "f")
+        h5["fc1000/kernel:0"], h5["fc1000/bias:0"] = np.ones((2048, 2), "f"), np.ones(2, "f")
+    models.load_published(model, file)
+    norms = [layer for layer in model.layers if hasattr(layer, "moving_variance")]
+    means = sorted(float(layer.moving_mean[0]) for layer in norms)
+    assert means == list(range(len(names)))
+    for layer in norms:
+        number = float(layer.moving_mean[0])
+        assert float(layer.moving_variance[0]) == pytest.approx(number + 1e-3 - 1e-5)
+
+
+def _old_shapes():
+    """Shapes of the convolutions in the order of the names above."""
+    shapes, inputs = [(7, 7, 3, 64)], 64
+    for width in (64, 128, 256, 512):
+        shapes.append((1, 1, inputs, 4 * width))
+        for _ in "ab":
+            shapes += [(1, 1, inputs, width), (3, 3, width, width), (1, 1, width, 4 * width)]
+            inputs = 4 * width
+    return shapes

@@ -1,0 +1,139 @@
+"""Examples that the caller passes to `train`: arrays, data sets, or a function for them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+import tensorflow as tf
+
+from dawnbench_tf.data.images.splits import Split, Splits, in_memory
+from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.data.own import division
+from dawnbench_tf.data.questions.encoding import Encoded
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.tasks import GIVEN
+
+__all__ = ["to_splits"]
+
+Examples = Splits | Encoded
+_FORMS = (
+    "should be (x_train, y_train, x_test, y_test), (x, y) with validation_share, two tf.data data "
+    "sets of (image, label), or a function that returns one of these"
+)
+
+
+def load(recipe: Recipe, data_dir: str, download: bool) -> NoReturn:
+    """Raises Refusal: the examples of this task are passed in Python, not read from files."""
+    text = f"{recipe.task_row.name} has no files; pass its examples to train or infer as `data`"
+    refuse("data_dir", data_dir, text)
+
+
+def to_splits(data: Any, recipe: Recipe) -> Examples:
+    """Converts the examples that a caller passed to the form that training reads.
+
+    Args:
+      data: `Splits` or `Encoded`, as `dataset.load` returns; arrays (x_train, y_train, x_test,
+        y_test), or (x, y) if the recipe has a `validation_share`; a training and a test data set of
+        tf.data, of single (image, label) pairs; or a function without arguments that returns one of
+        these. Images are uint8, (examples, side, side, 1 or 3) or (examples, side, side); labels
+        are whole numbers from 0 on, (examples,) or (examples, 1).
+      recipe: its `validation_share` and `seed` divide (x, y).
+
+    Raises:
+      Refusal: the examples have another form, type or shape.
+    """
+    if isinstance(data, Splits | Encoded):
+        expected = Splits if recipe.task_row.inputs == "images" else Encoded
+        if not isinstance(data, expected):
+            name, inputs = recipe.task_row.name, recipe.task_row.inputs
+            raise Refusal(f"data: are {type(data).__name__}; {name} has {inputs}")
+        return data
+    if callable(data):
+        return to_splits(_call(data), recipe)
+    if recipe.task_row.inputs != "images":
+        text = "should be `Encoded`, as `dataset.load` returns questions"
+        raise Refusal(f"data: is a {type(data).__name__}; {text}")
+    if not isinstance(data, tuple | list):
+        raise Refusal(f"data: is a {type(data).__name__}; {_FORMS}")
+    if len(data) == 2 and all(isinstance(part, tf.data.Dataset) for part in data):
+        pairs = [_read_pairs(part) for part in data]
+        return from_arrays((*pairs[0], *pairs[1]), recipe)
+    if len(data) not in (2, 4):
+        raise Refusal(f"data: has {len(data)} parts; {_FORMS}")
+    return from_arrays(data, recipe)
+
+
+def _call(function: Callable[[], Any]) -> Any:
+    data = function()
+    if callable(data):
+        raise Refusal(f"data: returned a function; {_FORMS}")
+    return data
+
+
+def _read_pairs(dataset: tf.data.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    def pairs() -> Iterator[Any]:
+        for element in dataset.as_numpy_iterator():
+            if not isinstance(element, tuple) or len(element) != 2:
+                raise Refusal("data: a data set should have single (image, label) pairs")
+            yield element
+
+    elements = list(pairs())
+    if not elements:
+        raise Refusal("data: a data set is empty; should have single (image, label) pairs")
+    images, labels = zip(*elements, strict=True)
+    if len({np.shape(image) for image in images}) > 1:
+        raise Refusal("data: images of several sizes; resize them, or use --task=folder")
+    return np.stack(images), np.stack(labels)
+
+
+def from_arrays(arrays: Any, recipe: Recipe, where: str = "data") -> Splits:
+    """Makes splits of arrays: (x_train, y_train, x_test, y_test), or (x, y) to divide.
+
+    Args:
+      arrays: as in `to_splits`.
+      recipe: its `validation_share` and `seed` divide (x, y).
+      where: name of the arrays in errors, e.g. a file.
+
+    Raises:
+      Refusal: types or shapes are others.
+    """
+    share = recipe.validation_share
+    if (len(arrays) == 2) != bool(share):
+        text = "divides x and y; there is a test set" if share else "is needed to divide x and y"
+        refuse("validation_share", share, text)
+    splits = [split(arrays[i], arrays[i + 1], where) for i in range(0, len(arrays), 2)]
+    if share:
+        train, test = division.divide(splits[0].labels, share, recipe.seed)
+        splits = [splits[0].take(train), splits[0].take(test)]
+    sides = {part.images(slice(1)).shape[1:] for part in splits}
+    if len(sides) > 1:
+        raise Refusal(f"{where}: training and test images have different sizes")
+    return Splits(splits[0], splits[1], Origin(GIVEN))
+
+
+def split(images: Any, labels: Any, where: str) -> Split:
+    """Makes a split of arrays. Raises Refusal, which names `where`, for other types or shapes."""
+    images, labels = np.asarray(images), np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
+        text = f"labels are {labels.dtype} {labels.shape}"
+        raise Refusal(f"{where}: {text}; should be whole numbers (examples,)")
+    if labels.min() < 0:
+        raise Refusal(f"{where}: label {labels.min()} should be 0 or more")
+    if images.ndim == 3:
+        images = images[..., None]
+    sides = images.shape[1:3]
+    if images.ndim != 4 or images.shape[3] not in (1, 3) or sides[0] != sides[-1]:
+        text = f"images are {images.shape}"
+        raise Refusal(f"{where}: {text}; should be (examples, side, side, 1 or 3)")
+    if images.dtype != np.uint8:
+        text = f"images are {images.dtype}"
+        raise Refusal(f"{where}: {text}; should be uint8, 0 to 255")
+    if len(images) != len(labels):
+        text = f"{len(images)} images and {len(labels)} labels"
+        raise Refusal(f"{where}: {text}; should be one label for each image")
+    if images.shape[3] == 1:  # the networks take three channels
+        images = np.repeat(images, 3, axis=3)
+    return in_memory(images, labels.astype(np.int64))

@@ -1,0 +1,62 @@
+"""Division of examples into a training and a test set, and selection of a part of them."""
+
+import numpy as np
+
+from dawnbench_tf.refusals import refuse
+
+_VALIDATION, _PART = 2026, 2027  # purposes of random numbers
+
+
+def divide(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Divides examples at random into a training and a test set, class by class.
+
+    Each class has at least one example in each set. The division depends on labels, share and seed
+    only.
+
+    >>> train, test = divide(np.repeat([0, 1], [8, 4]), share=0.25, seed=0)
+    >>> len(train), len(test)
+    (9, 3)
+
+    Args:
+      labels: classes, int (examples,).
+      share: share of each class's examples in the test set, over 0.
+      seed: seed of the draw.
+
+    Returns:
+      Indices of the training and of the test examples, ascending.
+
+    Raises:
+      Refusal: a class has only one example.
+    """
+    test: list[np.ndarray] = []
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        if len(own) < 2:
+            text = f"class {label} has one example; each needs 2, for training and for the test"
+            refuse("validation_share", share, text)
+        count = min(max(round(share * len(own)), 1), len(own) - 1)
+        rng = np.random.default_rng([seed, _VALIDATION, int(label)])
+        test.append(rng.permutation(own)[:count])
+    chosen = np.sort(np.concatenate(test))
+    return np.setdiff1d(np.arange(len(labels)), chosen), chosen
+
+
+def choose(examples: int, count: int, seed: int) -> np.ndarray:
+    """Returns the indices of a part of the training examples: the first of a random order.
+
+    A larger part with the same seed contains a smaller one.
+
+    Args:
+      examples: number of training examples there are.
+      count: number of training examples to use.
+      seed: seed of the order.
+
+    Returns:
+      Indices, int (count,), ascending.
+
+    Raises:
+      Refusal: there are fewer examples.
+    """
+    if count > examples:
+        refuse("train_examples", count, f"should be at most the {examples:,} examples there are")
+    return np.sort(np.random.default_rng([seed, _PART]).permutation(examples)[:count])

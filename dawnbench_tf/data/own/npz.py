@@ -1,0 +1,46 @@
+"""Arrays in an .npz file: x_train, y_train, x_test, y_test; or x, y with a validation share."""
+
+from pathlib import Path
+
+from dawnbench_tf import npz
+from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.data.own import arrays
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal, refuse
+
+_NAMES = ("x_train", "y_train", "x_test", "y_test")
+
+
+def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
+    """Loads the images of an .npz file that `np.savez` wrote, as Keras's own data sets name them.
+
+    Args:
+      recipe: its `validation_share` and `seed` divide a file with x and y only.
+      data_dir: the file.
+      download: refused.
+
+    Returns:
+      Images in memory, uint8 (examples, side, side, 3).
+
+    Raises:
+      Refusal: the file is missing, damaged, or its arrays have other names, types or shapes.
+    """
+    if download:
+        refuse("download", True, "is for TensorFlow Datasets; name the .npz file as --data_dir")
+    path = Path(data_dir).expanduser()
+    if not data_dir or not path.is_file():
+        refuse("data_dir", data_dir, "should be the .npz file of a task of your own")
+    try:
+        content = npz.read(path.read_bytes())
+    except OSError as error:
+        refuse("data_dir", data_dir, f"can't be read ({error.strerror})")
+    except ValueError as error:
+        refuse("data_dir", data_dir, str(error))
+    names = ("x", "y") if recipe.validation_share and "x" in content else _NAMES
+    if missing := [name for name in names if name not in content]:
+        has = ", ".join(sorted(content)) or "nothing"
+        text = "x_train, y_train, x_test, y_test; or x, y, and --validation_share"
+        raise Refusal(f"{path}: lacks {', '.join(missing)}; has {has}; should have {text}")
+    splits = arrays.from_arrays([content[name] for name in names], recipe, str(path))
+    return splits._replace(origin=Origin(path.name))

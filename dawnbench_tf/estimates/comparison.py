@@ -1,0 +1,224 @@
+"""Estimates of several machines: their JSON files, a table side by side, a picture."""
+
+import datetime
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from dawnbench_tf import files, typed
+from dawnbench_tf.estimates.layout import format_hours
+from dawnbench_tf.estimates.prediction import Estimate
+from dawnbench_tf.money import dollars
+from dawnbench_tf.refusals import Refusal, one_line, shown
+
+__all__ = ["Machine", "Comparison"]
+
+FORMAT = 1
+LARGEST = 10 << 20  # bytes of a file
+_COLORS = ("#0b6fa4", "#c8441b", "#3a7d44", "#7a4fa3", "#8a6d1d", "#5a5a5a")
+
+
+class Machine(NamedTuple):
+    """The estimates of one machine, as a file of `dawnbench estimate --output` has them.
+
+    Attributes:
+      name: the file's name, without its suffix.
+      hardware: the machine in one line.
+      software: versions.
+      date: YYYY-MM-DD.
+      cost_per_hour: price of the machine in USD; None: unknown.
+      estimates: one for each recipe.
+    """
+
+    name: str
+    hardware: str
+    software: dict[str, str]
+    date: str
+    cost_per_hour: float | None
+    estimates: list[Estimate]
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the content of the file, as JSON values."""
+        values = self._asdict()
+        del values["name"]
+        return {"format": FORMAT, **values, "estimates": [row.facts() for row in self.estimates]}
+
+
+class _File(NamedTuple):
+    """Types of the values of `Machine.facts()`."""
+
+    format: int
+    hardware: str
+    software: dict[str, str]
+    date: str
+    cost_per_hour: float | None
+    estimates: list[Any]
+
+
+class Comparison(NamedTuple):
+    """Estimates of several machines for the recipes that at least two of them have.
+
+    Attributes:
+      machines: in the order of the files.
+      recipes: names, in the order of the first file.
+    """
+
+    machines: list[Machine]
+    recipes: list[str]
+
+    def row(self, machine: Machine, recipe: str) -> Estimate | None:
+        """Returns a machine's estimate of a recipe; None if it has none.
+
+        Args:
+          machine: one of `machines`.
+          recipe: name, TASK/NAME.
+        """
+        rows = (row for row in machine.estimates if row.recipe == recipe and not row.reason)
+        return next(rows, None)
+
+
+def write(path: Path, machine: Machine) -> None:
+    """Writes a machine's estimates as JSON. Raises Refusal."""
+    files.write_json(path, machine.facts())
+
+
+def today() -> str:
+    """Returns the date, YYYY-MM-DD, in UTC."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def read(path: Path) -> Machine:
+    """Reads a file that `write` wrote.
+
+    Raises:
+      Refusal: it can't be read, or has other keys or types; the message names the file and key.
+    """
+    values = files.read_json(path, LARGEST, "`dawnbench estimate --output=FILE` writes one")
+    try:
+        typed.check_fields(values, _File, "estimates")
+        if values.pop("format") != FORMAT:
+            raise ValueError(f"format should be {FORMAT}, of this version of dawnbench_tf")
+        rows = [_estimate(number, facts) for number, facts in enumerate(values["estimates"])]
+    except ValueError as error:
+        raise Refusal(f"{path}: {one_line(error)}") from None
+    return Machine(**{**values, "name": path.stem, "estimates": rows})
+
+
+def _estimate(number: int, facts: object) -> Estimate:
+    try:
+        row = Estimate.from_facts(facts)
+    except ValueError as error:
+        raise ValueError(f"estimates.{number}: {error}") from None
+    pairs = {"hours_interval": row.hours_interval, "usd_interval": row.usd_interval}
+    for name, pair in pairs.items():
+        if len(pair) not in (0, 2):
+            raise ValueError(f"estimates.{number}: {name} should have 2 members")
+    if not row.reason and not row.examples_per_second > 0:
+        raise ValueError(f"estimates.{number}: examples_per_second should be over 0")
+    for name in ("hours", "usd"):
+        if (getattr(row, name) or 0) < 0:
+            raise ValueError(f"estimates.{number}: {name} should be at least 0")
+    return row
+
+
+def compare(paths: Sequence[Path]) -> Comparison:
+    """Reads the files of several machines and returns their common recipes. Raises Refusal."""
+    machines = [read(path) for path in paths]
+    done = [[row.recipe for row in m.estimates if not row.reason] for m in machines]
+    names = dict.fromkeys(name for own in done for name in own)
+    common = [name for name in names if sum(name in own for own in done) > 1]
+    if not common:
+        text = " and ".join(map(str, paths))
+        raise Refusal(f"{text}: no recipe was estimated on two of these machines")
+    return Comparison(machines, common)
+
+
+def format_text(comparison: Comparison) -> str:
+    """Returns the machines, and a line for each recipe and machine, in 80 columns."""
+    lines = []
+    for number, machine in enumerate(comparison.machines, 1):
+        price = machine.cost_per_hour
+        cost = "no price" if price is None else f"{dollars(price)} an hour"
+        line = shown(f"{number}  {machine.name}: {machine.hardware}, {cost}, {machine.date}")
+        lines.append(line if len(line) <= 80 else f"{line[:77]}...")
+    lines += [
+        "",
+        f"{'recipe':28} machine {'ms a step':>10} {'to threshold':>13}   speed {'USD':>9}",
+    ]
+    for recipe in comparison.recipes:
+        first, name = None, shown(recipe)[:28]
+        for number, machine in enumerate(comparison.machines, 1):
+            row = comparison.row(machine, recipe)
+            if row is None:
+                continue
+            first = first or row
+            speed = row.examples_per_second / first.examples_per_second
+            cost = "-" if row.usd is None else dollars(row.usd)
+            time = "<=" * row.at_most + format_hours(row.hours)
+            figures = f"{row.step_ms:10.4g} {time:>13} {speed:6.2f}x {cost:>9}"
+            lines.append(f"{name:28} {number:7} {figures}")
+            name = ""
+    return "\n".join(lines)
+
+
+def draw(comparison: Comparison, path: Path) -> None:
+    """Draws hours to the threshold, and dollars if machines have prices, with 95 % intervals.
+
+    Args:
+      comparison: the machines.
+      path: file of the picture; its suffix decides the format.
+
+    Raises:
+      Refusal: the file can't be written.
+    """
+    files.check_figure(path)
+    priced = any(row.usd for machine in comparison.machines for row in machine.estimates)
+    height = 1.4 + len(comparison.recipes) * (0.25 + 0.22 * len(comparison.machines))
+    figure = Figure(figsize=(6.2 * (1 + priced), height), dpi=120, layout="constrained")
+    panels = figure.subplots(1, 1 + priced, squeeze=False)[0]
+    _draw_panel(panels[0], comparison, "hours", "hours_interval", "hours on the clock")
+    if priced:
+        _draw_panel(panels[1], comparison, "usd", "usd_interval", "USD to the threshold")
+        panels[1].set_yticklabels([])
+    handles = [_legend(number, machine) for number, machine in enumerate(comparison.machines)]
+    figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
+    files.save_figure(figure, path)
+
+
+def _legend(number: int, machine: Machine) -> Patch:
+    label = shown(f"{machine.name}: {machine.hardware}").replace("$", r"\$")
+    label = label if len(label) <= 80 else f"{label[:77]}..."
+    return Patch(color=_COLORS[number % len(_COLORS)], label=label)
+
+
+def _draw_panel(axes: Any, comparison: Comparison, figure: str, interval: str, title: str) -> None:
+    """Draws a bar for each recipe and machine, on a logarithmic axis."""
+    count = len(comparison.machines)
+    for number, machine in enumerate(comparison.machines):
+        color = _COLORS[number % len(_COLORS)]
+        for line, recipe in enumerate(comparison.recipes):
+            row = comparison.row(machine, recipe)
+            value = row and getattr(row, figure)
+            if row is None or not value or not math.isfinite(value):
+                continue
+            y = line + (number - (count - 1) / 2) * 0.8 / count
+            axes.barh(y, value, 0.72 / count, color=color, alpha=0.5 if row.at_most else 1)
+            low, high = getattr(row, interval) or (None, None)
+            if low and high:
+                ends = [[max(value - low, 0)], [max(high - value, 0)]]
+                axes.errorbar(value, y, xerr=ends, color="#222222", linewidth=1, capsize=2)
+            text = format_hours(value) if figure == "hours" else dollars(value).replace("$", r"\$")
+            text = f" {'<=' * row.at_most}{text}"
+            offset: Any = {"xytext": (3, 0), "textcoords": "offset points"}
+            axes.annotate(text, (high or value, y), **offset, va="center", fontsize=7)
+    names = [shown(recipe).replace("$", r"\$")[:40] for recipe in comparison.recipes]
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xscale("log")
+    axes.margins(x=0.22)
+    axes.set_title(title, fontsize=9)
+    axes.grid(alpha=0.25, axis="x")

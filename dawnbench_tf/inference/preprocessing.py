@@ -1,0 +1,148 @@
+"""Preprocessing of test images as the publishers of weights did it: a table, and the function.
+
+Images are decoded and resized by Pillow, as torchvision, timm and Keras do. No TensorFlow.
+"""
+
+import io
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dawnbench_tf import machine
+from dawnbench_tf.refusals import Refusal, one_line
+
+BLOCK = 200  # images that are prepared at a time
+_IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # mean, deviation
+
+
+class Preprocessing(NamedTuple):
+    """How test images become a network's inputs: (pixels / scale - mean) / deviation."""
+
+    publisher: str  # whose weights expect it
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    scale: float = 255.0
+    bgr: bool = False  # whether the channels are blue, green, red
+    crop: float = 0.875  # JPEGs: side of the center crop, as a share of the resized short side
+    interpolation: str = "bilinear"  # with antialiasing
+
+    def facts(self, side: int) -> dict[str, Any]:
+        """Returns the settings as an entry's `misc` records them; `side` is the input's."""
+        return {**self._asdict(), "shortSide": math.floor(side / self.crop), "side": side}
+
+
+PREPROCESSINGS = {
+    "torchvision": Preprocessing("torchvision, and timm's weights from there", *_IMAGENET),
+    "timm": Preprocessing("timm", *_IMAGENET, interpolation="bicubic"),
+    "timm_95": Preprocessing(
+        "timm, with crop_pct 0.95 (a1_in1k and others)",
+        *_IMAGENET,
+        interpolation="bicubic",
+        crop=0.95,
+    ),
+    "keras_caffe": Preprocessing(
+        "keras.applications' ResNet", (103.939, 116.779, 123.68), (1.0, 1.0, 1.0), 1.0, bgr=True
+    ),
+    "keras_tf": Preprocessing(
+        "keras.applications' ResNetV2", (1.0, 1.0, 1.0), (1.0, 1.0, 1.0), 127.5
+    ),
+    "akamaster": Preprocessing("akamaster/pytorch_resnet_cifar10", *_IMAGENET),
+    "cifar10": Preprocessing(
+        "kuangliu/pytorch-cifar and others with CIFAR-10's own statistics",
+        (0.4914, 0.4822, 0.4465),
+        (0.2023, 0.1994, 0.2010),
+    ),
+}
+
+
+def standardize(pixels: np.ndarray, row: Preprocessing) -> np.ndarray:
+    """Returns a network's inputs for pixels: float32.
+
+    Args:
+      pixels: uint8 (..., height, width, 3), RGB.
+      row: the preprocessing.
+    """
+    values = pixels[..., ::-1] if row.bgr else pixels
+    values = values.astype(np.float32) / np.float32(row.scale)
+    mean, deviation = (np.array(numbers, np.float32) for numbers in (row.mean, row.deviation))
+    return (values - mean) / deviation
+
+
+def crop(content: bytes, row: Preprocessing, side: int) -> np.ndarray:
+    """Decodes an image, resizes its short side and cuts its center out.
+
+    Args:
+      content: bytes of a JPEG or PNG.
+      row: the preprocessing.
+      side: side of the crop in pixels.
+
+    Returns:
+      uint8 (side, side, 3), RGB.
+
+    Raises:
+      OSError: the image is damaged.
+    """
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content)) as file:
+        image = file.convert("RGB")
+    short = math.floor(side / row.crop)
+    width, height = image.size
+    # Both libraries round the long side down.
+    if width <= height:
+        size = short, int(short * height / width)
+    else:
+        size = int(short * width / height), short
+    image = image.resize(size, Image.Resampling[row.interpolation.upper()])
+    left, top = (round((length - side) / 2) for length in size)
+    return np.asarray(image.crop((left, top, left + side, top + side)))
+
+
+class PreparedImages(Sequence[Any]):
+    """A sequence of a network's inputs for single test images, float32 (1, height, width, 3).
+
+    Images are prepared on access, `BLOCK` at a time.
+
+    Args:
+      split: `data.images.splits.Split` of the test images.
+      row: the preprocessing.
+      side: side of the inputs in pixels, for JPEGs.
+      indices: indices of the images; None: all.
+    """
+
+    def __init__(self, split: Any, row: Preprocessing, side: int, indices: range | None = None):
+        self._split, self._row, self._side = split, row, side
+        self._indices = range(len(split.labels)) if indices is None else indices
+        self._block, self._images = -1, np.empty(0)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, index: Any) -> Any:  # an Example; for a slice, PreparedImages
+        if isinstance(index, slice):
+            return PreparedImages(self._split, self._row, self._side, self._indices[index])
+        index = range(len(self))[index]
+        if index // BLOCK != self._block:
+            self._block = index // BLOCK
+            block = np.array(self._indices[self._block * BLOCK :][:BLOCK])
+            self._images = standardize(self._pixels(block), self._row)
+        return (self._images[index % BLOCK][None],)
+
+    def _pixels(self, indices: np.ndarray) -> np.ndarray:
+        """Returns images, uint8 (images, height, width, 3)."""
+        if self._split.jpegs is None:
+            return self._split.images(indices)
+        contents = self._split.jpegs(indices).numpy()
+        with ThreadPoolExecutor(machine.cpus()) as pool:
+            return np.stack(list(pool.map(self._crop, contents, indices.tolist())))
+
+    def _crop(self, content: bytes, index: int) -> np.ndarray:
+        try:
+            return crop(content, self._row, self._side)
+        except (OSError, ValueError) as error:
+            raise Refusal(
+                f"--data_dir: test image {index} is damaged ({one_line(error, 80)})"
+            ) from None

@@ -1,0 +1,147 @@
+"""Loads published weights for inference, without a training run: network, test set, facts."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from dawnbench_tf import models, recipes
+from dawnbench_tf.data import dataset, imagenet, squad
+from dawnbench_tf.data.dataset import Data, Placement
+from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.questions import wordpieces
+from dawnbench_tf.inference.preprocessing import PREPROCESSINGS, PreparedImages
+from dawnbench_tf.inference.served import Served
+from dawnbench_tf.inference.serving import CALIBRATION, Serving
+from dawnbench_tf.recipe import Images, Jpegs, Recipe
+from dawnbench_tf.refusals import one_line, refuse
+from dawnbench_tf.tasks import TASKS
+
+_HDF5 = b"\x89HDF"
+
+
+def load(model: str, weights: Path, task: str, data_dir: str, preprocessing: str) -> Serving:
+    """Loads a model of the catalogue with published weights, and the test set of a task.
+
+    Args:
+      model: name of the model.
+      weights: file of the weights, see `models.load_published`; for a BERT with vocab.txt beside.
+      task: name of the task.
+      data_dir: folder of the data set; for ImageNet the validation images suffice, for SQuAD the
+        dev set.
+      preprocessing: a key of PREPROCESSINGS, for images; "": by the form of the file.
+
+    Raises:
+      Refusal: the weights don't fit the model or the task, or the data set is not found.
+    """
+    if TASKS[task].inputs == "questions":
+        return _load_reader(model, weights, task, data_dir)
+    return _load_classifier(model, weights, task, data_dir, preprocessing)
+
+
+def _load_classifier(
+    model: str, weights: Path, task: str, data_dir: str, preprocessing: str
+) -> Serving:
+    name = preprocessing or _default(model, weights, task)
+    row, jpegs = PREPROCESSINGS[name], TASKS[task].jpegs
+    data_settings = Jpegs() if jpegs else Images()
+    recipe = recipes.changed(
+        Recipe(name=f"{task}/{model}", task=task, model=model, batch_size=1, data=data_settings)
+    )
+    build = _builder(recipe, weights, lambda precision: _network(recipe, precision))
+    build("float32")  # raises for weights of another model before the data set is loaded
+    if task == "imagenet":
+        test, origin = imagenet.load_test(data_dir)
+        splits = Splits(test, test, origin)
+    else:
+        splits = dataset.load(recipe, data_dir)
+    data = dataset.from_splits(recipe, splits, Placement(tf.distribute.get_strategy()))
+    examples = PreparedImages(splits.test, row, recipe.test_side)
+    # Labels are not used. ImageNet's training images may not be there: test images serve.
+    source = splits.test if splits.train is splits.test else splits.train
+    calibration = PreparedImages(source, row, recipe.test_side)
+    every = max(1, len(calibration) // CALIBRATION)
+    served = Served(build, examples, calibration[::every][:CALIBRATION], fixed_shape=True)
+    facts = _facts(data, weights)
+    facts["preprocessing"] = {"name": name, **row.facts(recipe.test_side)}
+    if source is splits.test:
+        facts["calibration"] = f"{len(served.calibration)} test images, without labels"
+    return Serving(data, served, facts)
+
+
+def _default(model: str, weights: Path, task: str) -> str:
+    """Returns the preprocessing of the likely publisher of a file."""
+    if not TASKS[task].jpegs:
+        return "akamaster"
+    with open(weights, "rb") as file:
+        if file.read(4) != _HDF5:
+            return "torchvision"
+    return "keras_tf" if "v2" in model else "keras_caffe"
+
+
+def _network(recipe: Recipe, precision: str) -> tf.keras.Model:
+    placement = Placement(tf.distribute.get_strategy())
+    return dataset.saved_network(recipe, Path(), placement, precision, portable=False)
+
+
+def _builder(
+    recipe: Recipe, weights: Path, build: Callable[[str], tf.keras.Model]
+) -> Callable[[str], tf.keras.Model]:
+    """Returns a function: precision -> network with the published weights."""
+
+    def load(precision: str) -> tf.keras.Model:
+        model = build(precision)
+        try:
+            with_head = models.load_published(model, weights)
+        except OSError as error:
+            refuse("weights", weights, f"can't be read ({error.strerror})")
+        except ValueError as error:
+            refuse("weights", weights, one_line(error, 300).replace("`file`", "the file"))
+        if not with_head:
+            refuse("weights", weights, f"has no head for {recipe.task}; only fine-tuned ones have")
+        return model
+
+    return load
+
+
+def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
+    rows = [row for row in recipes.rows().values() if row.model == name and row.network.pretrained]
+    if not rows:
+        readable = sorted({row.model for row in recipes.rows().values() if row.network.pretrained})
+        refuse("model", name, f"published readers are {', '.join(readable)}")
+    recipe = rows[0].with_values(task=task, name=f"{task}/{name}")
+    if TASKS[task].embedded:
+        encoded = dataset.load(recipe)
+    else:
+        vocabulary = weights.parent / wordpieces.VOCABULARY
+        if not vocabulary.is_file():
+            refuse("weights", weights, f"has no {wordpieces.VOCABULARY} beside it")
+        recipe = _cased(recipe, vocabulary)
+        encoded = squad.load_test(data_dir, vocabulary, recipe.data, recipe.network)
+    data = dataset.from_splits(recipe, encoded)
+    build = _builder(recipe, weights, data.network)
+    build("float32")
+    examples = data.examples()
+    served = Served(build, examples, examples[:CALIBRATION], data.fixed_shape, fixed_batch=False)
+    return Serving(data, served, _facts(data, weights))
+
+
+def _cased(recipe: Recipe, vocabulary: Path) -> Recipe:
+    """Returns the recipe of the BERT that a vocabulary is for: with capitals, the cased one."""
+    pieces = wordpieces.read(vocabulary, cased=True).trained
+    if not any(piece != piece.lower() and not piece.startswith("[") for piece in pieces):
+        return recipe
+    return recipe.with_values(pretrained=recipe.network.pretrained.replace("uncased", "cased"))
+
+
+def _facts(data: Data, weights: Path) -> dict[str, Any]:
+    """Returns what an entry says in place of a recipe: no training is known."""
+    with open(weights, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    recipe = data.recipe
+    return {
+        "recipe": {"task": recipe.values()["task"], "model": recipe.model},
+        "weights": {"file": weights.name, "sha256": digest},
+    }

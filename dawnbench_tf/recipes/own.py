@@ -1,0 +1,47 @@
+"""Recipes that tasks of your own start from: not measured, made to work from 100 examples on."""
+
+from dawnbench_tf.recipe import Images, Jpegs, Optimizer, Questions, Recipe, Schedule
+from dawnbench_tf.tasks import find_task
+
+_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # as in torchvision
+_SGD = Optimizer(learning_rate=0.05, nesterov=True, weight_decay=5e-4)
+
+PHOTOS = Recipe(
+    name="own/photos",
+    task=find_task("folder"),
+    model="resnet18_v1",
+    epochs=30,
+    batch_size=16,
+    label_smoothing=0.1,
+    optimizer=_SGD,
+    schedule=Schedule(form="cosine", epochs=(2,)),
+    data=Jpegs(
+        image_sizes=(128,),
+        smallest_crop=0.35,
+        flip=True,
+        standardize="channel",
+        channel_mean=_MEAN,
+        channel_deviation=_DEVIATION,
+    ),
+)
+IMAGES = Recipe(
+    name="own/images",
+    task=find_task("npz"),
+    model="resnet8_v1_pad",
+    epochs=30,
+    batch_size=64,
+    optimizer=_SGD,
+    schedule=Schedule(form="cosine", epochs=(2,)),
+    data=Images(pad=2, standardize="image"),
+)
+QUESTIONS = Recipe(
+    name="own/questions",
+    task=find_task("squad_json"),
+    model="fastfusionnet",
+    epochs=20,
+    batch_size=32,
+    optimizer=Optimizer(name="adamax", learning_rate=0.002, clip_norm=20),
+    data=Questions(bucket_boundaries=(100, 200, 300, 400)),
+)
+
+RECIPES = (PHOTOS, IMAGES, QUESTIONS)

@@ -1,0 +1,37 @@
+"""Small data sets of one's own: the images of a class have one colour, with noise."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+CLASSES = ("blue", "green", "red")
+SIDE = 16
+
+
+def images(count, seed=0):
+    """Returns `count` images of each class, uint8 (3 x count, 16, 16, 3), and their labels."""
+    labels = np.repeat(np.arange(3), count)
+    rng = np.random.default_rng(seed)
+    colours = np.eye(3, dtype=np.uint8)[::-1] * 150
+    noise = rng.integers(0, 60, (len(labels), SIDE, SIDE, 3), np.uint8)
+    return colours[labels][:, None, None] + noise, labels
+
+
+def write_folder(root, train=4, val=2):
+    """Writes train/CLASS/ and val/CLASS/; with `val` 0 CLASS/ alone. The first one is a PNG."""
+    for split, count in (("train", train), ("val", val)):
+        for number, (image, label) in enumerate(zip(*images(count, count), strict=True)):
+            folder = root / split / CLASSES[label] if val else root / CLASSES[label]
+            folder.mkdir(parents=True, exist_ok=True)
+            encode = tf.io.encode_png if number == 0 else tf.io.encode_jpeg
+            name = f"{number:03}.{'png' if number == 0 else 'jpg'}"
+            (folder / name).write_bytes(encode(image).numpy())
+    return root
+
+
+@pytest.fixture
+def own():
+    """Returns the classes and the writers of these data sets."""
+    return SimpleNamespace(classes=CLASSES, images=images, write_folder=write_folder)

@@ -1,0 +1,120 @@
+"""Arrays of one's own, in memory and in .npz files."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import recipes
+from dawnbench_tf.data import dataset
+from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.data.own import arrays
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import Task, find_task
+
+RECIPE = Recipe(task=Task("colours", threshold=90), model="resnet8_v1_pad", batch_size=4)
+
+
+def parts(own):
+    return (*own.images(4), *own.images(2, seed=1))
+
+
+def test_arrays_data_sets_and_functions_give_the_same_examples(own):
+    four = parts(own)
+    pairs = [tf.data.Dataset.from_tensor_slices(four[i : i + 2]) for i in (0, 2)]
+    for form in (four, list(four), tuple(pairs), lambda: four, lambda: tuple(pairs)):
+        recipe, splits = dataset.load_completed(RECIPE, examples=form)
+        assert np.array_equal(splits.train.images(), four[0])
+        assert np.array_equal(splits.test.labels, four[3])
+        task = recipe.task_row
+        assert (task.classes, task.image_size, task.train_examples) == (3, 16, 12)
+
+
+def test_grey_images_get_three_channels(own):
+    images, labels = own.images(4)
+    split = arrays.split(images[..., 0], labels[:, None], "data")
+    assert split.images().shape == (12, 16, 16, 3)
+    assert np.array_equal(split.images()[..., 2], images[..., 0])
+
+
+def test_two_arrays_are_divided(own):
+    recipe, splits = dataset.load_completed(
+        RECIPE.with_values(validation_share=0.25), examples=own.images(8)
+    )
+    assert (len(splits.train.labels), len(splits.test.labels)) == (18, 6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x, y: (x / 255, y, x, y), "images are float64; should be uint8, 0 to 255"),
+        (lambda x, y: (x, y[1:], x, y), "12 images and 11 labels; should be one label for each"),
+        (lambda x, y: (x, y * 1.0, x, y), r"labels are float64 \(12,\); should be whole numbers"),
+        (lambda x, y: (x[:, :8], y, x, y), r"images are \(12, 8, 16, 3\); should be"),
+        (lambda x, y: (x, y, x[:, :8, :8], y), "training and test images have different sizes"),
+        (lambda x, y: (x, y - 1, x, y), "data: label -1 should be 0 or more"),
+        (lambda x, y: (x, y), "--validation_share=0.0: is needed to divide x and y"),
+        (lambda x, y: (x, y, x), r"data: has 3 parts; should be \(x_train"),
+        (lambda x, y: "x", "data: is a str; should be"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(own, change, message):
+    with pytest.raises(Refusal, match=message):
+        dataset.load_completed(RECIPE, examples=change(*own.images(4)))
+
+
+def npz_recipe(path, **changes):
+    task = find_task("npz", str(path))
+    return recipes.get("own/images", task=task, batch_size=4, threshold=90.0, **changes)
+
+
+def test_an_npz_file_is_read(tmp_path, own):
+    path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts(own)
+    np.savez(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
+    recipe, splits = dataset.load_completed(npz_recipe(path), str(path))
+    assert recipe.name == "colours/resnet8_v1_pad"
+    assert np.array_equal(splits.test.images(), x_test) and str(splits.origin) == "colours.npz"
+
+
+def test_an_npz_file_with_other_names_is_refused(tmp_path, own):
+    path = tmp_path / "colours.npz"
+    np.savez(path, images=own.images(4)[0])
+    with pytest.raises(Refusal, match=r"colours.npz: lacks x_train, y_train, x_test, y_test; has"):
+        dataset.load(npz_recipe(path), str(path))
+
+
+def test_a_damaged_npz_file_is_refused(tmp_path):
+    (tmp_path / "a.npz").write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(Refusal, match=r"--data_dir=.*a.npz: it is damaged"):
+        dataset.load(npz_recipe("a.npz"), str(tmp_path / "a.npz"))
+
+
+def test_other_pixels_than_the_run_had_are_refused(tmp_path, own):
+    data = dataset.open(RECIPE, examples=parts(own))
+    data.save(tmp_path)
+    dataset.open(RECIPE, examples=parts(own)).check_saved(tmp_path)
+    other = dataset.open(RECIPE, examples=(*parts(own)[:2], *own.images(2, seed=9)))
+    with pytest.raises(Refusal, match="--data_dir: holds other test images than"):
+        other.check_saved(tmp_path)
+
+
+def test_examples_that_are_passed_are_never_the_published_ones(own):
+    _, splits = dataset.load_completed(RECIPE, examples=parts(own))
+    published = splits._replace(origin=Origin("cifar-10-python.tar.gz", True))
+    _, loaded = dataset.load_completed(RECIPE, examples=published)
+    assert loaded.origin.facts() == {"source": "given"}
+
+
+def test_images_are_not_questions(own):
+    with pytest.raises(Refusal, match="data: is a tuple; should be `Encoded`"):
+        dataset.load_completed(recipes.get("qa_mini/bidaf"), examples=parts(own))
+
+
+def test_images_of_another_size_than_the_task_are_refused(own):
+    with pytest.raises(Refusal, match="digits train: images have 16 pixels; digits has 32"):
+        dataset.load_completed(recipes.get("digits/resnet8", batch_size=4), examples=parts(own))
+
+
+def test_a_task_of_arrays_has_no_files():
+    with pytest.raises(Refusal, match="colours has no files; pass its examples to train or infer"):
+        dataset.load(RECIPE)

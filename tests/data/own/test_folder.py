@@ -1,0 +1,105 @@
+"""Images in folders of one's own."""
+
+import numpy as np
+import pytest
+
+from dawnbench_tf import recipes
+from dawnbench_tf.data import dataset
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import find_task
+
+
+def recipe(**changes):
+    task = find_task("folder", "colours")
+    return recipes.get("own/photos", task=task, image_sizes=(32,), batch_size=4, **changes)
+
+
+def test_folders_are_classes_in_the_order_of_their_names(tmp_path, own):
+    completed, splits = dataset.load_completed(recipe(), str(own.write_folder(tmp_path)))
+    task = completed.whole_task
+    assert (task.classes, task.train_examples, task.test_examples) == (3, 12, 6)
+    assert splits.classes == list(own.classes)
+    assert splits.test.names[:3] == ["val/blue/000.png", "val/blue/001.jpg", "val/green/002.jpg"]
+    assert splits.test.labels.tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_the_network_gets_each_class_in_its_colour(tmp_path, own):
+    data = dataset.open(recipe(), str(own.write_folder(tmp_path)))
+    channels = [int(np.argmax(example[0].mean((0, 1, 2)))) for example in data.examples()]
+    assert channels == [2, 2, 1, 1, 0, 0]  # blue is the last channel
+
+
+def test_a_share_is_drawn_from_the_seed_for_the_test(tmp_path, own):
+    own.write_folder(tmp_path, train=10, val=0)
+    shared = [dataset.load(recipe(validation_share=0.2, seed=s), str(tmp_path)) for s in (0, 0, 1)]
+    names = [sorted(splits.test.names) for splits in shared]
+    assert names[0] == names[1] != names[2]
+    assert len(names[0]) == 6 and not {*names[0]} & {*shared[0].train.names}
+
+
+def test_a_part_of_the_training_images_is_used(tmp_path, own):
+    part = recipe(train_examples=5)
+    completed, splits = dataset.load_completed(part, str(own.write_folder(tmp_path)))
+    assert len(splits.train.labels) == completed.task_row.train_examples == 5
+    assert completed.whole_task.train_examples == 12
+
+
+def test_a_damaged_image_is_named(tmp_path, own):
+    path = own.write_folder(tmp_path) / "train" / "red" / "009.jpg"
+    path.write_bytes(path.read_bytes()[:200])
+    data = dataset.open(recipe(), str(tmp_path))
+    assert data.describe_damage().startswith("train/red/009.jpg: is damaged")
+
+
+@pytest.mark.parametrize(
+    ("remove", "changes", "message"),
+    [
+        ("val", {}, r"should have train/ and val/ .* or add --validation_share"),
+        ("val/red", {}, r"val/red: is missing; should be a folder for each class"),
+        ("train/red/*", {}, r"train/red: holds no image"),
+        ("", {"validation_share": 0.2}, r"has val/ for the test; leave this out"),
+        ("", {"train_examples": 13, "batch_size": 1}, r"--train_examples=13: should be at most"),
+        ("", {"batch_size": 13}, r"--batch_size=13: should be at most colours's 12 examples"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path, own, remove, changes, message):
+    own.write_folder(tmp_path)
+    for path in sorted(tmp_path.glob(remove)) if remove else ():
+        _remove(path)
+    with pytest.raises(Refusal, match=message):
+        dataset.open(recipe().with_values(**changes), str(tmp_path))
+
+
+def _remove(path):
+    for inner in [path, *path.rglob("*")][::-1]:
+        inner.rmdir() if inner.is_dir() else inner.unlink()
+
+
+def test_names_may_have_any_letters(tmp_path, own):
+    own.write_folder(tmp_path)
+    for split in ("train", "val"):
+        (tmp_path / split / "red").rename(tmp_path / split / "rosé")
+    data = dataset.open(recipe(), str(tmp_path))
+    assert data.splits.classes == ["blue", "green", "rosé"] and len(list(data.examples())) == 6
+    data.save(tmp_path)
+    assert "val/rosé/004.jpg" in (tmp_path / "test_images.txt").read_text()
+
+
+def test_generated_examples_need_numbers(tmp_path):
+    with pytest.raises(Refusal, match="--synthetic=jpeg: needs numbers of examples, which"):
+        dataset.open(recipe(synthetic="jpeg"), str(tmp_path))
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(Refusal, match=r"--data_dir=.*/none: is no folder; should be a folder with"):
+        dataset.open(recipe(), str(tmp_path / "none"))
+
+
+def test_other_test_images_than_the_run_had_are_refused(tmp_path, own):
+    own.write_folder(tmp_path / "data")
+    data = dataset.open(recipe(), str(tmp_path / "data"))
+    data.save(tmp_path)
+    (tmp_path / "data/val/red/004.jpg").rename(tmp_path / "data/val/red/005b.jpg")
+    other = dataset.open(recipe(), str(tmp_path / "data"))
+    with pytest.raises(Refusal, match="--data_dir: holds other test images than"):
+        other.check_saved(tmp_path)

@@ -1,0 +1,86 @@
+"""Questions of one's own in SQuAD v1.1's JSON."""
+
+import json
+
+import pytest
+
+from dawnbench_tf import recipes
+from dawnbench_tf.data import dataset, qa_mini
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import find_task
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def recipe(**changes):
+    task = find_task("squad_json", "manuals")
+    base = {"word_vectors": "none", "batch_size": 4, "threshold": 0.5}
+    return recipes.get("own/questions", task=task, **base | changes)
+
+
+def write(folder, **contexts):
+    """Writes NAME.json with a number of contexts of six questions each."""
+    folder.mkdir(exist_ok=True)
+    for name, count in contexts.items():
+        (folder / f"{name}.json").write_bytes(qa_mini.write_json(count, 0, name))
+    return str(folder)
+
+
+def test_two_files_are_training_and_test(tmp_path):
+    completed, encoded = dataset.load_completed(recipe(), write(tmp_path / "d", train=5, dev=2))
+    assert (completed.task_row.train_examples, completed.task_row.test_examples) == (30, 12)
+    assert len(encoded.vectors) == 0 and len(encoded.vocabulary.trained) > 20  # all are learned
+
+
+def test_one_file_is_divided_by_passages(tmp_path):
+    shared = recipe(validation_share=0.4, seed=3)
+    path = write(tmp_path / "d", train=10)
+    completed, encoded = dataset.load_completed(shared, f"{path}/train.json")
+    assert (completed.task_row.train_examples, completed.task_row.test_examples) == (36, 24)
+    content = json.loads((tmp_path / "d/train.json").read_text())
+    contexts = {p["context"] for p in content["data"][0]["paragraphs"]}
+    assert len(set(encoded.test_corpus.contexts) & contexts) == 4
+
+
+def test_a_passage_that_is_there_twice_is_in_one_set(tmp_path):
+    folder = tmp_path / "d"
+    write(folder, train=6)
+    content = json.loads((folder / "train.json").read_text())
+    paragraphs = content["data"][0]["paragraphs"]
+    content["data"][0]["paragraphs"] = [
+        {"context": p["context"], "qas": [qa]} for p in paragraphs for qa in p["qas"]
+    ]
+    (folder / "train.json").write_text(json.dumps(content))
+    completed, _ = dataset.load_completed(recipe(validation_share=0.5), str(folder))
+    assert (completed.task_row.train_examples, completed.task_row.test_examples) == (18, 18)
+
+
+def test_a_file_named_validation_is_the_test(tmp_path):
+    completed, _ = dataset.load_completed(recipe(), write(tmp_path / "d", train=3, validation=1))
+    assert completed.task_row.test_examples == 6
+
+
+def test_a_part_of_the_training_questions_makes_the_vocabulary(tmp_path):
+    path = write(tmp_path / "d", train=10, dev=2)
+    completed, encoded = dataset.load_completed(recipe(train_examples=7), path)
+    assert completed.task_row.train_examples == len(encoded.train.context_of_question) == 7
+    assert completed.whole_task.train_examples == encoded.whole == 60
+    whole = dataset.load(recipe(), path)
+    assert len(encoded.vocabulary.trained) < len(whole.vocabulary.trained)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "changes", "message"),
+    [
+        ({"train": 2}, {}, "--validation_share=0.0: should be over 0: it divides"),
+        ({"train": 2, "dev": 1}, {"validation_share": 0.2}, "dev.json is the test; leave this out"),
+        ({"dev": 1}, {}, r"should have one train\*.json and one dev\*.json; has dev.json"),
+        ({"train": 2, "dev": 1}, {"word_vectors": "glove.6B.100d"}, "holds no glove.6B.100d.txt"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path, contexts, changes, message):
+    with pytest.raises(Refusal, match=message):
+        dataset.load(recipe(**changes), write(tmp_path / "d", **contexts))

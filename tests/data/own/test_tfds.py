@@ -1,0 +1,68 @@
+"""Data sets of TensorFlow Datasets by name: one that is stored here, so nothing is fetched."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import recipes
+from dawnbench_tf.data import dataset
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import find_task
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A folder of TensorFlow Datasets with the data set `colours`: PNGs of one size."""
+    import tensorflow_datasets as tfds
+
+    from tests.data.own.conftest import CLASSES, images
+
+    features = tfds.features.FeaturesDict(
+        {
+            "image": tfds.features.Image(shape=(16, 16, 3), encoding_format="png"),
+            "label": tfds.features.ClassLabel(names=list(CLASSES)),
+        }
+    )
+    rows = {name: images(count, count) for name, count in (("train", 4), ("test", 2))}
+    datasets = {
+        name: tf.data.Dataset.from_tensor_slices({"image": x, "label": y.astype(np.int64)})
+        for name, (x, y) in rows.items()
+    }
+    root = tmp_path_factory.mktemp("tfds")
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="colours", version="1.0.0", features=features, split_datasets=datasets, data_dir=root
+    )
+    return str(root), rows
+
+
+def load(base, root, name="colours", **changes):
+    recipe = recipes.get(base, task=find_task(f"tfds:{name}"), batch_size=4, **changes)
+    return dataset.load_completed(recipe, root)
+
+
+def test_images_of_one_size_are_arrays(stored):
+    root, rows = stored
+    recipe, splits = load("own/images", root)
+    assert recipe.name == "colours/resnet8_v1_pad" and splits.classes == ["blue", "green", "red"]
+    order = np.lexsort(rows["test"][0].reshape(6, -1).T)
+    ours = splits.test.images()
+    ours_order = np.lexsort(ours.reshape(6, -1).T)
+    assert np.array_equal(ours[ours_order], rows["test"][0][order])
+    assert np.array_equal(splits.test.labels[ours_order], rows["test"][1][order])
+
+
+def test_encoded_images_are_cropped_and_resized(stored):
+    recipe, splits = load("own/photos", stored[0], image_sizes=(32,))
+    (jpeg,) = splits.train.jpegs(tf.constant([0])).numpy()
+    assert jpeg.startswith(b"\xff\xd8\xff") and recipe.task_row.jpegs
+    assert recipe.task_row.test_examples == 6
+
+
+def test_a_name_that_is_not_there_is_refused(stored):
+    with pytest.raises(Refusal, match="TensorFlow Datasets can't read colors in it"):
+        load("own/images", stored[0], name="colors")
+
+
+def test_a_share_of_a_data_set_with_a_test_is_refused(stored):
+    with pytest.raises(Refusal, match="has splits test, train; should have train, and no --valid"):
+        load("own/images", stored[0], validation_share=0.2)

@@ -1,0 +1,124 @@
+"""A task of one's own from end to end: trained, gone on with, timed, ranked."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dawnbench_tf import infer, leaderboard, recipes, runs
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe import Images, Recipe
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.submission.entry import check, read_entry
+from dawnbench_tf.tasks import TASKS, Task
+from dawnbench_tf.train import train
+
+
+def colours(count, seed=0):
+    """Returns images of three classes, each of one colour with noise, and their labels."""
+    labels = np.tile(np.arange(3), count)
+    noise = np.random.default_rng(seed).integers(0, 60, (3 * count, 8, 8, 3), np.uint8)
+    return np.eye(3, dtype=np.uint8)[labels][:, None, None] * 150 + noise, labels
+
+
+DATA = (*colours(16), *colours(6, seed=1))
+RECIPE = Recipe(
+    task=Task("colours", threshold=90),
+    model="resnet8_v1_pad",
+    epochs=20,
+    batch_size=8,
+    data=Images(standardize="channel", channel_mean=(0.3,) * 3, channel_deviation=(0.3,) * 3),
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return train(RECIPE, output=tmp_path_factory.mktemp("own") / "run", data=lambda: DATA)
+
+
+def test_a_run_records_the_task_with_its_numbers(run):
+    task = runs.read(run.folder).recipe.whole_task
+    expected = Task("colours", 90, train_examples=48, test_examples=18, classes=3, image_size=8)
+    assert run.reached and task == expected
+    assert json.loads((run.folder / "run.json").read_text())["task"]["classes"] == 3
+
+
+def test_its_entry_states_the_task_and_breaks_no_rule(run):
+    entry = read_entry(run.entry_path)
+    assert run.entry_path.parts[-3:-1] == ("colours", "train")
+    assert entry.task == run.recipe.whole_task and not check(entry)
+
+
+def test_a_finished_run_is_found_again_with_the_same_data_only(run):
+    assert train(RECIPE, output=run.folder, data=DATA).rows == run.rows
+    with pytest.raises(Refusal, match="colours train: should hold 48 examples, found 36"):
+        train(RECIPE, output=run.folder, data=(*colours(12), *DATA[2:]))
+
+
+def test_it_is_timed_and_ranked_apart(run):
+    options = infer.Options(model=str(run.folder), runtime="function", passes=1)
+    entry = infer.infer(options, data=DATA)
+    assert entry.score == run.rows[-1]["top1Accuracy"] and entry.task.name == "colours"
+    ranking = leaderboard.rank([run.folder], dataset="colours")
+    assert [table.figure.phase for table in ranking.tables] == ["train", "inference"]
+    whole = leaderboard.rank([run.folder])
+    mine = {table.dataset for table in whole.tables for row in table.rows if row.mine}
+    assert mine == {"colours"}
+    text = leaderboard.format_ranking(ranking.tables[0], 10)
+    assert text.startswith("colours (your own: top1Accuracy 90 on 18 examples), training time\n")
+
+
+def test_tasks_of_one_name_and_other_goals_are_ranked_apart(run, tmp_path):
+    easier = RECIPE.with_values(task=Task("colours", threshold=50), seed=1)
+    other = train(easier, output=tmp_path / "other", data=DATA)
+    ranking = leaderboard.rank([run.folder, other.folder], dataset="colours")
+    goals = [table.task.threshold for table in ranking.tables if table.figure.phase == "train"]
+    assert goals == [50, 90]
+
+
+@pytest.mark.parametrize("name", ["cifar10", "CIFAR10", "Squad", "train"])
+def test_a_task_of_your_own_can_not_take_a_name_of_the_library(name):
+    with pytest.raises(Refusal, match=f"--task_name={name}: is a name of this library's"):
+        Recipe(task=Task(name, threshold=1), model="resnet8_v1_pad")
+
+
+def test_a_part_of_a_task_is_labelled_and_no_entry(tmp_path):
+    recipe = recipes.get("digits/resnet8", train_examples=200, epochs=1, threshold=1.0)
+    part = train(recipe, output=tmp_path / "part")
+    violations = part.entry.misc["violations"]
+    assert any("trained on 200 examples; should be on all" in text for text in violations)
+    assert part.entry_path.is_relative_to(tmp_path / "part" / runs.NOT_RANKED)
+
+
+def test_a_run_on_a_task_of_the_library_with_other_examples_goes_on(tmp_path):
+    images = np.zeros((90, 32, 32, 3), np.uint8), np.arange(90) % 10
+    recipe = recipes.get("digits/resnet8", epochs=1, threshold=1e-9)
+    run = train(recipe, output=tmp_path / "run", data=(*images, *images))
+    assert train(recipe, output=tmp_path / "run", data=(*images, *images)).rows == run.rows
+    assert any("given in Python" in text for text in run.entry.misc["violations"])
+
+
+def test_questions_of_another_number_are_no_entry_of_squad(tmp_path, monkeypatch):
+    from dawnbench_tf.data import qa_mini, squad
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name, count in ((squad.TRAIN, 8), (squad.TEST, 2)):
+        (tmp_path / name).write_bytes(qa_mini.write_json(count, 0, name))
+    changes = {"word_vectors": "none", "batch_size": 8, "epochs": 1, "threshold": 1e-9}
+    recipe = recipes.get("squad/bidaf_tf", model="bidaf_50", **changes)
+    run = train(recipe, RunOptions(data_dir=str(tmp_path)), tmp_path / "run")
+    task = run.recipe.whole_task
+    assert (task.train_examples, task.test_examples, task.name) == (48, 12, "squad")
+    text = "trained and tested on 48 train, 12 test examples; squad has 87,599 and 10,570"
+    assert any(text in violation for violation in run.entry.misc["violations"])
+    assert run.entry_path.is_relative_to(tmp_path / "run" / runs.NOT_RANKED)
+
+
+def test_tasks_of_the_library_are_their_names_in_json():
+    assert [task.values() for task in TASKS.values()] == list(TASKS)
+    assert Task.from_values("digits") is TASKS["digits"]
+
+
+def test_a_stated_task_can_not_change_the_librarys(tmp_path):
+    with pytest.raises(ValueError, match="threshold of cifar10 can't be changed"):
+        Task.from_values({"name": "cifar10", "threshold": 1.0})

@@ -1,0 +1,76 @@
+"""Tasks: names, JSON, and what a task that leaves numbers open has in common with a whole one."""
+
+from dataclasses import replace
+
+import pytest
+
+from dawnbench_tf import recipes
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import TASKS, Task, find_task
+
+WHOLE = Task("flowers", 90, train_examples=80, test_examples=20, classes=3, image_size=32)
+
+
+@pytest.mark.parametrize(
+    ("text", "data_dir", "name"),
+    [
+        ("folder", "/data/my flowers/", "my-flowers"),
+        ("npz", "/data/mnist.npz", "mnist"),
+        ("tfds:oxford_flowers102", "/data/tfds", "oxford-flowers102"),
+        ("squad_json", "", "squad_json"),
+    ],
+)
+def test_a_task_is_named_after_its_data(text, data_dir, name):
+    assert find_task(text, data_dir).name == name
+    assert find_task(text, data_dir, "mine").name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("foldr", "did you mean folder?"),
+        ("tfds", "should be folder, npz, tfds:NAME"),
+        ("npz:x", "should be folder"),
+        ("cifar", "did you mean cifar10?"),
+    ],
+)
+def test_an_unknown_task_is_refused_with_the_nearest(text, hint):
+    with pytest.raises(Refusal, match=f"^--task={text}: .*{hint}".replace("?", r"\?")):
+        find_task(text)
+
+
+def test_values_and_from_values_are_inverse():
+    for task in (WHOLE, *TASKS.values(), replace(TASKS["squad"], train_examples=9)):
+        assert Task.from_values(task.values()) == task
+
+
+@pytest.mark.parametrize(
+    "values", [{"name": "a", "benchmark": True}, {"name": "a", "threshold": "90"}, {"nam": "a"}]
+)
+def test_stated_tasks_of_another_form_are_refused(values):
+    with pytest.raises(ValueError):
+        Task.from_values(values)
+
+
+@pytest.mark.parametrize("change", [{"folder": "Flowers"}, {"benchmark": True}, {"blacklisted": 3}])
+def test_a_task_of_your_own_has_no_settings_of_the_librarys(change):
+    with pytest.raises(Refusal, match=f"^--{next(iter(change))}=.*: is for tasks of the library"):
+        Recipe(task=Task("flowers", 90, **change), model="resnet8_v1_pad")
+
+
+def test_numbers_that_are_left_open_do_not_differ():
+    assert WHOLE.difference(Task("flowers")) == WHOLE.difference(WHOLE) == ""
+    assert WHOLE.difference(Task("flowers", 80)) == "threshold"
+    assert WHOLE.difference(Task("trees", 90)) == "name"
+    assert WHOLE.difference(replace(WHOLE, jpegs=True)) == "jpegs"
+    part = replace(TASKS["squad"], train_examples=9)
+    assert part.difference(TASKS["squad"]) == ""  # its files may have any number
+
+
+def test_a_recipe_without_a_name_gets_that_of_its_data():
+    base = recipes.get("own/photos", threshold=90.0)
+    named = recipes.named_by(base, "/data/flowers")
+    assert (named.name, named.whole_task.name) == ("flowers/photos", "flowers")
+    assert recipes.named_by(named, "/data/trees") == named
+    assert recipes.named_by(recipes.get("digits/resnet8"), "x").name == "digits/resnet8"
