@@ -3,7 +3,7 @@
 bkj/basenet, examples/cifar10.py, the network of a DAWNBench entry of 2018.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import tensorflow as tf
@@ -18,7 +18,7 @@ def body(
     images: tf.Tensor,
     layers: Callable[..., Layers],
     *,
-    widths: Sequence[int] = (64, 64, 128, 256, 256),
+    widths: tuple[int, ...] = (64, 64, 128, 256, 256),
     units: int = 2,
 ) -> tf.Tensor:
     """Builds a basenet up to the last feature map: 4x4 pixels for 32x32 images.

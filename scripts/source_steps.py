@@ -1,17 +1,14 @@
 """Records training steps of the code of published entries' authors, for tests to compare ours with.
 
     .venv/bin/python scripts/source_steps.py SOURCES    # needs torch, and in SOURCES git checkouts
-                                                        # named as the keys of COMMITS
+                                                        # named as the keys of `source_code.COMMITS`
 
 The authors' own functions build the network, the optimizer and the schedule; in float64, and with
 fewer channels, which are replaced in their text or are arguments. tests/fixtures/source_steps has,
 for each recipe, the weights before and after `STEPS` steps and the logits of an evaluation.
 """
 
-import ast
 import math
-import re
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,61 +16,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from source_code import load
 from torch import nn
 
 STEPS, STEPS_PER_EPOCH = 60, 5
 LOWER = 0.1  # factor of some rates, at which small networks on random labels multiply rounding
 FIXTURES = Path(__file__).parents[1] / "tests/fixtures/source_steps"
-COMMITS = {
-    "BAIDU-USA-GAIT-LEOPARD/CIFAR10-Training-BaiduNet9": "856ec31",
-    "BAIDU-USA-GAIT-LEOPARD/CIFAR10-Inference-BaiduNet8": "8678e0b",
-    "BAIDU-USA-GAIT-LEOPARD/CIFAR10-Distributed-Training-BaiduNet9P": "df05b74",
-    "wbaek/torchskeleton": "v0.2.1_dawnbench_cifar10_release",
-    "fastai/imagenet-fast": "a2ff907",
-    "apple/ml-cifar-10-faster": "0b8962a",
-    "iyaja/cifar-10-faster": "0009f14",
-    "bkj/basenet": "49b2b61",
-    "LaurentMazare/deep-models": "5aa353f",
-}
-MODULES = ("torch", "numpy", "collections", "functools", "inspect", "itertools", "copy", "math")
-
-
-def load(sources: Path, name: str, path: str, replaced: dict, **names) -> SimpleNamespace:
-    """Runs the definitions of a file: functions, classes, aliases, imports of `MODULES`.
-
-    Args:
-      sources: folder of the checkouts.
-      name: the checkout, a key of `COMMITS`.
-      path: the file.
-      replaced: text -> text to put in its place.
-      **names: names that are defined before, as what the file imports from its neighbours.
-    """
-    command = ["git", "-C", str(sources / name), "show", f"{COMMITS[name]}:{path}"]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    for before, after in replaced.items():
-        if before not in text:
-            raise ValueError(f"{path}: has no {before!r}")
-        text = text.replace(before, after)
-    scope = {"torch": torch, "nn": nn, "np": np, "F": nn.functional, "partial": partial, **names}
-    exec(compile(ast.Module(list(_definitions(text)), []), path, "exec"), scope)  # noqa: S102
-    return SimpleNamespace(**scope)
-
-
-def _definitions(text):
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            if node.name != "_":  # registers itself with a function that is not called
-                yield node
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            modules = [node.module] if isinstance(node, ast.ImportFrom) else []
-            modules += [alias.name for alias in node.names if isinstance(node, ast.Import)]
-            if all((module or "").split(".")[0] in MODULES for module in modules):
-                yield node
-        elif isinstance(node, ast.Assign):
-            kinds = ast.Lambda | ast.Tuple | ast.List | ast.Constant
-            is_call = re.match(r".* = (namedtuple|node_def)\(", ast.unparse(node))
-            if isinstance(node.value, kinds) or is_call:
-                yield node
 
 
 def batches(count: int, size: int, side: int):
