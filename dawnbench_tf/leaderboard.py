@@ -31,8 +31,8 @@ from dawnbench_tf.tasks import RANKED
 __all__ = ["rank", "Ranking", "format_ranking"]
 
 COLUMNS = 120  # width of a table if stdout is no terminal, in characters
-SHARES = (28, 30, 30, 22)  # relative widths of model, hardware, recipe, author
-NARROW = 100  # columns below which a table has no authors
+SHARES: tuple[int, ...] = (27, 28, 34, 21)  # relative widths of model, hardware, recipe, author
+NARROW = 100  # columns below which a table has neither hardware nor author
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
 
 def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int) -> str:
     """Formats a line; model, hardware, recipe and author share the width that is left."""
-    count = 3 if columns < NARROW else 4
-    cells, shares = cells[:count], SHARES[:count]
+    kept = slice(0, 3, 2) if columns < NARROW else slice(0, 4, 1)
+    cells, shares = cells[kept], SHARES[kept]
     left = columns - len(f"{rank}  {figure:>12}  {date:10}") - 2 * len(shares)
     widths = [max(4, left * share // sum(shares)) for share in shares]
     texts = [terminal.cut(cell, width) for cell, width in zip(cells, widths, strict=True)]

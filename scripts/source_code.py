@@ -1,7 +1,4 @@
-"""Runs definitions of the code of published entries' authors, from git checkouts.
-
-May need torch, which the code needs.
-"""
+"""Runs definitions of published entries' authors' code, and records training steps; needs torch."""
 
 import ast
 import re
@@ -14,6 +11,8 @@ import numpy as np
 import torch
 from torch import nn
 
+STEPS, STEPS_PER_EPOCH = 60, 5
+FIXTURES = Path(__file__).parents[1] / "tests/fixtures/source_steps"
 COMMITS = {
     "BAIDU-USA-GAIT-LEOPARD/CIFAR10-Training-BaiduNet9": "856ec31",
     "BAIDU-USA-GAIT-LEOPARD/CIFAR10-Inference-BaiduNet8": "8678e0b",
@@ -64,3 +63,50 @@ def _definitions(text):
             is_call = re.match(r".* = (namedtuple|node_def)\(", ast.unparse(node))
             if isinstance(node.value, kinds) or is_call:
                 yield node
+
+
+def batches(count: int, size: int, side: int):
+    """Yields `count` batches of images (size, 3, side, side) and labels, as the test draws them."""
+    rng = np.random.default_rng(32)
+    for _ in range(count):
+        images = rng.standard_normal((size, 3, side, side))
+        yield torch.tensor(images), torch.tensor(rng.integers(0, 10, size))
+
+
+def record(name: str, model: nn.Module, step, logits, size: int, side: int) -> None:
+    """Trains a network by its author's step; writes its weights and an evaluation's logits.
+
+    Args:
+      name: the recipe's, without its task.
+      model: the network.
+      step: function of a batch's images and labels that does one training step.
+      logits: function of images that evaluates.
+      size: examples of a batch.
+      side: height and width of the images.
+    """
+    generator = torch.Generator().manual_seed(0)
+    for value in model.parameters():  # else a swap of BN's scales or shifts would not show
+        if value.requires_grad and value.ndim == 1:
+            value.data += 0.2 * torch.rand(value.shape, generator=generator, dtype=value.dtype)
+    for value in model.state_dict().values():  # so that files of float32 numbers hold the whole
+        value.copy_(value.float())
+    arrays = _arrays("before", model)
+    model.train()
+    for images, labels in batches(STEPS, size, side):
+        step(images, labels)
+    arrays |= _arrays("after", model)
+    model.eval()
+    ((images, _),) = batches(1, size, side)
+    with torch.no_grad():
+        arrays["logits"] = logits(images).numpy().astype(np.float32)
+    FIXTURES.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(FIXTURES / f"{name}.npz", **arrays)
+    print(f"{name}: {sum(value.size for value in arrays.values()):,} numbers")
+
+
+def _arrays(prefix, model):
+    return {
+        f"{prefix} {key}": value.numpy().astype(np.float32)
+        for key, value in model.state_dict().items()
+        if "num_batches" not in key
+    }
