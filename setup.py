@@ -43,9 +43,10 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.14",  # Keras 3.15 has none below, TensorFlow 2.20 none above
     package_data={
-        "dawnbench_tf": ["py.typed"],
+        "dawnbench_tf": ["py.typed", "*.tsv"],
         "dawnbench_tf.data": ["*.txt"],
         "dawnbench_tf.ranking": ["*.tsv"],
+        "dawnbench_tf.recipes": ["*.tsv"],
         "dawnbench_tf.ranking.pages": ["*.css", "*.js", "templates/*.html"],
         "dawnbench_tf.studies": ["templates/*.html"],
         "dawnbench_tf.submission": ["*.tsv"],

@@ -13,7 +13,7 @@ import datetime
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -31,7 +31,8 @@ from dawnbench_tf.tasks import RANKED
 __all__ = ["rank", "Ranking", "format_ranking"]
 
 COLUMNS = 120  # width of a table if stdout is no terminal, in characters
-SHARES = (34, 40, 30)  # relative widths of model, hardware, author
+SHARES: tuple[int, ...] = (27, 28, 34, 21)  # relative widths of model, hardware, recipe, author
+NARROW = 100  # columns below which a table has neither hardware nor author
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,14 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
     """
     value, format_value = table.figure.value, table.figure.format
     line = partial(_line, columns=columns)
-    heads = ("model", "hardware", "author, or your folder")
+    heads = ("model", "hardware", "recipe or network", "author, or your folder")
     lines = [terminal.cut(f"{table.title}, {table.figure.name}", columns)]
     lines.append(line(" rank", table.figure.name.partition(" of ")[0].split()[-1], "date", heads))
     for rank, row in enumerate(table.rows, 1):
         if rank <= top or row.mine:
             mark = "*" if row.mine else " "
-            cells = (row.model, row.hardware, row.folder if row.mine else row.author)
+            author = row.folder if row.mine else row.author
+            cells = (row.model, row.hardware, row.label, author)
             lines.append(line(f"{mark}{rank:4}", format_value(value(row)), row.date, cells))
     lines += [
         f"  your {row.name} in {row.folder} would rank {rank} of {len(table.rows)}"
@@ -85,14 +87,18 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
     return "\n".join(lines)
 
 
-def _line(rank: str, figure: str, date: str, cells: Iterable[str], columns: int) -> str:
-    """Formats a line; model, hardware and author share the width that the other cells leave."""
-    left = columns - len(f"{rank}  {figure:>12}  {date:10}      ")
-    widths = [max(4, left * share // sum(SHARES)) for share in SHARES]
+def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int) -> str:
+    """Formats a line; model, hardware, recipe and author share the width that is left."""
+    kept = slice(0, 3, 2) if columns < NARROW else slice(0, 4, 1)
+    cells, shares = cells[kept], SHARES[kept]
+    left = columns - len(f"{rank}  {figure:>12}  {date:10}") - 2 * len(shares)
+    widths = [max(4, left * share // sum(shares)) for share in shares]
     texts = [terminal.cut(cell, width) for cell, width in zip(cells, widths, strict=True)]
-    padding = [" " * (n - sum(map(terminal.width, t))) for t, n in zip(texts, widths, strict=True)]
-    model, hardware, author = (f"{t}{space}" for t, space in zip(texts, padding, strict=True))
-    return f"{rank}  {figure:>12}  {model}  {hardware}  {date:10}  {author}".rstrip()
+    *texts, last = (
+        text + " " * (width - sum(map(terminal.width, text)))
+        for text, width in zip(texts, widths, strict=True)
+    )
+    return "  ".join([rank, f"{figure:>12}", *texts, f"{date:10}", last]).rstrip()
 
 
 def collect(folders: list[Path]) -> list[Result]:
@@ -263,7 +269,7 @@ def _parse_date(text: str) -> str:
 
 
 def _facts(row: Result) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in (*results.columns(), "mine")}
+    return {name: getattr(row, name) for name in (*results.columns(), "recipe", "mine")}
 
 
 def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
@@ -295,7 +301,7 @@ def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
 
 def _write_csv(ranking: Ranking) -> None:
     writer = csv.writer(sys.stdout)
-    writer.writerow(["table", "rank", "figure", *results.columns(), "mine", "reasons"])
+    writer.writerow(["table", "rank", "figure", *results.columns(), "recipe", "mine", "reasons"])
     for table in ranking.tables:
         for rank, row in enumerate(table.rows, 1):
             cells = map(defused, _facts(row).values())

@@ -20,7 +20,7 @@ def body(
     images: tf.Tensor,
     layers: Callable[..., Layers],
     *,
-    widths: tuple[int, int, int] = (64, 256, 256),
+    widths: tuple[int, ...] = (64, 256, 256),
     convolutions: int = 2,
     norm_momentum: float = 0.6,
 ) -> tf.Tensor:

@@ -7,6 +7,7 @@ class Overrides(TypedDict, total=False):
     """Arguments of the families' `body` functions, which document them."""
 
     # Image classifiers.
+    activation: str
     auxiliary: bool
     base_width: int
     block: str
@@ -19,20 +20,26 @@ class Overrides(TypedDict, total=False):
     final_survival: float
     ghost_group: int
     growth: int
+    halvings: tuple[str, ...]
+    head: str
+    initializer: str
     leaky_slope: float
+    logit_scale: float
     norm_epsilon: float
     norm_momentum: float
     norm_scale: bool
     padding: str
     preactivation: str | None
+    residual: tuple[int, ...]
     shortcut: str
     stem: str
     stem_filters: int
     strided: str
+    units: int
     version: str
     whitened: bool
     widen: int
-    widths: tuple[int, int, int]
+    widths: tuple[int, ...]
     zero_last_norm: bool
     # Readers.
     character_filters: int

@@ -24,6 +24,7 @@ class LayerClasses(NamedTuple):
     dropout: Callable = tf.keras.layers.Dropout
     gelu: Callable = partial(tf.keras.layers.Activation, "gelu")
     leaky_relu: Callable = tf.keras.layers.LeakyReLU  # (slope)
+    mish: Callable = partial(tf.keras.layers.Activation, "mish")
 
 
 KERAS = LayerClasses()
@@ -34,6 +35,7 @@ TRAINING = LayerClasses(
     dropout.Dropout,
     activations.GELU,
     activations.LeakyReLU,
+    activations.Mish,
 )
 
 
@@ -50,6 +52,7 @@ class Layers(NamedTuple):
     celu: Callable  # (alpha, name=None)
     gelu: Callable  # (name=None)
     leaky_relu: Callable  # (slope, name=None)
+    mish: Callable  # (name=None)
     add: Callable  # ()
     concatenate: Callable  # ()
     max_pool: Callable  # (pool_size, strides); symmetric padding consists of zeros
@@ -60,7 +63,7 @@ class Layers(NamedTuple):
     global_max: Callable  # (name=None)
     dense: Callable  # (units, use_bias=True, kernel_scale=1 / 3)
     dropout: Callable  # (rate)
-    to_float32: Callable  # (scale=1.0, name=None)
+    to_float32: Callable  # (scale=1.0, name=None); float64 stays
     stochastic: Callable  # (branch, survival)
     whitening: Callable  # (name=None)
     axis: int  # axis of the channels, -1 or 1
@@ -81,8 +84,8 @@ def layers(
       dtype: Keras dtype or policy of the layers; None: Keras's global policy.
       synchronized: whether BN statistics are those of the global batch, not of each replica.
       classes: `KERAS` or `TRAINING`.
-      padding: padding of convolutions and max pools with strides: "symmetric" (Caffe, Torch,
-        PyTorch), or "same" (TensorFlow), which pads even sizes more at the end than at the start.
+      padding: of convolutions and max pools with strides: "symmetric" (Caffe, Torch, PyTorch), or
+        "same" (TensorFlow), which pads even sizes more at the end than at the start.
 
     Raises:
       ValueError: `data_format` or `padding` has none of these values.
@@ -101,6 +104,7 @@ def layers(
         celu=partial(activations.CELU, dtype=dtype),
         gelu=partial(classes.gelu, dtype=dtype),
         leaky_relu=partial(classes.leaky_relu, dtype=dtype),
+        mish=partial(classes.mish, dtype=dtype),
         add=partial(keras.Add, dtype=dtype),
         concatenate=partial(keras.Concatenate, axis=axis, dtype=dtype),
         max_pool=partial(_padded, partial(keras.MaxPooling2D, **layout), padding, layout),
@@ -111,7 +115,7 @@ def layers(
         global_max=partial(keras.GlobalMaxPooling2D, **layout),
         dense=partial(_dense, dtype=dtype),
         dropout=partial(classes.dropout, dtype=dtype),
-        to_float32=partial(keras.Rescaling, dtype="float32"),
+        to_float32=partial(keras.Rescaling, dtype="float64" if dtype == "float64" else "float32"),
         stochastic=partial(image.StochasticDepth, dtype=dtype),
         whitening=partial(image.Whitening, axis=axis, dtype=dtype),
         axis=axis,

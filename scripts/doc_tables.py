@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import recipes
+from dawnbench_tf import published, recipes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.recipe.evidence import Measured, Published
+from dawnbench_tf.recipe.evidence import Measured
+from dawnbench_tf.recipes import reproductions
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "docs/measured"
@@ -47,17 +48,13 @@ def results() -> str:
     return "\n".join(lines) + "\n"
 
 
-def published() -> str:
-    """Formats a row for each published entry that a recipe repeats."""
-    lines = [
-        "| recipe | to | its published entry took | its best score | on |",
-        "|---|---|---|---|---|",
-    ]
-    for recipe, item in _evidence(Published):
-        goal = f"{recipe.task_row.metric} {recipe.goal:g}"
-        lines.append(
-            f"| `{recipe.name}` | {goal} | {item.hours:.2f} h | {item.best:g} | {item.hardware} |"
-        )
+def entries() -> str:
+    """Formats a row for each published entry: what reproduces it."""
+    lines = ["| entry | by | recipe | network | |", "|---|---|---|---|---|"]
+    for entry, item in reproductions.table(recipes.rows().values()).items():
+        author = re.split(r"[:,(|]", published.rows()[entry]["author"])[0].strip()
+        names = (f"`{name}`" if name else "" for name in (item.recipe, item.model))
+        lines.append(f"| {entry} | {author} | {' | '.join(names)} | {item.note} |")
     return "\n".join(lines) + "\n"
 
 
@@ -99,7 +96,7 @@ def seeds(task: str) -> str:
 
 TABLES = {
     "results": results,
-    "published": published,
+    "entries": entries,
     "runtimes": runtimes,
     "cifar10_seeds": partial(seeds, "cifar10"),
     "imagenette_seeds": partial(seeds, "imagenette"),

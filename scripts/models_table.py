@@ -71,7 +71,7 @@ NOTES = """
 ```python
 >>> from dawnbench_tf import models
 >>> models.names("wrn*")  # all without a pattern
-['wrn_16_8', 'wrn_28_10', 'wrn_40_4']
+['wrn_16_8', 'wrn_22_6', 'wrn_28_10', 'wrn_40_4']
 >>> row = models.get("resnet50_v1_5")  # no TensorFlow is imported until you build
 >>> row.parameters, row.multiply_adds, row.num_classes, row.image_size
 (25557032, 4089184256, 1000, 224)

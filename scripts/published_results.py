@@ -1,4 +1,4 @@
-"""Converts DAWNBench's entry tree to published.tsv and published_curves.tsv (dawnbench_tf/ranking).
+"""Converts DAWNBench's entry tree to published.tsv and ranking/published_curves.tsv.
 
 .venv/bin/python scripts/published_results.py ENTRY_TREE
 """
@@ -7,20 +7,21 @@ import csv
 import sys
 from pathlib import Path
 
+from dawnbench_tf import published
 from dawnbench_tf.ranking import results
 
 
 def main(tree: str) -> int:
     """Reads the tree and writes both tables; writes nothing if a file can't be read."""
-    published, problems = results.read_tree(Path(tree))
-    if problems or not published:
+    entries, problems = results.read_tree(Path(tree))
+    if problems or not entries:
         print("\n".join(problems) or f"{tree}: holds no entry", file=sys.stderr)
         return 1
-    rows = ([getattr(row, name) for name in results.columns()] for row in published)
-    write(results.PUBLISHED, results.columns(), rows)
-    points = ((row.dataset, row.name, *point) for row in published for point in row.curve)
+    rows = ([getattr(row, name) for name in results.columns()] for row in entries)
+    write(published.FILE, results.columns(), rows)
+    points = ((row.dataset, row.name, *point) for row in entries for point in row.curve)
     write(results.CURVES, results.CURVE_COLUMNS, points)
-    print(f"{len(published)} results, {sum(len(row.curve) for row in published)} evaluations")
+    print(f"{len(entries)} results, {sum(len(row.curve) for row in entries)} evaluations")
     return 0
 
 

@@ -34,6 +34,7 @@ from dawnbench_tf.tasks import check as check_task
 
 __all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "Jpegs", "Questions"]
 
+_CYCLING = ("sgd", "lars", "adam", "adamw")  # optimizers that schedule_momenta applies to
 _EXAMPLES = {Images: "images of one size", Jpegs: "JPEGs", Questions: "questions"}  # in errors
 
 
@@ -140,6 +141,8 @@ class Recipe:
                 object.__setattr__(self, "name", f"{self.task.name}/{self.model}")
         elif self.task and self.task not in TASKS:
             refuse("task", self.task, f"should be a Task, or one of {', '.join(TASKS)}")
+        if self.schedule.momenta and self.optimizer.name not in _CYCLING:
+            refuse("schedule_momenta", self.schedule.momenta, f"is for {', '.join(_CYCLING)}")
         if self.task:
             self._check_data()
             self._check_counts()
@@ -163,6 +166,9 @@ class Recipe:
             _refuse_fine_tuning(self.network, self.optimizer)
         if self.skip_blacklisted and not task.blacklisted:
             refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
+        if 0 < task.image_size < self._crop_size:
+            text = f"should be at most {task.name}'s {task.image_size} pixels"
+            refuse("crop_size", self._crop_size, text)
         for name in task.required:
             if not getattr(self.data, name):
                 refuse(name, "", f"is required for {task.name}; --helpfull describes it")
@@ -223,13 +229,17 @@ class Recipe:
     def sizes(self) -> tuple[int, ...]:
         """Height and width of training images in pixels, one number per phase of training."""
         own = self.data.image_sizes if isinstance(self.data, Jpegs) else ()
-        return own or (self.task_row.image_size,)
+        return own or (self._crop_size or self.task_row.image_size,)
 
     @property
     def test_side(self) -> int:
         """Height and width of a test image, in pixels."""
         own = self.data.test_image_size if isinstance(self.data, Jpegs) else 0
         return own or self.sizes[-1]
+
+    @property
+    def _crop_size(self) -> int:
+        return self.data.crop_size if isinstance(self.data, Images) else 0
 
     def values(self) -> dict[str, Any]:
         """Returns every setting by flat name, as run.json and the entry record them.

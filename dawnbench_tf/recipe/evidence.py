@@ -2,14 +2,29 @@
 
 from typing import NamedTuple
 
+from dawnbench_tf import published
+
 
 class Published(NamedTuple):
     """A published DAWNBench entry whose training the recipe reproduces."""
 
-    entry: str  # path of its JSON file below the folder of published entries
-    hours: float  # training time to the threshold, as published
-    best: float  # highest score of its rows, in the metric's unit
-    hardware: str
+    entry: str  # its path below the folder of published entries, without suffix
+    note: str = ""  # what differs in this entry from the others of the recipe
+
+    @property
+    def hours(self) -> float:
+        """Training time to the threshold, as published, in hours."""
+        return float(published.rows()[self.entry]["hours"])
+
+    @property
+    def score(self) -> float:
+        """Score of the first row at the threshold, in the metric's unit."""
+        return float(published.rows()[self.entry]["score"])
+
+    @property
+    def hardware(self) -> str:
+        """The hardware, as published."""
+        return published.rows()[self.entry]["hardware"]
 
 
 class Reported(NamedTuple):

@@ -67,6 +67,13 @@ class Images:
         "values of the pixels that --pad adds: zeros, or the image reflected at its edge",
         choices=("zeros", "reflection"),
     )
+    crop_size: int = setting(
+        0,
+        "train on random crops of N x N pixels, after --pad, and test on crops of that size at the "
+        "center; 0: the images' own size",
+        low=0,
+        high=2048,
+    )
     cutout: int = setting(
         0,
         "Cutout: fill a square of N x N pixels, at a random position of each training image, with "
@@ -74,11 +81,46 @@ class Images:
         low=0,
         high=31,
     )
+    cutout_clipped: bool = setting(
+        False,
+        "Cutout: the square's center is any pixel, and the square ends at the image's edge; if "
+        "not, the whole square lies in the image",
+    )
+    cutout_color: str = setting(
+        "mean", "Cutout: color of the square: the mean color, or black", choices=("mean", "black")
+    )
+    color_jitter: tuple[float, ...] = setting(
+        (),
+        "color jitter: largest change of brightness, contrast and saturation of training images, "
+        "each by a random factor in 1 - x to 1 + x; three numbers, comma-separated",
+        low=0,
+        high=1,
+    )
+    rotation: float = setting(
+        0.0,
+        "random rotation of training images, by up to this many degrees to either side",
+        low=0,
+        high=180,
+    )
+    mixup: float = setting(
+        0.0,
+        "mixup: parameter alpha of the Beta distribution that draws each training image's share in "
+        "the mean of it and another of its batch; the labels are mixed alike; 0: no mixup",
+        low=0,
+        high=10,
+    )
     rectangular_test: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check(self)
         _check_shared(self)
+        if len(self.color_jitter) not in (0, 3):
+            expected = "should be three shares: of brightness, contrast, saturation"
+            refuse("color_jitter", self.color_jitter, expected)
+        for name in ("cutout_clipped", "cutout_color"):
+            value = getattr(self, name)
+            if not self.cutout and value not in (False, "mean"):
+                refuse(name, value, "requires --cutout")
 
 
 @dataclass(frozen=True)
@@ -140,7 +182,11 @@ class Jpegs:
     # The pipeline for images of one size reads these of synthetic arrays in the JPEGs' place.
     pad: ClassVar[int] = 0
     pad_mode: ClassVar[str] = "zeros"
+    crop_size: ClassVar[int] = 0
     cutout: ClassVar[int] = 0
+    color_jitter: ClassVar[tuple[float, ...]] = ()
+    rotation: ClassVar[float] = 0.0
+    mixup: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check(self)

@@ -29,6 +29,9 @@ class Optimizer:
         "LARS trust coefficient: each kernel's learning rate is multiplied by this x |w| / |g|",
         above=0,
     )
+    beta_2: float = setting(
+        0.999, "decay of the mean squared gradient of adam and adamw, per step", low=0, high=1
+    )
     epsilon: float = setting(
         1e-7,
         "small constant in the update's denominator, for numerical stability; added to the mean "

@@ -1,4 +1,4 @@
-"""Schedule: the learning rate's factor as a function of the epoch."""
+"""Schedule: the learning rate's factor, and the momentum, as functions of the epoch."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,16 +9,16 @@ from dawnbench_tf.settings import check, setting
 
 @dataclass(frozen=True)
 class Schedule:
-    """Learning-rate schedule: factors of `learning_rate` by epoch. Raises Refusal if invalid."""
+    """Schedule of the learning rate and the momentum, by epoch. Raises Refusal if invalid."""
 
     GROUP: ClassVar[str] = "optimizer and schedule"
     form: str = setting(
         "constant",
         "learning-rate schedule, a factor of learning_rate: constant (1), steps (each of "
         "schedule_factors until its epoch in schedule_epochs), linear (interpolated between the "
-        "points (epoch, factor)), cosine or quadratic (from 1 down to 0, after a linear warmup of "
-        "schedule_epochs[0] epochs)",
-        choices=("constant", "steps", "linear", "cosine", "quadratic"),
+        "points (epoch, factor)), waves (points joined by half periods of a cosine), cosine or "
+        "quadratic (from 1 down to 0, after a linear warmup of schedule_epochs[0] epochs)",
+        choices=("constant", "steps", "linear", "waves", "cosine", "quadratic"),
         flag="schedule",
     )
     epochs: tuple[float, ...] = setting(
@@ -34,6 +34,15 @@ class Schedule:
         low=0,
         flag="schedule_factors",
     )
+    momenta: tuple[float, ...] = setting(
+        (),
+        "momentum of sgd, beta_1 of adam and adamw, at each of schedule_epochs, comma-separated, "
+        "interpolated like the rate's factors (one cycle); with --schedule=linear or waves; "
+        "default: the same at all times",
+        low=0,
+        high=1,
+        flag="schedule_momenta",
+    )
 
     def __post_init__(self) -> None:
         check(self)
@@ -42,19 +51,23 @@ class Schedule:
             refuse("schedule_epochs", epochs, "should increase")
         # For each form: whether the counts are valid, and the rule that an error states.
         decay = (len(epochs) <= 1 and not factors, "takes at most one of schedule_epochs")
+        fits_points = 0 < len(factors) == len(epochs)
+        between = (fits_points, "takes a factor for each of schedule_epochs")
         fits, rule = {
             "constant": (not epochs and not factors, "takes neither schedule_epochs nor _factors"),
             "steps": (
                 len(factors) == len(epochs) + 1,
                 "takes one factor more than schedule_epochs",
             ),
-            "linear": (
-                0 < len(factors) == len(epochs),
-                "takes a factor for each of schedule_epochs",
-            ),
+            "linear": between,
+            "waves": between,
             "cosine": decay,
             "quadratic": decay,
         }[self.form]
+        points = self.form in ("linear", "waves")
+        if self.momenta and not (points and len(self.momenta) == len(epochs)):
+            expected = "takes --schedule=linear or waves, and one for each of schedule_epochs"
+            refuse("schedule_momenta", self.momenta, expected)
         if factors and not any(factors):
             refuse("schedule_factors", factors, "one of them should be over 0")
         if not fits:

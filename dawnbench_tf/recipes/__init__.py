@@ -188,7 +188,7 @@ def description(recipe: Recipe, everything: bool = False) -> str:
 
 def _evidence(item: Published | Reported | Measured) -> str:
     if isinstance(item, Published):
-        return f"published: {item.hours:.4f} h, best {item.best:g}, {item.hardware}"
+        return f"published: {item.score:g} after {item.hours:.4f} h, {item.hardware}"
     if isinstance(item, Reported):
         return f"reported: {item.score:g} ({item.source})"
     seconds = math.inf if item.seconds is None else item.seconds

@@ -3,6 +3,7 @@
     python -m dawnbench_tf.recipes                       # all recipes, one line each
     python -m dawnbench_tf.recipes cifar10/airbench94    # settings that differ from the defaults
     python -m dawnbench_tf.recipes digits/resnet8 --toml > my.toml    # a recipe of your own
+    python -m dawnbench_tf.recipes --entry=basenet       # what reproduces a published entry
 
 NAME may be TASK/NAME, FILE.toml, or MODULE:ATTRIBUTE of a Python module.
 
@@ -12,7 +13,7 @@ Exit status: 0; 1 if there is no such recipe.
 from dataclasses import dataclass
 
 from dawnbench_tf import flags, recipes, terminal
-from dawnbench_tf.recipes import recipe_files, recipe_modules
+from dawnbench_tf.recipes import recipe_files, recipe_modules, reproductions
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import setting
 
@@ -23,6 +24,9 @@ class Options:
 
     all: bool = setting(False, "show settings with default values as well")
     toml: bool = setting(False, "print the file of one recipe, to start your own from")
+    entry: str = setting(
+        "", "show what reproduces the published entries whose names contain this text"
+    )
 
 
 def main(names: list[str]) -> None:
@@ -31,6 +35,13 @@ def main(names: list[str]) -> None:
         options = flags.read(Options)
         if options.toml:
             print(_toml(names))
+            return
+        if options.entry and names:
+            refuse("entry", options.entry, f"takes no recipe beside it; found {names[0]}")
+        if options.entry:
+            all_entries = reproductions.table(recipes.rows().values())
+            entries = reproductions.find(options.entry, all_entries)
+            print("\n\n".join(map(reproductions.description, entries)))
             return
         shown = [recipes.description(recipes.get(name), options.all) for name in names]
         print("\n\n".join(shown) or recipes.table())

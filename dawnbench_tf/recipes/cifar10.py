@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Average, Images, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Measured, Published
+from dawnbench_tf.recipes import cifar10_resnet9s
 
 # Source: resnet_main.py of DAWNBench's TensorFlow seeds. Learning rate 0.01 for the first epoch,
 # 0.1 until epoch 91, 0.01 until 136, 0.001 until 181. The entries of 2017 trained 181 epochs of 391
@@ -24,12 +25,9 @@ RESNET164_NB_TF = replace(
     name="cifar10/resnet164_nb_tf",
     model="resnet164_nb_tf",
     evidence=(
-        Published(
-            entry="CIFAR10/train/dawn_resnet164_nb_1k80-gc_tensorflow.json",
-            hours=10.0457,
-            best=94.31,
-            hardware="1 K80 / 30 GB / 8 CPU (Google Cloud)",
-        ),
+        Published("CIFAR10/train/dawn_resnet164_nb_16vCPUs-gc_tensorflow"),
+        Published("CIFAR10/train/dawn_resnet164_nb_1k80-gc_tensorflow"),
+        Published("CIFAR10/train/dawn_resnet164_nb_1p100-dawn_tensorflow"),
     ),
 )
 RESNET164_B_TF = replace(
@@ -37,13 +35,117 @@ RESNET164_B_TF = replace(
     name="cifar10/resnet164_b_tf",
     model="resnet164_b_tf",
     evidence=(
-        Published(
-            entry="CIFAR10/train/dawn_resnet164_b_1k80-gc_tensorflow.json",
-            hours=11.0061,
-            best=94.45,
-            hardware="1 K80 / 30 GB / 8 CPU (Google Cloud)",
-        ),
+        Published("CIFAR10/train/dawn_resnet164_b_16vCPUs-gc_tensorflow"),
+        Published("CIFAR10/train/dawn_resnet164_b_1k80-ec2_tensorflow"),
+        Published("CIFAR10/train/dawn_resnet164_b_1k80-gc_tensorflow"),
+        Published("CIFAR10/train/dawn_resnet164_b_1p100-dawn_tensorflow"),
     ),
+)
+
+# Source: reedwm/dawn-bench-models, branch tensorflow_perf: the seed with ReLU, for speed.
+RESNET164_NB_RELU = replace(
+    RESNET20_TF,
+    name="cifar10/resnet164_nb_relu",
+    model="resnet164_nb_relu",
+    evidence=(Published("CIFAR10/train/dawn_resnet164_nb_1p100-dawn_tensorflow_part2"),),
+)
+
+# Source: examples/ResNet/cifar10-resnet.py of tensorpack, as it was when the entries were made,
+# with --num_units=8. A learning rate holds from the end of the epoch that the schedule names.
+# Difference: from each pixel its own mean is subtracted there, here its channel's.
+RESNET50_TENSORPACK = Recipe(
+    name="cifar10/resnet50_tensorpack",
+    task="cifar10",
+    model="resnet50_tensorpack",
+    epochs=400,
+    batch_size=128,
+    drop_remainder=True,
+    optimizer=Optimizer(learning_rate=0.1, weight_decay=2e-4),
+    schedule=Schedule(form="steps", epochs=(82, 123, 300), factors=(1, 0.1, 0.01, 0.002)),
+    data=Images(
+        pad=4,
+        flip=True,
+        standardize="channel",
+        channel_mean=(0.4914, 0.4822, 0.4465),
+        channel_deviation=(128 / 255, 128 / 255, 128 / 255),
+    ),
+    evidence=(Published("CIFAR10/train/diux_cifar_g3"), Published("CIFAR10/train/diux_cifar_p3")),
+)
+
+# Source: examples/cifar10.py and basenet/lr.py of basenet, at the commit that the entry names. The
+# learning rate rises to 0.1 before epoch 15, continues from 0.105 and falls to 0.005, then to 0; in
+# the last five epochs it is 0.0005.
+# Differences: half precision there, also in BN; the last batch of an epoch has 80 images there,
+# here it is filled up.
+BASENET = Recipe(
+    name="cifar10/basenet",
+    task="cifar10",
+    model="basenet",
+    epochs=40,
+    batch_size=128,
+    precision="mixed_bfloat16",
+    optimizer=Optimizer(learning_rate=0.1, nesterov=True, weight_decay=5e-4, decays="all"),
+    schedule=Schedule(
+        form="linear",
+        epochs=(0, 15 - 1 / 391, 15, 30, 35, 35 + 1 / 391),
+        factors=(0, 1 - 1 / (15 * 391), 1.05, 0.05, 0, 0.005),
+    ),
+    data=Images(
+        pad=4,
+        pad_mode="reflection",
+        flip=True,
+        standardize="channel",
+        channel_mean=(0.4914, 0.4822, 0.4465),
+        channel_deviation=(63 / 255, 62.1 / 255, 66.7 / 255),
+    ),
+    evidence=(Published("CIFAR10/train/basenet"),),
+)
+
+# Source: cifar10/dawn_mod.py of fastai/imagenet-fast with the flags in dawn_submission/README.md,
+# and CircularLR_beta of fastai 0.7: the learning rate rises linearly from 1/20 and falls as far
+# back, the momentum the other way round; in the last fifth of the steps the rate falls to 1/2000.
+# Differences: half precision there; the last batch of an epoch is filled up here; color jitter's
+# operations have one order here.
+WRN_22_6 = Recipe(
+    name="cifar10/wrn_22_6",
+    task="cifar10",
+    model="wrn_22_6",
+    epochs=30,
+    batch_size=512,
+    precision="mixed_bfloat16",
+    optimizer=Optimizer(learning_rate=1.5, weight_decay=1e-4, decays="all"),
+    schedule=Schedule(
+        form="linear",
+        epochs=(0, 12, 24, 30),
+        factors=(1 / 20, 1, 1 / 20, 1 / 2000),
+        momenta=(0.95, 0.85, 0.95, 0.95),
+    ),
+    data=Images(
+        pad=4,
+        pad_mode="reflection",
+        flip=True,
+        color_jitter=(0.25, 0.25, 0.25),
+        rotation=2,
+        standardize="channel",
+        channel_mean=(0.4914, 0.48216, 0.44653),
+        channel_deviation=(0.24703, 0.24349, 0.26159),
+    ),
+    evidence=(Published("CIFAR10/train/fastai_pytorch_single_volta"),),
+)
+# On eight GPUs with 128 images each, over which BN is.
+WRN_22_6_8GPU = replace(
+    WRN_22_6,
+    name="cifar10/wrn_22_6_8gpu",
+    epochs=40,
+    batch_size=1024,
+    network=Network(synchronized_batch_norm=False),
+    optimizer=replace(WRN_22_6.optimizer, learning_rate=2.0, weight_decay=2e-4),
+    schedule=replace(
+        WRN_22_6.schedule,
+        epochs=(0, 17.5, 35, 40),
+        factors=(1 / 50, 1, 1 / 50, 1 / 5000),
+    ),
+    evidence=(Published("CIFAR10/train/fastai_pytorch"),),
 )
 
 # Source: README of DAWNBench's PyTorch seeds. Learning rate 0.01 for 5 epochs, 0.1 for 90, 0.01 for
@@ -80,12 +182,10 @@ PREACT164 = replace(
     epochs=181,
     schedule=replace(RESNET56_PROJ.schedule, epochs=(1, 91, 136)),
     evidence=(
-        Published(
-            entry="CIFAR10/train/dawn_resnet164_b_1k80-gc_pytorch.json",
-            hours=9.058,
-            best=94.91,
-            hardware="1 K80 / 30 GB / 8 CPU (Google Cloud)",
-        ),
+        Published("CIFAR10/train/dawn_resnet164_b_16vCPUs-gc_pytorch"),
+        Published("CIFAR10/train/dawn_resnet164_b_1k80-ec2_pytorch"),
+        Published("CIFAR10/train/dawn_resnet164_b_1k80-gc_pytorch"),
+        Published("CIFAR10/train/dawn_resnet164_b_1p100-dawn_pytorch"),
     ),
 )
 PREACT164_BASIC = replace(
@@ -93,70 +193,11 @@ PREACT164_BASIC = replace(
     name="cifar10/preact164_basic",
     model="preact164_basic",
     evidence=(
-        Published(
-            entry="CIFAR10/train/dawn_resnet164_nb_1k80-gc_pytorch.json",
-            hours=9.631,
-            best=94.37,
-            hardware="1 K80 / 30 GB / 8 CPU (Google Cloud)",
-        ),
+        Published("CIFAR10/train/dawn_resnet164_nb_16vCPUs-gc_pytorch"),
+        Published("CIFAR10/train/dawn_resnet164_nb_1k80-ec2_pytorch"),
+        Published("CIFAR10/train/dawn_resnet164_nb_1k80-gc_pytorch"),
+        Published("CIFAR10/train/dawn_resnet164_nb_1p100-dawn_pytorch"),
     ),
-)
-
-# Source: dawn.py of cifar10-fast, at the commit that the entry names. Its loss is the sum over the
-# batch, its rate is divided and its decay multiplied by 512: equal to ours, whose loss is the mean.
-# Difference: half precision there.
-RESNET9_24EP = Recipe(
-    name="cifar10/resnet9_24ep",
-    task="cifar10",
-    model="resnet9",
-    epochs=24,
-    batch_size=512,
-    drop_remainder=True,
-    optimizer=Optimizer(learning_rate=0.4, nesterov=True, weight_decay=5e-4, decays="all"),
-    schedule=Schedule(form="linear", epochs=(0, 5, 24), factors=(0, 1, 0)),
-    data=Images(
-        pad=4,
-        pad_mode="reflection",
-        flip=True,
-        cutout=8,
-        standardize="channel",
-        channel_mean=(0.4914, 0.4822, 0.4465),
-        channel_deviation=(0.2471, 0.2435, 0.2616),
-    ),
-    evidence=(
-        Published(
-            entry="CIFAR10/train/davidcpage_resnet9_1v100-ec2_pytorch.json",
-            hours=0.0206,
-            best=94.08,
-            hardware="V100 (AWS p3.2xlarge)",
-        ),
-    ),
-)
-
-# Source: new_dawn.py of cifar10-fast. BN's shifts, its only biases, have 64 times the learning rate
-# and a 64th of the decay; BN's scales are frozen. Its optimizer counts a step before it reads the
-# schedule: step n (from 0; 97 per epoch) has the rate of n + 1. So each corner is a step earlier.
-# Differences: its averages are updated after steps 1, 6, ..., 96 of each epoch, 200 times in all;
-# here after every fifth step of the run, 194 times. Its evaluation uses, from the second epoch on,
-# the moving statistics of the first ghost group; here it uses the mean of all groups.
-_PAGE_STEPS = 50_000 // 512
-RESNET9_10EP = replace(
-    RESNET9_24EP,
-    name="cifar10/resnet9_10ep",
-    model="resnet9_whitened",
-    epochs=10,
-    label_smoothing=0.2,
-    optimizer=replace(
-        RESNET9_24EP.optimizer, learning_rate=1.0, rate_in_velocity=True, shift_rate=64
-    ),
-    schedule=replace(
-        RESNET9_24EP.schedule,
-        epochs=(0, 2 - 1 / _PAGE_STEPS, 8 - 1 / _PAGE_STEPS),
-        factors=(1 / (2 * _PAGE_STEPS), 1, 0.1),
-    ),
-    average=replace(RESNET9_24EP.average, decay=0.99, every=5),
-    data=replace(RESNET9_24EP.data, cutout=0, test_views="mirror"),
-    evidence=(),
 )
 
 # Source: legacy/airbench94.py and legacy/airbench96.py of cifar10-airbench. Their rates, 11.5 and 9
@@ -237,13 +278,17 @@ RECIPES = (
     RESNET56_TF,
     RESNET164_NB_TF,
     RESNET164_B_TF,
+    RESNET164_NB_RELU,
+    RESNET50_TENSORPACK,
+    BASENET,
+    WRN_22_6,
+    WRN_22_6_8GPU,
     RESNET56_PROJ,
     RESNET110_PROJ,
     RESNET110_STOCHASTIC,
     PREACT164,
     PREACT164_BASIC,
-    RESNET9_24EP,
-    RESNET9_10EP,
+    *cifar10_resnet9s.RECIPES,
     AIRBENCH94,
     AIRBENCH94_12EP,
     AIRBENCH96,

@@ -76,13 +76,18 @@ RESNET50_TPU = replace(
         factors=(0, 1, 1, 0.1, 0.1, 0.01, 0.01, 0.001),
     ),
     evidence=(
-        Published(
-            entry="ImageNet/train/google_resnet50_tpu_tensorflow111.json",
-            hours=5.8751,
-            best=93.36,
-            hardware="GCP n1-standard-2, Cloud TPU",
-        ),
+        Published("ImageNet/train/google_resnet50_tpu_tensorflow111"),
+        Published("ImageNet/train/google_resnet50_tpu_tensorflow18"),
+        Published("ImageNet/train/google_resnet50_tpu_tensorflow17", "95 epochs"),
     ),
+)
+# The same on half of a pod: batch size 8,192, 100 epochs.
+RESNET50_TPU_POD = replace(
+    RESNET50_TPU,
+    name="imagenet/resnet50_tpu_pod",
+    epochs=100,
+    batch_size=8192,
+    evidence=(Published("ImageNet/train/google_resnet50_tpupod_tensorflow18"),),
 )
 # Progressive resizing of fast.ai's entries of 2018, in Google's port: resnet_benchmark.py
 # --use_fast_lr. Its batch size is constant; fast.ai's grew. Learning rates change at epochs 4, 21,
@@ -94,20 +99,12 @@ RESNET50_PROGRESSIVE = replace(
     epochs=50,
     schedule=replace(RESNET50_TPU.schedule, epochs=(0, 4, 21, 21.01, 35, 35.01, 43, 43.01)),
     data=replace(RESNET50_TPU.data, image_sizes=(128, 224, 288), image_size_epochs=(18, 41)),
-    evidence=(
-        Published(
-            entry="ImageNet/train/google_resnet50_tpu_tensorflow111_fastai.json",
-            hours=2.7418,
-            best=93.34,
-            hardware="GCP n1-standard-2, Cloud TPU",
-        ),
-    ),
+    evidence=(Published("ImageNet/train/google_resnet50_tpu_tensorflow111_fastai"),),
 )
 
-# Source: DAWNBench's TensorFlow seed, which states no settings. Its accuracy rises after epochs 30,
-# 60 and 90, as with a step schedule. Network and momentum are those of tf_cnn_benchmarks, which it
-# names. Batch size, learning rate, weight decay and augmentation are unknown; here they are He et
-# al.'s (arXiv 1512.03385).
+# Source: scripts/train-resnet152-imagenet-gpus=4 and resnet_model.py of DAWNBench's TensorFlow
+# seed: learning rate 0.1, divided by 10 every 30 epochs, weight decay 1e-4. Momentum and 64 images
+# per GPU are the defaults of tf_cnn_benchmarks, on which it is based.
 RESNET152_DAWN = replace(
     RESNET50_V1_5,
     name="imagenet/resnet152_dawn",
@@ -117,26 +114,68 @@ RESNET152_DAWN = replace(
     precision="float32",
     network=replace(RESNET50_V1_5.network, zero_last_norm=False),
     schedule=Schedule(form="steps", epochs=(30, 60, 90), factors=(1, 0.1, 0.01, 0.001)),
-    evidence=(
-        Published(
-            entry="ImageNet/train/dawn_resnet152_b_4M60_ec2_tensorflow.json",
-            hours=322.6934,
-            best=93.38,
-            hardware="4 M60 / 488 GB / 64 CPU (Amazon EC2 [g3.16xlarge])",
-        ),
-    ),
+    evidence=(Published("ImageNet/train/dawn_resnet152_b_4M60_ec2_tensorflow"),),
 )
 
-# Source: Google's entries of 2018-04, with the README's settings for one Cloud TPU. (The entries on
-# pods had batch size 4,096, three epochs of warmup, 35 and 41 epochs.) The learning rate is
-# multiplied by 0.88 after each epoch; here over a hundredth of an epoch.
+# Source: train.sh and train_resnet.py of deepakn94/mxnet-resnet: pre-activation, Nesterov momentum,
+# decay of every weight but BN's. Its images lose up to 36 degrees of hue, 50 of 255 of saturation
+# and lightness; here none of it.
+RESNET152_MXNET = replace(
+    RESNET152_DAWN,
+    name="imagenet/resnet152_mxnet",
+    model="resnet152_v2",
+    epochs=110,
+    optimizer=replace(RESNET152_DAWN.optimizer, nesterov=True, scale_learning_rate_from=0),
+    evidence=(Published("ImageNet/train/dawn_resnet152_b_8k80_ec2_mxnet"),),
+)
+
+# Source: examples/ResNet/imagenet-resnet.py of tensorpack at 4e933ef99, 5,000 steps an epoch.
+# Differences: it changes brightness, contrast, saturation and lighting of images; here none of it.
+RESNET152_TENSORPACK = replace(
+    RESNET50_V1_5,
+    name="imagenet/resnet152_tensorpack",
+    model="resnet152_v1_5",
+    epochs=110,
+    drop_remainder=True,
+    label_smoothing=0,
+    precision="float32",
+    optimizer=replace(RESNET50_V1_5.optimizer, scale_learning_rate_from=0),
+    schedule=Schedule(
+        form="steps", epochs=(30, 60, 85, 95, 105), factors=(1, 0.1, 0.01, 1e-3, 1e-4, 1e-5)
+    ),
+    evidence=(Published("ImageNet/train/ppwwyyxx_resnet152_8P100-DGX1_tensorpack"),),
+)
+# Source: dawn/resnet.b512.baseline.py of diux-dev/cluster; learning rates as the entry states them.
+RESNET50_TENSORPACK = replace(
+    RESNET152_TENSORPACK,
+    name="imagenet/resnet50_tensorpack",
+    model="resnet50_v1_5",
+    epochs=100,
+    batch_size=512,
+    optimizer=replace(RESNET152_TENSORPACK.optimizer, learning_rate=0.2),
+    schedule=Schedule(
+        form="steps", epochs=(1, 2, 30, 60, 80), factors=(0.5, 0.75, 1, 0.1, 0.01, 0.001)
+    ),
+    evidence=(Published("ImageNet/train/diux_resnet50_p3-tensorpack"),),
+)
+
+
+# Source: Google's entries of 2018-04, with the README's settings for one Cloud TPU. The learning
+# rate is multiplied by 0.88 after each epoch; here over a hundredth of an epoch.
 # Differences: no 1,001st class; test images are cropped, not squeezed to squares.
-_EPOCHS = 35
+def _amoebanet_schedule(epochs: int, start: tuple[tuple[float, float], ...]) -> Schedule:
+    """Returns 0.88 of the rate after each epoch that follows the corners `start`."""
+    ends = range(int(start[-1][0]) + 1, epochs)
+    falls = [(end + late, 0.88 ** (end - (late == 0))) for end in ends for late in (0, 0.01)]
+    times, factors = zip(*start, *falls, strict=True)
+    return Schedule(form="linear", epochs=times, factors=factors)
+
+
 AMOEBANET_D = Recipe(
     name="imagenet/amoebanet_d",
     task="imagenet",
     model="amoebanet_d",
-    epochs=_EPOCHS,
+    epochs=35,
     batch_size=1024,
     label_smoothing=0.1,
     precision="mixed_bfloat16",
@@ -149,11 +188,7 @@ AMOEBANET_D = Recipe(
         epsilon=1.0,
         weight_decay=4e-5,
     ),
-    schedule=Schedule(
-        form="linear",
-        epochs=(0, 0.35, *(end + late for end in range(1, _EPOCHS) for late in (0, 0.01))),
-        factors=(0, 1, *(0.88**fall for end in range(1, _EPOCHS) for fall in (end - 1, end))),
-    ),
+    schedule=_amoebanet_schedule(35, ((0, 0), (0.35, 1))),
     average=Average(decay=0.9999, ramp=True),
     data=Jpegs(
         smallest_crop=0.1,
@@ -163,14 +198,25 @@ AMOEBANET_D = Recipe(
         channel_mean=(0.5, 0.5, 0.5),
         channel_deviation=(0.5, 0.5, 0.5),
     ),
-    evidence=(
-        Published(
-            entry="ImageNet/train/google_amoeba_net_d_tpu_tensorflow18.json",
-            hours=7.4748,
-            best=93.11,
-            hardware="GCP n1-standard-2, Cloud TPU",
-        ),
-    ),
+    evidence=(Published("ImageNet/train/google_amoeba_net_d_tpu_tensorflow18"),),
+)
+
+# On a sixteenth and a quarter of a pod: batch size 4,096. The warmup of three epochs ends at the
+# full learning rate; then the rate is that of an exponential fall from the first epoch on.
+_POD_START = ((0, 0), (2.99, 2.99 / 3), (3, 0.88**3))
+AMOEBANET_D_POD = replace(
+    AMOEBANET_D,
+    name="imagenet/amoebanet_d_pod",
+    batch_size=4096,
+    schedule=_amoebanet_schedule(35, _POD_START),
+    evidence=(Published("ImageNet/train/google_amoeba_net_d_sixteenth_tpupod_tensorflow18"),),
+)
+AMOEBANET_D_POD_41 = replace(
+    AMOEBANET_D_POD,
+    name="imagenet/amoebanet_d_pod_41",
+    epochs=41,
+    schedule=_amoebanet_schedule(41, _POD_START),
+    evidence=(Published("ImageNet/train/google_amoeba_net_d_quater_tpupod_tensorflow18"),),
 )
 
 RECIPES = (
@@ -179,7 +225,13 @@ RECIPES = (
     RESNET26D,
     RESNET50_LARS,
     RESNET50_TPU,
+    RESNET50_TPU_POD,
     RESNET50_PROGRESSIVE,
     RESNET152_DAWN,
+    RESNET152_MXNET,
+    RESNET152_TENSORPACK,
+    RESNET50_TENSORPACK,
     AMOEBANET_D,
+    AMOEBANET_D_POD,
+    AMOEBANET_D_POD_41,
 )

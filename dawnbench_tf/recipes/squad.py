@@ -21,12 +21,10 @@ BIDAF_TF = Recipe(
     average=Average(decay=0.999),
     data=Questions(bucket_boundaries=(100, 125, 150, 200, 250, 400)),
     evidence=(
-        Published(
-            entry="SQuAD/train/dawn_bidaf_1k80-ec2_tensorflow.json",
-            hours=7.6359,
-            best=0.7533,
-            hardware="1 K80 / 61 GB / 4 CPU (Amazon EC2 [p2.xlarge])",
-        ),
+        Published("SQuAD/train/dawn_bidaf_16vCPUs-gc_tensorflow"),
+        Published("SQuAD/train/dawn_bidaf_1k80-ec2_tensorflow"),
+        Published("SQuAD/train/dawn_bidaf_1k80-gc_tensorflow"),
+        Published("SQuAD/train/dawn_bidaf_1p100-dawn_tensorflow"),
     ),
 )
 BIDAF_PAPER = replace(
@@ -60,14 +58,7 @@ QANET_TPU = Recipe(
         most_question_tokens=64,
         most_answer_tokens=30,
     ),
-    evidence=(
-        Published(
-            entry="SQuAD/train/dawn_qanet_1tpu.json",
-            hours=0.7653,
-            best=0.7637,
-            hardware="1 TPUv2",
-        ),
-    ),
+    evidence=(Published("SQuAD/train/dawn_qanet_1tpu"),),
 )
 
 # Source: hitvoice/DrQA, defaults of its flags: 40 epochs, where the entries stop after 10 or 11.
@@ -91,8 +82,8 @@ DRQA = Recipe(
         most_answer_tokens=15,
     ),
     evidence=(
-        Published("SQuAD/train/dawn_drqa_1t4-gc_pytorch.json", 0.8392, 0.7606, "1 T4 / GCP"),
-        Published("SQuAD/train/dawn_drqa_1p4-gc_pytorch.json", 0.9453, 0.762, "1 P4 / GCP"),
+        Published("SQuAD/train/dawn_drqa_1t4-gc_pytorch"),
+        Published("SQuAD/train/dawn_drqa_1p4-gc_pytorch"),
     ),
 )
 DRQA_128 = replace(
@@ -100,24 +91,9 @@ DRQA_128 = replace(
     name="squad/drqa_128",
     batch_size=128,
     evidence=(
-        Published(
-            entry="SQuAD/train/dawn_drqa_1nv2080-dev.json",
-            hours=0.4518,
-            best=0.7829,
-            hardware="1 NVidia 2080 RTX (dev box)",
-        ),
-        Published(
-            entry="SQuAD/train/dawn_drqa_1p100-ec2.json",
-            hours=1.0095,
-            best=0.7569,
-            hardware="1 V100 / AWS p3.2xlarge",
-        ),
-        Published(
-            entry="SQuAD/train/dawn_drqa_1k80-ec2.json",
-            hours=1.3651,
-            best=0.7584,
-            hardware="1 K80 / AWS p2.xlarge",
-        ),
+        Published("SQuAD/train/dawn_drqa_1nv2080-dev"),
+        Published("SQuAD/train/dawn_drqa_1p100-ec2"),
+        Published("SQuAD/train/dawn_drqa_1k80-ec2"),
     ),
 )
 
@@ -131,14 +107,7 @@ FASTFUSIONNET = replace(
     model="fastfusionnet",
     epochs=100,
     optimizer=replace(DRQA.optimizer, learning_rate=0.001, clip_norm=20),
-    evidence=(
-        Published(
-            entry="SQuAD/train/dawn_fastfusionnet-1080ti.json",
-            hours=0.3127,
-            best=0.8236,
-            hardware="1 NVidia GTX-1080 Ti",
-        ),
-    ),
+    evidence=(Published("SQuAD/train/dawn_fastfusionnet-1080ti"),),
 )
 
 # Source: google-research/bert, flags of run_squad.py and README for BERT-Base on a GPU.
@@ -175,7 +144,7 @@ BERT_LARGE = replace(  # README's settings for a TPU
 )
 # Small BERTs of Turc et al. 2019: four epochs; learning rate and batch size are among those that
 # the README suggests. bert_mini stands in for PA-Occam-Bert, the fastest inference entry (F1
-# 0.7589, 7.6 ms on a V100), whose network, weights and training are not public.
+# 0.7589, 7.6 ms on a V100), a BERT-Base made smaller whose code is public no more.
 BERT_MINI = replace(
     BERT_BASE,
     name="squad/bert_mini",

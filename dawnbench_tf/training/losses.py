@@ -8,6 +8,8 @@ from dawnbench_tf.recipe import Recipe
 class SoftmaxCrossEntropy(tf.keras.losses.Loss):
     """Softmax cross-entropy of logits (batch, classes) and integer classes (batch,).
 
+    Labels may be probabilities (batch, classes), as mixup gives them.
+
     Args:
       smoothing: label smoothing, 0 to 1: this fraction of each label is spread evenly over all
         classes (Szegedy et al. 2015, arXiv 1512.00567, section 7).
@@ -20,12 +22,19 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         self.smoothing, self.auxiliary_weight = smoothing, auxiliary_weight
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        if y_true.dtype.is_floating and y_true.shape == y_pred.shape:
+            return self._soft_cross_entropy(y_true, y_pred)
         classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` passes (batch, 1)
         if len(y_pred.shape) == 2:
             return self._cross_entropy(classes, y_pred)
         logits, auxiliary = tf.unstack(y_pred, axis=1)
         auxiliary_loss = self._cross_entropy(classes, auxiliary)
         return self._cross_entropy(classes, logits) + self.auxiliary_weight * auxiliary_loss
+
+    def _soft_cross_entropy(self, labels: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        labels = tf.cast(labels, y_pred.dtype) * (1 - self.smoothing)
+        labels += self.smoothing / y_pred.shape[-1]
+        return tf.nn.softmax_cross_entropy_with_logits(labels, y_pred)
 
     def _cross_entropy(self, classes: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         if not self.smoothing:

@@ -1,4 +1,4 @@
-"""Learning-rate schedules, as pure functions of the step, and optimizers."""
+"""Optimizers of recipes: Keras's, with rates of single weights, schedules and averages."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,115 +11,8 @@ import tensorflow as tf
 from dawnbench_tf.models import parts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.training import averages, losses
+from dawnbench_tf.training import averages, losses, schedules
 from dawnbench_tf.training.averages import Averages
-
-
-def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Returns the recipe's schedule: a function from the step, from 0 on, to the rate's factor.
-
-    Args:
-      recipe: its `schedule` has the form, the epochs of its corners and the factors there.
-      steps_per_epoch: number of steps in an epoch.
-
-    >>> from dawnbench_tf import recipe
-    >>> steps = recipe.Schedule("steps", epochs=(1, 3), factors=(0.1, 1, 0.5))
-    >>> scale = factor(Recipe(schedule=steps), 10)
-    >>> [round(float(scale(step)), 3) for step in (0, 9, 10, 29, 30, 99)]
-    [0.1, 0.1, 1.0, 1.0, 0.5, 0.5]
-    >>> linear = recipe.Schedule("linear", epochs=(0, 2, 6), factors=(0, 1, 0))
-    >>> scale = factor(Recipe(schedule=linear), 10)
-    >>> [round(float(scale(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
-    [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
-    """
-    last = recipe.total_steps(steps_per_epoch)
-    edges = [epochs * steps_per_epoch for epochs in recipe.schedule.epochs]
-    if recipe.schedule.form == "linear":  # corners are at whole steps, the last at the last step
-        edges = [
-            last if epochs == recipe.epochs else math.floor(round(edge, 6))
-            for epochs, edge in zip(recipe.schedule.epochs, edges, strict=True)
-        ]
-    forms: Mapping[str, Callable[..., Callable[[tf.Tensor], tf.Tensor]]] = {
-        "constant": _constant,
-        "steps": _steps,
-        "linear": _linear,
-        "cosine": partial(_falling, lambda done: 0.5 * (1 + tf.cos(math.pi * done))),
-        "quadratic": partial(_falling, lambda done: (1 - done) ** 2),
-    }
-    return forms[recipe.schedule.form](edges, recipe.schedule.factors, last)
-
-
-def _constant(
-    edges: Sequence[float], factors: Sequence[float], last: int
-) -> Callable[[tf.Tensor], tf.Tensor]:
-    return lambda step: 1.0
-
-
-def _steps(
-    edges: Sequence[float], factors: Sequence[float], last: int
-) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Piecewise constant: factors[i] after i edges have been passed."""
-
-    def scale(step: tf.Tensor) -> tf.Tensor:
-        passed = tf.reduce_sum(
-            tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int32)
-        )
-        return tf.gather(tf.constant(factors, tf.float32), passed)
-
-    return scale
-
-
-def _linear(
-    edges: Sequence[float], factors: Sequence[float], last: int
-) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Piecewise linear: factors[i] at step edges[i]."""
-
-    def scale(step: tf.Tensor) -> tf.Tensor:
-        step = tf.cast(step, tf.float32)
-        # A sum over the pieces: each adds its rise, times the fraction of the piece that is done.
-        value = tf.constant(factors[0], tf.float32)
-        for left, right, start, end in zip(edges, edges[1:], factors, factors[1:], strict=False):
-            if left == right:  # a jump: with short epochs two corners can fall on one step
-                done = tf.cast(step >= left, tf.float32)
-            else:
-                done = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
-            value += done * (end - start)
-        return value
-
-    return scale
-
-
-def _falling(
-    fall: Callable[[tf.Tensor], tf.Tensor],
-    edges: Sequence[float],
-    factors: Sequence[float],
-    last: int,
-) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Linear warmup to edges[0], then `fall` of the fraction of the remaining steps, 0 to 1."""
-    warmup = edges[0] if edges else 0.0
-
-    def scale(step: tf.Tensor) -> tf.Tensor:
-        step = tf.cast(step, tf.float32)
-        done = tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0)
-        return tf.where(step < warmup, step / max(warmup, 1.0), fall(done))
-
-    return scale
-
-
-class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
-    """A Keras learning-rate schedule: rate x factor(step)."""
-
-    def __init__(self, rate: float, factor: Callable[[tf.Tensor], tf.Tensor]) -> None:
-        self.rate, self.factor = rate, factor
-
-    def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        return self.rate * self.factor(step)
-
-    def get_config(self) -> dict[str, Any]:
-        raise NotImplementedError(
-            "a run's optimizer is rebuilt from its recipe, not from a configuration"
-        )
-
 
 Rates = Mapping[int, Callable[[tf.Tensor], tf.Tensor]]
 
@@ -170,16 +63,24 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         (TensorFlow 1 and PyTorch). The two differ when the learning rate changes.
       rates: learning-rate multipliers, functions of the step, by a weight's index among the trained
         ones.
+      momentum_at: momentum, a function of the step.
       trust: LARS trust coefficient (You, Gitman & Ginsburg 2017, arXiv 1708.03888, in the form of
         TensorFlow's reference models): a kernel's rate is multiplied by trust x |w| / |g|, where g
         includes the weight decay. 0: no LARS.
     """
 
     def __init__(
-        self, *args: Any, rate_in_velocity: bool, rates: Rates, trust: float = 0.0, **kwargs: Any
+        self,
+        *args: Any,
+        rate_in_velocity: bool,
+        rates: Rates,
+        momentum_at: Callable[[tf.Tensor], tf.Tensor],
+        trust: float = 0.0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._in_velocity, self._rates, self._trust = rate_in_velocity, rates, trust
+        self._momentum_at = momentum_at
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Updates one weight on one replica; Keras calls it."""
@@ -192,7 +93,7 @@ class SGD(Averages, tf.keras.optimizers.SGD):
             accum=self.momentums[index].handle,
             lr=rate,
             grad=tf.convert_to_tensor(gradient),
-            momentum=tf.cast(self.momentum, variable.dtype),
+            momentum=tf.cast(self._momentum_at(self.iterations), variable.dtype),
             use_nesterov=self.nesterov,
         )
 
@@ -263,11 +164,40 @@ class RMSprop(Averages, PartRates, tf.keras.optimizers.RMSprop):
             mean.assign(tf.ones_like(mean))
 
 
-class Adam(Averages, PartRates, tf.keras.optimizers.Adam):
+class Cycle(tf.keras.optimizers.Optimizer):
+    """A mix-in for Keras's Adams: beta_1 follows the recipe's schedule.
+
+    Args:
+      momentum_at: beta_1, a function of the step; None: 0.9.
+    """
+
+    beta_1: Any
+
+    def __init__(
+        self,
+        *args: Any,
+        momentum_at: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._momentum_at = momentum_at
+
+    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
+        """Updates one weight on one replica; Keras calls it."""
+        constant = self.beta_1
+        if self._momentum_at:
+            self.beta_1 = tf.cast(self._momentum_at(self.iterations), variable.dtype)
+        try:
+            super().update_step(gradient, variable)
+        finally:
+            self.beta_1 = constant
+
+
+class Adam(Averages, PartRates, Cycle, tf.keras.optimizers.Adam):
     """Keras's Adam with `Averages`."""
 
 
-class AdamW(Averages, PartRates, tf.keras.optimizers.AdamW):
+class AdamW(Averages, PartRates, Cycle, tf.keras.optimizers.AdamW):
     """Keras's AdamW with `Averages`."""
 
 
@@ -277,6 +207,20 @@ class Adamax(Averages, PartRates, tf.keras.optimizers.Adamax):
 
 class Adadelta(Averages, PartRates, tf.keras.optimizers.Adadelta):
     """Keras's Adadelta with `Averages`."""
+
+
+def _other(recipe: Recipe, steps_per_epoch: int) -> tuple[Callable[..., PartRates], dict[str, Any]]:
+    """Returns class and own arguments of an optimizer that is not SGD or LARS."""
+    cycle = schedules.momentum(recipe, steps_per_epoch) if recipe.schedule.momenta else None
+    adam = {"beta_2": recipe.optimizer.beta_2, "momentum_at": cycle}
+    classes: dict[str, tuple[Callable[..., PartRates], dict[str, Any]]] = {
+        "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}),
+        "adadelta": (Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
+        "adam": (Adam, adam),
+        "adamw": (AdamW, {"weight_decay": recipe.optimizer.weight_decay, **adam}),
+        "adamax": (Adamax, {}),
+    }
+    return classes[recipe.optimizer.name]
 
 
 def build(
@@ -290,7 +234,8 @@ def build(
       model: the model to train; needed for learning-rate multipliers of single weights, and for
         averages.
     """
-    schedule = Schedule(recipe.scaled_learning_rate, factor(recipe, steps_per_epoch))
+    factor = schedules.factor(recipe, steps_per_epoch)
+    schedule = schedules.Schedule(recipe.scaled_learning_rate, factor)
     common: dict[str, Any] = {
         "averaging": averages.make_averaging(recipe, recipe.total_steps(steps_per_epoch), model),
         "global_clipnorm": recipe.optimizer.clip_norm or None,
@@ -303,18 +248,12 @@ def build(
             nesterov=recipe.optimizer.nesterov,
             rate_in_velocity=lars or recipe.optimizer.rate_in_velocity,
             rates=_rates(recipe, steps_per_epoch, model),
+            momentum_at=schedules.momentum(recipe, steps_per_epoch),
             trust=recipe.optimizer.trust if lars else 0.0,
             **common,
         )
     else:
-        classes: dict[str, tuple[Callable[..., PartRates], dict[str, float]]] = {
-            "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}),
-            "adadelta": (Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
-            "adam": (Adam, {}),
-            "adamw": (AdamW, {"weight_decay": recipe.optimizer.weight_decay}),
-            "adamax": (Adamax, {}),
-        }
-        cls, arguments = classes[recipe.optimizer.name]
+        cls, arguments = _other(recipe, steps_per_epoch)
         optimizer = cls(
             schedule,
             epsilon=recipe.optimizer.epsilon,

@@ -5,6 +5,7 @@ A name says family, depth and variant; models that train differently have differ
     resnet{depth}_tf         DAWNBench's TensorFlow seeds: pre-activation, leaky ReLU 0.1, BN
                              without scale, average-pool + zero-pad shortcuts; at depth 164 `_nb`
                              has basic blocks (6n+2), `_b` bottlenecks (9n+2)
+    resnet164_nb_relu        resnet164_nb_tf with ReLU;  resnet50_tensorpack: as in tensorpack
     resnet{depth}_v1_pad     He et al. 2015, option A: strided identity + zero-pad shortcuts
     resnet{depth}_v1_proj    option B: 1x1 convolution + BN where the width changes (PyTorch seeds)
     resnet{depth}_stochastic Huang et al. 2016: survival falls linearly to 0.5 (`08`: to 0.8)
@@ -17,6 +18,9 @@ A name says family, depth and variant; models that train differently have differ
     bert_{size}_span         BERTs with a span head;  minilm_span: MiniLM
     drqa, fastfusionnet      readers of the DrQA and FastFusionNet entries
     resnet9, _whitened       David Page's ResNet-9 of the 24-epoch entry; of the 10-epoch recipe
+    resnet9_{author}         Apple's, Kakao Brain's, Laurent Mazare's; `_mish`: Apple's with Mish
+    baidunet{8,9,9p}         Baidu's networks made from it
+    basenet                  a pre-activation ResNet-18 with narrow last stages and two pools
     airbench{percent}        Keller Jordan's networks, by the accuracy that their training reaches
     amoebanet_d              AmoebaNet-D of Google's entries (N6F256): 6 normal cells, 256 filters
     resnet{depth}_cifar      four stages, 3x3 stem, v1.5 (with basic blocks equal to v1)
@@ -24,8 +28,8 @@ A name says family, depth and variant; models that train differently have differ
     resnet{depth}_v1_5       ... in its 3x3;  resnet{depth}d: v1.5 with ResNet-D's changes
     resnet{depth}_v2         pre-activation;  _v2_keras: keras.applications' ResNetV2
 
-`images` and `readers` contain the rows, `variant` defines a row, `published_top1` has accuracies
-that others published.
+`cifar10`, `imagenet` and `readers` contain the rows, `variant` defines a row, `published_top1` has
+accuracies that others published.
 
 May import: nothing of dawnbench_tf.
 """
@@ -33,9 +37,9 @@ May import: nothing of dawnbench_tf.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from . import images, readers
+from . import cifar10, imagenet, readers
 from .variant import Variant
 
 VARIANTS: Mapping[str, Variant] = MappingProxyType(
-    {row.name: row for row in (*images.ROWS, *readers.ROWS)}
+    {row.name: row for row in (*cifar10.ROWS, *imagenet.ROWS, *readers.ROWS)}
 )

@@ -69,6 +69,32 @@ def _gelu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
 
 
 @_register
+class Mish(tf.keras.layers.Layer):
+    """Mish: x tanh(softplus(x)) (Misra 2019, arXiv 1908.08681)."""
+
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        if training:
+            return _activate(_mish_forward, _mish_backward, inputs)
+        wide = _wide(inputs)
+        return tf.cast(wide * tf.tanh(tf.nn.softplus(wide)), inputs.dtype)
+
+
+@_compiled
+def _mish_forward(x: tf.Tensor) -> tf.Tensor:
+    wide = _wide(x)
+    return tf.cast(wide * tf.tanh(tf.nn.softplus(wide)), x.dtype)
+
+
+@_compiled
+def _mish_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    # With t = tanh(softplus(x)): d/dx x t = t + x sigmoid(x) (1 - t^2)
+    wide = _wide(x)
+    squashed = tf.tanh(tf.nn.softplus(wide))
+    slope = squashed + wide * tf.sigmoid(wide) * (1 - squashed * squashed)
+    return tf.cast(_wide(upstream) * slope, x.dtype)
+
+
+@_register
 class CELU(tf.keras.layers.Layer):
     """Continuously differentiable ELU: x if x > 0, else alpha (exp(x / alpha) - 1) (Barron 2017).
 

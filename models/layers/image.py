@@ -153,11 +153,13 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         sizes = [dynamic[axis] if static[axis] is None else static[axis] for axis in range(4)]
         # (groups, group, ...): statistics are taken over all axes but the groups and the channels.
         group = self._group_size(sizes[0])
-        grouped = tf.reshape(tf.cast(inputs, tf.float32), [-1, group, *sizes[1:]])
+        grouped = tf.cast(inputs, self.moving_mean.dtype)  # float32, or float64
+        grouped = tf.reshape(grouped, [-1, group, *sizes[1:]])
         channels = 1 + (self.axis if isinstance(self.axis, int) else self.axis[0]) % 4
         axes = [axis for axis in range(1, 5) if axis != channels]
         mean, variance = tf.nn.moments(grouped, axes, keepdims=True)
-        unbiased = variance * _bessel(tf.size(grouped) / tf.size(mean))
+        correction = _bessel(tf.size(grouped) / tf.size(mean))
+        unbiased = variance * tf.cast(correction, variance.dtype)
         for moving, value in ((self.moving_mean, mean), (self.moving_variance, unbiased)):
             value = tf.reshape(tf.reduce_mean(value, 0), [-1])
             moving.assign_sub((moving - value) * (1 - self.momentum))

@@ -1,4 +1,4 @@
-"""Initializers: He's normal, PyTorch's default uniform, `PartialIdentity`."""
+"""Initializers: He's normal, PyTorch's uniform ones, `PartialIdentity`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 he_normal = partial(tf.keras.initializers.VarianceScaling, 2.0, "fan_out", "untruncated_normal")
 pytorch_uniform = partial(tf.keras.initializers.VarianceScaling, 1 / 3, "fan_in", "uniform")
+kaiming_uniform = partial(tf.keras.initializers.VarianceScaling, 1.0, "fan_in", "uniform")
 
 
 @tf.keras.utils.register_keras_serializable(package="dawnbench_tf")

@@ -19,7 +19,7 @@ def test_an_unknown_name_suggests_the_nearest():
 
 def test_a_prefix_suggests_the_names_that_start_with_it():
     with pytest.raises(
-        ValueError, match="mean 'resnet50_cifar' or 'resnet50_v1' or 'resnet50_v1_5'"
+        ValueError, match="'resnet50_cifar' or 'resnet50_v1' or 'resnet50_v1_5' or 'resnet50_v2'"
     ):
         models.get("resnet50")
 

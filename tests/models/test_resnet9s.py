@@ -1,4 +1,4 @@
-"""Both ResNet-9s equal a plain NumPy network."""
+"""ResNet-9s equal plain NumPy networks."""
 
 import re
 
@@ -44,6 +44,70 @@ def test_logits_equal_a_plain_numpy_network(plain):
     model = models.build("resnet9", input_shape=(8, 8, 3))
     net, images = plain(model)
     np.testing.assert_allclose(model(images), resnet9(net, images), rtol=1e-3, atol=1e-3)
+
+
+def baidunet9(net, x):
+    """Computes the network of training.py of CIFAR10-Training-BaiduNet9."""
+    x = net.relu(net.norm(net.conv(x)))
+    for residual in (True, True, False):
+        x = net.max_pool(net.relu(net.norm(net.conv(x))), 2, 2)
+        if residual:
+            x = x + net.relu(net.norm(net.conv(net.relu(net.norm(net.conv(x))))))
+    return net.dense(x.max((1, 2))) * 0.2
+
+
+def baidunet8(net, x):
+    """Computes the network of BaiduNet8.py."""
+    x = net.relu(net.norm(net.conv(x)))
+    for _ in range(2):
+        x = net.max_pool(net.relu(net.norm(net.conv(x))), 2, 2)
+        x = x + net.relu(net.norm(net.conv(net.relu(net.norm(net.conv(x))))))
+    return net.dense(x.mean((1, 2)))
+
+
+def kakao(net, x):
+    """Computes `build_network` of torchskeleton's bin/dawnbench/cifar10.py."""
+
+    def unit(x, *args):
+        return net.relu(net.norm(net.conv(x, *args)))
+
+    x = unit(unit(x), 2)
+    x = x + unit(unit(x))
+    x = net.max_pool(unit(x), 2, 2)
+    x = x + unit(unit(x))
+    x = net.relu(net.norm(net.conv(x, padding="valid")))
+    return net.dense(x.max((1, 2))) * 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "network", "side"),
+    [("baidunet9", baidunet9, 8), ("baidunet8", baidunet8, 8), ("resnet9_kakao", kakao, 12)],
+)
+def test_logits_of_other_authors_networks_equal_plain_numpy_networks(plain, name, network, side):
+    model = models.build(name, input_shape=(side, side, 3))
+    net, images = plain(model)
+    np.testing.assert_allclose(model(images), network(net, images), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.one_keras
+def test_other_authors_parameters_equal_a_count_by_hand():
+    def count(convs, dense):
+        return sum(side**2 * i * o + 2 * o for side, i, o in convs) + dense
+
+    residual = [(3, 128, 128)] * 2 + [(3, 128, 256)] + [(3, 256, 256)] * 2
+    first = [(3, 3, 64), (3, 64, 128)]
+    assert models.get("baidunet8").parameters == count(first + residual, 257 * 10)
+    baidunet9 = count([*first, *residual, (3, 256, 256)], 256 * 10)
+    assert models.get("baidunet9").parameters == baidunet9
+    kakao = [(3, 3, 64), (5, 64, 128), *residual, (3, 256, 128)]
+    assert models.get("resnet9_kakao").parameters == count(kakao, 128 * 10)
+
+
+def test_an_unknown_halving_and_a_stage_too_many_are_refused():
+    with pytest.raises(ValueError, match="`halvings` should be one of"):
+        models.build("resnet9", halvings=("pool", "drop", "pool"))
+    with pytest.raises(ValueError, match="`halvings` should have one item fewer than `widths`"):
+        models.build("resnet9", residual=(4,))
 
 
 def test_whitened_logits_equal_a_plain_numpy_network(plain):

@@ -7,7 +7,7 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.recipe import Optimizer, Recipe, Schedule
-from dawnbench_tf.training import optimizers
+from dawnbench_tf.training import optimizers, schedules
 
 
 def seed_rate(step):
@@ -28,7 +28,7 @@ def test_the_seed_recipes_follow_the_seed_schedule(edge):
     recipe = recipes.get("cifar10/resnet56_tf")
     rate = optimizers.build(recipe, 391).learning_rate
     for step in (max(edge * 391 - 1, 0), edge * 391, edge * 391 + 1, 181 * 391 - 1):
-        assert float(optimizers.factor(recipe, 391)(step)) * 0.1 == pytest.approx(seed_rate(step))
+        assert float(schedules.factor(recipe, 391)(step)) * 0.1 == pytest.approx(seed_rate(step))
     assert float(rate) == pytest.approx(0.01)
 
 
@@ -42,14 +42,14 @@ def test_linear_scaling_multiplies_the_rate_by_the_batch():
 def test_amoebanet_warms_up_in_a_third_of_the_first_epoch():
     recipe = recipes.get("imagenet/amoebanet_d")
     peak = 0.64 * 1024 / 256  # tensorflow/tpu's learning rate, linear in the batch size
-    factor = optimizers.factor(recipe, 1000)
+    factor = schedules.factor(recipe, 1000)
     rates = [float(factor(step)) * recipe.scaled_learning_rate for step in (0, 175, 350, 999)]
     assert rates == pytest.approx([0, peak / 2, peak, peak])  # 0.35 epochs; half of it at 0.175
 
 
 def test_cosine_warms_up_and_ends_at_zero():
     recipe = Recipe(epochs=10, schedule=Schedule(form="cosine", epochs=(2,)))
-    factor = optimizers.factor(recipe, 5)
+    factor = schedules.factor(recipe, 5)
     values = [round(float(factor(step)), 4) for step in (0, 5, 10, 30, 50)]
     assert values == [0.0, 0.5, 1.0, 0.5, 0.0]
 
@@ -58,7 +58,7 @@ def test_quadratic_is_tensorflows_polynomial_of_the_second_power():
     import tensorflow as tf
 
     recipe = Recipe(epochs=10, schedule=Schedule(form="quadratic", epochs=(2,)))
-    factor = optimizers.factor(recipe, 5)
+    factor = schedules.factor(recipe, 5)
     decay = tf.keras.optimizers.schedules.PolynomialDecay(1.0, 40, 0.0, power=2.0)
     assert [float(factor(step)) for step in (0, 5)] == [0, 0.5]
     for step in range(10, 51, 8):

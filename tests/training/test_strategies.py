@@ -102,6 +102,20 @@ def test_two_devices_give_the_single_device_s_curve(tmp_path, alone):
     same_curve(finish(start(tmp_path, *FLAGS, "--strategy=mirrored", "--logical_cpus=2")), alone)
 
 
+def test_mixed_images_and_a_cycle_of_momentum_give_the_single_device_s_curve(tmp_path):
+    flags = (
+        *SHORT,
+        *("--precision=float64", "--epochs=2", "--crop_size=28", "--rotation=5", "--mixup=0.4"),
+        *("--schedule=waves", "--schedule_epochs=0,1,2", "--schedule_factors=0.1,1,0"),
+        *("--schedule_momenta=0.95,0.85,0.95", "--color_jitter=0.2,0.2,0.2"),
+    )
+    alone, two = (
+        start(tmp_path / "1", *flags),
+        start(tmp_path / "2", *flags, "--strategy=mirrored", "--logical_cpus=2"),
+    )
+    same_curve(finish(two), finish(alone))
+
+
 @pytest.fixture(scope="module")
 def together(tmp_path_factory):
     """Returns the folder of two workers, and each worker's curve."""

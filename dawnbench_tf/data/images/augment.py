@@ -3,6 +3,7 @@
 Axes: b batch, h height, w width, c channels.
 """
 
+import math
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -11,32 +12,47 @@ from dawnbench_tf.recipe import Recipe
 
 
 def crop_and_flip(
-    images: tf.Tensor, offsets: tf.Tensor, flips: tf.Tensor, pad: int, mode: str = "zeros"
+    images: tf.Tensor,
+    offsets: tf.Tensor,
+    flips: tf.Tensor,
+    pad: int,
+    mode: str = "zeros",
+    crop_size: int = 0,
 ) -> tf.Tensor:
-    """Pads images, crops each back to its size at its own offset, and flips some of them.
+    """Pads images, crops each at its own offset, and flips some of them.
 
     Args:
       images: (b, h, w, c).
-      offsets: int32 (b, 2), row and column of the crop, 0..2 * pad; (pad, pad) does not move it.
+      offsets: int32 (b, 2), row and column of the crop in the padded image.
       flips: bool (b,), whether the crop is flipped left to right.
       pad: width of the padding on each side, in pixels.
       mode: "zeros", or "reflection" (as np.pad's "reflect": the border pixel is not repeated).
+      crop_size: height and width of the crops; 0: those of the images.
 
     Returns:
-      (b, h, w, c), of the dtype of `images`.
+      (b, crop height, crop width, c), of the dtype of `images`.
     """
     height, width = images.shape[1:3]
+    tall, wide = crop_size or height, crop_size or width
     # Flips are reversed column indices, so two gathers crop, flip and (in reflection mode) pad.
-    rows = offsets[:, :1] + tf.range(height)  # (b, h)
+    rows = offsets[:, :1] + tf.range(tall)  # (b, tall)
     columns = (
-        tf.where(flips[:, None], tf.range(width)[::-1], tf.range(width)) + offsets[:, 1:]
-    )  # (b, w)
+        tf.where(flips[:, None], tf.range(wide)[::-1], tf.range(wide)) + offsets[:, 1:]
+    )  # (b, wide)
     if mode == "reflection":
         rows, columns = _reflected(rows - pad, height), _reflected(columns - pad, width)
     else:
         images = tf.pad(images, [[0, 0], [pad, pad], [pad, pad], [0, 0]])
     cropped = tf.gather(images, rows, axis=1, batch_dims=1)
     return tf.gather(cropped, columns, axis=2, batch_dims=1)
+
+
+def crop_center(images: tf.Tensor, side: int) -> tf.Tensor:
+    """Crops images (b, h, w, c) to their middle `side` x `side` pixels; 0: no crop."""
+    if not side:
+        return images
+    top, left = ((size - side) // 2 for size in images.shape[1:3])
+    return images[:, top : top + side, left : left + side]
 
 
 def _reflected(indices: tf.Tensor, size: int) -> tf.Tensor:
@@ -66,19 +82,76 @@ def standardize_by_channel(
     )
 
 
-def cut_out(images: tf.Tensor, positions: tf.Tensor, side: int) -> tf.Tensor:
-    """Cutout: sets a square of each standardized image to zero, the mean.
+def jitter_colors(images: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
+    """Changes brightness, contrast and saturation of images, as torchvision's ColorJitter.
 
-    Source: DeVries & Taylor 2017, arXiv 1708.04552; but here the whole square lies in the image.
+    Its order is random; here it is brightness, contrast, saturation. The order matters only where a
+    value is clipped.
+
+    Args:
+      images: uint8 (b, h, w, 3).
+      factors: float32 (b, 3), of brightness, contrast and saturation; 1 changes nothing.
+
+    Returns:
+      uint8 (b, h, w, 3).
+    """
+    brightness, contrast, saturation = tf.unstack(factors[:, :, None, None, None], axis=1)
+    values = _clipped(tf.cast(images, tf.float32) * brightness)
+    middle = tf.round(tf.reduce_mean(_grey(values), [1, 2, 3], keepdims=True))
+    values = _clipped(middle + contrast * (values - middle))
+    grey = _grey(values)
+    return tf.cast(_clipped(grey + saturation * (values - grey)), tf.uint8)
+
+
+def _clipped(values: tf.Tensor) -> tf.Tensor:
+    return tf.floor(tf.clip_by_value(values, 0.0, 255.0))
+
+
+def _grey(values: tf.Tensor) -> tf.Tensor:
+    """Returns the luma (b, h, w, 1) of Pillow's mode L: ITU-R 601, rounded."""
+    return tf.floor(tf.reduce_sum(values * [0.299, 0.587, 0.114], -1, keepdims=True) + 0.5)
+
+
+def rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
+    """Rotates images around their center, counterclockwise, to the nearest pixel; the rest is 0.
+
+    Args:
+      images: (b, h, w, c).
+      degrees: float32 (b,).
+    """
+    height, width = images.shape[1:3]
+    angles = degrees[:, None, None] * (math.pi / 180)
+    y = tf.range(height, dtype=tf.float32)[:, None] - (height - 1) / 2
+    x = tf.range(width, dtype=tf.float32)[None] - (width - 1) / 2
+    # Where each pixel comes from; y points downwards.
+    rows = tf.sin(angles) * x + tf.cos(angles) * y + (height - 1) / 2
+    columns = tf.cos(angles) * x - tf.sin(angles) * y + (width - 1) / 2
+    rows, columns = (tf.cast(tf.floor(part + 0.5), tf.int32) for part in (rows, columns))
+    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    sources = tf.clip_by_value(rows, 0, height - 1) * width
+    sources += tf.clip_by_value(columns, 0, width - 1)
+    pixels = tf.reshape(images, [-1, height * width, images.shape[3]])
+    moved = tf.gather(pixels, tf.reshape(sources, [-1, height * width]), axis=1, batch_dims=1)
+    moved = tf.reshape(moved, [-1, *images.shape[1:]])
+    return tf.where(inside[..., None], moved, tf.zeros_like(moved))
+
+
+def cut_out(images: tf.Tensor, positions: tf.Tensor, side: int, clipped: bool = False) -> tf.Tensor:
+    """Cutout: sets a square of each image to zero: black, or the mean of standardized images.
+
+    Source: DeVries & Taylor 2017, arXiv 1708.04552, whose squares are `clipped`.
 
     Args:
       images: (b, h, w, c).
       positions: float (b, 2) in 0..1, vertical and horizontal: 0 is top or left, 1 bottom or right.
       side: side of the square, in pixels.
+      clipped: whether the center is any pixel, and the square ends at the image's edge; if not, the
+        whole square lies in the image.
     """
     kept = []
     for size, position in zip(images.shape[1:3], tf.unstack(positions, axis=1), strict=True):
-        first = tf.cast(position * (size - side + 1), tf.int32)  # (b,)
+        choices = size if clipped else size - side + 1
+        first = tf.cast(position * choices, tf.int32) - (side // 2 if clipped else 0)  # (b,)
         distance = tf.range(size) - first[:, None]  # (b, size)
         kept.append((distance < 0) | (distance >= side))
     # A pixel is kept if its row or its column is outside the square.
@@ -93,15 +166,21 @@ def standardizer(recipe: Recipe, data_format: str) -> Callable[..., tf.Tensor]:
     returns float32 (b, h, w, c), or (b, c, h, w) in NCHW.
     """
 
+    def cut(images: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+        return cut_out(images, positions, recipe.data.cutout, recipe.data.cutout_clipped)
+
     def standardize(images: tf.Tensor, positions: tf.Tensor | None = None) -> tf.Tensor:
+        black = positions is not None and recipe.data.cutout_color == "black"
+        if black:
+            images = cut(images, positions)
         if recipe.data.standardize == "image":
             images = standardize_by_image(images)
         else:
             images = standardize_by_channel(
                 images, recipe.data.channel_mean, recipe.data.channel_deviation
             )
-        if positions is not None:
-            images = cut_out(images, positions, recipe.data.cutout)
+        if positions is not None and not black:
+            images = cut(images, positions)
         return images if data_format == "NHWC" else tf.transpose(images, [0, 3, 1, 2])
 
     return standardize

@@ -11,7 +11,8 @@ Axes: b batch, h height, w width, c channels.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.placement import own_replicas, without_autotune
 from dawnbench_tf.recipe import Recipe
 
-_ORDER, _CROP, _FLIP, _CUTOUT = range(4)  # purposes of random numbers
+# Purposes of random numbers.
+_ORDER, _CROP, _FLIP, _CUTOUT, _COLOR, _ROTATION, _PARTNER, _SHARE = range(8)
 
 
 def count_batches(examples: int, batch_size: int) -> int:
@@ -51,8 +53,8 @@ def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
 
     Returns:
       A distributed data set of batches for the function of `on_devices`. Images in memory: their
-      indices, labels, crop offsets, flips and, with Cutout, positions. JPEGs: labels int64 (b,),
-      images uint8 (b, h, w, c).
+      indices, labels, crop offsets, flips and a dictionary of other draws (`_plan`). JPEGs: labels
+      int64 (b,), images uint8 (b, h, w, c).
     """
     strategy = data.placement.strategy
     per_replica = data.recipe.batch_size // strategy.num_replicas_in_sync
@@ -71,7 +73,8 @@ def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
     """Returns the global batches of epoch `number`, augmented and standardized.
 
     Returns:
-      A data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,).
+      A data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,);
+      with mixup float32 (b, classes).
     """
     fetch = data.splits.train.fetch
     whole = range(number, number + 1)
@@ -100,9 +103,12 @@ def _batches(
     with tf.device("CPU:0"):
         labels = tf.constant(split.labels)  # outside the graphs, so that none holds a copy
 
+    draw = _jpeg_plan if split.held is None else partial(_plan, side=split.held.shape[1])
+
     def plan(epoch: tf.Tensor) -> tf.data.Dataset:
-        drawn = (_jpeg_plan if split.held is None else _plan)(epoch, labels, recipe, count)
-        return tf.data.Dataset.from_tensor_slices(tuple(select(x, count) for x in drawn))
+        drawn = draw(epoch, labels, recipe, count)
+        shared = tf.nest.map_structure(lambda values: select(values, count), drawn)
+        return tf.data.Dataset.from_tensor_slices(shared)
 
     numbers = tf.data.Dataset.range(epochs.start, epochs.stop)
     if split.in_sequence:
@@ -164,18 +170,36 @@ def _preparation(
     if data.splits.train.held is None:
         return lambda labels, images: (standardize(images), labels)
 
+    settings = recipe.data
+
+    def augmented(
+        indices: tf.Tensor, offsets: tf.Tensor, flips: tf.Tensor, others: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        images = augment.crop_and_flip(
+            fetch(indices), offsets, flips, settings.pad, settings.pad_mode, settings.crop_size
+        )
+        if "colors" in others:
+            images = augment.jitter_colors(images, others["colors"])
+        if "degrees" in others:
+            images = augment.rotate(images, others["degrees"])
+        return standardize(images, others.get("positions"))
+
     def prepare(
         indices: tf.Tensor,
         labels: tf.Tensor,
         offsets: tf.Tensor,
         flips: tf.Tensor,
-        *positions: tf.Tensor,
+        others: Mapping[str, Any],
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        images = fetch(indices)
-        images = augment.crop_and_flip(
-            images, offsets, flips, recipe.data.pad, recipe.data.pad_mode
-        )
-        return standardize(images, *positions), labels
+        images = augmented(indices, offsets, flips, others)
+        if "partner" not in others:
+            return images, labels
+        partner, shares, classes = others["partner"], others["share"], recipe.task_row.classes
+        partners = augmented(partner[0], *partner[2:])
+        probabilities = shares[:, None] * tf.one_hot(labels, classes)
+        probabilities += (1 - shares[:, None]) * tf.one_hot(partner[1], classes)
+        shares = shares[:, None, None, None]
+        return shares * images + (1 - shares) * partners, probabilities
 
     return prepare
 
@@ -203,21 +227,46 @@ def _on_each_device(
     return fetch
 
 
-def _plan(epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, steps: int) -> tuple[tf.Tensor, ...]:
-    """Draws an epoch of images in memory, each of length steps * batch.
+def _plan(
+    epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, steps: int, side: int
+) -> tuple[Any, ...]:
+    """Draws an epoch of images in memory, of `side` pixels; each draw is of length steps * batch.
 
-    Returns indices, labels, crop offsets, flips and, with Cutout, positions in 0..1.
+    Returns indices, labels, crop offsets, flips and a dictionary of what the recipe draws besides:
+    `positions` (.., 2) of Cutout in 0..1; `colors` (.., 3), factors; `degrees`; with mixup
+    `partner`, all draws of the image that an image is mixed with, and `share`, its own share.
     """
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
-    crop_seed, cutout_seed = (_seed(recipe, epoch, purpose) for purpose in (_CROP, _CUTOUT))
-    offsets = tf.random.stateless_uniform(
-        [count, 2], crop_seed, maxval=2 * recipe.data.pad + 1, dtype=tf.int32
-    )  # (count, 2)
-    drawn = order, tf.gather(labels, order), offsets, _flips(epoch, labels, recipe, order)
-    if not recipe.data.cutout:
+    settings = recipe.data
+
+    def uniform(purpose: int, *shape: int, **limits: Any) -> tf.Tensor:
+        seed = _seed(recipe, epoch, purpose)
+        return tf.random.stateless_uniform([count, *shape], seed, **limits)
+
+    margin = 2 * settings.pad + side - (settings.crop_size or side)
+    offsets = uniform(_CROP, 2, maxval=margin + 1, dtype=tf.int32)  # (count, 2)
+    others: dict[str, Any] = {}
+    if settings.cutout:
+        others["positions"] = uniform(_CUTOUT, 2)
+    if settings.color_jitter:
+        others["colors"] = 1 + settings.color_jitter * (2 * uniform(_COLOR, 3) - 1)
+    if settings.rotation:
+        others["degrees"] = settings.rotation * (2 * uniform(_ROTATION) - 1)
+    flips = _flips(epoch, labels, recipe, order)
+    drawn = order, tf.gather(labels, order), offsets, flips, others
+    if not settings.mixup:
         return drawn
-    return *drawn, tf.random.stateless_uniform([count, 2], cutout_seed)
+    # The partner of an image is another position of its batch, drawn without replacement.
+    keys = tf.reshape(uniform(_PARTNER), [steps, -1])
+    positions = tf.argsort(keys) + recipe.batch_size * tf.range(steps)[:, None]
+    positions = tf.reshape(positions, [-1])
+    partner = tf.nest.map_structure(lambda values: tf.gather(values, positions), drawn)
+    gammas = tf.random.stateless_gamma(
+        [count, 2], _seed(recipe, epoch, _SHARE), settings.mixup
+    )  # a Beta(a, a) number is the share of one of two Gamma(a) numbers
+    share = gammas[:, 0] / tf.maximum(tf.reduce_sum(gammas, 1), 1e-30)
+    return *drawn[:4], {**others, "partner": partner, "share": tf.maximum(share, 1 - share)}
 
 
 def _jpeg_plan(

@@ -36,7 +36,8 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
         several = ",".join(map(str, sizes))
         refuse("synthetic", "decoded", f"takes one size of images, not {several}; jpeg would run")
     rng = np.random.default_rng([recipe.seed, 2017])
-    shape = JPEG_SHAPE if recipe.synthetic == "jpeg" else (recipe.test_side, recipe.test_side)
+    side = task.image_size if recipe.data.crop_size else recipe.test_side
+    shape = JPEG_SHAPE if recipe.synthetic == "jpeg" else (side, side)
     patterns = rng.uniform(-1, 1, (task.classes, 4, 4, 3)).astype(np.float32)
 
     def split(count: int) -> Split:

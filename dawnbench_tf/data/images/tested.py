@@ -43,7 +43,8 @@ def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) 
 
     def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         select = share(strategy, context)
-        dataset = _test_images(split, [select(tf.constant(x), steps) for x in plan], per_replica)
+        shares = [select(tf.constant(x), steps) for x in plan]
+        dataset = _test_images(split, shares, per_replica, data.recipe.data.crop_size)
         return dataset.prefetch(2).with_options(without_autotune())
 
     return data.placement.distribute(make_pipeline)
@@ -77,12 +78,16 @@ def _test_plan(
 
 
 def _test_images(
-    split: Split, plan: Sequence[np.ndarray | tf.Tensor], batch_size: int
+    split: Split, plan: Sequence[np.ndarray | tf.Tensor], batch_size: int, crop_size: int = 0
 ) -> tf.data.Dataset:
-    """Returns full batches of test images, uint8 (b, h, w, c), from a plan of `_test_plan`."""
+    """Returns full batches of test images, uint8 (b, h, w, c), from a plan of `_test_plan`.
+
+    `crop_size` is that of the recipe's `Images`.
+    """
     examples = tf.data.Dataset.from_tensor_slices(tuple(plan))
     if split.jpegs is None:
-        return examples.batch(batch_size, drop_remainder=True).map(split.fetch, 2)
+        batches = examples.batch(batch_size, drop_remainder=True)
+        return batches.map(lambda i: augment.crop_center(split.fetch(i), crop_size), 2)
     dataset = jpegs.decode_examples(examples, split.jpegs, jpegs.center_crop)
     dataset = dataset.batch(batch_size, drop_remainder=True)
     heights, widths = (np.unique(side) for side in plan[1:])
@@ -133,5 +138,5 @@ def _one_batch(split: Split, recipe: Recipe, data_format: str, indices: np.ndarr
     plan = _test_plan(split, recipe, np.reshape(indices, (1, -1)))
     describe = partial(jpeg_index.describe_damage, split)
     with tf.device("CPU:0"), refusing_damage(describe):
-        images = next(iter(_test_images(split, plan, len(indices))))
+        images = next(iter(_test_images(split, plan, len(indices), recipe.data.crop_size)))
         return augment.standardizer(recipe, data_format)(images).numpy()

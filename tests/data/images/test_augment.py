@@ -1,9 +1,12 @@
 """Crops, flips and standardization, compared with plain NumPy."""
 
 import numpy as np
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image, ImageEnhance
 
+from dawnbench_tf import recipes
 from dawnbench_tf.data.images import augment
 
 RNG = np.random.default_rng(0)
@@ -12,16 +15,21 @@ IMAGES = RNG.integers(0, 256, (5, 6, 6, 3), np.uint8)
 
 @settings(deadline=None, max_examples=25)
 @given(
-    st.integers(0, 3), st.sampled_from(["zeros", "reflection"]), st.randoms(use_true_random=False)
+    st.integers(0, 3),
+    st.sampled_from(["zeros", "reflection"]),
+    st.sampled_from([0, 4, 5]),
+    st.randoms(use_true_random=False),
 )
-def test_crop_and_flip_equals_slicing_one_image_at_a_time(pad, mode, random):
-    offsets = np.array([[random.randint(0, 2 * pad) for _ in "yx"] for _ in IMAGES], np.int32)
+def test_crop_and_flip_equals_slicing_one_image_at_a_time(pad, mode, crop_size, random):
+    side = crop_size or 6
+    margin = 2 * pad + 6 - side
+    offsets = np.array([[random.randint(0, margin) for _ in "yx"] for _ in IMAGES], np.int32)
     flips = np.array([random.random() < 0.5 for _ in IMAGES])
-    outputs = augment.crop_and_flip(IMAGES, offsets, flips, pad, mode).numpy()
+    outputs = augment.crop_and_flip(IMAGES, offsets, flips, pad, mode, crop_size).numpy()
     for image, (y, x), flip, result in zip(IMAGES, offsets, flips, outputs, strict=True):
         numpy_mode = "reflect" if mode == "reflection" else "constant"
         padded = np.pad(image, [(pad, pad), (pad, pad), (0, 0)], numpy_mode)
-        wanted = padded[y : y + 6, x : x + 6]
+        wanted = padded[y : y + side, x : x + side]
         np.testing.assert_array_equal(result, wanted[:, ::-1] if flip else wanted)
 
 
@@ -33,6 +41,57 @@ def test_what_is_cut_out_is_a_square_of_zeros():
         wanted = image.copy()
         wanted[y : y + 3, x : x + 3] = 0
         np.testing.assert_array_equal(result, wanted)
+
+
+SMOOTH = np.clip(
+    128 + 90 * np.sin(np.add.outer(np.arange(16) / 3, np.arange(16) / 5))[..., None] * [1, 0.6, -1],
+    0,
+    255,
+).astype(np.uint8)
+
+
+def test_rotation_is_pillow_s():
+    degrees = np.array([0, 2, -2, 30, 90], "f")
+    outputs = augment.rotate(np.stack([SMOOTH] * 5), degrees).numpy()
+    for angle, result in zip(degrees, outputs, strict=True):
+        wanted = np.asarray(Image.fromarray(SMOOTH).rotate(float(angle)))
+        # On a border between two pixels the nearest one depends on rounding.
+        assert (result == wanted).all(-1).mean() > 0.98, angle
+
+
+def test_color_jitter_is_pillow_s():
+    factors = np.array([[1, 1, 1], [1.2, 1, 1], [1, 0.8, 1], [1, 1, 1.25], [0.8, 1.2, 0.9]], "f")
+    outputs = augment.jitter_colors(np.stack([SMOOTH] * 5), factors).numpy()
+    np.testing.assert_array_equal(outputs[0], SMOOTH)
+    for (brightness, contrast, saturation), result in zip(factors, outputs, strict=True):
+        image = ImageEnhance.Brightness(Image.fromarray(SMOOTH)).enhance(float(brightness))
+        image = ImageEnhance.Contrast(image).enhance(float(contrast))
+        wanted = np.asarray(ImageEnhance.Color(image).enhance(float(saturation)))
+        assert np.abs(result.astype(int) - wanted).max() <= 1
+
+
+def test_a_center_crop_leaves_as_much_on_both_sides():
+    np.testing.assert_array_equal(augment.crop_center(IMAGES, 4), IMAGES[:, 1:5, 1:5])
+    np.testing.assert_array_equal(augment.crop_center(IMAGES, 0), IMAGES)
+
+
+def test_a_clipped_square_is_cut_off_at_the_edge():
+    """As in Kakao Brain's and Baidu's code: from center - side // 2, inside the image only."""
+    images = IMAGES + 1.0
+    centers = np.array([[0, 0], [5, 5], [0, 5], [2, 3], [4, 1]], "f")
+    outputs = augment.cut_out(images, (centers + 0.5) / 6, 4, clipped=True).numpy()
+    for image, (y, x), result in zip(images, centers.astype(int), outputs, strict=True):
+        wanted = image.copy()
+        wanted[max(0, y - 2) : y + 2, max(0, x - 2) : x + 2] = 0
+        np.testing.assert_array_equal(result, wanted)
+
+
+def test_a_black_square_is_standardized_with_the_image():
+    recipe = recipes.get("cifar10/baidunet8")
+    positions = np.full((5, 2), 0.5, "f")
+    outputs = augment.standardizer(recipe, "NHWC")(tf.constant(IMAGES), positions).numpy()
+    black = -np.array(recipe.data.channel_mean) / recipe.data.channel_deviation
+    np.testing.assert_allclose(outputs[:, 3, 3], np.tile(black, (5, 1)), rtol=1e-5)
 
 
 def test_by_image_is_the_seeds_rule():

@@ -79,15 +79,63 @@ def test_each_epoch_shows_every_example_in_full_batches_of_another_order():
     assert len({tuple(epoch) for epoch in labels.reshape(3, 60)}) == 3
 
 
+EVERYTHING = Recipe(  # every draw that there is; labels below 10, as mixup makes them one-hot
+    task="digits",
+    batch_size=12,
+    epochs=3,
+    seed=5,
+    data=Images(
+        pad=2,
+        flip=True,
+        crop_size=6,
+        cutout=2,
+        color_jitter=(0.2, 0.2, 0.2),
+        rotation=10,
+        mixup=0.4,
+    ),
+)
+TEN = Splits(in_memory(SPLITS.train.images(), np.arange(50) % 10), SPLITS.test)
+
+
+@pytest.mark.parametrize(("recipe", "splits"), [(RECIPE, SPLITS), (EVERYTHING, TEN)])
 @pytest.mark.parametrize(("replicas", "pipelines"), [(2, 1), (2, 2), (4, 2), (3, 3)])
-def test_the_global_batch_is_the_same_however_it_is_shared(replicas, pipelines):
-    whole = train()
-    workers = [train(Shared(replicas, pipelines, index)) for index in range(pipelines)]
+def test_the_global_batch_is_the_same_however_it_is_shared(recipe, splits, replicas, pipelines):
+    whole = train(recipe=recipe, splits=splits)
+    workers = [
+        train(Shared(replicas, pipelines, index), recipe=recipe, splits=splits)
+        for index in range(pipelines)
+    ]
     local = replicas // pipelines
     for step, (images, labels) in enumerate(whole):
         parts = [worker[step * local + r] for worker in workers for r in range(local)]
         np.testing.assert_array_equal(np.concatenate([part[0] for part in parts]), images)
         np.testing.assert_array_equal(np.concatenate([part[1] for part in parts]), labels)
+
+
+def test_mixup_takes_the_mean_of_two_images_of_a_batch_and_of_their_labels():
+    plain = replace(EVERYTHING, data=Images(mixup=0))
+    mixed = replace(EVERYTHING, data=Images(mixup=0.4))
+    shares = []
+    for (images, labels), (mixtures, probabilities) in zip(
+        train(recipe=plain, splits=TEN), train(recipe=mixed, splits=TEN), strict=True
+    ):
+        partners = []
+        for image, label, mixture, probability in zip(
+            images, labels, mixtures, probabilities, strict=True
+        ):
+            share = probability[label] if probability[label] < 1 else None
+            np.testing.assert_allclose(probability.sum(), 1, rtol=1e-6)
+            if not share:
+                continue
+            errors = np.abs(mixture - share * image - (1 - share) * images).max((1, 2, 3))
+            assert errors.min() < 1e-4
+            shares.append(share)
+            partners.append(errors.argmin())
+        assert len(partners) > 6  # where labels differ, the share can be read off the label
+        assert len(set(partners)) == len(partners)  # an image is the partner of one
+    assert 0.5 <= min(shares) < 0.6 and max(shares) > 0.99
+    # The mean of max(X, 1 - X) for a million Beta(0.4, 0.4) numbers of NumPy is 0.840.
+    assert abs(np.mean(shares) - 0.840) < 0.03
 
 
 def test_a_restart_in_the_middle_sees_what_the_whole_run_saw():
@@ -287,7 +335,8 @@ def test_a_step_gets_numbers_and_makes_its_images_itself_compiled_or_not():
     recipe = replace(RECIPE, data=replace(RECIPE.data, cutout=3, pad_mode="reflection"))
     data = ImageData(recipe, SPLITS, Placement(tf.distribute.get_strategy()))
     batch = next(iter(data.training_batches()))
-    assert sum(x.numpy().nbytes for x in batch) < 12 * 40  # of an image of 192 values
+    numbers = tf.nest.flatten(batch)
+    assert sum(x.numpy().nbytes for x in numbers) < 12 * 40  # of an image of 192 values
     prepare = data.on_devices()
     compiled = tf.function(prepare, jit_compile=True)(*batch)
     for one, other in zip(prepare(*batch), compiled, strict=True):
@@ -309,9 +358,9 @@ def test_examples_one_by_one_are_the_test_s_and_made_a_block_at_a_time(monkeypat
     monkeypatch.setattr(tested, "BLOCK", 5)
     fetched = []
 
-    def as_tested(split, plan, batch_size):
+    def as_tested(split, plan, *arguments):
         fetched.append(len(plan[0]))
-        return unpatched(split, plan, batch_size)
+        return unpatched(split, plan, *arguments)
 
     unpatched = tested._test_images
     monkeypatch.setattr(tested, "_test_images", as_tested)

@@ -27,6 +27,14 @@ FORMULAS = {
         lambda x: np.maximum(x, 0) + np.minimum(0, 0.3 * np.expm1(x / 0.3)),
         lambda x: np.where(x > 0, 1, np.exp(np.minimum(x, 0) / 0.3)),
     ),
+    "mish": (  # Misra 2019, equation 1, with t = tanh(ln(1 + exp(x)))
+        activations.Mish,
+        lambda x: x * np.tanh(np.logaddexp(0, x)),
+        lambda x: (
+            np.tanh(np.logaddexp(0, x))
+            + x * np.exp(-np.logaddexp(0, -x)) / np.cosh(np.logaddexp(0, x)) ** 2
+        ),
+    ),
     "leaky_relu": (
         lambda **dtype: activations.LeakyReLU(0.1, **dtype),
         lambda x: np.where(x > 0, x, 0.1 * x),

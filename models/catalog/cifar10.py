@@ -1,4 +1,4 @@
-"""Catalogue rows of image classifiers. This module does not import TensorFlow."""
+"""Catalogue rows of image classifiers for CIFAR-10. This module does not import TensorFlow."""
 
 from typing import Any
 
@@ -13,13 +13,8 @@ _WIDE = "Zagoruyko & Komodakis 2016, arXiv 1605.07146"
 _XIE = "Xie et al. 2016, arXiv 1611.05431"
 _DENSE = "Huang et al. 2017, arXiv 1608.06993"
 _PAGE = "Page 2018-2019, How to train your ResNet"
+_BAIDU = "Baidu USA GAIT LEOPARD, CIFAR10-*-BaiduNet*"
 _JORDAN = "Jordan 2024, arXiv 2404.00498"
-_GROSS = "Gross & Wilber 2016, fb.resnet.torch"
-_BAG = "He et al. 2018, arXiv 1812.01187"
-_REAL = "Real et al. 2018, arXiv 1802.01548"
-
-
-_IMAGENET = {"num_classes": 1000, "image_size": 224}
 
 
 _SEED: dict[str, Any] = {
@@ -30,7 +25,27 @@ _SEED: dict[str, Any] = {
     "padding": "same",
 }
 _BOTTLENECK: dict[str, Any] = {"block": "bottleneck"}
-_N6F256 = {"cells": 6, "filters": 256}
+_WHITENED: dict[str, Any] = {"whitened": True, "activation": "celu", "logit_scale": 1 / 16}
+_BAIDUNET9 = {"widths": (64, 128, 256, 256), "residual": (1, 2), "logit_scale": 0.2}
+_BAIDUNET8 = {
+    "widths": (64, 128, 256),
+    "halvings": ("pool", "pool"),
+    "residual": (1, 2),
+    "head": "average",
+    "logit_scale": 1.0,
+}
+_BAIDUNET9P = {
+    "widths": (64, 128, 256, 384),
+    "halvings": ("pool", "none", "pool"),
+    "head": "max_bias",
+    "logit_scale": 1.0,
+}
+_KAKAO = {
+    "halvings": ("stride", "pool", "valid"),
+    "residual": (1, 2),
+    "initializer": "kaiming",
+    "logit_scale": 0.2,
+}
 _AIRBENCH96 = {"widths": (128, 384, 512), "convolutions": 3, "norm_momentum": 0.9}
 
 ROWS = (
@@ -53,6 +68,21 @@ ROWS = (
         strided="1x1",
         **_BOTTLENECK,
         **_SEED,
+    ),
+    *rows(
+        "cifar_resnets",
+        "reedwm/dawn-bench-models, branch tensorflow_perf",
+        (("resnet164_nb_relu", {"depth": 164}, 2_596_842, 380_289_664),),
+        shortcut="pool_pad",
+        **{**_SEED, "leaky_slope": 0.0},
+    ),
+    *rows(
+        "cifar_resnets",
+        "tensorpack/tensorpack, examples/ResNet",
+        (("resnet50_tensorpack", {"depth": 50}, 755_802, 111_329_920),),
+        preactivation="first",
+        shortcut="pool_pad",
+        padding="same",
     ),
     *rows(
         "cifar_resnets",
@@ -114,6 +144,7 @@ ROWS = (
         _WIDE,
         (
             ("wrn_16_8", {"depth": 16, "widen": 8}, 10_961_370, 1_548_145_664),
+            ("wrn_22_6", {"depth": 22, "widen": 6}, 9_658_458, 1_384_566_528),
             ("wrn_28_10", {"depth": 28, "widen": 10}, 36_479_194, 5_243_328_768),
             ("wrn_40_4", {"depth": 40, "widen": 4}, 8_949_210, 1_298_582_016),
         ),
@@ -142,9 +173,44 @@ ROWS = (
         _PAGE,
         (
             ("resnet9", {}, 6_573_120, 379_261_952),
-            ("resnet9_whitened", {"whitened": True}, 6_570_880, 380_008_448),
+            ("resnet9_whitened", _WHITENED, 6_570_880, 380_008_448),
         ),
     ),
+    *rows(
+        "resnet9s",
+        _BAIDU,
+        (
+            ("baidunet9", _BAIDUNET9, 2_440_256, 341_510_656),
+            ("baidunet8", _BAIDUNET8, 1_849_930, 303_761_920),
+            ("baidunet9p", _BAIDUNET9P, 4_211_786, 624_627_456),
+        ),
+    ),
+    *rows(
+        "resnet9s",
+        "wbaek/torchskeleton",
+        (
+            ("resnet9_kakao", {"widths": (64, 128, 256, 128)}, 2_274_880, 245_522_432),
+            ("resnet9_kakao_256", {"widths": (64, 128, 256, 256)}, 2_571_328, 252_896_512),
+        ),
+        {"image_size": 30},
+        **_KAKAO,
+    ),
+    *rows(
+        "resnet9s",
+        "apple/ml-cifar-10-faster",
+        (("resnet9_apple", {**_WHITENED, "ghost_group": 16}, 6_570_880, 380_008_448),),
+    ),
+    *rows(
+        "resnet9s",
+        "iyaja/cifar-10-faster",
+        (("resnet9_mish", {**_WHITENED, "activation": "mish"}, 6_570_880, 380_008_448),),
+    ),
+    *rows(
+        "resnet9s",
+        "LaurentMazare/deep-models",
+        (("resnet9_mazare", {"widths": (40, 80, 160, 320)}, 2_570_280, 148_565_120),),
+    ),
+    *rows("basenets", "bkj/basenet", (("basenet", {}, 5_205_962, 460_002_304),)),
     *rows(
         "airbench",
         _JORDAN,
@@ -164,65 +230,4 @@ ROWS = (
         ),
         stem="cifar",
     ),
-    *rows(
-        "imagenet_resnets",
-        _HE15,
-        (
-            ("resnet18_v1", {"depth": 18}, 11_689_512, 1_814_073_344),
-            ("resnet34_v1", {"depth": 34}, 21_797_672, 3_663_761_408),
-            ("resnet50_v1", {"depth": 50}, 25_557_032, 3_857_973_248),
-            ("resnet101_v1", {"depth": 101}, 44_549_160, 7_570_194_432),
-            ("resnet152_v1", {"depth": 152}, 60_192_808, 11_282_415_616),
-        ),
-        _IMAGENET,
-        version="v1",
-    ),
-    *rows(
-        "imagenet_resnets",
-        _GROSS,
-        (
-            ("resnet26_v1_5", {"depth": 26}, 15_995_176, 2_342_256_640),
-            ("resnet50_v1_5", {"depth": 50}, 25_557_032, 4_089_184_256),
-            ("resnet101_v1_5", {"depth": 101}, 44_549_160, 7_801_405_440),
-            ("resnet152_v1_5", {"depth": 152}, 60_192_808, 11_513_626_624),
-        ),
-        _IMAGENET,
-        version="v1.5",
-    ),
-    *rows(
-        "imagenet_resnets",
-        _BAG,
-        (
-            ("resnet26d", {"depth": 26}, 16_014_408, 2_581_897_216),
-            ("resnet50d", {"depth": 50}, 25_576_264, 4_328_824_832),
-        ),
-        _IMAGENET,
-        version="v1.5d",
-    ),
-    *rows(
-        "imagenet_resnets",
-        _HE16,
-        (
-            ("resnet18_v2", {"depth": 18}, 11_687_720, 1_814_073_344),
-            ("resnet34_v2", {"depth": 34}, 21_795_880, 3_663_761_408),
-            ("resnet50_v2", {"depth": 50}, 25_549_352, 4_089_184_256),
-            ("resnet101_v2", {"depth": 101}, 44_541_480, 7_801_405_440),
-            ("resnet152_v2", {"depth": 152}, 60_185_128, 11_513_626_624),
-        ),
-        _IMAGENET,
-        version="v2",
-    ),
-    *rows(
-        "imagenet_resnets",
-        "keras.applications' ResNetV2",
-        (
-            ("resnet50_v2_keras", {"depth": 50}, 25_568_360, 3_482_255_360),
-            ("resnet101_v2_keras", {"depth": 101}, 44_577_896, 7_194_476_544),
-            ("resnet152_v2_keras", {"depth": 152}, 60_236_904, 10_906_697_728),
-        ),
-        _IMAGENET,
-        version="v2_keras",
-        norm_epsilon=1.001e-5,
-    ),
-    *rows("amoebanets", _REAL, (("amoebanet_d", _N6F256, 46_095_080, 5_715_769_696),), _IMAGENET),
 )

@@ -1,0 +1,147 @@
+"""Learning rate and momentum of a recipe, as pure functions of the step."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import tensorflow as tf
+
+from dawnbench_tf.recipe import Recipe
+
+
+def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Returns the recipe's schedule: a function from the step, from 0 on, to the rate's factor.
+
+    Args:
+      recipe: its `schedule` has the form, the epochs of its corners and the factors there.
+      steps_per_epoch: number of steps in an epoch.
+
+    >>> from dawnbench_tf import recipe
+    >>> steps = recipe.Schedule("steps", epochs=(1, 3), factors=(0.1, 1, 0.5))
+    >>> scale = factor(Recipe(schedule=steps), 10)
+    >>> [round(float(scale(step)), 3) for step in (0, 9, 10, 29, 30, 99)]
+    [0.1, 0.1, 1.0, 1.0, 0.5, 0.5]
+    >>> linear = recipe.Schedule("linear", epochs=(0, 2, 6), factors=(0, 1, 0))
+    >>> scale = factor(Recipe(schedule=linear), 10)
+    >>> [round(float(scale(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
+    [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
+    """
+    last, edges = recipe.total_steps(steps_per_epoch), _edges(recipe, steps_per_epoch)
+    forms: Mapping[str, Callable[..., Callable[[tf.Tensor], tf.Tensor]]] = {
+        "constant": _constant,
+        "steps": _steps,
+        "linear": _linear,
+        "waves": partial(_linear, bend=_half_cosine),
+        "cosine": partial(_falling, lambda done: 0.5 * (1 + tf.cos(math.pi * done))),
+        "quadratic": partial(_falling, lambda done: (1 - done) ** 2),
+    }
+    return forms[recipe.schedule.form](edges, recipe.schedule.factors, last)
+
+
+def _edges(recipe: Recipe, steps_per_epoch: int) -> list[float]:
+    """Returns the schedule's epochs in steps."""
+    edges = [epochs * steps_per_epoch for epochs in recipe.schedule.epochs]
+    if recipe.schedule.form not in ("linear", "waves"):
+        return edges
+    last = recipe.total_steps(steps_per_epoch)
+    return [  # corners are at whole steps, the last at the last step
+        last if epochs == recipe.epochs else math.floor(round(edge, 6))
+        for epochs, edge in zip(recipe.schedule.epochs, edges, strict=True)
+    ]
+
+
+def momentum(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Returns the recipe's momentum: a function of the step, from 0 on.
+
+    >>> from dawnbench_tf import recipe
+    >>> cycle = recipe.Schedule("linear", (0, 1, 2), (0, 1, 0), momenta=(0.95, 0.85, 0.95))
+    >>> at = momentum(Recipe(schedule=cycle), 10)
+    >>> [round(float(at(step)), 3) for step in (0, 5, 10, 20, 30)]
+    [0.95, 0.9, 0.85, 0.95, 0.95]
+    """
+    if not recipe.schedule.momenta:
+        return lambda step: recipe.optimizer.momentum
+    bend = _half_cosine if recipe.schedule.form == "waves" else None
+    return _linear(_edges(recipe, steps_per_epoch), recipe.schedule.momenta, 0, bend)
+
+
+def _constant(
+    edges: Sequence[float], factors: Sequence[float], last: int
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    return lambda step: 1.0
+
+
+def _steps(
+    edges: Sequence[float], factors: Sequence[float], last: int
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Piecewise constant: factors[i] after i edges have been passed."""
+
+    def scale(step: tf.Tensor) -> tf.Tensor:
+        passed = tf.reduce_sum(
+            tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int32)
+        )
+        return tf.gather(tf.constant(factors, tf.float32), passed)
+
+    return scale
+
+
+def _half_cosine(done: tf.Tensor) -> tf.Tensor:
+    """Bends a line from 0 to 1 into half a period of a cosine."""
+    return 0.5 * (1 - tf.cos(math.pi * done))
+
+
+def _linear(
+    edges: Sequence[float],
+    factors: Sequence[float],
+    last: int,
+    bend: Callable[[tf.Tensor], tf.Tensor] | None = None,
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Piecewise linear: factors[i] at step edges[i]; `bend` maps the done fraction of a piece."""
+
+    def scale(step: tf.Tensor) -> tf.Tensor:
+        step = tf.cast(step, tf.float32)
+        # A sum over the pieces: each adds its rise, times the fraction of the piece that is done.
+        value = tf.constant(factors[0], tf.float32)
+        for left, right, start, end in zip(edges, edges[1:], factors, factors[1:], strict=False):
+            if left == right:  # a jump: with short epochs two corners can fall on one step
+                done = tf.cast(step >= left, tf.float32)
+            else:
+                done = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
+                done = bend(done) if bend else done
+            value += done * (end - start)
+        return value
+
+    return scale
+
+
+def _falling(
+    fall: Callable[[tf.Tensor], tf.Tensor],
+    edges: Sequence[float],
+    factors: Sequence[float],
+    last: int,
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Linear warmup to edges[0], then `fall` of the fraction of the remaining steps, 0 to 1."""
+    warmup = edges[0] if edges else 0.0
+
+    def scale(step: tf.Tensor) -> tf.Tensor:
+        step = tf.cast(step, tf.float32)
+        done = tf.clip_by_value((step - warmup) / (last - warmup), 0.0, 1.0)
+        return tf.where(step < warmup, step / max(warmup, 1.0), fall(done))
+
+    return scale
+
+
+class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
+    """A Keras learning-rate schedule: rate x factor(step)."""
+
+    def __init__(self, rate: float, factor: Callable[[tf.Tensor], tf.Tensor]) -> None:
+        self.rate, self.factor = rate, factor
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        return self.rate * self.factor(step)
+
+    def get_config(self) -> dict[str, Any]:
+        raise NotImplementedError(
+            "a run's optimizer is rebuilt from its recipe, not from a configuration"
+        )

@@ -1,0 +1,73 @@
+"""Every published entry has a recipe, a network, or a reason."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from dawnbench_tf import models, published, recipes
+from dawnbench_tf.recipe.evidence import Published
+from dawnbench_tf.recipes import reproductions
+from dawnbench_tf.refusals import Refusal
+
+TABLE = reproductions.table(recipes.rows().values())
+
+
+def test_every_published_entry_is_there_once():
+    assert list(TABLE) == list(published.rows()) and len(TABLE) == 118
+    named = [
+        item.entry
+        for recipe in recipes.rows().values()
+        for item in recipe.evidence
+        if isinstance(item, Published)
+    ]
+    others = reproductions.OTHERS.read_text().splitlines()[1:]
+    both = named + [line.partition("\t")[0] for line in others]
+    assert sorted(both) == sorted(TABLE)
+
+
+@pytest.mark.parametrize("entry", TABLE)
+def test_an_entry_has_a_recipe_a_network_or_a_reason(entry):
+    item = TABLE[entry]
+    assert item.recipe or item.note or (item.model and "/inference/" in entry)
+    if item.recipe:
+        assert recipes.get(item.recipe).task_row.folder == entry.partition("/")[0]
+        assert recipes.get(item.recipe).model == item.model
+    if item.model:
+        assert item.model in models.names()
+
+
+@pytest.mark.parametrize("entry", TABLE)
+def test_the_network_has_the_layers_that_the_entry_names(entry):
+    depth = re.search(r"ResNet[- ]?(\d+)", published.rows()[entry]["model"], re.IGNORECASE)
+    model = TABLE[entry].model
+    if depth and model not in ("", "basenet"):  # basenet: a ResNet-18 by its author's count
+        assert re.search(r"\d+", model)[0] == depth[1]
+
+
+def test_the_commands_train_and_time():
+    training = TABLE["CIFAR10/train/apple_resnet9_8v100_pytorch"]
+    assert training.label == "cifar10/resnet9_apple"
+    assert training.commands == [
+        "dawnbench train --recipe=cifar10/resnet9_apple --data_dir=DIR --output_dir=RUN"
+    ]
+    inference = TABLE["CIFAR10/inference/BAIDU-USA-GAIT_BaiduNet8_1GV100_pytorch"]
+    assert inference.recipe == "cifar10/baidunet8"
+    assert inference.commands[1:] == ["dawnbench infer --model=RUN"]
+    closed = TABLE["ImageNet/inference/AliCloud-hci_MIVT-NET-v2_1t4_HIE"]
+    assert closed.label == "-" and closed.commands == [] and closed.note
+
+
+def test_an_entry_is_found_by_a_part_of_its_name_and_a_typo_gets_a_hint():
+    assert [item.recipe for item in reproductions.find("BASENET", TABLE)] == ["cifar10/basenet"]
+    with pytest.raises(Refusal, match="--entry=basnet: is in no .* name; did you mean basenet?"):
+        reproductions.find("basnet", TABLE)
+
+
+def test_the_command_shows_what_reproduces_an_entry():
+    command = [sys.executable, "-m", "dawnbench_tf.recipes", "--entry=basenet"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "CIFAR10/train/basenet"
+    assert "dawnbench train --recipe=cifar10/basenet" in done.stdout
