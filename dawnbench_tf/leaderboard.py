@@ -31,7 +31,8 @@ from dawnbench_tf.tasks import RANKED
 __all__ = ["rank", "Ranking", "format_ranking"]
 
 COLUMNS = 120  # width of a table if stdout is no terminal, in characters
-SHARES: tuple[int, ...] = (27, 28, 34, 21)  # relative widths of model, hardware, recipe, author
+SHARES = (27, 28, 21)  # relative widths of model, hardware, author
+LONGEST = 26  # characters of a recipe's name; a longer one is cut
 NARROW = 100  # columns below which a table has neither hardware nor author
 
 
@@ -88,17 +89,24 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
 
 
 def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int) -> str:
-    """Formats a line; model, hardware, recipe and author share the width that is left."""
-    kept = slice(0, 3, 2) if columns < NARROW else slice(0, 4, 1)
-    cells, shares = cells[kept], SHARES[kept]
-    left = columns - len(f"{rank}  {figure:>12}  {date:10}") - 2 * len(shares)
-    widths = [max(4, left * share // sum(shares)) for share in shares]
-    texts = [terminal.cut(cell, width) for cell, width in zip(cells, widths, strict=True)]
-    *texts, last = (
-        text + " " * (width - sum(map(terminal.width, text)))
-        for text, width in zip(texts, widths, strict=True)
+    """Formats a line; model, hardware and author share the width that is left."""
+    model, hardware, recipe, author = cells
+    left = columns - len(f"{rank}  {figure:>12}  {date:10}  ") - LONGEST - 2
+    if columns < NARROW:
+        texts = [_padded(model, left - 2), _padded(recipe, LONGEST)]
+        return "  ".join([rank, f"{figure:>12}", *texts, f"{date:10}"]).rstrip()
+    widths = [(left - 6) * share // sum(SHARES) for share in SHARES]
+    model, hardware, author = (
+        _padded(text, width) for text, width in zip((model, hardware, author), widths, strict=True)
     )
-    return "  ".join([rank, f"{figure:>12}", *texts, f"{date:10}", last]).rstrip()
+    texts = [model, hardware, _padded(recipe, LONGEST), f"{date:10}", author]
+    return "  ".join([rank, f"{figure:>12}", *texts]).rstrip()
+
+
+def _padded(text: str, width: int) -> str:
+    """Returns a text in exactly `width` cells of a terminal."""
+    text = terminal.cut(text, max(width, 4))
+    return text + " " * (width - sum(map(terminal.width, text)))
 
 
 def collect(folders: list[Path]) -> list[Result]:

@@ -50,8 +50,14 @@ def results() -> str:
 
 def entries() -> str:
     """Formats a row for each published entry: what reproduces it."""
-    lines = ["| entry | by | recipe | network | |", "|---|---|---|---|---|"]
-    for entry, item in reproductions.table(recipes.rows().values()).items():
+    table = reproductions.table(recipes.rows().values())
+    training, inference = (
+        sum(bool(item.recipe) for entry, item in table.items() if phase in entry)
+        for phase in ("/train/", "/inference/")
+    )
+    lines = [f"{training} of 69 training and {inference} of 49 inference entries have a recipe.\n"]
+    lines += ["| entry | by | recipe | network | notes |", "|---|---|---|---|---|"]
+    for entry, item in table.items():
         author = re.split(r"[:,(|]", published.rows()[entry]["author"])[0].strip()
         names = (f"`{name}`" if name else "" for name in (item.recipe, item.model))
         lines.append(f"| {entry} | {author} | {' | '.join(names)} | {item.note} |")

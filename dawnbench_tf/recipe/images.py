@@ -57,8 +57,8 @@ class Images:
     test_views: str = _TEST_VIEWS
     pad: int = setting(
         0,
-        "random crop: pad training images by N pixels on each side, then crop them to their "
-        "original size at a random position; 0: no crop",
+        "pad training images by N pixels on each side, then crop them at a random position (to "
+        "their original size, or to --crop_size); 0: no padding",
         low=0,
         high=31,
     )
@@ -69,43 +69,48 @@ class Images:
     )
     crop_size: int = setting(
         0,
-        "train on random crops of N x N pixels, after --pad, and test on crops of that size at the "
-        "center; 0: the images' own size",
+        "the network's input size: train on random crops of N x N pixels, after --pad, and test on "
+        "crops at the center; at most the images' size, which 0 stands for",
         low=0,
         high=2048,
     )
     cutout: int = setting(
         0,
         "Cutout: fill a square of N x N pixels, at a random position of each training image, with "
-        "the mean color; 0: no Cutout",
+        "--cutout_color; 0: no Cutout",
         low=0,
         high=31,
     )
     cutout_clipped: bool = setting(
         False,
-        "Cutout: the square's center is any pixel, and the square ends at the image's edge; if "
-        "not, the whole square lies in the image",
+        "Cutout: draw the square's center from all pixels, so that part of the square may lie "
+        "outside the image (DeVries & Taylor); if not, the whole square lies in the image (Page)",
     )
     cutout_color: str = setting(
-        "mean", "Cutout: color of the square: the mean color, or black", choices=("mean", "black")
+        "mean",
+        "Cutout: color of the square: the mean (0 after standardization), or black (0 before it)",
+        choices=("mean", "black"),
     )
     color_jitter: tuple[float, ...] = setting(
         (),
-        "color jitter: largest change of brightness, contrast and saturation of training images, "
-        "each by a random factor in 1 - x to 1 + x; three numbers, comma-separated",
+        "color jitter of training images: brightness, contrast and saturation, in this order, are "
+        "multiplied by random factors in 1 - x to 1 + x; an x for each, comma-separated, e.g. "
+        "0.25,0.25,0.25; default: none",
         low=0,
         high=1,
     )
     rotation: float = setting(
         0.0,
-        "random rotation of training images, by up to this many degrees to either side",
+        "random rotation of training images by at most this many degrees to either side, to the "
+        "nearest pixel; corners are black; 0: none",
         low=0,
         high=180,
     )
     mixup: float = setting(
         0.0,
-        "mixup: parameter alpha of the Beta distribution that draws each training image's share in "
-        "the mean of it and another of its batch; the labels are mixed alike; 0: no mixup",
+        "mixup (Zhang et al. 2017, arXiv 1710.09412): train on s a + (1 - s) b, with labels mixed "
+        "in the same way, where b is another image of a's batch and s = max(t, 1 - t) for a random "
+        "t from Beta(alpha, alpha); this is alpha; 0: no mixup",
         low=0,
         high=10,
     )

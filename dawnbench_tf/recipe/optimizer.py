@@ -30,7 +30,10 @@ class Optimizer:
         above=0,
     )
     beta_2: float = setting(
-        0.999, "decay of the mean squared gradient of adam and adamw, per step", low=0, high=1
+        0.999,
+        "decay per step of the running mean of squared gradients, of adam and adamw",
+        low=0,
+        high=1,
     )
     epsilon: float = setting(
         1e-7,

@@ -16,9 +16,9 @@ class Schedule:
         "constant",
         "learning-rate schedule, a factor of learning_rate: constant (1), steps (each of "
         "schedule_factors until its epoch in schedule_epochs), linear (interpolated between the "
-        "points (epoch, factor)), waves (points joined by half periods of a cosine), cosine or "
-        "quadratic (from 1 down to 0, after a linear warmup of schedule_epochs[0] epochs)",
-        choices=("constant", "steps", "linear", "waves", "cosine", "quadratic"),
+        "points (epoch, factor)), cosine_points (the same, joined by half periods of a cosine, as "
+        "in fastai's one-cycle policy), cosine or quadratic (from 1 down to 0, after a linear warmup of schedule_epochs[0] epochs)",
+        choices=("constant", "steps", "linear", "cosine_points", "cosine", "quadratic"),
         flag="schedule",
     )
     epochs: tuple[float, ...] = setting(
@@ -36,9 +36,9 @@ class Schedule:
     )
     momenta: tuple[float, ...] = setting(
         (),
-        "momentum of sgd, beta_1 of adam and adamw, at each of schedule_epochs, comma-separated, "
-        "interpolated like the rate's factors (one cycle); with --schedule=linear or waves; "
-        "default: the same at all times",
+        "momentum schedule (one-cycle policy): momentum of sgd and lars, or beta_1 of adam and "
+        "adamw, at each of schedule_epochs, comma-separated; interpolated like the factors; needs "
+        "--schedule=linear or cosine_points; default: constant, --momentum, or 0.9 for beta_1",
         low=0,
         high=1,
         flag="schedule_momenta",
@@ -60,13 +60,15 @@ class Schedule:
                 "takes one factor more than schedule_epochs",
             ),
             "linear": between,
-            "waves": between,
+            "cosine_points": between,
             "cosine": decay,
             "quadratic": decay,
         }[self.form]
-        points = self.form in ("linear", "waves")
+        points = self.form in ("linear", "cosine_points")
         if self.momenta and not (points and len(self.momenta) == len(epochs)):
-            expected = "takes --schedule=linear or waves, and one for each of schedule_epochs"
+            expected = (
+                "takes --schedule=linear or cosine_points, and one for each of schedule_epochs"
+            )
             refuse("schedule_momenta", self.momenta, expected)
         if factors and not any(factors):
             refuse("schedule_factors", factors, "one of them should be over 0")

@@ -8,10 +8,12 @@ inference, submission, ranking.
 """
 
 import math
+import sys
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from dawnbench_tf import models
@@ -177,13 +179,25 @@ def description(recipe: Recipe, everything: bool = False) -> str:
         ]
         lines += [f"{title}:", *(f"  {text}" for text in shown)] if shown else []
     if rows().get(recipe.name) == recipe:
-        lines.append(f"source: see the comments of dawnbench_tf/recipes/{recipe.task}.py")
+        lines.append(f"source: see the comments of dawnbench_tf/recipes/{_file(recipe)}")
     lines += ["evidence:"] * bool(recipe.evidence)
     for item in recipe.evidence:
         lines += [f"  {_evidence(item)}"]
         if not isinstance(item, Reported):
             lines += [f"    {item.entry if isinstance(item, Published) else item.command}"]
     return "\n".join(lines)
+
+
+def _file(recipe: Recipe) -> str:
+    """Returns the name of the file of one of the library's recipes."""
+    names = [name for name in sys.modules if name.startswith(f"{__name__}.")]
+    home = next(name for name in names if _defines(sys.modules[name], recipe))
+    return f"{home.rpartition('.')[2]}.py"
+
+
+def _defines(module: ModuleType, recipe: Recipe) -> bool:
+    rows = [value for value in vars(module).values() if isinstance(value, Recipe)]
+    return recipe.name in [row.name for row in rows]
 
 
 def _evidence(item: Published | Reported | Measured) -> str:

@@ -25,7 +25,7 @@ class Options:
     all: bool = setting(False, "show settings with default values as well")
     toml: bool = setting(False, "print the file of one recipe, to start your own from")
     entry: str = setting(
-        "", "show what reproduces the published entries whose names contain this text"
+        "", "print the commands that reproduce the published entries whose names contain this text"
     )
 
 

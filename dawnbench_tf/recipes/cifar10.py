@@ -145,7 +145,12 @@ WRN_22_6_8GPU = replace(
         epochs=(0, 17.5, 35, 40),
         factors=(1 / 50, 1, 1 / 50, 1 / 5000),
     ),
-    evidence=(Published("CIFAR10/train/fastai_pytorch"),),
+    evidence=(
+        Published(
+            "CIFAR10/train/fastai_pytorch",
+            "BN is over the 128 images of a GPU: add --strategy=mirrored, on 8 GPUs.",
+        ),
+    ),
 )
 
 # Source: README of DAWNBench's PyTorch seeds. Learning rate 0.01 for 5 epochs, 0.1 for 90, 0.01 for

@@ -132,7 +132,12 @@ RESNET9_KAKAO_4GPU = replace(
     network=Network(synchronized_batch_norm=False),
     optimizer=replace(RESNET9_KAKAO.optimizer, learning_rate=1.6),
     schedule=replace(RESNET9_KAKAO.schedule, epochs=(0, 4, 35)),
-    evidence=(Published("CIFAR10/train/kakaobrain_custom-resnet9_4v100-braincloud_pytorch"),),
+    evidence=(
+        Published(
+            "CIFAR10/train/kakaobrain_custom-resnet9_4v100-braincloud_pytorch",
+            "BN is over the 500 images of a GPU: add --strategy=mirrored, on 4 GPUs.",
+        ),
+    ),
 )
 
 # Source: ml-cifar-10-faster: new_dawn.py on eight GPUs with 256 images each, without the average.
@@ -192,7 +197,7 @@ BAIDUNET9P = Recipe(
         decays="all",
     ),
     schedule=Schedule(
-        form="waves",
+        form="cosine_points",
         epochs=(0, 0.41 * 24, 24),
         factors=(1 / 25, 1, 1 / 250_000),
         momenta=(0.95, 0.85, 0.95),
@@ -207,10 +212,13 @@ BAIDUNET9P = Recipe(
         channel_deviation=(0.247, 0.243, 0.261),
     ),
     evidence=(
-        Published("CIFAR10/train/BAIDU-USA-GAIT_BaiduNet9P_8GV100_pytorch"),
+        Published(
+            "CIFAR10/train/BAIDU-USA-GAIT_BaiduNet9P_8GV100_pytorch",
+            "BN is over the 128 images of a GPU: add --strategy=mirrored, on 8 GPUs.",
+        ),
         Published(
             "CIFAR10/train/lambda_BaiduNet9_lambda_cloud_single_pytorch",
-            "BN is over 256 images, on each of four GPUs.",
+            "BN is over the 256 images of a GPU: add --strategy=mirrored, on 4 GPUs.",
         ),
     ),
 )

@@ -144,7 +144,7 @@ BERT_LARGE = replace(  # README's settings for a TPU
 )
 # Small BERTs of Turc et al. 2019: four epochs; learning rate and batch size are among those that
 # the README suggests. bert_mini stands in for PA-Occam-Bert, the fastest inference entry (F1
-# 0.7589, 7.6 ms on a V100), a BERT-Base made smaller whose code is public no more.
+# 0.7589, 7.6 ms on a V100), a BERT-Base made smaller whose code is no longer public.
 BERT_MINI = replace(
     BERT_BASE,
     name="squad/bert_mini",

@@ -32,7 +32,7 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
         "constant": _constant,
         "steps": _steps,
         "linear": _linear,
-        "waves": partial(_linear, bend=_half_cosine),
+        "cosine_points": partial(_linear, bend=_half_cosine),
         "cosine": partial(_falling, lambda done: 0.5 * (1 + tf.cos(math.pi * done))),
         "quadratic": partial(_falling, lambda done: (1 - done) ** 2),
     }
@@ -42,7 +42,7 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
 def _edges(recipe: Recipe, steps_per_epoch: int) -> list[float]:
     """Returns the schedule's epochs in steps."""
     edges = [epochs * steps_per_epoch for epochs in recipe.schedule.epochs]
-    if recipe.schedule.form not in ("linear", "waves"):
+    if recipe.schedule.form not in ("linear", "cosine_points"):
         return edges
     last = recipe.total_steps(steps_per_epoch)
     return [  # corners are at whole steps, the last at the last step
@@ -62,7 +62,7 @@ def momentum(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.T
     """
     if not recipe.schedule.momenta:
         return lambda step: recipe.optimizer.momentum
-    bend = _half_cosine if recipe.schedule.form == "waves" else None
+    bend = _half_cosine if recipe.schedule.form == "cosine_points" else None
     return _linear(_edges(recipe, steps_per_epoch), recipe.schedule.momenta, 0, bend)
 
 
