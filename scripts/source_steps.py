@@ -3,9 +3,10 @@
     .venv/bin/python scripts/source_steps.py SOURCES    # needs torch, and in SOURCES git checkouts
                                                         # named as the keys of `source_code.COMMITS`
 
-The authors' own functions build the network, the optimizer and the schedule; in float64, and with
-fewer channels, which are replaced in their text or are arguments. tests/fixtures/source_steps has,
-for each recipe, the weights before and after 60 steps and the logits of an evaluation.
+The authors' own functions build the network, the optimizer and the schedule. Only fastai's cycles
+are rewritten, without the step by which the momentum of fastai 0.7 leads. All is in float64, with
+fewer channels, which are replaced in the text or are arguments. tests/fixtures/source_steps has, for
+each recipe, the weights before and after 60 steps and the logits of an evaluation.
 """
 
 import math

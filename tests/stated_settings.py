@@ -133,6 +133,7 @@ FASTAI = {  # imagenet-fast, cifar10/dawn_mod.py and dawn_submission/README.md
 }
 TENSORPACK_IMAGENET = {
     "momentum": 0.9,
+    "nesterov": True,
     "weight_decay": 1e-4,
     "decays": "kernels",
     "zero_last_norm": True,
@@ -329,7 +330,16 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
     },
     "imagenet/amoebanet_d_pod": {"batch_size": 4096, "epochs": 35, "epsilon": 1.0},
     "imagenet/amoebanet_d_pod_41": {"batch_size": 4096, "epochs": 41, "epsilon": 1.0},
-    "imagenet/resnet152_dawn": {"model": "resnet152_v1", "momentum": 0.9, "epochs": 113},
+    "imagenet/resnet152_dawn": {  # tensorflow-benchmarks: its script, and defaults of its flags
+        "model": "resnet152_v1",
+        "batch_size": 128,  # 32 on each of four GPUs
+        "learning_rate": 0.1,
+        "momentum": 0.9,
+        "nesterov": True,
+        "weight_decay": 1e-4,
+        "decays": "all",
+        "epochs": 113,
+    },
     "squad/bidaf_tf": {**BIDAF, "optimizer": "adam", "learning_rate": 0.001},
     "squad/qanet_tpu": {  # tensorflow/tpu, qanet: `build_config`
         "model": "qanet_tpu",
@@ -368,7 +378,15 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
     "squad/bidaf_paper": {**BIDAF, "optimizer": "adadelta", "learning_rate": 0.5, "epochs": 12},
 }
 RATES = {  # epoch (from 0) to learning rate
-    "cifar10/resnet50_tensorpack": {0: 0.1, 82: 0.01, 123: 0.001, 299: 0.001, 300: 0.0002},
+    "cifar10/resnet50_tensorpack": {
+        0: 0.01,
+        1: 0.1,
+        81: 0.1,
+        82: 0.01,
+        123: 0.001,
+        299: 0.001,
+        300: 0.0002,
+    },
     "cifar10/wrn_22_6": {0: 0.075, 6: 0.7875, 12: 1.5, 24: 0.075, 27: 0.037875},
     "cifar10/wrn_22_6_8gpu": {0: 0.04, 35: 0.04},
     "cifar10/baidunet9p": {0: 0.0052 / 25},

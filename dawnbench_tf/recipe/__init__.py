@@ -166,6 +166,8 @@ class Recipe:
             _refuse_fine_tuning(self.network, self.optimizer)
         if self.skip_blacklisted and not task.blacklisted:
             refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
+        if settings is Images and self.data.mixup and self.network.auxiliary_weight:
+            refuse("mixup", self.data.mixup, "is for networks without an auxiliary head")
         if 0 < task.image_size < self._crop_size:
             text = f"should be at most {task.name}'s {task.image_size} pixels"
             refuse("crop_size", self._crop_size, text)

@@ -33,11 +33,12 @@ def main(names: list[str]) -> None:
     terminal.end_quietly()
     try:
         options = flags.read(Options)
+        if options.entry and (names or options.toml):
+            other = names[0] if names else "--toml"
+            refuse("entry", options.entry, f"takes no recipe and no --toml; found {other}")
         if options.toml:
             print(_toml(names))
             return
-        if options.entry and names:
-            refuse("entry", options.entry, f"takes no recipe beside it; found {names[0]}")
         if options.entry:
             all_entries = reproductions.table(recipes.rows().values())
             entries = reproductions.find(options.entry, all_entries)

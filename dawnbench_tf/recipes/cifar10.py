@@ -50,9 +50,11 @@ RESNET164_NB_RELU = replace(
     evidence=(Published("CIFAR10/train/dawn_resnet164_nb_1p100-dawn_tensorflow_part2"),),
 )
 
-# Source: examples/ResNet/cifar10-resnet.py of tensorpack, as it was when the entries were made,
-# with --num_units=8. A learning rate holds from the end of the epoch that the schedule names.
-# Difference: from each pixel its own mean is subtracted there, here its channel's.
+# Source: examples/ResNet/cifar10-resnet.py of tensorpack, as it was when the entries were made;
+# presumably with --num_units=8, for 50 layers. A learning rate holds from the end of the epoch that
+# the schedule names; before, it is 0.01. The entries' `misc` says 0.1 from the start.
+# Differences: from each pixel its own mean is subtracted there, here its channel's; the dense layer
+# starts from other random weights.
 RESNET50_TENSORPACK = Recipe(
     name="cifar10/resnet50_tensorpack",
     task="cifar10",
@@ -61,7 +63,7 @@ RESNET50_TENSORPACK = Recipe(
     batch_size=128,
     drop_remainder=True,
     optimizer=Optimizer(learning_rate=0.1, weight_decay=2e-4),
-    schedule=Schedule(form="steps", epochs=(82, 123, 300), factors=(1, 0.1, 0.01, 0.002)),
+    schedule=Schedule(form="steps", epochs=(1, 82, 123, 300), factors=(0.1, 1, 0.1, 0.01, 0.002)),
     data=Images(
         pad=4,
         flip=True,
@@ -105,7 +107,7 @@ BASENET = Recipe(
 # and CircularLR_beta of fastai 0.7: the learning rate rises linearly from 1/20 and falls as far
 # back, the momentum the other way round; in the last fifth of the steps the rate falls to 1/2000.
 # Differences: half precision there; the last batch of an epoch is filled up here; color jitter's
-# operations have one order here.
+# operations have one order here; the momentum is one step ahead of the rate there.
 WRN_22_6 = Recipe(
     name="cifar10/wrn_22_6",
     task="cifar10",
@@ -132,7 +134,7 @@ WRN_22_6 = Recipe(
     ),
     evidence=(Published("CIFAR10/train/fastai_pytorch_single_volta"),),
 )
-# On eight GPUs with 128 images each, over which BN is.
+# Source: the same at 1bc5aee, the entry's: eight GPUs with 128 images each, over which BN is.
 WRN_22_6_8GPU = replace(
     WRN_22_6,
     name="cifar10/wrn_22_6_8gpu",

@@ -105,35 +105,42 @@ RESNET50_PROGRESSIVE = replace(
     evidence=(Published("ImageNet/train/google_resnet50_tpu_tensorflow111_fastai"),),
 )
 
-# Source: scripts/train-resnet152-imagenet-gpus=4 and resnet_model.py of DAWNBench's TensorFlow
-# seed: learning rate 0.1, divided by 10 every 30 epochs, weight decay 1e-4. Momentum and 64 images
-# per GPU are the defaults of tf_cnn_benchmarks, on which it is based.
+# Source: scripts/train-resnet152-imagenet-gpus=4, resnet_model.py and tf_cnn_benchmarks.py of
+# DAWNBench's TensorFlow seed: 32 images on each of four GPUs, learning rate 0.1, divided by 10
+# every 30 epochs, Nesterov momentum, decay of every weight.
+# Differences: it distorts colors; crops are at least 0.05 of an image; BN averages over more steps.
 RESNET152_DAWN = replace(
     RESNET50_V1_5,
     name="imagenet/resnet152_dawn",
     model="resnet152_v1",
     epochs=113,
+    batch_size=128,
     label_smoothing=0,
     precision="float32",
     network=replace(RESNET50_V1_5.network, zero_last_norm=False),
+    optimizer=replace(
+        RESNET50_V1_5.optimizer, scale_learning_rate_from=0, nesterov=True, decays="all"
+    ),
     schedule=Schedule(form="steps", epochs=(30, 60, 90), factors=(1, 0.1, 0.01, 0.001)),
     evidence=(Published("ImageNet/train/dawn_resnet152_b_4M60_ec2_tensorflow"),),
 )
 
-# Source: train.sh and train_resnet.py of deepakn94/mxnet-resnet: pre-activation, Nesterov momentum,
-# decay of every weight but BN's. Its images lose up to 36 degrees of hue, 50 of 255 of saturation
-# and lightness; here none of it.
+# Source: train.sh and train_resnet.py of deepakn94/mxnet-resnet: pre-activation, Nesterov momentum.
+# Differences: BN's scales decay there; hue, saturation and lightness of images are shifted by at
+# most 36, 50 and 50; crops of 224 pixels are from images whose shorter side is 256 to 480 pixels.
 RESNET152_MXNET = replace(
     RESNET152_DAWN,
     name="imagenet/resnet152_mxnet",
     model="resnet152_v2",
     epochs=110,
-    optimizer=replace(RESNET152_DAWN.optimizer, nesterov=True, scale_learning_rate_from=0),
+    batch_size=256,
+    optimizer=replace(RESNET152_DAWN.optimizer, decays="kernels"),
     evidence=(Published("ImageNet/train/dawn_resnet152_b_8k80_ec2_mxnet"),),
 )
 
 # Source: examples/ResNet/imagenet-resnet.py of tensorpack at 4e933ef99, 5,000 steps an epoch.
-# Differences: it changes brightness, contrast, saturation and lighting of images; here none of it.
+# Differences: it changes brightness, contrast, saturation and lighting of images, resizes them with
+# bicubic interpolation, and pads as TensorFlow does.
 RESNET152_TENSORPACK = replace(
     RESNET50_V1_5,
     name="imagenet/resnet152_tensorpack",
@@ -142,7 +149,7 @@ RESNET152_TENSORPACK = replace(
     drop_remainder=True,
     label_smoothing=0,
     precision="float32",
-    optimizer=replace(RESNET50_V1_5.optimizer, scale_learning_rate_from=0),
+    optimizer=replace(RESNET50_V1_5.optimizer, scale_learning_rate_from=0, nesterov=True),
     schedule=Schedule(
         form="steps", epochs=(30, 60, 85, 95, 105), factors=(1, 0.1, 0.01, 1e-3, 1e-4, 1e-5)
     ),

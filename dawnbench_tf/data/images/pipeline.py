@@ -153,7 +153,7 @@ def on_devices(data: Data) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
 
     Returns:
       A function that returns images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64
-      (b,).
+      (b,), with mixup float32 (b, classes).
     """
     held = data.splits.train.held
     fetch = None if held is None else _on_each_device(held.numpy(), data.placement.strategy)
