@@ -5,8 +5,8 @@
 
 The authors' own functions build the network, the optimizer and the schedule. Only fastai's cycles
 are rewritten, without the step by which the momentum of fastai 0.7 leads. All is in float64, with
-fewer channels, which are replaced in the text or are arguments. tests/fixtures/source_steps has, for
-each recipe, the weights before and after 60 steps and the logits of an evaluation.
+fewer channels, which are replaced in the text or are arguments. tests/fixtures/source_steps has,
+for each recipe, the weights before and after 60 steps and the logits of an evaluation.
 """
 
 import math

@@ -77,9 +77,9 @@ class Data(Protocol):
         Returns:
           A data set of (inputs, targets). For images: augmented images float32 (batch, height,
           width, 3), or (batch, 3, height, width) in NCHW; labels int64 (batch,), with mixup float32
-          (batch, classes). For questions: a
-          tuple of the network's inputs, in the order of its family's `reads` (shapes in
-          `models.texts`); answer spans int32 (batch, 2), first and last token.
+          (batch, classes). For questions: a tuple of the network's inputs, in the order of its
+          family's `reads` (shapes in `models.texts`); answer spans int32 (batch, 2), first and last
+          token.
         """
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:

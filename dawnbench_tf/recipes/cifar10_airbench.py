@@ -1,0 +1,81 @@
+"""CIFAR-10 to 94 and 96 % with Keller Jordan's airbench."""
+
+from dataclasses import replace
+
+from dawnbench_tf.recipe import Average, Images, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe.evidence import Measured
+
+# Source: legacy/airbench94.py and legacy/airbench96.py of cifar10-airbench. Their rates, 11.5 and 9
+# per 1,024 examples, are the total weight of one gradient over all steps: with Nesterov momentum,
+# learning rate x (1 + 1 / (1 - momentum)). Their decays, 0.0153 and 0.012, are rate x weight decay.
+# Both are for the sum of the losses; ours are for the mean.
+# Difference: their lookahead also averages the frozen whitening kernel with its random initial
+# values, which changes it by about 1e-6 of them. Here the kernel does not change.
+_GRADIENT_WEIGHT = 1 + 1 / (1 - 0.85)
+AIRBENCH94 = Recipe(
+    name="cifar10/airbench94",
+    task="cifar10",
+    model="airbench94",
+    epochs=9.9,
+    batch_size=1024,
+    drop_remainder=True,
+    label_smoothing=0.2,
+    precision="mixed_bfloat16",
+    optimizer=Optimizer(
+        learning_rate=11.5 / _GRADIENT_WEIGHT,
+        momentum=0.85,
+        nesterov=True,
+        weight_decay=0.0153 / 11.5,
+        decays="all",
+        shift_rate=64,
+        whitening_bias_epochs=3,
+    ),
+    schedule=Schedule(form="linear", epochs=(0, 0.23 * 9.9, 9.9), factors=(0.2, 1, 0.07)),
+    average=Average(decay=0.95, every=5, lookahead=True),
+    data=Images(
+        pad=2,
+        pad_mode="reflection",
+        flip=True,
+        alternating_flip=True,
+        standardize="channel",
+        channel_mean=(0.4914, 0.4822, 0.4465),
+        channel_deviation=(0.2470, 0.2435, 0.2616),
+        test_views="mirror_and_shifts",
+    ),
+)
+# The author's 1,000 runs of 9.9 epochs end at 94.01 on average, so half of them miss 94 %. Two more
+# epochs, with the schedule stretched, allow for the standard deviation of 0.15 between runs.
+AIRBENCH94_12EP = replace(
+    AIRBENCH94,
+    name="cifar10/airbench94_12ep",
+    epochs=12,
+    schedule=replace(AIRBENCH94.schedule, epochs=(0, 0.23 * 12, 12)),
+    evidence=(
+        Measured(
+            date="2026-11-22",
+            machine="2 cores of an AMD EPYC with AVX512_BF16, busy besides, TensorFlow 2.20",
+            runs=10,
+            reached=10,
+            mean=94.18,
+            sd=0.13,
+            seconds=947.5,
+            command=(
+                "dawnbench study trials --recipe=cifar10/airbench94_12ep --trials=10 --data_dir=DIR"
+            ),
+            epochs=(11, 12, 12, 11, 11, 12, 12, 12, 12, 11),
+        ),
+    ),
+)
+AIRBENCH96 = replace(
+    AIRBENCH94,
+    name="cifar10/airbench96",
+    model="airbench96",
+    epochs=37,
+    optimizer=replace(
+        AIRBENCH94.optimizer, learning_rate=9 / _GRADIENT_WEIGHT, weight_decay=0.012 / 9
+    ),
+    schedule=replace(AIRBENCH94.schedule, epochs=(0, 0.1 * 37, 37), factors=(0.2, 1, 0)),
+    data=replace(AIRBENCH94.data, pad=4, cutout=12),
+)
+
+RECIPES = (AIRBENCH94, AIRBENCH94_12EP, AIRBENCH96)
