@@ -22,7 +22,7 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         self.smoothing, self.auxiliary_weight = smoothing, auxiliary_weight
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        if y_true.dtype.is_floating and y_true.shape == y_pred.shape:
+        if tf.as_dtype(y_true.dtype).is_floating and y_true.shape == y_pred.shape:
             return self._soft_cross_entropy(y_true, y_pred)
         classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` passes (batch, 1)
         if len(y_pred.shape) == 2:
