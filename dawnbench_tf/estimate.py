@@ -150,7 +150,7 @@ def _machine(rows: list[Estimate], run: RunOptions) -> "Machine":
 def estimate(recipe: Recipe, options: RunOptions = RunOptions(), seconds: float = 60.0) -> Estimate:
     """Times some steps of a recipe on this machine, and predicts time and cost to its threshold.
 
-    The steps run in a process of their own: this one imports no TensorFlow for it. Examples are
+    The steps run in a separate process, so this one does not import TensorFlow. Examples are
     generated unless the data set is embedded or `options.data_dir` has it.
 
     Args:

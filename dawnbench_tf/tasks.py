@@ -43,7 +43,7 @@ class Task:
     """A task: of the benchmark, embedded in this library, or your own.
 
     A task of your own needs a name and a threshold. What is 0 is taken from the data when it is
-    loaded; then every run on the task is held to it.
+    loaded. Data that does not fit a number other than 0 is refused.
 
     >>> Task("flowers", threshold=90).metric
     'top1Accuracy'

@@ -93,7 +93,7 @@ class Optimizer:
 
     @property
     def by_part(self) -> bool:
-        """Whether parts of the network have learning rates of their own."""
+        """Whether parts of the network have different learning rates."""
         return self.backbone_rate != 1 or self.layer_rate_decay != 1
 
     def __post_init__(self) -> None:

@@ -76,7 +76,7 @@ def test_a_center_crop_leaves_as_much_on_both_sides():
 
 
 def test_a_clipped_square_is_cut_off_at_the_edge():
-    """As in Kakao Brain's and Baidu's code: from center - side // 2, inside the image only."""
+    """Kakao Brain's and Baidu's rule: from center - side // 2 to center + side // 2, clipped."""
     images = IMAGES + 1.0
     centers = np.array([[0, 0], [5, 5], [0, 5], [2, 3], [4, 1]], "f")
     outputs = augment.cut_out(images, (centers + 0.5) / 6, 4, clipped=True).numpy()
