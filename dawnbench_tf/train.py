@@ -7,7 +7,6 @@ Flags replace the recipe's own settings, which `dawnbench recipes NAME` shows.
 Exit status: 0 the threshold was reached, 3 it was not, 1 bad input or environment.
 """
 
-import math
 import os
 import shlex
 import signal
@@ -200,7 +199,8 @@ def train(
         tf.data data sets of single (image, label) pairs; the splits that `dataset.load` returns; or
         a function without arguments that returns one of these, whose time is on the clock. A run
         with `data` is an entry of a task of your own only.
-      callbacks: Keras callbacks for `fit`, called after the library's own.
+      callbacks: Keras callbacks for `fit`, called after the library's own. A recipe with
+        `later_batch_sizes` has a `fit` for each batch size.
       replaced: names of the settings that the caller changed. A run in `output` goes on with its
         own recipe if only other settings differ; None: any difference is refused.
 
@@ -223,14 +223,15 @@ def train(
     with session.open_session(recipe, options, folder, clock, data, replaced) as opened:
         if not opened.finished:
             with pulse.beating(*opened.ticks), clock.part("train"):
-                opened.model.fit(
-                    opened.data.training_batches(opened.epochs_done),
-                    initial_epoch=opened.epochs_done,
-                    epochs=math.ceil(opened.recipe.epochs),
-                    steps_per_epoch=opened.data.steps_per_epoch,
-                    verbose=0,
-                    callbacks=[*opened.callbacks, *callbacks],
-                )
+                for phase in opened.phases():  # one, unless the batch size changes
+                    opened.model.fit(
+                        opened.data.training_batches(phase.start),
+                        initial_epoch=phase.start,
+                        epochs=phase.end,
+                        steps_per_epoch=opened.data.in_epoch(phase.start).steps_per_epoch,
+                        verbose=0,
+                        callbacks=[*opened.callbacks, *callbacks],
+                    )
         opened.measure()
 
     try:

@@ -94,10 +94,13 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _begin(self) -> None:
         self.rows: list[dict[str, float]] = []
-        self.step = self._evaluated_at = 0
+        self.step = self._evaluated_at = self._steps_in_epoch = 0
         self.loss: float | None = None
         self.examples_per_second: float | None = None
         self._steps: int | None = None
+        self._epochs_before = self._evaluated_epochs = 0.0
+        self._timed_from: float | None = None  # seconds of training when the first call had ended
+        self._timed_examples = 0
 
     # What is known so far.
 
@@ -123,7 +126,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     @property
     def epoch(self) -> float:
         """Epochs trained so far, whole ones as whole numbers."""
-        epochs = self.step / self._steps if self._steps else 0.0
+        epochs = self._epochs
         return int(epochs) if epochs.is_integer() else round(epochs, 5)
 
     def cost(self) -> float | None:
@@ -131,8 +134,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return None if self.cost_per_hour is None else self.cost_per_hour * self.clock.hours()
 
     def state(self) -> dict[str, Any]:
-        """Returns rows and step as plain values, for `restore` in another process."""
-        return {"rows": list(self.rows), "step": self.step}
+        """Returns rows, step and epochs as plain values, for `restore` in another process."""
+        return {"rows": list(self.rows), "step": self.step, "epochs": self._epochs}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Makes the next `fit` go on from a state; the log is written again from its rows.
@@ -142,7 +145,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         """
         self._goes_on = True
         self.rows, self.step = list(state["rows"]), state["step"]
-        self._evaluated_at = self.step
+        self._epochs_before = self._evaluated_epochs = float(state["epochs"])
+        self._evaluated_at, self._steps_in_epoch = self.step, 0
         if self._log is not None and (self.rows or os.path.exists(self._log)):
             self._write_log(self._log, only_last=False)
 
@@ -158,21 +162,19 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             raise ValueError(
                 f"`every` should be whole where fit is not told its steps. Received: {self.every}"
             )
-        self._speed_from: tuple[int, float] | None = None
         self._before_training = self.clock.switch("compile")
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
-        self._steps_in_epoch = 0
+        self._epochs_before, self._steps_in_epoch = self._epochs, 0
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         # Keras 3 counts on past an epoch's end, to the end of the last call into TensorFlow.
         steps = min(batch + 1, self.params.get("steps") or batch + 1)
         first, self.step = self.step + 1, self.step + steps - self._steps_in_epoch
-        self._steps_in_epoch = steps
-        if self.clock.switch("train") == "compile":  # logs are on the host: the execution has ended
-            self._speed_from = self.step, self._train_seconds()
+        executed, self._steps_in_epoch = steps - self._steps_in_epoch, steps
+        compiled = self.clock.switch("train") == "compile"  # logs are on the host: it has ended
         self._check_loss(logs, first)
-        self._measure_speed()
+        self._measure_speed(0 if compiled else executed)
         if self._fractional and self._crossed():
             self._add_row(self._values(logs))
         if self.last_step is not None and self.step >= self.last_step:
@@ -187,8 +189,13 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         self._steps = self._steps or self._steps_in_epoch
         due = not self._fractional and (epoch + 1) % self.every == 0
-        last = epoch + 1 == self.params["epochs"] and self.step > self._evaluated_at
-        if due or last:  # the last weights are never left unmeasured
+        if self.last_step is None:
+            last = epoch + 1 == self.params["epochs"]
+        else:
+            last = self.step >= self.last_step
+        if due or (
+            last and self.step > self._evaluated_at
+        ):  # the last weights are never left unmeasured
             self._add_row(self._values(logs))
         if self._evaluated_at == self.step and logs is not None:  # for TensorBoard and History
             logs.setdefault(self.metric, self.rows[-1][self.metric])
@@ -202,10 +209,14 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def _fractional(self) -> bool:
         return self.every != int(self.every)
 
+    @property
+    def _epochs(self) -> float:
+        return self._epochs_before + self._steps_in_epoch / (self._steps or math.inf)
+
     def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
-        steps = (self._steps or 1) * self.every  # known, as `every` is a fraction
-        return int(self.step / steps + 1e-6) > int(self._evaluated_at / steps + 1e-6)
+        before, now = self._evaluated_epochs / self.every, self._epochs / self.every
+        return int(now + 1e-6) > int(before + 1e-6)
 
     def _check_loss(self, logs: Logs, first: int) -> None:
         self.loss = loss = float((logs or {}).get("loss", 0.0))
@@ -231,7 +242,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return {self.metric: float(logs[self.metric])}
 
     def _add_row(self, values: dict[str, float]) -> None:
-        self._evaluated_at = self.step
+        self._evaluated_at, self._evaluated_epochs = self.step, self._epochs
         self.rows.append({"epoch": self.epoch, "hours": self.clock.hours(), **values})
         if self._log is not None:
             if len(self.rows) == 1:
@@ -243,12 +254,14 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def _train_seconds(self) -> float:
         return self.clock.parts().get("train", 0.0)
 
-    def _measure_speed(self) -> None:
-        if self.step_examples and self._speed_from:
-            step, seconds = self._speed_from
-            spent = self._train_seconds() - seconds
-            if self.step > step and spent > 0:
-                self.examples_per_second = (self.step - step) * self.step_examples / spent
+    def _measure_speed(self, steps: int) -> None:
+        """Updates the speed after a call of `steps` steps; 0: one that compiled."""
+        if self._timed_from is None:
+            self._timed_from = self._train_seconds()
+        self._timed_examples += steps * (self.step_examples or 0)
+        spent = self._train_seconds() - self._timed_from
+        if self._timed_examples and spent > 0:
+            self.examples_per_second = self._timed_examples / spent
 
     def _write_log(self, log: str | os.PathLike, only_last: bool) -> None:
         with open(log, "a" if only_last else "w", encoding="utf-8") as file:

@@ -60,7 +60,7 @@ def _step(model, batch):
         if hasattr(layer, "adapt"):
             layer.adapt(np.random.default_rng(0).normal(size=(100, *model.input_shape[1:])))
     model.compile(
-        optimizers.build(Recipe(optimizer=Optimizer(learning_rate=0.001)), 1, model),
+        optimizers.build(Recipe(optimizer=Optimizer(learning_rate=0.001)), [1], model),
         tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         jit_compile=False,
     )

@@ -46,7 +46,7 @@ class Check(NamedTuple):
         predicted = prediction.clock_seconds(self.sample, self.epochs)
         start = sum(self.parts.get(name, 0.0) for name in ("load", "build", "compile"))
         ours = sum(self.sample.start.get(name, 0.0) for name in ("load", "build", "compile"))
-        steps = round(self.epochs * self.sample.steps_per_epoch)
+        steps = round(self.epochs * self.sample.phases[0].steps_per_epoch)
         each = 1e3 * self.parts["train"] / steps
         means = [phase.seconds_per_step * 1e3 for phase in self.sample.phases]
         return (

@@ -176,6 +176,16 @@ RESNET50 = {  # tensorflow/tpu, models/official/resnet
     "channel_mean": (0.485, 0.456, 0.406),
     "channel_deviation": (0.229, 0.224, 0.225),
 }
+IMAGENET18 = {  # train_imagenet_nv.py, dataloader.py, experimental_utils.py; train.py's flags
+    **RESNET50,
+    "label_smoothing": 0,
+    "synchronized_batch_norm": False,
+    "nesterov": False,
+    "rate_in_velocity": False,  # torch.optim.SGD
+    "rectangular_test": True,
+    "image_sizes": (128, 224, 288),
+    "drop_remainder": False,
+}
 BAG_OF_TRICKS = {**RESNET50, "label_smoothing": 0.1, "schedule": "cosine"}  # arXiv 1812.01187
 DRQA = {  # hitvoice/DrQA at d9081fe, train.py's flags
     "model": "drqa",
@@ -305,6 +315,35 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
         "batch_size": 512,
         "epochs": 100,
     },
+    "imagenet/resnet50_fastai_4m": {**IMAGENET18, "epochs": 30},
+    "imagenet/resnet50_fastai_8m": {**IMAGENET18, "epochs": 37},
+    "imagenet/resnet50_fastai_16m": {**IMAGENET18, "epochs": 50},
+    "imagenet/resnet50_lambda": {**IMAGENET18, "epochs": 29},
+    "imagenet/resnet50_fastai": {  # imagenet_nv/main.py at c4b2255; batch size: the entry's
+        **IMAGENET18,
+        "epochs": 45,
+        "batch_size": 8 * 128,
+        "decays": "all",
+        "zero_last_norm": False,
+        "rectangular_test": False,
+        "image_size_epochs": (int(45 * 0.4 + 0.5), int(45 * 0.92 + 0.5)),
+        "smallest_crops": (0.08, 0.08, 0.5),
+    },
+    "imagenet/resnet50_ge": {  # imagenet_train.py at 89f15c2; momentum and decay: the entry's
+        **IMAGENET18,
+        "epochs": 40,
+        "batch_size": 8 * 740,
+        "later_batch_sizes": (8 * 256, 8 * 196, 8 * 128),
+        "batch_size_epochs": (21, 32, 36),
+        "drop_remainder": True,
+        "nesterov": True,
+        "weight_decay": 2e-4,
+        "decays": "all",
+        "rectangular_test": False,
+        "image_size_epochs": (21, 36),
+        "channel_mean": (121 / 255, 115 / 255, 100 / 255),
+        "channel_deviation": (70 / 255, 68 / 255, 71 / 255),
+    },
     "imagenet/resnet50_progressive": {
         **RESNET50,
         "batch_size": 1024,
@@ -404,6 +443,10 @@ RATES = {  # epoch (from 0) to learning rate
     "cifar10/resnet56_proj": {4: 0.01, 5: 0.1, 94: 0.1, 95: 0.01, 140: 0.001, 184: 0.001},
     "cifar10/preact164": {0: 0.01, 1: 0.1, 90: 0.1, 91: 0.01, 136: 0.001},
     # In the rates of the entries' misc, and of resnet_benchmark.py; scaled from 256 to the batch.
+    "imagenet/resnet50_fastai": {
+        **{0: 0.4 / 4, 1: 0.4 / 3, 2: 0.4 / 2, 3: 0.4, 20: 0.4, 21: 0.04, 34: 0.04, 35: 0.004},
+        **{42: 0.004, 43: 0.0004},
+    },
     "imagenet/resnet50_tpu": {
         0: 0,
         1: 0.08,

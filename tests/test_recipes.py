@@ -169,7 +169,7 @@ def test_learning_rates_equal_the_source_s(name):
     from dawnbench_tf.training import schedules
 
     recipe = recipes.get(name)
-    factor = schedules.factor(recipe, steps_per_epoch=391)
+    factor = schedules.factor(recipe, [391])
     scale = recipe.batch_size / (recipe.optimizer.scale_learning_rate_from or recipe.batch_size)
     for epoch, rate in RATES[name].items():
         scaled = recipe.optimizer.learning_rate * scale * float(factor(epoch * 391))
@@ -192,7 +192,7 @@ def test_airbench_s_rates_and_decays_equal_its_source_s(name, rate, decay, warmu
     lr, wd = rate / kilostep_scale, decay * 1024 / kilostep_scale
     assert recipe.optimizer.learning_rate == pytest.approx(lr * 1024)
     assert recipe.optimizer.weight_decay == pytest.approx(wd / lr / 1024)
-    factor, total = schedules.factor(recipe, steps), recipe.total_steps(steps)
+    factor, total = schedules.factor(recipe, [steps]), recipe.total_steps([steps])
     corner = int(warmup * total)  # the source rounds it down to a step
     for step in (0, 1, 30, corner - 1, corner, corner + 1, 300, total - 1):
         if step < corner:
@@ -221,7 +221,7 @@ def test_page_s_schedule_is_read_one_step_ahead(name, steps, knots, values):
 
     recipe = recipes.get(name)
     recipe = replace(recipe, schedule=_read_ahead(recipe.schedule, knots, steps))
-    factor = schedules.factor(recipe, steps)
+    factor = schedules.factor(recipe, [steps])
     for step in {0, 1, 100, *(int(knot * steps) + i for knot in knots[1:] for i in (-2, -1, 0, 1))}:
         if step < recipe.epochs * steps:
             expected = np.interp((step + 1) / steps, knots, values)
@@ -242,14 +242,14 @@ def test_two_points_on_one_step_make_a_jump():
     from dawnbench_tf.training import schedules
 
     changes = {"epochs": 1, "schedule_epochs": (0, 0.05, 1), "schedule_factors": (0.2, 1, 0)}
-    factor = schedules.factor(recipes.get("digits/resnet8", **changes), 10)
+    factor = schedules.factor(recipes.get("digits/resnet8", **changes), [10])
     assert [round(float(factor(step)), 6) for step in (0, 5, 10)] == [1, 0.5, 0]
     changes = {
         "epochs": 1,
         "schedule_epochs": (0, 0.5, 0.51, 1),
         "schedule_factors": (1, 1, 0.1, 0),
     }
-    factor = schedules.factor(recipes.get("digits/resnet8", **changes), 10)
+    factor = schedules.factor(recipes.get("digits/resnet8", **changes), [10])
     assert [round(float(factor(step)), 6) for step in (4, 5, 6, 10)] == [1, 0.1, 0.08, 0]
 
 

@@ -64,7 +64,18 @@ class Data(Protocol):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Number of batches in an epoch."""
+        """Number of batches in an epoch of the recipe's first batch size."""
+
+    @property
+    def epoch_steps(self) -> list[int]:
+        """Number of batches in each epoch; epochs beyond the list's have the last number."""
+
+    def in_epoch(self, epoch: int) -> "Data":
+        """Returns the data set with the batch size of an epoch as its only one.
+
+        Args:
+          epoch: index from 0.
+        """
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
         """Returns one epoch's training batches, for any training loop.
@@ -83,8 +94,9 @@ class Data(Protocol):
         """
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
-        """Returns the distributed training batches of all epochs from `first_epoch` on.
+        """Returns the distributed training batches of the epochs from `first_epoch` on.
 
+        They end with the training, or where the recipe's batch size changes.
         `on_devices` returns the function that turns a batch into inputs and targets.
         """
 

@@ -26,9 +26,9 @@ class Estimate(NamedTuple):
       recipe: TASK/NAME.
       goal: the threshold, with its metric: "top1Accuracy 98".
       changed: settings of the recipe that differ from its row; its evidence is not theirs.
-      batch_size: examples in a step.
+      batch_size: examples in a step of the first phase.
       steps_timed: number of steps that were timed.
-      step_ms: median time of a step, in ms; of several image sizes the mean, weighted by epochs.
+      step_ms: median time of a step, in ms; of several phases the mean, weighted by epochs.
       step_ms_range: 10th and 90th percentile of the time of a step, in ms.
       sides: height of the training images of each phase, pixels; (0,) for questions.
       side_ms: mean time of a step of each phase, in ms.
@@ -120,7 +120,7 @@ def predict(recipe: Recipe, sample: Sample, cost_per_hour: float | None = None) 
     """Predicts time and cost to the threshold.
 
     The clock of a run of k epochs is: seconds to load, build and compile; plus, for each phase of
-    image size, its number of steps in k epochs times its mean seconds a step.
+    image and batch size, its number of steps in k epochs times its mean seconds a step.
 
     The interval is for one further run on this machine as it was during the sample. It is made of
     2,000 resamples: each draws one run of the evidence, with its epochs or as a miss (infinite),
@@ -173,8 +173,8 @@ def _speed(recipe: Recipe, sample: Sample) -> dict[str, Any]:
         "step_ms_range": [1e3 * _over_phases(sample, _percentile(level)) for level in (10, 90)],
         "sides": [phase.side for phase in phases],
         "side_ms": [1e3 * phase.seconds_per_step for phase in phases],
-        "examples_per_second": recipe.batch_size / _weighted(sample),
-        "share_of_peak": _share(recipe, sample),
+        "examples_per_second": _examples(sample) / _weighted(sample),
+        "share_of_peak": _share(sample),
         "start_seconds": _start(sample),
     }
 
@@ -195,9 +195,9 @@ def clock_seconds(
     total = _start(sample) - sample.first_steps * means[0]  # compiling's steps are in both
     for phase, mean in zip(sample.phases, means, strict=True):
         trained = max(0.0, min(epochs, phase.end) - phase.begin)
-        total += trained * sample.steps_per_epoch * mean
+        total += trained * phase.steps_per_epoch * mean
     beyond = max(0.0, epochs - sample.phases[-1].end)
-    return max(total, 0.0) + beyond * sample.steps_per_epoch * means[-1]
+    return max(total, 0.0) + beyond * sample.phases[-1].steps_per_epoch * means[-1]
 
 
 def wall_seconds(recipe: Recipe, sample: Sample, epochs: float) -> float:
@@ -267,7 +267,13 @@ def _over_phases(sample: Sample, figure: Callable[[Phase], float]) -> float:
 
 
 def _weighted(sample: Sample) -> float:
-    return _over_phases(sample, lambda phase: phase.seconds_per_step)
+    """Returns the mean seconds of an epoch's steps."""
+    return _over_phases(sample, lambda phase: phase.seconds_per_epoch)
+
+
+def _examples(sample: Sample) -> float:
+    """Returns the mean number of examples in an epoch's steps."""
+    return _over_phases(sample, lambda phase: float(phase.steps_per_epoch * phase.batch_size))
 
 
 def _percentile(level: float) -> Callable[[Phase], float]:
@@ -277,11 +283,14 @@ def _percentile(level: float) -> Callable[[Phase], float]:
     return percentile
 
 
-def _share(recipe: Recipe, sample: Sample) -> float | None:
+def _share(sample: Sample) -> float | None:
     """Returns the share of the devices' peak; None if unknown, or if training exceeded the peak."""
     flops = [phase.flops_per_example for phase in sample.phases]
     if not sample.peak_flops or None in flops:
         return None
-    operations = _over_phases(sample, lambda phase: phase.flops_per_example or 0.0)
-    share = operations * recipe.batch_size / _weighted(sample) / sample.peak_flops
+    operations = _over_phases(
+        sample,
+        lambda phase: phase.steps_per_epoch * phase.batch_size * (phase.flops_per_example or 0.0),
+    )
+    share = operations / _weighted(sample) / sample.peak_flops
     return share if share <= 1 else None

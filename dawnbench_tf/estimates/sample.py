@@ -8,20 +8,29 @@ Lap = tuple[float, int]  # seconds and number of steps of a call into TensorFlow
 
 
 class Phase(NamedTuple):
-    """Timed steps of a part of training that has one size of images.
+    """Timed steps of a part of training that has one size of images and one batch size.
 
     Attributes:
       side: height and width of the training images, pixels; 0 for questions.
+      batch_size: examples in a step.
+      steps_per_epoch: number of steps in an epoch.
       begin, end: the epochs of the recipe that it stands for.
       laps: of calls into TensorFlow, without the process's first, which compiles.
       flops_per_example: operations of forward and backward pass; None: unknown.
     """
 
     side: int
+    batch_size: int
+    steps_per_epoch: int
     begin: float
     end: float
     laps: list[Lap]
     flops_per_example: float | None
+
+    @property
+    def seconds_per_epoch(self) -> float:
+        """Mean seconds of an epoch's steps."""
+        return self.steps_per_epoch * self.seconds_per_step
 
     @property
     def seconds_per_step(self) -> float:
@@ -33,13 +42,12 @@ class Sample(NamedTuple):
     """Measurements of a short training without its rows, checkpoints and evaluations.
 
     Attributes:
-      steps_per_epoch: number of steps in an epoch.
       start: seconds by part of the clock up to the end of the first call: import, build, load,
         compile, train (Keras's preparation of `fit`).
       first_steps: number of steps of the first call, which compiles.
       generated: whether the examples were generated in place of the data set; `start["load"]` is
         then the time to generate them.
-      phases: timed steps; a phase for each size of training images.
+      phases: timed steps; a phase for each size of training images and batches.
       peak_flops: peak of all devices in operations a second; None: unknown.
       peak_from: source of the peak.
       process_gib, device_gib: peak memory in GiB, of the process and of the fullest GPU.
@@ -50,7 +58,6 @@ class Sample(NamedTuple):
       software: versions.
     """
 
-    steps_per_epoch: int
     start: dict[str, float]
     first_steps: int
     generated: bool
@@ -83,7 +90,6 @@ class Sample(NamedTuple):
 class _Facts(NamedTuple):
     """Types of the values of `Sample.facts()`."""
 
-    steps_per_epoch: int
     start: dict[str, float]
     first_steps: int
     generated: bool

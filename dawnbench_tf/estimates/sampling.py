@@ -116,10 +116,10 @@ def _steps_per_call(recipe: Recipe, options: RunOptions, seconds: float) -> int:
             min(options.steps_per_execution, READER_STEPS) if slow else options.steps_per_execution
         )
     scale = (max(recipe.sizes) / variant.image_size) ** 2
-    flops = 2 * variant.multiply_adds * scale * peaks.STEP_TO_FORWARD * recipe.batch_size
+    flops = 2 * variant.multiply_adds * scale * peaks.STEP_TO_FORWARD * max(recipe.batch_sizes)
     rate = options.peak_tflops * 1e12 or peaks.measure_peak(recipe.precision)[0]
     step = flops / (rate * _EXPECTED_SHARE)
-    lap = min(seconds / len(recipe.sizes), MOST_SECONDS) / _LAPS
+    lap = min(seconds / len(_bounds(recipe)), MOST_SECONDS) / _LAPS
     return max(1, min(options.steps_per_execution, int(lap / step)))
 
 
@@ -134,21 +134,22 @@ def _time_steps(
         metric,
         evaluate=lambda: {metric: 0.0},
         clock=clock,
-        step_examples=recipe.batch_size,
     )
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
     bounds = _bounds(recipe)
     phases: list[Phase] = []
     for number, (side, begin, end) in enumerate(bounds):
+        in_phase = data.in_epoch(begin)
+        timer.step_examples = in_phase.recipe.batch_size
         share = _limit(last, len(bounds) - number)
         laps, begins = speed_test.Laps(share), _Start(clock)
-        terminal.status("compiling and first steps" if not number else f"{side} pixels")
+        terminal.status("compiling and first steps" if not number else f"from epoch {begin} on")
         with clock.part("train"):
             model.fit(
-                data.training_batches(int(begin)),
-                initial_epoch=int(begin),
-                epochs=max(int(begin) + 1, int(-(-end // 1))),
-                steps_per_epoch=data.steps_per_epoch,
+                in_phase.training_batches(begin),
+                initial_epoch=begin,
+                epochs=max(begin + 1, int(-(-end // 1))),
+                steps_per_epoch=in_phase.steps_per_epoch,
                 verbose=0,
                 callbacks=[timer, *([] if number else [meter]), begins, laps],
             )
@@ -156,7 +157,8 @@ def _time_steps(
             start, used, first = begins.parts, meter.facts(), laps.laps[0][1]
         flops = peaks.forward_flops(model, side)
         flops = flops and flops * peaks.STEP_TO_FORWARD
-        phases.append(Phase(side, begin, end, laps.laps[1:] or laps.laps, flops))
+        size, steps = in_phase.recipe.batch_size, in_phase.steps_per_epoch
+        phases.append(Phase(side, size, steps, begin, end, laps.laps[1:] or laps.laps, flops))
     return _make_sample(data, start, first, phases, used)
 
 
@@ -166,7 +168,6 @@ def _make_sample(
     """Returns the sample of timed steps, without an evaluation."""
     recipe, machine = data.recipe, devices.machine_of(data.placement.strategy)
     return Sample(
-        steps_per_epoch=data.steps_per_epoch,
         start=start,
         first_steps=first,
         generated=bool(recipe.synthetic),
@@ -188,12 +189,13 @@ def _limit(last: float, phases: int) -> Callable[[], float]:
     return lambda: min(MOST_SECONDS, (last - time.monotonic()) / phases)
 
 
-def _bounds(recipe: Recipe) -> list[tuple[int, float, float]]:
-    """Returns (side, first epoch, last epoch) of each phase of training; side 0: questions."""
-    changes = getattr(recipe.data, "image_size_epochs", ())
-    changes = [epoch for epoch in changes if epoch < recipe.epochs]
-    sides = recipe.sizes[: len(changes) + 1]
-    return list(zip(sides, [0.0, *map(float, changes)], [*changes, recipe.epochs], strict=True))
+def _bounds(recipe: Recipe) -> list[tuple[int, int, float]]:
+    """Returns (side, first epoch, end) of each phase of training; side 0: questions."""
+    resized = getattr(recipe.data, "image_size_epochs", ())
+    changes = sorted({0, *resized, *recipe.batch_size_epochs})
+    begins = [epoch for epoch in changes if epoch < recipe.epochs]
+    sides = [recipe.sizes[sum(begin >= epoch for epoch in resized)] for begin in begins]
+    return list(zip(sides, begins, [*begins[1:], recipe.epochs], strict=True))
 
 
 class _Start(tf.keras.callbacks.Callback):

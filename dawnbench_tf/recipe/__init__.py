@@ -8,7 +8,7 @@ submission, ranking.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
@@ -17,8 +17,9 @@ from dawnbench_tf.recipe.evidence import Measured, Published, Reported
 from dawnbench_tf.recipe.images import Images, Jpegs
 from dawnbench_tf.recipe.network import Network
 from dawnbench_tf.recipe.optimizer import Optimizer
+from dawnbench_tf.recipe.phases import Phase, check_changes, split
 from dawnbench_tf.recipe.questions import Questions
-from dawnbench_tf.recipe.schedule import Schedule
+from dawnbench_tf.recipe.schedule import Schedule, steps_before
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import (
     check,
@@ -70,6 +71,18 @@ class Recipe:
     )
     epochs: float = setting(1, "maximum number of training epochs; may be a fraction", above=0)
     batch_size: int = setting(128, "global batch size: examples per step of all replicas", low=1)
+    later_batch_sizes: tuple[int, ...] = setting(
+        (),
+        "global batch sizes that follow batch_size within a run, comma-separated; the learning "
+        "rate does not change with them unless --scale_learning_rate_from is set; for images",
+        low=1,
+    )
+    batch_size_epochs: tuple[int, ...] = setting(
+        (),
+        "epochs at which training moves on to the next of later_batch_sizes, comma-separated; as "
+        "many as later_batch_sizes",
+        low=1,
+    )
     drop_remainder: bool = setting(
         False,
         "drop the examples that do not fill an epoch's last batch; if not, that batch is filled "
@@ -141,6 +154,7 @@ class Recipe:
                 object.__setattr__(self, "name", f"{self.task.name}/{self.model}")
         elif self.task and self.task not in TASKS:
             refuse("task", self.task, f"should be a Task, or one of {', '.join(TASKS)}")
+        check_changes(self.later_batch_sizes, self.batch_size_epochs)
         if self.schedule.momenta and self.optimizer.name not in _CYCLING:
             refuse("schedule_momenta", self.schedule.momenta, f"is for {', '.join(_CYCLING)}")
         if self.task:
@@ -157,9 +171,10 @@ class Recipe:
         for name, value in one_size_only.items():
             if value and settings is not Images:
                 refuse(name, value, f"is for images of one size; {task.name} has {own}")
-        if self.validation_share and not task.is_own:
-            text = f"is for tasks of your own; {task.name} has a test set"
-            refuse("validation_share", self.validation_share, text)
+        if (share := self.validation_share) and not task.is_own:
+            refuse("validation_share", share, f"is for your own tasks; {task.name} has a test set")
+        if self.later_batch_sizes and settings is Questions:
+            refuse("later_batch_sizes", self.later_batch_sizes, f"is for images; it has {own}")
         if settings is Questions:
             self.network.check_bert(self.data.tokenizer)
         if not self.network.pretrained:
@@ -184,24 +199,47 @@ class Recipe:
         if task.train_examples and examples < 1:
             expected = f"should be fewer than {task.name}'s {task.train_examples} examples"
             refuse("held_out", self.held_out, expected)
-        if task.train_examples and self.batch_size > examples:
-            expected = f"should be at most {task.name}'s {examples} examples"
-            refuse("batch_size", self.batch_size, expected)
+        largest = max(self.batch_sizes)
+        if task.train_examples and largest > examples:
+            name = "batch_size" if largest == self.batch_size else "later_batch_sizes"
+            refuse(name, largest, f"should be at most {task.name}'s {examples} examples")
         if self.threshold is not None and not 0 < self.threshold <= task.highest:
             expected = f"{task.metric} should be over 0, at most {task.highest:g}"
             refuse("threshold", self.threshold, expected)
 
-    def total_steps(self, steps_per_epoch: int) -> int:
+    def total_steps(self, epoch_steps: Sequence[int]) -> int:
         """Returns the steps of the whole training; a partial step counts as a whole one.
 
         Args:
-          steps_per_epoch: the pipeline's; depends on `batch_size` and `drop_remainder`.
+          epoch_steps: as in `steps_before`.
         """
-        return math.ceil(round(self.epochs * steps_per_epoch, 6))
+        return math.ceil(round(steps_before(self.epochs, epoch_steps), 6))
+
+    @property
+    def batch_sizes(self) -> tuple[int, ...]:
+        """The global batch sizes of training, in order."""
+        return (self.batch_size, *self.later_batch_sizes)
+
+    def phases(self, first_epoch: int = 0) -> list[Phase]:
+        """Returns the parts of training with one batch size each.
+
+        Args:
+          first_epoch: index of the epoch, from 0, that the first part starts with.
+        """
+        return split(self.batch_sizes, self.batch_size_epochs, self.epochs, first_epoch)
+
+    def in_epoch(self, epoch: int) -> "Recipe":
+        """Returns the recipe with the batch size of an epoch as its only one.
+
+        Args:
+          epoch: index from 0.
+        """
+        size = self.batch_sizes[sum(epoch >= change for change in self.batch_size_epochs)]
+        return replace(self, batch_size=size, later_batch_sizes=(), batch_size_epochs=())
 
     @property
     def scaled_learning_rate(self) -> float:
-        """Learning rate that the schedule's factors multiply: after linear batch-size scaling."""
+        """Learning rate that the schedule's factors multiply: scaled linearly by `batch_size`."""
         rate, examples = self.optimizer.learning_rate, self.optimizer.scale_learning_rate_from
         return rate * (self.batch_size / examples) if examples else rate
 
@@ -343,6 +381,4 @@ def _refuse_fine_tuning(*settings: Network | Optimizer) -> None:
 
 def _data_settings(task: Task) -> type[Images] | type[Jpegs] | type[Questions]:
     """Returns the class of a task's data settings."""
-    if task.inputs == "questions":
-        return Questions
-    return Jpegs if task.jpegs else Images
+    return Questions if task.inputs == "questions" else Jpegs if task.jpegs else Images

@@ -1,10 +1,27 @@
 """Schedule: the learning rate's factor, and the momentum, as functions of the epoch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, setting
+
+
+def steps_before(epochs: float, epoch_steps: Sequence[int]) -> float:
+    """Returns the number of steps in the first `epochs` epochs, which may end inside one.
+
+    Args:
+      epochs: number of epochs.
+      epoch_steps: number of steps of each epoch, at least one; later epochs have the last number.
+
+    >>> steps_before(2.5, [10]), steps_before(2.5, [10, 10, 20])
+    (25.0, 30.0)
+    """
+    whole = int(epochs)
+    missing = whole + 1 - len(epoch_steps)
+    *before, last = [*epoch_steps, *[epoch_steps[-1]] * missing][: whole + 1]
+    return sum(before) + (epochs - whole) * last
 
 
 @dataclass(frozen=True)

@@ -155,10 +155,14 @@ def table() -> str:
         goal = f"{recipe.task_row.metric} {recipe.goal:g}"
         lines.append(
             f"{recipe.name:28} {recipe.model:20} {goal:16} "
-            f"batch {recipe.batch_size}, {recipe.epochs:g} epochs"
+            f"batch {_batch_sizes(recipe)}, {recipe.epochs:g} epochs"
         )
         lines += [f"    {_evidence(item)}" for item in recipe.evidence]
     return "\n".join(lines)
+
+
+def _batch_sizes(recipe: Recipe) -> str:
+    return " to ".join(map(str, sorted({min(recipe.batch_sizes), max(recipe.batch_sizes)})))
 
 
 def description(recipe: Recipe, everything: bool = False) -> str:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Jpegs, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published, Reported
+from dawnbench_tf.recipes import imagenet_progressive
 
 # Source: He et al. 2018 (arXiv 1812.01187), sections 2 to 5. Learning rate 0.1 per 256 examples,
 # five epochs of warmup, cosine schedule, label smoothing, no weight decay of BN and biases, the
@@ -237,6 +238,7 @@ RECIPES = (
     RESNET50_TPU,
     RESNET50_TPU_POD,
     RESNET50_PROGRESSIVE,
+    *imagenet_progressive.RECIPES,
     RESNET152_DAWN,
     RESNET152_MXNET,
     RESNET152_TENSORPACK,

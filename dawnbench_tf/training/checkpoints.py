@@ -166,11 +166,11 @@ class Saver(tf.keras.callbacks.Callback):
     def restore(self, newest: Checkpoint | None) -> int:
         """Restores weights, optimizer and rows of a checkpoint; returns its number of epochs."""
         if newest is None:
-            self.timer.restore({"rows": [], "step": 0})
+            self.timer.restore({"rows": [], "step": 0, "epochs": 0})
             return 0
         averages.inner_optimizer(self._model).build(self._model.trainable_variables)
         _restore(self._saved, newest.path)
-        self.timer.restore(newest.state)
+        self.timer.restore({**newest.state, "epochs": newest.epochs})
         return newest.epochs
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
@@ -208,7 +208,8 @@ class Saver(tf.keras.callbacks.Callback):
         # fsync before the rename: after a power cut the final name must not have empty files.
         for path in temporary.iterdir():
             _flush(path)
-        state = {**self.timer.state(), "clock": self.timer.clock.parts()}
+        state = self.timer.state() | {"clock": self.timer.clock.parts()}
+        state.pop("epochs")  # the folder's name has them
         state["files"] = {path.name: files.digest(path) for path in sorted(temporary.iterdir())}
         files.write_json(temporary / runs.STATE, state)
         _flush(temporary)

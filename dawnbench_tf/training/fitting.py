@@ -3,7 +3,7 @@
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def build(data: Data, steps_per_execution: int = 1, restored: bool = False) -> t
     """
     with tensorflow_env.silent():  # XLA prints a line at its first compilation, at any log level
         tf.function(lambda: tf.constant(0), jit_compile=True)()
-    recipe, steps = data.recipe, data.steps_per_epoch
+    recipe, steps = data.recipe, data.epoch_steps
     tf.keras.utils.set_random_seed(recipe.seed)
     with data.placement.strategy.scope():
         model = data.network()
@@ -72,13 +72,13 @@ def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
         model.train_step = lambda batch: step(prepare(*batch))
 
 
-def _steps_at_once(recipe: Recipe, steps: int, most: int) -> int:
+def _steps_at_once(recipe: Recipe, epoch_steps: Sequence[int], most: int) -> int:
     """Returns steps_per_execution, at most `most`: an epoch and the training are whole calls."""
-    if recipe.total_steps(steps) % steps == 0:
-        return min(most, steps)
+    if isinstance(recipe.epochs, int):
+        return min(most, *epoch_steps)
     # Training ends inside an epoch: a call has to end there as well as at the epochs' ends.
-    both = math.gcd(steps, recipe.total_steps(steps))
-    return max(count for count in range(1, min(most, steps) + 1) if both % count == 0)
+    common = math.gcd(*epoch_steps, recipe.total_steps(epoch_steps))
+    return max(count for count in range(1, min(most, common) + 1) if common % count == 0)
 
 
 def tensorboard(folder: Path, profile_steps: tuple[int, ...]) -> tf.keras.callbacks.Callback:

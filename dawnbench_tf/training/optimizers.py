@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from dawnbench_tf.models import parts
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.schedule import steps_before
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import averages, losses, schedules
 from dawnbench_tf.training.averages import Averages
@@ -37,13 +38,13 @@ def _part_rates(recipe: Recipe, model: tf.keras.Model | None) -> dict[int, float
     return {i: multipliers[w.ref()] for i, w in weights if w.ref() in multipliers}
 
 
-def _rates(recipe: Recipe, steps_per_epoch: int, model: tf.keras.Model | None) -> Rates:
+def _rates(recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None) -> Rates:
     """Returns the learning-rate multipliers of single weights, by index among the trained ones."""
     rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {
         index: partial(lambda rate, step: rate, rate)
         for index, rate in _part_rates(recipe, model).items()
     }
-    trained = math.ceil(recipe.optimizer.whitening_bias_epochs * steps_per_epoch)
+    trained = math.ceil(steps_before(recipe.optimizer.whitening_bias_epochs, epoch_steps))
     for index, weight in enumerate(model.trainable_variables if model else []):
         if recipe.optimizer.shift_rate != 1 and losses.is_shift(weight):
             by_part = rates.get(index, lambda step: 1.0)
@@ -209,9 +210,11 @@ class Adadelta(Averages, PartRates, tf.keras.optimizers.Adadelta):
     """Keras's Adadelta with `Averages`."""
 
 
-def _other(recipe: Recipe, steps_per_epoch: int) -> tuple[Callable[..., PartRates], dict[str, Any]]:
+def _other(
+    recipe: Recipe, epoch_steps: Sequence[int]
+) -> tuple[Callable[..., PartRates], dict[str, Any]]:
     """Returns class and own arguments of an optimizer that is not SGD or LARS."""
-    cycle = schedules.momentum(recipe, steps_per_epoch) if recipe.schedule.momenta else None
+    cycle = schedules.momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
     adam = {"beta_2": recipe.optimizer.beta_2, "momentum_at": cycle}
     classes: dict[str, tuple[Callable[..., PartRates], dict[str, Any]]] = {
         "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}),
@@ -224,20 +227,20 @@ def _other(recipe: Recipe, steps_per_epoch: int) -> tuple[Callable[..., PartRate
 
 
 def build(
-    recipe: Recipe, steps_per_epoch: int, model: tf.keras.Model | None = None
+    recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None = None
 ) -> tf.keras.optimizers.Optimizer:
     """Builds the recipe's optimizer; with loss scaling, if the precision is mixed_float16.
 
     Args:
       recipe: optimizer, schedule, averages and precision.
-      steps_per_epoch: number of steps in an epoch.
+      epoch_steps: number of steps in each epoch; later epochs have the last number.
       model: the model to train; needed for learning-rate multipliers of single weights, and for
         averages.
     """
-    factor = schedules.factor(recipe, steps_per_epoch)
+    factor = schedules.factor(recipe, epoch_steps)
     schedule = schedules.Schedule(recipe.scaled_learning_rate, factor)
     common: dict[str, Any] = {
-        "averaging": averages.make_averaging(recipe, recipe.total_steps(steps_per_epoch), model),
+        "averaging": averages.make_averaging(recipe, recipe.total_steps(epoch_steps), model),
         "global_clipnorm": recipe.optimizer.clip_norm or None,
     }
     if recipe.optimizer.name in ("sgd", "lars"):
@@ -247,13 +250,13 @@ def build(
             momentum=recipe.optimizer.momentum,
             nesterov=recipe.optimizer.nesterov,
             rate_in_velocity=lars or recipe.optimizer.rate_in_velocity,
-            rates=_rates(recipe, steps_per_epoch, model),
-            momentum_at=schedules.momentum(recipe, steps_per_epoch),
+            rates=_rates(recipe, epoch_steps, model),
+            momentum_at=schedules.momentum(recipe, epoch_steps),
             trust=recipe.optimizer.trust if lars else 0.0,
             **common,
         )
     else:
-        cls, arguments = _other(recipe, steps_per_epoch)
+        cls, arguments = _other(recipe, epoch_steps)
         optimizer = cls(
             schedule,
             epsilon=recipe.optimizer.epsilon,

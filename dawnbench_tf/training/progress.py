@@ -1,7 +1,6 @@
 """The output of a run: a summary, then lines with epoch, loss, score, speed and time left."""
 
 import datetime
-import math
 import time
 from typing import TextIO
 
@@ -26,10 +25,17 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
-        f"{data.steps_per_epoch:,} steps of {recipe.batch_size}; seed {recipe.seed}\n"
+        f"{_steps(data)}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
         f"{data.origin}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}"
     )
+
+
+def _steps(data: Data) -> str:
+    """Formats the steps of an epoch, for each batch size."""
+    steps, recipe = data.epoch_steps, data.recipe
+    parts = [f"{steps[phase.start]:,} steps of {phase.batch_size}" for phase in recipe.phases()]
+    return ", then ".join(parts)
 
 
 def describe_start(folder: Folder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:
@@ -49,24 +55,21 @@ class Line(tf.keras.callbacks.Callback):
     Args:
       timer: TimeToAccuracy; it has to precede this callback in `callbacks`.
       epochs: number of epochs of the recipe.
-      steps: number of steps in an epoch.
       stream: output; None: the default of `terminal`.
     """
 
     SECONDS_BETWEEN_LINES = 55.0  # on a stream that is no terminal
 
-    def __init__(
-        self, timer: TimeToAccuracy, epochs: float, steps: int, stream: TextIO | None = None
-    ):
+    def __init__(self, timer: TimeToAccuracy, epochs: float, stream: TextIO | None = None):
         super().__init__()
-        self.timer, self.epochs, self.steps, self.stream = timer, epochs, steps, stream
+        self.timer, self.epochs, self.stream = timer, epochs, stream
         self._rows = len(timer.rows)  # number of rows shown; earlier processes showed theirs
         self._shown_at = time.monotonic()
-        self._first: tuple[int, float] | None = None  # step and moment after the first execution
+        self._first: tuple[float, float] | None = None  # epoch and moment after the first execution
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:
         if self._first is None:
-            self._first = self.timer.step, time.monotonic()
+            self._first = self.timer.epoch, time.monotonic()
         self._show_rows()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
@@ -96,13 +99,12 @@ class Line(tf.keras.callbacks.Callback):
 
         The pace is the mean since the first call into TensorFlow, which compiles.
         """
-        if self._first is None or self.timer.step == self._first[0] or self.timer.reached:
+        epoch = self.timer.epoch
+        if self._first is None or epoch <= self._first[0] or self.timer.reached:
             return ()
-        step = self.timer.step
-        pace = (time.monotonic() - self._first[1]) / (step - self._first[0])  # s, with evaluations
-        steps_left = math.ceil(self.epochs * self.steps) - step
-        epoch_steps_left = min(-step % self.steps, steps_left)
-        return (steps_left * pace, epoch_steps_left * pace) if steps_left > 0 else ()
+        pace = (time.monotonic() - self._first[1]) / (epoch - self._first[0])  # s, with evaluations
+        left = self.epochs - epoch
+        return (left * pace, min(-epoch % 1, left) * pace) if left > 0 else ()
 
 
 def duration(seconds: float) -> str:

@@ -8,26 +8,27 @@ from typing import Any
 import tensorflow as tf
 
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.schedule import steps_before
 
 
-def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
+def factor(recipe: Recipe, epoch_steps: Sequence[int]) -> Callable[[tf.Tensor], tf.Tensor]:
     """Returns the recipe's schedule: a function from the step, from 0 on, to the rate's factor.
 
     Args:
       recipe: its `schedule` has the form, the epochs of its corners and the factors there.
-      steps_per_epoch: number of steps in an epoch.
+      epoch_steps: number of steps in each epoch; later epochs have the last number.
 
     >>> from dawnbench_tf import recipe
     >>> steps = recipe.Schedule("steps", epochs=(1, 3), factors=(0.1, 1, 0.5))
-    >>> scale = factor(Recipe(schedule=steps), 10)
+    >>> scale = factor(Recipe(schedule=steps), [10])
     >>> [round(float(scale(step)), 3) for step in (0, 9, 10, 29, 30, 99)]
     [0.1, 0.1, 1.0, 1.0, 0.5, 0.5]
     >>> linear = recipe.Schedule("linear", epochs=(0, 2, 6), factors=(0, 1, 0))
-    >>> scale = factor(Recipe(schedule=linear), 10)
+    >>> scale = factor(Recipe(schedule=linear), [10])
     >>> [round(float(scale(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
     [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    last, edges = recipe.total_steps(steps_per_epoch), _edges(recipe, steps_per_epoch)
+    last, edges = recipe.total_steps(epoch_steps), _edges(recipe, epoch_steps)
     forms: Mapping[str, Callable[..., Callable[[tf.Tensor], tf.Tensor]]] = {
         "constant": _constant,
         "steps": _steps,
@@ -36,34 +37,39 @@ def factor(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Ten
         "cosine": partial(_falling, lambda done: 0.5 * (1 + tf.cos(math.pi * done))),
         "quadratic": partial(_falling, lambda done: (1 - done) ** 2),
     }
-    return forms[recipe.schedule.form](edges, recipe.schedule.factors, last)
+    scale = forms[recipe.schedule.form](edges, recipe.schedule.factors, last)
+    if not (recipe.later_batch_sizes and recipe.optimizer.scale_learning_rate_from):
+        return scale
+    changes = [steps_before(epoch, epoch_steps) for epoch in recipe.batch_size_epochs]
+    growth = [size / recipe.batch_size for size in recipe.batch_sizes]
+    return lambda step: scale(step) * _steps(changes, growth, last)(step)
 
 
-def _edges(recipe: Recipe, steps_per_epoch: int) -> list[float]:
+def _edges(recipe: Recipe, epoch_steps: Sequence[int]) -> list[float]:
     """Returns the schedule's epochs in steps."""
-    edges = [epochs * steps_per_epoch for epochs in recipe.schedule.epochs]
+    edges = [steps_before(epochs, epoch_steps) for epochs in recipe.schedule.epochs]
     if recipe.schedule.form not in ("linear", "cosine_points"):
         return edges
-    last = recipe.total_steps(steps_per_epoch)
+    last = recipe.total_steps(epoch_steps)
     return [  # corners are at whole steps, the last at the last step
         last if epochs == recipe.epochs else math.floor(round(edge, 6))
         for epochs, edge in zip(recipe.schedule.epochs, edges, strict=True)
     ]
 
 
-def momentum(recipe: Recipe, steps_per_epoch: int) -> Callable[[tf.Tensor], tf.Tensor]:
+def momentum(recipe: Recipe, epoch_steps: Sequence[int]) -> Callable[[tf.Tensor], tf.Tensor]:
     """Returns the recipe's momentum: a function of the step, from 0 on.
 
     >>> from dawnbench_tf import recipe
     >>> cycle = recipe.Schedule("linear", (0, 1, 2), (0, 1, 0), momenta=(0.95, 0.85, 0.95))
-    >>> at = momentum(Recipe(schedule=cycle), 10)
+    >>> at = momentum(Recipe(schedule=cycle), [10])
     >>> [round(float(at(step)), 3) for step in (0, 5, 10, 20, 30)]
     [0.95, 0.9, 0.85, 0.95, 0.95]
     """
     if not recipe.schedule.momenta:
         return lambda step: recipe.optimizer.momentum
     bend = _half_cosine if recipe.schedule.form == "cosine_points" else None
-    return _linear(_edges(recipe, steps_per_epoch), recipe.schedule.momenta, 0, bend)
+    return _linear(_edges(recipe, epoch_steps), recipe.schedule.momenta, 0, bend)
 
 
 def _constant(
@@ -99,18 +105,19 @@ def _linear(
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """Piecewise linear: factors[i] at step edges[i]; `bend` maps the done fraction of a piece."""
 
+    # A last piece, of one factor, follows the last edge.
+    starts = tf.constant([*edges, edges[-1] + 1], tf.float32)
+    values = tf.constant([*factors, factors[-1]], tf.float32)
+
     def scale(step: tf.Tensor) -> tf.Tensor:
         step = tf.cast(step, tf.float32)
-        # A sum over the pieces: each adds its rise, times the fraction of the piece that is done.
-        value = tf.constant(factors[0], tf.float32)
-        for left, right, start, end in zip(edges, edges[1:], factors, factors[1:], strict=False):
-            if left == right:  # a jump: with short epochs two corners can fall on one step
-                done = tf.cast(step >= left, tf.float32)
-            else:
-                done = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
-                done = bend(done) if bend else done
-            value += done * (end - start)
-        return value
+        # The piece is the number of edges after the first that are passed: of two edges on one
+        # step, as short epochs can have, the factor jumps to the second's.
+        piece = tf.reduce_sum(tf.cast(step >= starts[1:-1], tf.int32))
+        left, right = tf.gather(starts, piece), tf.gather(starts, piece + 1)
+        done = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
+        start, end = tf.gather(values, piece), tf.gather(values, piece + 1)
+        return start + (bend(done) if bend else done) * (end - start)
 
     return scale
 

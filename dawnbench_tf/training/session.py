@@ -16,6 +16,7 @@ from dawnbench_tf.data.waits import Waits
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions, to_record
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.phases import Phase
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import (
     checkpoints,
@@ -52,6 +53,15 @@ class Session:
     release: Callable[[], None]  # releases the folder, once the results are written
     used: dict[str, Any] = field(default_factory=dict)  # utilization, as in an entry's misc
     held_out: dict[str, float] = field(default_factory=dict)  # scores of held-out examples
+
+    def phases(self) -> Iterator[Phase]:
+        """Yields the epochs left, by batch size; each is trained by one `fit` before the next."""
+        for phase in self.recipe.phases(self.epochs_done):
+            self.timer.step_examples = phase.batch_size
+            yield phase
+            if self.model.stop_training:
+                return
+            self.timer.restore(self.timer.state())  # the next `fit` goes on
 
     def measure(self) -> None:
         """Sets `used` and `held_out`, after `fit`; every worker has to call it."""
@@ -218,7 +228,7 @@ def _make_session(
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
     callbacks, ticks = [timer, saver, meter], []
     if folder.writer:
-        line = progress.Line(timer, recipe.epochs, data.steps_per_epoch)
+        line = progress.Line(timer, recipe.epochs)
         callbacks, ticks = [*callbacks, line], [line.tick, meter.tick]
         if options.tensorboard or options.profile_steps:
             callbacks.append(fitting.tensorboard(folder.path, options.profile_steps))
@@ -252,7 +262,7 @@ def _make_timer(
         every=recipe.eval_every,
         clock=clock,
         log=folder.rows if folder.writer else None,
-        last_step=recipe.total_steps(data.steps_per_epoch),
+        last_step=recipe.total_steps(data.epoch_steps),
         step_examples=recipe.batch_size,
         cost_per_hour=options.credits.cost_per_hour,
     )

@@ -61,7 +61,7 @@ class SpeedTest(NamedTuple):
 
     Attributes:
       recipe: the recipe whose steps were timed.
-      steps_per_epoch: number of steps in an epoch.
+      epoch_steps: number of steps in each epoch; those of the first batch size are timed.
       laps: seconds and number of steps of each call into TensorFlow.
       used: utilization of the machine, as an entry's `misc` has it.
       cost_per_hour: price in USD per hour; None if not given.
@@ -69,7 +69,7 @@ class SpeedTest(NamedTuple):
     """
 
     recipe: Recipe
-    steps_per_epoch: int
+    epoch_steps: list[int]
     laps: list[tuple[float, int]]
     used: dict[str, Any]
     cost_per_hour: float | None
@@ -82,8 +82,11 @@ class SpeedTest(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Estimated seconds of all training steps of the recipe, without evaluations."""
-        return self.recipe.total_steps(self.steps_per_epoch) * self.seconds_per_step
+        """Estimated seconds of all training steps of the recipe, without evaluations.
+
+        An epoch of another batch size is taken to last as long as one of the first.
+        """
+        return self.recipe.total_steps(self.epoch_steps[:1]) * self.seconds_per_step
 
     @property
     def usd(self) -> float | None:
@@ -108,8 +111,8 @@ class SpeedTest(NamedTuple):
             f"{sum(n for _, n in self.laps)} steps: {each * 1e3:.4g} ms a step at the median, "
             f"{recipe.batch_size / each:,.0f} examples/s; the first {count} with compiling "
             f"{seconds:.1f} s{'' if later else ', which is all there were: ask for more'}\n"
-            f"so an epoch's {self.steps_per_epoch:,} steps take "
-            f"{progress.duration(self.steps_per_epoch * each)}, all {recipe.epochs:g} epochs "
+            f"so an epoch's {self.epoch_steps[0]:,} steps take "
+            f"{progress.duration(self.epoch_steps[0] * each)}, all {recipe.epochs:g} epochs "
             f"{progress.duration(self.seconds)}, without evaluations{cost}"
         )
 
@@ -133,7 +136,7 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
     timer, laps = _timer(recipe), Laps()
     data = session.prepare(recipe, options, timer.clock, strategy, examples)
     recipe = data.recipe
-    count = min(options.max_steps, recipe.total_steps(data.steps_per_epoch))
+    count = min(options.max_steps, recipe.total_steps(data.epoch_steps))
     terminal.status("building the model")
     model = fitting.build(data, max(1, min(options.steps_per_execution, count // CALLS)))
     terminal.status("")
@@ -150,7 +153,7 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
         used = meter.facts()  # every worker has to call it
     terminal.status("")
     price, chief = options.credits.cost_per_hour, strategies.is_chief(strategy)
-    return SpeedTest(recipe, data.steps_per_epoch, laps.laps, used, price, chief)
+    return SpeedTest(recipe, data.epoch_steps, laps.laps, used, price, chief)
 
 
 def _timer(recipe: Recipe) -> TimeToAccuracy:

@@ -62,13 +62,11 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
     ):
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
-    if recipe.batch_size % replicas:
-        near = max(recipe.batch_size // replicas, 1) * replicas
-        refuse(
-            "batch_size",
-            recipe.batch_size,
-            f"should divide by the {replicas} replicas; {near} would",
-        )
+    for size in recipe.batch_sizes:
+        if size % replicas:
+            near = max(size // replicas, 1) * replicas
+            name = "batch_size" if size == recipe.batch_size else "later_batch_sizes"
+            refuse(name, size, f"should divide by the {replicas} replicas; {near} would")
     if recipe.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
         refuse(
             "precision",

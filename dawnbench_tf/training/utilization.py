@@ -49,6 +49,8 @@ class Utilization(tf.keras.callbacks.Callback):
         self._gpus = min(len(tf.config.list_logical_devices("GPU")), local_replicas)
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
+        if hasattr(self, "_energy"):  # a later `fit`, with another batch size
+            return
         clock = self._timer.clock
         with clock.part("measure"):
             forward = peaks.forward_flops(self.model)
@@ -64,7 +66,9 @@ class Utilization(tf.keras.callbacks.Callback):
             )
 
     def on_train_end(self, logs: dict[str, float] | None = None) -> None:
-        self._timer.clock.switch("other")  # `fit` still has to stop its pipelines: no training
+        last = self._timer.last_step
+        if last is None or self._timer.step >= last or self._timer.reached:
+            self._timer.clock.switch("other")  # `fit` still has to stop its pipelines: no training
 
     def tick(self) -> None:
         """Reads the energy counters; call it every few seconds, from any thread."""

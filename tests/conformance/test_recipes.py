@@ -113,7 +113,7 @@ def is_lowered_whole(recipe):
     splits = FEW if models.get(recipe.model).wordpieces else SPLITS[task.inputs]
     model = fitting.build(dataset.from_splits(recipe, splits))
     steps = -(-task.train_examples // recipe.batch_size)
-    optimizer = optimizers.build(recipe, steps, model)
+    optimizer = optimizers.build(recipe, [steps], model)
     optimizer.build(model.trainable_variables)
 
     @tf.function(jit_compile=True)

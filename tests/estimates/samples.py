@@ -8,11 +8,10 @@ START = {"import": 4.0, "build": 1.0, "load": 2.0, "compile": 3.0, "train": 0.5,
 def sample(laps=((1.0, 10), (1.0, 10)), **changes):
     """Returns a sample of 100 ms a step, 20 steps an epoch, 6.5 s of start on the clock."""
     facts = {
-        "steps_per_epoch": 20,
         "start": START,
         "first_steps": 10,
         "generated": False,
-        "phases": [Phase(32, 0.0, 30.0, list(laps), 1e9)],
+        "phases": [Phase(32, 64, 20, 0, 30.0, list(laps), 1e9)],
         "peak_flops": 1e12,
         "peak_from": "a convolution",
         "process_gib": 1.5,

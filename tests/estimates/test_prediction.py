@@ -30,7 +30,7 @@ def test_the_clock_is_the_start_and_the_steps_that_compiling_has_not_taken():
 
 def test_each_size_of_images_has_its_own_epochs():
     small, large = ([(1.0, 10)], [(4.0, 10)])
-    phases = [Phase(64, 0.0, 10.0, small, None), Phase(96, 10.0, 16.0, large, None)]
+    phases = [Phase(64, 64, 20, 0, 10.0, small, None), Phase(96, 64, 20, 10, 16.0, large, None)]
     sized = sample(phases=phases)
     assert clock_seconds(sized, 10) == pytest.approx(5.5 + 20.0)
     assert clock_seconds(sized, 12) == pytest.approx(5.5 + 20.0 + 2 * 20 * 0.4)

@@ -18,7 +18,7 @@ def test_steps_and_an_evaluation_are_timed_in_their_time(monkeypatch):
     clock = Clock({"import": 3.0})
     sample = sampling.sample(recipes.get("digits/resnet8"), OPTIONS, 60, reports.append, clock)
     (phase,) = sample.phases
-    assert sample.steps_per_epoch == 21 and sample.start["import"] == 3.0
+    assert sample.phases[0].steps_per_epoch == 21 and sample.start["import"] == 3.0
     assert 0 < sum(steps for _, steps in phase.laps) < 30 * 21 and phase.end == 30
     assert phase.flops_per_example == 6 * 12_239_488 and not sample.generated
     assert {"load", "build", "compile"} < set(sample.start) and sample.first_steps <= 10

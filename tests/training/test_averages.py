@@ -17,7 +17,7 @@ def tiny(recipe):
     inputs = tf.keras.Input([1])
     norm = tf.keras.layers.BatchNormalization(center=False, scale=False)
     model = tf.keras.Model(inputs, norm(tf.keras.layers.Dense(1, use_bias=False)(inputs)))
-    model.compile(optimizers.build(recipe, STEPS, model))
+    model.compile(optimizers.build(recipe, [STEPS], model))
     averages.inner_optimizer(model).build(model.trainable_variables)
     return model
 

@@ -24,7 +24,7 @@ def saver(path, optimizer="adam", units=3):
     layers = [tf.keras.layers.Dense(units, input_shape=(4,)), tf.keras.layers.BatchNormalization()]
     model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(2)])
     if optimizer == "lookahead":
-        optimizer = optimizers.build(LOOKAHEAD, 4, model)
+        optimizer = optimizers.build(LOOKAHEAD, [4], model)
     model.compile(optimizer, tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     timer = TimeToAccuracy(2, METRIC, evaluate=lambda: {METRIC: 1})
     return model, checkpoints.Saver(checkpoints.Folder(path, RECIPE), model, timer)

@@ -54,7 +54,7 @@ def test_a_row_s_line_has_the_parts_that_80_columns_have_room_for(monkeypatch):
 def test_a_pipe_gets_a_line_a_row_and_a_terminal_one_that_lives():
     for stream, wanted in ((io.StringIO(), 1), (Terminal(), 2)):
         tta = timer()
-        line = progress.Line(tta, 30, 21, stream)
+        line = progress.Line(tta, 30, stream)
         line.on_train_batch_end(0)
         line.tick()
         tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
@@ -65,7 +65,7 @@ def test_a_pipe_gets_a_line_a_row_and_a_terminal_one_that_lives():
 
 def test_a_pipe_gets_a_line_a_minute_too():
     stream = io.StringIO()
-    line = progress.Line(timer(), 30, 21, stream)
+    line = progress.Line(timer(), 30, stream)
     line._shown_at -= 54
     line.tick()
     assert stream.getvalue() == ""
@@ -77,14 +77,14 @@ def test_a_pipe_gets_a_line_a_minute_too():
 
 def test_time_left_is_told_at_the_pace_so_far(monkeypatch):
     tta, stream = timer(), io.StringIO()
-    line = progress.Line(tta, 2, 10, stream)
+    line = progress.Line(tta, 2, stream)
     now = iter([100.0, 110.0, 110.0, 110.0]).__next__
     monkeypatch.setattr(progress.time, "monotonic", now)
-    tta.step = 1
+    tta.restore({"rows": [], "step": 1, "epochs": 0.1})
     line.on_train_batch_end(0)  # at 100 s
-    tta.step = 6
-    tta.rows.append({"epoch": 0.6, "hours": 0, "top1Accuracy": 50.0})
-    line.on_train_batch_end(5)  # at 110 s: 2 s a step; 4 to the epoch's end, 14 to that of all
+    row = {"epoch": 0.6, "hours": 0, "top1Accuracy": 50.0}
+    tta.restore({"rows": [row], "step": 6, "epochs": 0.6})
+    line.on_train_batch_end(5)  # at 110 s: 20 s an epoch; 0.4 to its end, 1.4 to that of all
     assert "28 s left" in stream.getvalue() and "8 s to the epoch's end" in stream.getvalue()
 
 
@@ -97,6 +97,6 @@ def test_before_the_first_step_the_line_says_what_goes_on():
 def test_rows_of_an_earlier_process_are_not_shown_again():
     tta, stream = timer(), io.StringIO()
     tta.rows.append({"epoch": 1, "hours": 0, "top1Accuracy": 50.0})
-    line = progress.Line(tta, 30, 21, stream)
+    line = progress.Line(tta, 30, stream)
     line.on_train_batch_end(0)
     assert stream.getvalue() == ""

@@ -148,7 +148,7 @@ def test_sixty_steps_and_an_evaluation_equal_the_author_s(name, monkeypatch):
     model = fitting.build(dataset.from_splits(recipe, SPLITS))
     recorded = np.load(FIXTURES / f"{name}.npz")
     set_weights(model, recorded)
-    optimizer = optimizers.build(recipe, STEPS_PER_EPOCH, model)
+    optimizer = optimizers.build(recipe, [STEPS_PER_EPOCH], model)
     loss = losses.LOSSES[recipe.task_row.loss](recipe)
 
     @tf.function

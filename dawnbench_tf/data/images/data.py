@@ -54,15 +54,26 @@ class ImageData:
 
     @cached_property
     def steps_per_epoch(self) -> int:
-        """Number of batches in an epoch."""
+        """Number of batches in an epoch of the recipe's first batch size."""
         return pipeline.steps_per_epoch(self)
+
+    @property
+    def epoch_steps(self) -> list[int]:
+        """Number of batches in each epoch."""
+        phases = self.recipe.phases()
+        counts = [[self.in_epoch(a).steps_per_epoch] * (b - a) for a, b, _ in phases]
+        return sum(counts, [])
+
+    def in_epoch(self, epoch: int) -> "ImageData":
+        """Returns the data set with the batch size of an epoch as its only one."""
+        return replace(self, recipe=self.recipe.in_epoch(epoch))
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
         """Returns one epoch's batches of augmented images and labels, for any training loop."""
         return pipeline.epoch_batches(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
-        """Returns the distributed training batches of all epochs from `first_epoch` on."""
+        """Returns the distributed training batches of epochs from `first_epoch` on."""
         return pipeline.training_batches(self, first_epoch)
 
     def on_devices(self) -> Callable[..., tuple]:

@@ -10,7 +10,6 @@ under every strategy, and after every restart.
 Axes: b batch, h height, w width, c channels.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -46,7 +45,9 @@ def steps_per_epoch(data: Data) -> int:
 
 
 def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
-    """Returns the distributed training batches of all epochs from `first_epoch` on.
+    """Returns the distributed training batches of the epochs from `first_epoch` on.
+
+    They end with the training, or where the batch size changes.
 
     The last batch of an epoch is completed with the first examples of the epoch's order, so shapes
     are static and no example is left out. With `recipe.drop_remainder` a partial batch is dropped.
@@ -56,9 +57,9 @@ def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
       indices, labels, crop offsets, flips and a dictionary of other draws (`_plan`). JPEGs: labels
       int64 (b,), images uint8 (b, h, w, c).
     """
-    strategy = data.placement.strategy
-    per_replica = data.recipe.batch_size // strategy.num_replicas_in_sync
-    epochs = range(first_epoch, math.ceil(data.recipe.epochs))
+    phase, strategy = data.recipe.phases(first_epoch)[0], data.placement.strategy
+    data, epochs = data.in_epoch(first_epoch), range(phase.start, phase.end)
+    per_replica = phase.batch_size // strategy.num_replicas_in_sync
 
     def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         worker = context.input_pipeline_id, context.num_input_pipelines
@@ -76,7 +77,7 @@ def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
       A data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,);
       with mixup float32 (b, classes).
     """
-    fetch = data.splits.train.fetch
+    data, fetch = data.in_epoch(number), data.splits.train.fetch
     whole = range(number, number + 1)
     batches = _batches(data, whole, lambda values, _: values, data.recipe.batch_size, (0, 1))
     prepared = batches.map(_preparation(data, fetch), machine.cpus(), deterministic=True)
@@ -272,17 +273,19 @@ def _plan(
 def _jpeg_plan(
     epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, steps: int
 ) -> tuple[tf.Tensor, ...]:
-    """Draws an epoch of JPEGs: indices, labels, seeds of crops, flips, sizes; (steps * batch,)."""
+    """Draws an epoch of JPEGs: indices, labels, seeds of crops, flips, indices of the size.
+
+    Each is of length steps * batch.
+    """
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
     seeds = tf.random.stateless_uniform(
         [count, 2], _seed(recipe, epoch, _CROP), minval=None, maxval=None, dtype=tf.int32
     )
-    # The size's index is the number of boundaries that the epoch has passed.
     past = tf.cast(epoch, tf.float32) >= tf.constant(recipe.data.image_size_epochs, tf.float32)
-    size = tf.gather(recipe.sizes, tf.reduce_sum(tf.cast(past, tf.int32)))
+    size_index = tf.reduce_sum(tf.cast(past, tf.int32))  # boundaries that the epoch has passed
     flips = _flips(epoch, labels, recipe, order)
-    return order, tf.gather(labels, order), seeds, flips, tf.fill([count], size)
+    return order, tf.gather(labels, order), seeds, flips, tf.fill([count], size_index)
 
 
 def _order(epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, steps: int) -> tf.Tensor:
@@ -310,9 +313,14 @@ def _cropper(recipe: Recipe) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
         from dawnbench_tf.data.images.rand_augment import rand_augment
 
     def crop(
-        jpeg: tf.Tensor, label: tf.Tensor, seed: tf.Tensor, flip: tf.Tensor, size: tf.Tensor
+        jpeg: tf.Tensor, label: tf.Tensor, seed: tf.Tensor, flip: tf.Tensor, size_index: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        image = jpegs.random_crop(jpeg, seed, flip, size, recipe.data.smallest_crop)
+        crop = partial(jpegs.random_crop, jpeg, seed, flip, tf.gather(recipe.sizes, size_index))
+        if recipe.data.smallest_crops:  # TensorFlow takes the share as a constant
+            crops = [partial(crop, share) for share in recipe.data.smallest_crops]
+            image = tf.switch_case(size_index, crops)
+        else:
+            image = crop(recipe.data.smallest_crop)
         if len(set(recipe.sizes)) == 1:
             image = tf.ensure_shape(image, [recipe.sizes[0], recipe.sizes[0], 3])
         if recipe.data.rand_augment:

@@ -55,12 +55,21 @@ class QuestionData:
         """Number of batches in an epoch."""
         return pipeline.steps_per_epoch(self)
 
+    @property
+    def epoch_steps(self) -> list[int]:
+        """Number of batches in each epoch."""
+        return [self.steps_per_epoch]
+
+    def in_epoch(self, epoch: int) -> "QuestionData":
+        """Returns the data set: its batch size does not change."""
+        return self
+
     def train(self, epoch: int = 0) -> tf.data.Dataset:
         """Returns one epoch's batches of inputs and answer spans, for any training loop."""
         return pipeline.epoch_batches(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
-        """Returns the distributed training batches of all epochs from `first_epoch` on."""
+        """Returns the distributed training batches of epochs from `first_epoch` on."""
         return pipeline.training_batches(self, first_epoch)
 
     def on_devices(self) -> None:

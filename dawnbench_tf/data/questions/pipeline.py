@@ -73,7 +73,7 @@ def _first_spans(split: EncodedSplit) -> np.ndarray:
 
 
 def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
-    """Returns the distributed training batches of all epochs from `first_epoch` on.
+    """Returns the distributed training batches of the epochs from `first_epoch` on.
 
     Contexts are padded to their bucket's boundary. Questions are padded to the longest one in the
     batch; with one bucket, to the longest of all, so that shapes are static. The last batch of a

@@ -1,0 +1,247 @@
+"""ImageNet to 93 % top-5 with image and batch sizes that change: fast.ai's entries and others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dawnbench_tf.recipe import Jpegs, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe.evidence import Published
+from dawnbench_tf.tasks import TASKS
+
+Rates = tuple[int, int, float, float]  # first epoch, end, learning rate at the first, at the end
+
+# Source of the next five: train_imagenet_nv.py and dataloader.py of diux-dev/imagenet18, with the
+# phases of its train.py. A phase's batch size is that of one GPU there; here of all. A rate that
+# changes is linear in the step; step n of a phase, from 0 on, has the rate of n + 1.
+# Differences: half precision there; phases of 128 and 224 pixels are evaluated at their size there,
+# and read images that were resized to a short side of 160 or 352 pixels before, the first phase of
+# 224 pixels of 16 machines the original ones; the dense layer's bias decays there.
+_BASE = Recipe(
+    task="imagenet",
+    model="resnet50_v1_5",
+    precision="mixed_bfloat16",
+    network=Network(zero_last_norm=True, synchronized_batch_norm=False),
+    optimizer=Optimizer(momentum=0.9, weight_decay=1e-4),
+    data=Jpegs(
+        flip=True,
+        rectangular_test=True,
+        standardize="channel",
+        channel_mean=(0.485, 0.456, 0.406),
+        channel_deviation=(0.229, 0.224, 0.225),
+    ),
+)
+
+
+def _steps(batch_size: int) -> int:
+    return -(-TASKS["imagenet"].train_examples // batch_size)
+
+
+def _fastai(
+    name: str,
+    evidence: Published,
+    batch_sizes: Mapping[int, int],
+    images: Mapping[int, tuple[int, float]],
+    rates: Sequence[Rates],
+) -> Recipe:
+    """Returns a recipe of imagenet18's phases.
+
+    Args:
+      name: its name without the task.
+      evidence: the entry.
+      batch_sizes: first epoch -> global batch size.
+      images: first epoch -> side of the images, smallest crop.
+      rates: the learning rates; each phase of them has one batch size.
+    """
+    (_, first), *later = batch_sizes.items()
+    sides, crops = zip(*images.values(), strict=True)
+    corners: list[tuple[float, float]] = []
+    for begin, end, start, stop in rates:
+        steps = _steps(batch_sizes[max(epoch for epoch in batch_sizes if epoch <= begin)])
+        rise = (stop - start) / ((end - begin) * steps)  # of a step
+        corners += [(begin, start + rise), (end - 1 / steps, stop)]
+    peak = max(rate for _, rate in corners)
+    return replace(
+        _BASE,
+        name=f"imagenet/{name}",
+        epochs=rates[-1][1],
+        batch_size=first,
+        later_batch_sizes=tuple(size for _, size in later),
+        batch_size_epochs=tuple(epoch for epoch, _ in later),
+        optimizer=replace(_BASE.optimizer, learning_rate=peak),
+        schedule=Schedule(
+            form="linear",
+            epochs=tuple(epoch for epoch, _ in corners),
+            factors=tuple(rate / peak for _, rate in corners),
+        ),
+        data=replace(
+            _BASE.data,
+            image_sizes=sides,
+            image_size_epochs=tuple(images)[1:],
+            smallest_crops=crops,
+        ),
+        evidence=(evidence,),
+    )
+
+
+# On 4, 8 and 16 machines with eight GPUs each. 4 machines: rates as the entry states them and
+# f0fc713 has them; the last batch size is 4,096 in the code, 8,192 in the entry's `misc`.
+# 8 machines: the rates of the run's log, event.log, which end at epoch 37; in the code at 36.
+# 16 machines: rates of the code; the entry's `misc` has lower ones from epoch 16 to 31.
+FASTAI_4_MACHINES = _fastai(
+    "resnet50_fastai_4m",
+    Published(
+        "ImageNet/train/fastai_resnet50_p3_4_machine_pytorch",
+        "BN is over the 128 to 512 images of a GPU: use 32 GPUs.",
+    ),
+    batch_sizes={0: 8192, 6: 16_384, 13: 7168, 28: 4096},
+    images={0: (128, 0.08), 13: (224, 0.087), 28: (288, 0.5)},
+    rates=(
+        (0, 6, 2, 4),
+        (6, 11, 4, 4),
+        (11, 13, 4, 2),
+        (13, 16, 1.75, 1.75),
+        (16, 24, 1.75, 0.175),
+        (24, 28, 0.175, 0.0175),
+        (28, 30, 0.01, 0.001),
+    ),
+)
+FASTAI_8_MACHINES = _fastai(
+    "resnet50_fastai_8m",
+    Published(
+        "ImageNet/train/fastai_resnet50_p3_8_machine_pytorch",
+        "BN is over the 128 to 256 images of a GPU: use 64 GPUs.",
+    ),
+    batch_sizes={0: 8192, 6: 16_384, 14: 8192, 17: 14_336, 29: 8192},
+    images={0: (128, 0.08), 14: (224, 0.087), 29: (288, 0.5)},
+    rates=(
+        (0, 6, 1.92, 3.84),
+        (6, 11, 3.84, 3.84),
+        (11, 14, 3.84, 1.92),
+        (14, 17, 1.92, 1.92),
+        (17, 23, 1.92, 0.336),
+        (23, 29, 0.336, 0.0336),
+        (29, 37, 0.0192, 0.00192),
+    ),
+)
+FASTAI_16_MACHINES = _fastai(
+    "resnet50_fastai_16m",
+    Published(
+        "ImageNet/train/fastai_resnet50_p3_16_machine_pytorch",
+        "BN is over the 64 to 192 images of a GPU: use 128 GPUs.",
+    ),
+    batch_sizes={0: 8192, 6: 16_384, 16: 8192, 19: 24_576, 37: 16_384},
+    images={0: (128, 0.08), 16: (224, 0.08), 37: (288, 0.5)},
+    rates=(
+        (0, 6, 1.88, 3.76),
+        (6, 16, 3.76, 3.76),
+        (16, 19, 1.88, 1.88),
+        (19, 31, 0.564, 0.564),
+        (31, 37, 0.0564, 0.0564),
+        (37, 38, 0.0376, 0.0376),
+        (38, 50, 0.00376, 0.00376),
+    ),
+)
+# Source: lambdal/imagenet18, the same code, on four GPUs; phases as the entry states them. Images
+# of 224 pixels were resized to a short side of 320 before.
+LAMBDA = _fastai(
+    "resnet50_lambda",
+    Published(
+        "ImageNet/train/lambda_resnet50_lambda_cloud_single_pytorch",
+        "BN is over the 64 to 256 images of a GPU: use 4 GPUs.",
+    ),
+    batch_sizes={0: 1024, 15: 448, 28: 256},
+    images={0: (128, 0.08), 15: (224, 0.087), 28: (288, 0.5)},
+    rates=(
+        (0, 8, 0.5, 1),
+        (8, 15, 1, 0.125),
+        (15, 25, 0.22, 0.022),
+        (25, 28, 0.022, 0.0022),
+        (28, 29, 0.00125, 0.000125),
+    ),
+)
+
+# Source: imagenet_nv/main.py of fastai/imagenet-fast at c4b2255 with the flags in the entry's
+# `misc`, on eight GPUs with 128 images each, as the entry states; the script that started it has
+# 192 as default, and sets 128 for 288 pixels.
+# Differences: half precision there; each phase is evaluated at its size there; images of the first
+# 18 epochs were resized to a short side of 160 pixels before.
+FASTAI = replace(
+    _BASE,
+    name="imagenet/resnet50_fastai",
+    epochs=45,
+    batch_size=1024,
+    network=Network(synchronized_batch_norm=False),
+    optimizer=Optimizer(learning_rate=0.4, momentum=0.9, weight_decay=1e-4, decays="all"),
+    schedule=Schedule(
+        form="steps",
+        epochs=(1, 2, 3, 21, 35, 43),
+        factors=(1 / 4, 1 / 3, 1 / 2, 1, 0.1, 0.01, 0.001),
+    ),
+    data=replace(
+        _BASE.data,
+        rectangular_test=False,
+        image_sizes=(128, 224, 288),
+        image_size_epochs=(18, 41),
+        smallest_crops=(0.08, 0.08, 0.5),
+    ),
+    evidence=(
+        Published(
+            "ImageNet/train/fastai_pytorch",
+            "BN is over the 128 images of a GPU: add --strategy=mirrored, on 8 GPUs.",
+        ),
+    ),
+)
+
+
+# Source: imagenet_train.py and hvd_train.txt, the log, of mzhangatge/imagenet104, on eight GPUs.
+# Its "exp" is a straight line of the rate's logarithm; here corners are a quarter of an epoch
+# apart, which differs by at most 0.13 %. Steps per epoch are rounded down in the log.
+# Differences: half precision there; its network, of which the code was removed, came from
+# aws-samples/deep-learning-models: v1.5 with BN's epsilon 1e-4 and momentum 0.9, and padding as
+# TensorFlow's. Its pipeline was never public: crops and test images are assumed to be the usual.
+def _ge_corners(begin: int, end: int, start: float, stop: float) -> list[tuple[float, float]]:
+    """Returns corners (epoch, rate) of an exponential fall, without that of `end`."""
+    quarters = 4 * (end - begin)
+    return [(begin + i / 4, start * (stop / start) ** (i / quarters)) for i in range(quarters)]
+
+
+_GE = [
+    (0, 1.0),
+    (6, 2.0),
+    *_ge_corners(21, 32, 0.45, 0.02),
+    *_ge_corners(32, 36, 0.02, 0.004),
+    *_ge_corners(36, 40, 0.004, 0.002),
+    (40, 0.002),
+]
+GE = replace(
+    _BASE,
+    name="imagenet/resnet50_ge",
+    epochs=40,
+    batch_size=5920,
+    later_batch_sizes=(2048, 1568, 1024),
+    batch_size_epochs=(21, 32, 36),
+    drop_remainder=True,
+    optimizer=Optimizer(
+        learning_rate=2.0, momentum=0.9, nesterov=True, weight_decay=2e-4, decays="all"
+    ),
+    schedule=Schedule(
+        form="linear",
+        epochs=tuple(epoch for epoch, _ in _GE),
+        factors=tuple(rate / 2.0 for _, rate in _GE),
+    ),
+    data=replace(
+        _BASE.data,
+        rectangular_test=False,
+        channel_mean=(121 / 255, 115 / 255, 100 / 255),
+        channel_deviation=(70 / 255, 68 / 255, 71 / 255),
+        image_sizes=(128, 224, 288),
+        image_size_epochs=(21, 36),
+    ),
+    evidence=(
+        Published(
+            "ImageNet/train/gehc_resnet50_1_p3_16xlarge_tensorflow111",
+            "BN is over the 128 to 740 images of a GPU: add --strategy=mirrored, on 8 GPUs.",
+        ),
+    ),
+)
+
+RECIPES = (FASTAI, FASTAI_4_MACHINES, FASTAI_8_MACHINES, FASTAI_16_MACHINES, LAMBDA, GE)

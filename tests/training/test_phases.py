@@ -1,0 +1,142 @@
+"""Training with batch sizes that change within a run."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import recipes, runs
+from dawnbench_tf.data import dataset
+from dawnbench_tf.recipe.phases import Phase
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.train import train
+from dawnbench_tf.training import fitting, optimizers, schedules
+from tests.training.test_strategies import finish, start
+
+RECIPE = recipes.get(
+    "digits/resnet8",
+    threshold=100,
+    epochs=3,
+    batch_size=128,
+    later_batch_sizes=(256, 64),
+    batch_size_epochs=(1, 2),
+    precision="float64",
+    schedule="constant",
+    schedule_epochs=(),
+    schedule_factors=(),
+    learning_rate=2**-8,  # exact in float32, as optimizers hold it
+    weight_decay=0,
+    train_examples=512,
+)
+FLAGS = (
+    *("--train_examples=256", "--steps_per_execution=1", "--precision=float64", "--epochs=3"),
+    *("--batch_size=64", "--later_batch_sizes=32,128", "--batch_size_epochs=1,2"),
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return train(RECIPE, output=tmp_path_factory.mktemp("phases") / "run")
+
+
+def test_epochs_have_the_steps_of_their_batch_size():
+    data = dataset.open(RECIPE)
+    assert data.epoch_steps == [4, 2, 8] and RECIPE.total_steps(data.epoch_steps) == 14
+    assert [data.in_epoch(epoch).steps_per_epoch for epoch in range(3)] == [4, 2, 8]
+    assert RECIPE.phases(1) == [Phase(1, 2, 256), Phase(2, 3, 64)]
+    for epoch, size in enumerate((128, 256, 64)):
+        shapes = {images.shape[0] for images, _ in data.train(epoch)}
+        assert shapes == {size}
+
+
+def test_a_run_equals_a_loop_with_plain_gradient_descent(trained):
+    """The weights are those of a written-out loop over `data.train`, with momentum."""
+    data = dataset.open(RECIPE)
+    model = fitting.build(data)  # for its initial weights
+    velocities = [np.zeros(weight.shape) for weight in model.trainable_variables]
+    momentum, rate = RECIPE.optimizer.momentum, RECIPE.optimizer.learning_rate
+
+    @tf.function(reduce_retracing=True)
+    def gradients(images, labels):
+        with tf.GradientTape() as tape:
+            logits = model(images, training=True)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+            loss = tf.reduce_mean(losses)
+        return tape.gradient(loss, model.trainable_variables)
+
+    for epoch in range(3):
+        for batch in data.train(epoch):
+            pairs = zip(gradients(*batch), model.trainable_variables, strict=True)
+            for index, (gradient, weight) in enumerate(pairs):
+                velocities[index] = momentum * velocities[index] + gradient.numpy()
+                weight.assign_sub(rate * velocities[index])
+    for ours, loop in zip(trained.model().get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, loop, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_and_checkpoints_count_epochs(trained):
+    assert [row["epoch"] for row in trained.rows] == [1, 2, 3]
+    assert sorted(path.name for path in trained.folder.glob("checkpoint-*")) == [
+        "checkpoint-2",
+        "checkpoint-3",
+    ]
+    assert trained.clock["train"] > 0 and trained.used["examplesPerSecond"] > 0
+
+
+def test_a_run_goes_on_at_a_change_with_equal_rows(trained, tmp_path):
+    class Killed(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(RECIPE, output=tmp_path / "run", callbacks=[Killed()])
+    assert len(runs.checkpoints(tmp_path / "run")) == 2
+    again = train(RECIPE, output=tmp_path / "run")
+    scores = [[row["top1Accuracy"] for row in run.rows] for run in (again, trained)]
+    assert scores[0] == scores[1]
+
+
+def test_two_devices_give_the_single_device_s_curve(tmp_path):
+    alone = start(tmp_path / "1", *FLAGS)
+    two = start(tmp_path / "2", *FLAGS, "--strategy=mirrored", "--logical_cpus=2")
+    one, both = finish(alone), finish(two)
+    assert len(one["losses"]) == 4 + 8 + 2
+    assert both["losses"] == pytest.approx(one["losses"], abs=1e-4)
+    assert both["accuracies"] == one["accuracies"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"later_batch_sizes": (64,)}, "batch_size_epochs.*1 epochs, one for each"),
+        ({"later_batch_sizes": (64, 32), "batch_size_epochs": (2, 2)}, "should increase"),
+        ({"later_batch_sizes": (2000,), "batch_size_epochs": (2,)}, "later_batch_sizes=2000"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(changes, words):
+    with pytest.raises(Refusal, match=words):
+        recipes.get("digits/resnet8", **changes)
+
+
+def test_the_linear_scaling_rule_follows_the_batch_size():
+    recipe = RECIPE.with_values(scale_learning_rate_from=64, learning_rate=0.1)
+    rate = optimizers.build(recipe, [4, 2, 8]).learning_rate
+    assert recipe.scaled_learning_rate == pytest.approx(0.2)
+    factor = schedules.factor(recipe, [4, 2, 8])
+    assert float(rate) == pytest.approx(0.2)
+    assert [0.2 * float(factor(step)) for step in (3, 4, 5, 6)] == pytest.approx(
+        [0.2, 0.4, 0.4, 0.1]
+    )
+
+
+def test_readers_have_one_batch_size():
+    with pytest.raises(Refusal, match="is for images"):
+        recipes.get("qa_mini/bidaf", later_batch_sizes=(8,), batch_size_epochs=(1,))
+
+
+def test_a_size_that_the_replicas_do_not_divide_is_refused(command):
+    flags = ("--strategy=mirrored", "--logical_cpus=2", "--later_batch_sizes=33")
+    refused = command(*flags, "--batch_size_epochs=1", "--output_dir=out")
+    assert refused.returncode == 1 and refused.stdout == ""
+    line = "train.py: --later_batch_sizes=33: should divide by the 2 replicas; 32 would"
+    assert refused.stderr.splitlines()[-1] == line
