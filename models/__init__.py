@@ -40,7 +40,7 @@ def names(pattern: str = "*") -> list[str]:
     """Returns the names of the models that match a pattern, in catalogue order.
 
     >>> names("resnet50_v*")
-    ['resnet50_v1', 'resnet50_v1_5', 'resnet50_v2', 'resnet50_v2_keras']
+    ['resnet50_v1', 'resnet50_v1_5', 'resnet50_v1_slim', 'resnet50_v2', 'resnet50_v2_keras']
 
     Args:
       pattern: shell-style wildcard pattern (`fnmatch`), case-sensitive; default: all models.

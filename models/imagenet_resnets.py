@@ -1,8 +1,8 @@
 """ResNets of four stages, for 224x224 images or, with a CIFAR stem, for 32x32.
 
 He et al. 2015 (v1, arXiv 1512.03385); Gross & Wilber 2016 (v1.5: strides in the 3x3); He et al.
-2016 (v2: pre-activation, arXiv 1603.05027); He et al. 2018 (-D, arXiv 1812.01187);
-keras.applications' ResNetV2, with the strides in each stage's last unit.
+2016 (v2: pre-activation, arXiv 1603.05027); He et al. 2018 (-D, arXiv 1812.01187); TF-slim's
+resnet_v1 and keras.applications' ResNetV2, with the strides in each stage's last unit.
 """
 
 from collections.abc import Callable
@@ -44,8 +44,9 @@ def body(
       depth: 18 or 34 (basic blocks), 26, 50, 101 or 152 (bottleneck blocks).
       version: "v1" (a bottleneck's strides in its first 1x1), "v1.5" (in its 3x3; equal to v1 with
         basic blocks), "v1.5d" (-D: a stem of three 3x3, average pools in shortcuts), "v2"
-        (pre-activation) or "v2_keras" (keras.applications': BN after the stem's pool, biases where
-        no BN follows, strides in a stage's last unit).
+        (pre-activation), "v2_keras" (keras.applications': BN after the stem's pool, biases where
+        no BN follows, strides in a stage's last unit) or "v1_slim" (TF-slim's resnet_v1: v1.5 with
+        the strides in a stage's last unit, and TensorFlow's padding in the max pool).
       stem: "imagenet" (7x7 and max pool: a quarter of the sides) or "cifar" (3x3: all of them).
       norm_epsilon: BN's epsilon.
       zero_last_norm: whether the last BN of each branch has an initial scale of 0, so that units
@@ -60,6 +61,8 @@ def body(
     checks.one_of(("imagenet", "cifar"), stem=stem)
     make = layers()
     make = make._replace(norm=partial(make.norm, epsilon=norm_epsilon))
+    if version == "v1_slim":  # its convolutions have symmetric padding, slim's `conv2d_same`
+        make = make._replace(max_pool=layers(padding="same").max_pool)
     block, units = DEPTHS[depth]
     net = VERSIONS[version].residual(block)._replace(zero_last_norm=zero_last_norm)
     if zero_last_norm and net.preactivation:
@@ -124,6 +127,12 @@ VERSIONS = {
         "stride in the last unit's 3x3",
         _WORDS["projection_bias"],
         "ReLU, before",
+    ),
+    "v1_slim": Version(
+        partial(_residual, strides_last=True),
+        "stride in the last unit's 3x3",
+        _WORDS["projection_bn"],
+        "ReLU",
     ),
 }
 

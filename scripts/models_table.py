@@ -117,8 +117,9 @@ mine = tf.keras.Model(model.input, logits)
 Tests compare each model with its source:
 
 - parameters and multiply-adds with the counts above, exactly;
-- outputs with keras.applications or a plain NumPy network (1e-4), and with torchvision's and timm's
-  ResNets (1e-6 of the largest logit, `scripts/compare_with_pytorch.py`);
+- outputs with keras.applications or a plain NumPy network (1e-4), with TF-slim's ResNets (1e-10 of
+  the largest logit, in float64), and with torchvision's and timm's (1e-6 of the largest logit,
+  `scripts/compare_with_pytorch.py`);
 - the first training loss with the logs of DAWNBench's seeds of 2017.
 
 Every kind of model is tested in both layouts, with XLA, in bfloat16, on two mirrored devices and in
@@ -134,15 +135,19 @@ Arguments of `build` cover each of these; otherwise convert the weights, as `tes
 - **keras.applications' ResNet50V2/101V2/152V2** are the `_v2_keras` models: BN only after the
   stem's pool, strides in each stage's last unit, biases in front of additions. He et al.'s
   networks are `_v2`.
+- **TF-slim's resnet_v1** are the `_v1_slim` models. A stage's last unit skips the pixels that the
+  next stage's first unit of `_v1` would skip: with equal weights both give equal logits at odd
+  sizes, and at even sizes if the max pool's padding is equal. BN's statistics differ in training.
 - **TensorFlow's padding** (`padding="same"`) adds more zeros behind than before at even sizes;
   Caffe's, Torch's and ours (`"symmetric"`) adds equal numbers. Only layers with strides differ. The
-  `_tf` models and the model garden's networks have TensorFlow's; at odd sizes both are equal.
+  `_tf` models, the max pool of `_v1_slim` and the model garden's networks have TensorFlow's; at odd
+  sizes both are equal.
 - **The model garden's ResNet-18 and 34** have a projection in the first stage, where no width
   changes.
 - **v1 and v1.5** are equal with basic blocks (depths 18 and 34).
 - **BN** has momentum 0.9 and epsilon 1e-5 (`_tf` models: 1e-3), as in PyTorch; Keras's defaults are
-  0.99 and 1e-3. Under Keras 3 the moving variance averages biased variances; in the networks that
-  recipes train it averages unbiased ones.
+  0.99 and 1e-3, TF-slim's ResNets have 0.997 and 1e-5. Under Keras 3 the moving variance averages
+  biased variances; in the networks that recipes train it averages unbiased ones.
 - **Networks that recipes train** have the convolution, BN, dropout, GELU and leaky ReLU of
   `models.layers`, which compute what Keras's do. They are faster on CPUs and save their random
   states in checkpoints. `networks.build(variant, args, factories.TRAINING)` builds such a network.

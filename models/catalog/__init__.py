@@ -26,6 +26,7 @@ A name says family, depth and variant; models that train differently have differ
     resnet{depth}_cifar      four stages, 3x3 stem, v1.5 (with basic blocks equal to v1)
     resnet{depth}_v1         four stages, ImageNet: strides in a bottleneck's first 1x1
     resnet{depth}_v1_5       ... in its 3x3;  resnet{depth}d: v1.5 with ResNet-D's changes
+    resnet{depth}_v1_slim    TF-slim's v1: strides in the 3x3 of a stage's last unit
     resnet{depth}_v2         pre-activation;  _v2_keras: keras.applications' ResNetV2
 
 `cifar10`, `imagenet` and `readers` contain the rows, `variant` defines a row, `published_top1` has

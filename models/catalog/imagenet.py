@@ -6,6 +6,7 @@ _HE15 = "He et al. 2015, arXiv 1512.03385"
 _HE16 = "He et al. 2016, arXiv 1603.05027"
 _GROSS = "Gross & Wilber 2016, fb.resnet.torch"
 _BAG = "He et al. 2018, arXiv 1812.01187"
+_SLIM = "TF-slim, nets/resnet_v1.py"
 _REAL = "Real et al. 2018, arXiv 1802.01548"
 
 _IMAGENET = {"num_classes": 1000, "image_size": 224}
@@ -36,6 +37,17 @@ ROWS = (
         ),
         _IMAGENET,
         version="v1.5",
+    ),
+    *rows(
+        "imagenet_resnets",
+        _SLIM,
+        (
+            ("resnet50_v1_slim", {"depth": 50}, 25_557_032, 3_482_255_360),
+            ("resnet101_v1_slim", {"depth": 101}, 44_549_160, 7_194_476_544),
+            ("resnet152_v1_slim", {"depth": 152}, 60_192_808, 10_906_697_728),
+        ),
+        _IMAGENET,
+        version="v1_slim",
     ),
     *rows(
         "imagenet_resnets",

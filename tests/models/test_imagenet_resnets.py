@@ -1,6 +1,8 @@
-"""Four-stage ResNets equal keras.applications, the model garden, NumPy and published counts."""
+"""Four-stage ResNets equal keras.applications, the model garden, slim, NumPy, published counts."""
 
+import importlib
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -81,6 +83,78 @@ def test_features_equal_the_model_garden_s(depth):
     backbone = tf.keras.Model(ours.input, ours.get_layer("stage4").output)
     copy(theirs, backbone)
     same(theirs, backbone, 65)
+
+
+@pytest.fixture
+def slim(monkeypatch):
+    """slim's resnet_v1; TensorFlow 2.20 looks for the layers that it uses in another module."""
+    for name in ("base", "convolutional", "core", "normalization", "pooling"):
+        module = importlib.import_module(f"tf_keras.src.legacy_tf_layers.{name}")
+        monkeypatch.setitem(sys.modules, f"tf_keras.legacy_tf_layers.{name}", module)
+    from tf_slim.nets import resnet_v1
+
+    return resnet_v1
+
+
+def randomized_slim(slim, depth, images):
+    """Returns random weights of slim's network by layer, in order of creation, and its logits."""
+    from tf_slim.ops.arg_scope import arg_scope
+
+    v1, rng = tf.compat.v1, np.random.default_rng(0)
+    with tf.Graph().as_default(), v1.Session() as session:
+        with arg_scope(slim.resnet_arg_scope()):
+            network = getattr(slim, f"resnet_v1_{depth}")
+            logits, _ = network(tf.constant(images), 1000, is_training=False)
+        layers, values = {}, {}
+        for variable in v1.global_variables():
+            value = rng.uniform(0.5, 1.5, variable.shape)
+            if len(variable.shape) > 1:  # a kernel
+                value = rng.normal(0, np.prod(variable.shape[:-1]) ** -0.5, variable.shape)
+            values[variable.initializer.inputs[1]] = value
+            layer, _, weight = variable.op.name.rpartition("/")
+            layers.setdefault(layer, {})[weight] = value
+        session.run([variable.initializer for variable in v1.global_variables()], values)
+        return layers, session.run(logits)[:, 0, 0]
+
+
+def copy_from_slim(layers, model):
+    *convs, dense = (values for name, values in layers.items() if not name.endswith("BatchNorm"))
+    norms = (values for name, values in layers.items() if name.endswith("BatchNorm"))
+    for layer, values in zip(layers_of(KERAS.Conv2D, model), convs, strict=True):
+        layer.set_weights([values["weights"]])
+    for layer, values in zip(layers_of(KERAS.BatchNormalization, model), norms, strict=True):
+        names = ("gamma", "beta", "moving_mean", "moving_variance")
+        layer.set_weights([values[name] for name in names])
+    (layer,) = layers_of(KERAS.Dense, model)
+    layer.set_weights([dense["weights"][0, 0], dense["biases"]])
+
+
+SLIM = [(50, 64), *(pytest.param(*size, marks=pytest.mark.long) for size in [(50, 97), (50, 224)])]
+SLIM += [pytest.param(depth, 64, marks=pytest.mark.long) for depth in (101, 152)]
+
+
+@pytest.mark.filterwarnings("ignore:.layer.apply. is deprecated")  # slim calls it
+@pytest.mark.parametrize(("depth", "side"), SLIM)
+def test_logits_equal_slim_s(slim, depth, side):
+    images = np.random.default_rng(1).normal(size=(2, side, side, 3)).astype("f")
+    layers, expected = randomized_slim(slim, depth, images.astype("d"))
+    shape = (side, side, 3)
+    model = models.build(f"resnet{depth}_v1_slim", input_shape=shape, dtype="float64")
+    copy_from_slim(layers, model)
+    difference = np.abs(model(images, training=False) - expected).max()
+    assert difference < 1e-10 * np.abs(expected).max()
+
+
+def test_slim_s_strides_skip_the_pixels_that_v1_s_skip():
+    """At odd sizes, where all paddings are equal, both give equal logits with equal weights."""
+    shape = (65, 65, 3)
+    v1, slim_s = (
+        models.build(f"resnet50_{version}", depth=26, input_shape=shape)
+        for version in ("v1", "v1_slim")
+    )
+    randomize(v1)
+    slim_s.set_weights(v1.get_weights())
+    same(v1, slim_s, 65)
 
 
 def tweaked_stem(net, x):  # ResNet-D

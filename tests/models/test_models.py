@@ -19,7 +19,8 @@ def test_an_unknown_name_suggests_the_nearest():
 
 def test_a_prefix_suggests_the_names_that_start_with_it():
     with pytest.raises(
-        ValueError, match="'resnet50_cifar' or 'resnet50_v1' or 'resnet50_v1_5' or 'resnet50_v2'"
+        ValueError,
+        match="'resnet50_cifar' or 'resnet50_v1' or 'resnet50_v1_5' or 'resnet50_v1_slim'",
     ):
         models.get("resnet50")
 
