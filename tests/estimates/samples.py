@@ -6,7 +6,7 @@ START = {"import": 4.0, "build": 1.0, "load": 2.0, "compile": 3.0, "train": 0.5,
 
 
 def sample(laps=((1.0, 10), (1.0, 10)), **changes):
-    """Returns a sample of 100 ms a step, 20 steps an epoch, 6.5 s of start on the clock."""
+    """Returns a sample of 100 ms a step, 20 steps of 64 an epoch, 6.5 s of start on the clock."""
     facts = {
         "start": START,
         "first_steps": 10,

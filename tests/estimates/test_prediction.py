@@ -39,6 +39,17 @@ def test_each_size_of_images_has_its_own_epochs():
     assert row.step_ms == pytest.approx((10 * 100 + 6 * 400) / 16)
 
 
+def test_each_batch_size_has_its_own_steps():
+    first, second = ([(1.0, 10)], [(3.0, 10)])  # 100 and 300 ms a step
+    phases = [Phase(32, 64, 20, 0, 10.0, first, 1e9), Phase(32, 256, 5, 10, 30.0, second, 1e9)]
+    changing = sample(phases=phases)
+    assert clock_seconds(changing, 12) == pytest.approx(5.5 + 10 * 20 * 0.1 + 2 * 5 * 0.3)
+    row = predict(DIGITS, changing)
+    seconds = (10 * 2.0 + 20 * 1.5) / 30  # an epoch's
+    assert row.examples_per_second == pytest.approx(20 * 64 / seconds)
+    assert row.share_of_peak == pytest.approx(20 * 64 * 1e9 / seconds / 1e12)
+
+
 def test_hours_and_dollars_are_those_of_the_median_run():
     row = predict(with_epochs(4, 5, 9, runs=3), sample(), cost_per_hour=36.0)
     assert row.hours * 3600 == pytest.approx(15.5) and row.usd == pytest.approx(0.155)

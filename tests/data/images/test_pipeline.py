@@ -300,6 +300,19 @@ def test_the_size_of_training_images_changes_at_its_epoch():
     assert dataset.element_spec[1].shape == (12, 8, 8, 3)  # static, as a TPU wants it
 
 
+def test_each_size_has_its_smallest_crop():
+    def images(**changes):
+        recipe = replace(OF_JPEGS, data=replace(OF_JPEGS.data, **changes))
+        return [images for images, _ in train(recipe=recipe, splits=JPEGS)]
+
+    both = images(smallest_crops=(0.1, 0.9))
+    small, large = images(smallest_crop=0.1), images(smallest_crop=0.9)
+    for step, batch in enumerate(both):  # 10 of the first size, 5 of the second
+        wanted, other = (small, large) if step < 10 else (large, small)
+        np.testing.assert_array_equal(batch, wanted[step])
+        assert (batch != other[step]).any()
+
+
 @settings(deadline=None, max_examples=15)
 @given(st.data())
 def test_every_example_is_seen_once_however_it_is_shared(data):
