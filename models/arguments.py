@@ -39,6 +39,7 @@ class Overrides(TypedDict, total=False):
     version: str
     whitened: bool
     widen: int
+    width: int
     widths: tuple[int, ...]
     zero_last_norm: bool
     # Readers.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from . import checks
-from .layers import activations, convolution, dropout, image
+from .layers import activations, convolution, dropout, image, kervolution
 from .layers.initializers import he_normal
 
 LAYOUTS = {"NHWC": "channels_last", "NCHW": "channels_first"}
@@ -53,6 +53,7 @@ class Layers(NamedTuple):
     gelu: Callable  # (name=None)
     leaky_relu: Callable  # (slope, name=None)
     mish: Callable  # (name=None)
+    polynomial: Callable  # (power=3, balance=1.0); (x + balance) ** power
     add: Callable  # ()
     concatenate: Callable  # ()
     max_pool: Callable  # (pool_size, strides); symmetric padding consists of zeros
@@ -105,6 +106,7 @@ def layers(
         gelu=partial(classes.gelu, dtype=dtype),
         leaky_relu=partial(classes.leaky_relu, dtype=dtype),
         mish=partial(classes.mish, dtype=dtype),
+        polynomial=partial(kervolution.PolynomialKernel, dtype=dtype),
         add=partial(keras.Add, dtype=dtype),
         concatenate=partial(keras.Concatenate, axis=axis, dtype=dtype),
         max_pool=partial(_padded, partial(keras.MaxPooling2D, **layout), padding, layout),

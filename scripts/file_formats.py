@@ -33,7 +33,8 @@ def names() -> list[str]:
     from dawnbench_tf import models
 
     first = {models.get(name).family: name for name in reversed(models.names())}
-    return [*first.values(), "resnet8_v1_proj", "resnet56_stochastic", "resnet9_whitened"]
+    others = ["resnet8_v1_proj", "resnet56_stochastic", "resnet9_whitened", "kervresnet34"]
+    return [*first.values(), *others]
 
 
 def build(name: str):

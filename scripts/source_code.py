@@ -23,6 +23,8 @@ COMMITS = {
     "iyaja/cifar-10-faster": "0009f14",
     "bkj/basenet": "49b2b61",
     "LaurentMazare/deep-models": "5aa353f",
+    "elepherai/KervNets": "63d69ae",  # a fork of wang-chen/KervNets, which is gone
+    "wang-chen/kervolution": "e66eaac",
 }
 MODULES = ("torch", "numpy", "collections", "functools", "inspect", "itertools", "copy", "math")
 

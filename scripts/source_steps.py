@@ -277,6 +277,18 @@ def basenet(sources: Path) -> None:
     record("basenet", model, trainer(model, optimizer, update=advance), model, 8, 32)
 
 
+def kervresnet34(sources: Path) -> None:
+    """models/kresnet.py of KervNets with the layer of kervolution, SGD of its cifar-10.py."""
+    on_cpu = {"torch.cuda.": "torch.", "self.weights": "weights"}  # else `weight` is there twice
+    layer = load(sources, "wang-chen/kervolution", "kervolution.py", on_cpu)
+    small = {"nn.Kerv2d": "Kerv2d", "512": "24", "256": "12", "128": "6", "64": "3"}
+    name, file = "elepherai/KervNets", "models/kresnet.py"
+    model = load(sources, name, file, small, Kerv2d=layer.Kerv2d).KResNet18().double()
+    rate = 0.1 * LOWER**2
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4)
+    record("kervresnet34", model, trainer(model, optimizer), model, 8, 32)
+
+
 RECORDERS = (
     baidunet9,
     baidunet8,
@@ -287,6 +299,7 @@ RECORDERS = (
     basenet,
     baidunet9p,
     wrn_22_6,
+    kervresnet34,
 )
 
 if __name__ == "__main__":

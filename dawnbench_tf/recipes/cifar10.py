@@ -207,6 +207,25 @@ PREACT164_BASIC = replace(
     ),
 )
 
+# Source: cifar-10.py and models/kresnet.py of wang-chen/KervNets, at the commit that the entry
+# names; the repository is gone, its fork elepherai/KervNets has the commit. The learning rate falls
+# at epochs 50, 100 and 150: in PyTorch 0.3.1 `scheduler.step()` before epoch n, from 0, sets the
+# rate of epoch n, and the entry's accuracy jumps in rows 51 and 101. All parameters decay, also the
+# balance of the kervolution.
+# Assumptions: the layer is wang-chen/kervolution's at e66eaac, where the balance starts at 2. That
+# commit was KervNets' submodule until minutes before the entry's commit, whose own, 6dab147, is
+# gone; in the next one left, two days younger, the balance starts at 1. The weight decay is the
+# script's 5e-4; the entry's `misc` says 1e-4.
+# Difference: the last batch of an epoch has 80 images there; here it is filled up.
+KERVRESNET34 = replace(
+    RESNET56_PROJ,
+    name="cifar10/kervresnet34",
+    model="kervresnet34",
+    epochs=200,
+    schedule=Schedule(form="steps", epochs=(50, 100, 150), factors=(1, 0.1, 0.01, 0.001)),
+    evidence=(Published("CIFAR10/train/KRes34_1GTX1080Ti_pytorch"),),
+)
+
 RECIPES = (
     RESNET20_TF,
     RESNET56_TF,
@@ -222,6 +241,7 @@ RECIPES = (
     RESNET110_STOCHASTIC,
     PREACT164,
     PREACT164_BASIC,
+    KERVRESNET34,
     *cifar10_resnet9s.RECIPES,
     *cifar10_airbench.RECIPES,
 )

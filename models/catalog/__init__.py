@@ -24,6 +24,7 @@ A name says family, depth and variant; models that train differently have differ
     airbench{percent}        Keller Jordan's networks, by the accuracy that their training reaches
     amoebanet_d              AmoebaNet-D of Google's entries (N6F256): 6 normal cells, 256 filters
     resnet{depth}_cifar      four stages, 3x3 stem, v1.5 (with basic blocks equal to v1)
+    kervresnet34             four stages, 3x3 stem whose output is cubed (kervolution)
     resnet{depth}_v1         four stages, ImageNet: strides in a bottleneck's first 1x1
     resnet{depth}_v1_5       ... in its 3x3;  resnet{depth}d: v1.5 with ResNet-D's changes
     resnet{depth}_v1_slim    TF-slim's v1: strides in the 3x3 of a stage's last unit

@@ -230,4 +230,10 @@ ROWS = (
         ),
         stem="cifar",
     ),
+    *rows(
+        "imagenet_resnets",
+        "wang-chen/KervNets",
+        (("kervresnet34", {"depth": 34}, 21_282_187, 1_097_223_936),),
+        stem="kervolution",
+    ),
 )

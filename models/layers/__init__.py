@@ -2,6 +2,7 @@
 
     image                               feature maps: whitening, batch norms, stochastic depth
     activations, convolution, dropout   as in Keras, but faster in training on CPUs
+    kervolution                         polynomial kernel of a convolution's output
     text                                token-wise: embeddings, normalization, masks, span logits
     attention, recurrent, sequence      across tokens: attention, LSTM and SRU, BERT's input
     views                               test-time augmentation
@@ -17,6 +18,7 @@ from . import (  # noqa: F401
     dropout,
     image,
     initializers,
+    kervolution,
     recurrent,
     sequence,
     text,

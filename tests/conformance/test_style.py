@@ -40,6 +40,7 @@ LONG = {
 }
 MANY_ARGUMENTS = {
     "cifar_resnets.body": "the arguments are the family",
+    "imagenet_resnets.body": "the arguments are the family",
     "resnet9s.body": "the arguments are the family",
     "bidafs.body": "the arguments are the family",
     "drqas.body": "the arguments are the family",

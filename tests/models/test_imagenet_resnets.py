@@ -202,6 +202,54 @@ def test_logits_equal_a_plain_numpy_network(name, network, plain):
     )
 
 
+def kervolved(net, x, balance):
+    """Computes KResNet18 of wang-chen/KervNets, models/kresnet.py; shortcuts come first here."""
+    x = net.relu(net.norm((net.conv(x, padding="valid") + balance) ** 3))
+    for stage in range(4):
+        for unit in range(2):
+            stride = 2 if stage and not unit else 1
+            skip = net.norm(net.conv(x, stride)) if stride == 2 else x
+            branch = net.norm(net.conv(net.relu(net.norm(net.conv(x, stride)))))
+            x = net.relu(skip + branch)
+    return net.dense(x.mean((1, 2)))
+
+
+def test_kervresnet_s_logits_equal_a_plain_numpy_network(plain):
+    model = models.build("kervresnet34", depth=18, width=8, input_shape=(18, 18, 3))
+    net, images = plain(model)
+    (polynomial,) = [layer for layer in model.layers if hasattr(layer, "balance")]
+    expected = kervolved(net, images, polynomial.get_weights()[0])
+    np.testing.assert_allclose(
+        model(images), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()
+    )
+
+
+def test_kervresnet_starts_as_in_pytorch_0_3():
+    """Kernels and biases in +-1 / sqrt(fan-in), BN's scales in [0, 1), different in each layer."""
+    model = models.build("kervresnet34", depth=18)
+    assert [float(layer.balance) for layer in model.layers if hasattr(layer, "balance")] == [2]
+    convs, norms = (layers_of(kind, model) for kind in (KERAS.Conv2D, KERAS.BatchNormalization))
+    for layer in convs:
+        for values in layer.get_weights():
+            largest, limit = np.abs(values).max(), np.prod(layer.kernel.shape[:3]) ** -0.5
+            assert 0.9 * limit < largest <= limit * (1 + 1e-6)
+    assert [layer.use_bias for layer in convs] == [True] + [False] * 19
+    scales = [layer.get_weights()[0] for layer in norms]
+    assert all(0 <= scale.min() < 0.1 and 0.9 < scale.max() <= 1 for scale in scales)
+    assert len({float(scale[0]) for scale in scales}) == len(scales) == 20
+
+
+@pytest.mark.one_keras
+def test_kervresnet_s_parameters_equal_a_count_by_hand():
+    widths, convs, norms = (64, 128, 256, 512), 27 * 64, 64
+    for before, width, units in zip((64, *widths), widths, (3, 4, 6, 3), strict=False):
+        projection = before * width if before != width else 0
+        convs += 9 * before * width + (2 * units - 1) * 9 * width * width + projection
+        norms += (2 * units + bool(projection)) * width
+    stem = 64 + 1  # biases, balance
+    assert models.get("kervresnet34").parameters == convs + 2 * norms + stem + 513 * 10
+
+
 @pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("name", "millions", "billions"),  # as published by torchvision and timm
@@ -228,7 +276,7 @@ def test_parameters_and_multiply_adds_equal_published_counts(name, millions, bil
     [
         ({"depth": 51}, "`depth` should be one of [18, 26, 34, 50, 101, 152]. Received: depth=51"),
         ({"depth": 50, "version": "v3"}, "`version` should be one of ['v1', 'v1.5', 'v1.5d', 'v2'"),
-        ({"depth": 50, "stem": "none"}, "`stem` should be one of ['imagenet', 'cifar']"),
+        ({"depth": 50, "stem": "none"}, "`stem` should be one of ['imagenet', 'cifar', 'kerv"),
         (
             {"depth": 50, "version": "v2", "zero_last_norm": True},
             "`zero_last_norm` should be False in v2. Received: version='v2'",

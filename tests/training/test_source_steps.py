@@ -69,6 +69,7 @@ SYSTEMS = {
             "learning_rate": 0.1 * LOWER,
         },
     ),
+    "kervresnet34": (8, 32, {"depth": 18, "width": 3}, {"learning_rate": 0.1 * LOWER**2}),
 }
 
 
@@ -80,17 +81,33 @@ def batches(count, size, side):
         yield images.transpose(0, 2, 3, 1), rng.integers(0, 10, size)
 
 
+# Shortcuts that our networks make before their units' branches: unit, layer.
+SHORTCUT = re.compile(r"(block\d\.layer\.\d\.|layer\d\.\d\.)(convShortcut|shortcut)\.")
+
+
+def in_our_order(names):
+    """Moves these shortcuts to the front of their units."""
+    names = list(names)
+    shortcuts = {name: match[1] for name in names if (match := SHORTCUT.match(name))}
+    for name, unit in shortcuts.items():
+        names.remove(name)
+        branch = (other.startswith(unit) and other not in shortcuts for other in names)
+        names.insert([*branch].index(True), name)
+    return names
+
+
 def arrays(recorded, moment):
     """Returns a network's recorded arrays by kind, in the order of their layers."""
     own = {
         name.partition(" ")[2]: recorded[name] for name in recorded.files if name.startswith(moment)
     }
-    convolutions = [name for name, value in own.items() if value.ndim == 4]
-    for name in filter(re.compile("convShortcut").search, convolutions[:]):
-        # Our wide ResNets make a unit's shortcut before its branch.
-        convolutions.remove(name)
-        convolutions.insert(convolutions.index(name.replace("convShortcut", "conv1")), name)
-    kernels = [own[name].transpose(2, 3, 1, 0) for name in convolutions]
+    own = {name: own[name] for name in in_our_order(own)}
+    convs = []
+    for name, value in own.items():
+        if value.ndim == 4:
+            bias = own.get(re.sub("weight$", "bias", name))
+            convs.append([value.transpose(2, 3, 1, 0), *([] if bias is None else [bias])])
+    balances = [[value[0]] for name, value in own.items() if name.endswith("balance")]
     denses = [value.T for value in own.values() if value.ndim == 2]
     denses += [own[name] for name in own if re.search(r"(linear|fc|classifier)\.bias$", name)]
     norms = []
@@ -102,39 +119,41 @@ def arrays(recorded, moment):
             statistics = [value.reshape(-1, channels).mean(0) for value in statistics]
             assert mean.size % channels == 0
             norms.append([own[f"{layer}weight"], own[f"{layer}bias"], *statistics])
-    return kernels, norms, denses
+    return convs, norms, [denses], balances
 
 
 def by_kind(model):
-    """Returns a model's convolutions, normalizations and dense layers in order of creation."""
+    """Returns a model's layers of the kinds of `arrays`, each in order of creation."""
     layers = [layer for layer in model.layers if layer.get_weights()]
     layers.sort(key=lambda layer: int((re.findall(r"_(\d+)$", layer.name) or [0])[0]))
     norms = [layer for layer in layers if "orm" in type(layer).__name__]
     denses = [layer for layer in layers if isinstance(layer, tf.keras.layers.Dense)]
-    convs = [layer for layer in layers if layer not in norms and layer not in denses]
+    balances = [layer for layer in layers if hasattr(layer, "balance")]
+    convs = [layer for layer in layers if layer not in [*norms, *denses, *balances]]
     convs.sort(key=lambda layer: layer.name != "whitening")
-    return convs, norms, denses
+    return convs, norms, denses, balances
+
+
+def recorded_weights(model, recorded, moment):
+    """Yields each layer and its recorded weights."""
+    for layers, values in zip(by_kind(model), arrays(recorded, moment), strict=True):
+        for layer, weights in zip(layers, values, strict=True):
+            has_no_scale = "orm" in type(layer).__name__ and not layer.scale
+            yield layer, weights[1:] if has_no_scale else weights
 
 
 def set_weights(model, recorded):
-    kernels, statistics, dense = arrays(recorded, "before")
-    convs, norms, denses = by_kind(model)
-    for layer, kernel in zip(convs, kernels, strict=True):
-        layer.set_weights([kernel])
-    for layer, values in zip(norms, statistics, strict=True):
-        layer.set_weights(values if layer.scale else values[1:])
-    denses[0].set_weights(dense)
+    for layer, weights in recorded_weights(model, recorded, "before"):
+        layer.set_weights(weights)
 
 
 def largest_difference(model, recorded):
     """Returns the largest difference of an array after training, relative to its largest number."""
-    kernels, statistics, dense = arrays(recorded, "after")
-    convs, norms, denses = by_kind(model)
-    pairs = [(layer.get_weights()[0], kernel) for layer, kernel in zip(convs, kernels, strict=True)]
-    for layer, values in zip(norms, statistics, strict=True):
-        pairs += zip(layer.get_weights(), values if layer.scale else values[1:], strict=True)
-    pairs += zip(denses[0].get_weights(), dense, strict=True)
-    return max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs)
+    return max(
+        np.abs(ours - theirs).max() / np.abs(theirs).max()
+        for layer, weights in recorded_weights(model, recorded, "after")
+        for ours, theirs in zip(layer.get_weights(), weights, strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
