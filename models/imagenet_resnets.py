@@ -2,7 +2,8 @@
 
 He et al. 2015 (v1, arXiv 1512.03385); Gross & Wilber 2016 (v1.5: strides in the 3x3); He et al.
 2016 (v2: pre-activation, arXiv 1603.05027); He et al. 2018 (-D, arXiv 1812.01187); TF-slim's
-resnet_v1 and keras.applications' ResNetV2, with the strides in each stage's last unit.
+resnet_v1 and keras.applications' ResNetV2, with the strides in each stage's last unit. Depth 56 is
+of Intel's DAWNBench entry (branch DAWN_Bench of intel/caffe).
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ DEPTHS = {
     26: ("bottleneck", (2, 2, 2, 2)),
     34: ("basic", (3, 4, 6, 3)),
     50: ("bottleneck", (3, 4, 6, 3)),
+    56: ("bottleneck", (3, 4, 8, 3)),
     101: ("bottleneck", (3, 4, 23, 3)),
     152: ("bottleneck", (3, 8, 36, 3)),
 }
@@ -41,7 +43,7 @@ def body(
       images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW;
         height and width at least 32 pixels, with a CIFAR stem 8.
       layers: function that returns layer factories.
-      depth: 18 or 34 (basic blocks), 26, 50, 101 or 152 (bottleneck blocks).
+      depth: 18 or 34 (basic blocks), 26, 50, 56, 101 or 152 (bottleneck blocks).
       version: "v1" (a bottleneck's strides in its first 1x1), "v1.5" (in its 3x3; equal to v1 with
         basic blocks), "v1.5d" (-D: a stem of three 3x3, average pools in shortcuts), "v2"
         (pre-activation), "v2_keras" (keras.applications': BN after the stem's pool, biases where
