@@ -2,8 +2,9 @@
 
 He et al. 2015 (v1, arXiv 1512.03385); Gross & Wilber 2016 (v1.5: strides in the 3x3); He et al.
 2016 (v2: pre-activation, arXiv 1603.05027); He et al. 2018 (-D, arXiv 1812.01187); TF-slim's
-resnet_v1 and keras.applications' ResNetV2, with the strides in each stage's last unit; Chen Wang's
-KervResNet, with a kervolution as its stem (wang-chen/KervNets, a DAWNBench entry of 2018).
+resnet_v1 and keras.applications' ResNetV2, with the strides in each stage's last unit; networks of
+DAWNBench entries: Chen Wang's KervResNet, with a kervolution as its stem (wang-chen/KervNets), and
+Intel's ResNet-56 (branch DAWN_Bench of intel/caffe).
 """
 
 from collections.abc import Callable
@@ -23,6 +24,7 @@ DEPTHS = {
     26: ("bottleneck", (2, 2, 2, 2)),
     34: ("basic", (3, 4, 6, 3)),
     50: ("bottleneck", (3, 4, 6, 3)),
+    56: ("bottleneck", (3, 4, 8, 3)),
     101: ("bottleneck", (3, 4, 23, 3)),
     152: ("bottleneck", (3, 8, 36, 3)),
 }
@@ -45,7 +47,7 @@ def body(
       images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW;
         height and width at least 32 pixels, with another stem than "imagenet" 8.
       layers: function that returns layer factories.
-      depth: 18 or 34 (basic blocks), 26, 50, 101 or 152 (bottleneck blocks).
+      depth: 18 or 34 (basic blocks), 26, 50, 56, 101 or 152 (bottleneck blocks).
       version: "v1" (a bottleneck's strides in its first 1x1), "v1.5" (in its 3x3; equal to v1 with
         basic blocks), "v1.5d" (-D: a stem of three 3x3, average pools in shortcuts), "v2"
         (pre-activation), "v2_keras" (keras.applications': BN after the stem's pool, biases where
@@ -66,10 +68,7 @@ def body(
     checks.one_of(DEPTHS, depth=depth)
     checks.one_of(VERSIONS, version=version)
     checks.one_of(STEMS, stem=stem)
-    make = _as_in_pytorch_0_3(layers()) if stem == "kervolution" else layers()
-    make = make._replace(norm=partial(make.norm, epsilon=norm_epsilon))
-    if version == "v1_slim":  # its convolutions have symmetric padding, slim's `conv2d_same`
-        make = make._replace(max_pool=layers(padding="same").max_pool)
+    make = _factories(layers, version, stem, norm_epsilon)
     block, units = DEPTHS[depth]
     net = VERSIONS[version].residual(block)._replace(zero_last_norm=zero_last_norm)
     if zero_last_norm and net.preactivation:
@@ -168,6 +167,15 @@ def _kervolution(x: tf.Tensor, filters: int, make: Layers) -> tf.Tensor:
     bias = tf.keras.initializers.RandomUniform(-limit, limit)
     x = make.conv(filters, 3, padding="valid", use_bias=True, bias_initializer=bias)(x)
     return make.polynomial(power=3, balance=2.0)(x)
+
+
+def _factories(
+    layers: Callable[..., Layers], version: str, stem: str, norm_epsilon: float
+) -> Layers:
+    make = _as_in_pytorch_0_3(layers()) if stem == "kervolution" else layers()
+    if version == "v1_slim":  # its convolutions have symmetric padding, slim's `conv2d_same`
+        make = make._replace(max_pool=layers(padding="same").max_pool)
+    return make._replace(norm=partial(make.norm, epsilon=norm_epsilon))
 
 
 def _as_in_pytorch_0_3(make: Layers) -> Layers:

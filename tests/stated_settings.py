@@ -186,6 +186,22 @@ IMAGENET18 = {  # train_imagenet_nv.py, dataloader.py, experimental_utils.py; tr
     "image_sizes": (128, 224, 288),
     "drop_remainder": False,
 }
+INTEL = {  # intel/caffe, branch DAWN_Bench: train_val.prototxt, solver.prototxt, run with MKL-DNN
+    "model": "resnet50_v1_5",
+    "epochs": 90,  # 56,300 iterations of 2,048 images, 28,150 of 4,096
+    "momentum": 0.9,
+    "nesterov": False,
+    "rate_in_velocity": True,  # sgd_solver.cpp
+    "weight_decay": 1e-4,
+    "decays": "all",
+    "synchronized_batch_norm": False,
+    "precision": "float32",
+    "label_smoothing": 0,
+    "smallest_crop": 0.08,
+    "flip": True,
+    "channel_mean": (123 / 255, 117 / 255, 104 / 255),  # mean_value 104, 117, 123 of BGR
+    "channel_deviation": (128 / 255, 128 / 255, 128 / 255),  # scale 0.0078125
+}
 BAG_OF_TRICKS = {**RESNET50, "label_smoothing": 0.1, "schedule": "cosine"}  # arXiv 1812.01187
 DRQA = {  # hitvoice/DrQA at d9081fe, train.py's flags
     "model": "drqa",
@@ -359,6 +375,14 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
         "channel_mean": (121 / 255, 115 / 255, 100 / 255),
         "channel_deviation": (70 / 255, 68 / 255, 71 / 255),
     },
+    "imagenet/resnet50_intel_2k": {**INTEL, "batch_size": 2048, "learning_rate": 0.8},
+    "imagenet/resnet50_intel_4k": {**INTEL, "batch_size": 4096, "learning_rate": 1.6},
+    "imagenet/resnet56_intel": {
+        **INTEL,
+        "model": "resnet56_v1_5",
+        "batch_size": 4096,
+        "learning_rate": 1.6,
+    },
     "imagenet/resnet50_progressive": {
         **RESNET50,
         "batch_size": 1024,
@@ -474,6 +498,21 @@ RATES = {  # epoch (from 0) to learning rate
         81: 4e-4,
     },
     "imagenet/resnet50_progressive": {0: 0, 2: 0.2, 4: 0.4, 20: 0.4, 22: 0.04, 36: 4e-3, 44: 4e-4},
+    # solver.prototxt: iteration x images of a batch / 1,281,167 to the solver's rate; in warmup,
+    # of 1,876 and 936 iterations, iteration / a third of them.
+    "imagenet/resnet50_intel_2k": {
+        0: 0.1,
+        938 * 3 / 1876: 0.45,
+        1407 * 3 / 1876: 0.625,
+        3: 0.8,
+        18740 * 2048 / 1_281_167: 0.8,
+        18770 * 2048 / 1_281_167: 0.08,
+        37520 * 2048 / 1_281_167: 0.08,
+        37540 * 2048 / 1_281_167: 0.008,
+        50030 * 2048 / 1_281_167: 0.008,
+        50050 * 2048 / 1_281_167: 0.0008,
+        56299 * 2048 / 1_281_167: 0.0008,
+    },
     "imagenet/resnet50_v1_5": {0: 0, 5: 0.1, 47.5: 0.05, 90: 0},
     "imagenet/resnet50_lars": {0: 0, 6: 17, 12: 34, 51.5: 8.5, 91: 0},
     "imagenet/amoebanet_d": {

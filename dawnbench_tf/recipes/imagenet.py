@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Jpegs, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published, Reported
-from dawnbench_tf.recipes import imagenet_progressive
+from dawnbench_tf.recipes import imagenet_intel, imagenet_progressive
 
 # Source: He et al. 2018 (arXiv 1812.01187), sections 2 to 5. Learning rate 0.1 per 256 examples,
 # five epochs of warmup, cosine schedule, label smoothing, no weight decay of BN and biases, the
@@ -243,6 +243,7 @@ RECIPES = (
     RESNET152_MXNET,
     RESNET152_TENSORPACK,
     RESNET50_TENSORPACK,
+    *imagenet_intel.RECIPES,
     AMOEBANET_D,
     AMOEBANET_D_POD,
     AMOEBANET_D_POD_41,

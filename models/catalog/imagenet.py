@@ -5,6 +5,7 @@ from .variant import rows
 _HE15 = "He et al. 2015, arXiv 1512.03385"
 _HE16 = "He et al. 2016, arXiv 1603.05027"
 _GROSS = "Gross & Wilber 2016, fb.resnet.torch"
+_INTEL = "Intel 2018, branch DAWN_Bench of intel/caffe"
 _BAG = "He et al. 2018, arXiv 1812.01187"
 _SLIM = "TF-slim, nets/resnet_v1.py"
 _REAL = "Real et al. 2018, arXiv 1802.01548"
@@ -35,6 +36,14 @@ ROWS = (
             ("resnet101_v1_5", {"depth": 101}, 44_549_160, 7_801_405_440),
             ("resnet152_v1_5", {"depth": 152}, 60_192_808, 11_513_626_624),
         ),
+        _IMAGENET,
+        version="v1.5",
+    ),
+    *rows(
+        "imagenet_resnets",
+        _INTEL,
+        # Its train_val.prototxt has 64 parameters more: biases of the stem's convolution.
+        (("resnet56_v1_5", {"depth": 56}, 27_791_400, 4_525_916_160),),
         _IMAGENET,
         version="v1.5",
     ),

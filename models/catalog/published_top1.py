@@ -35,6 +35,7 @@ TOP1 = {
     "resnet152_v1": (77.0, "the authors' models, one crop"),
     "resnet26_v1_5": (76.37, "timm, bt_in1k, at 288x288"),
     "resnet50_v1_5": (76.13, "torchvision, IMAGENET1K_V1"),
+    "resnet56_v1_5": (76.43, "ImageNet/train/Intel_Resnet56_ec2_Xeon_8124M_intercaffe.tsv"),
     "resnet101_v1_5": (77.37, "torchvision, IMAGENET1K_V1"),
     "resnet152_v1_5": (78.31, "torchvision, IMAGENET1K_V1"),
     "resnet50_v1_slim": (75.2, "TF-slim's README"),

@@ -274,7 +274,10 @@ def test_parameters_and_multiply_adds_equal_published_counts(name, millions, bil
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ({"depth": 51}, "`depth` should be one of [18, 26, 34, 50, 101, 152]. Received: depth=51"),
+        (
+            {"depth": 51},
+            "`depth` should be one of [18, 26, 34, 50, 56, 101, 152]. Received: depth=51",
+        ),
         ({"depth": 50, "version": "v3"}, "`version` should be one of ['v1', 'v1.5', 'v1.5d', 'v2'"),
         ({"depth": 50, "stem": "none"}, "`stem` should be one of ['imagenet', 'cifar', 'kerv"),
         (
