@@ -1,10 +1,10 @@
-"""60 training steps equal those of the code of published entries' authors.
+"""60 training steps equal those of the code of published entries' authors, on one and more devices.
 
 scripts/source_steps.py recorded them, in float64, with fewer channels and smaller images.
 """
 
-import re
-from pathlib import Path
+import json
+import subprocess
 
 import numpy as np
 import pytest
@@ -12,28 +12,14 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
-from dawnbench_tf.models import networks
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.training import fitting, losses, optimizers
+from tests import warm
+from tests.training import source_steps
+from tests.training.source_steps import LOWER, SMALL, STEPS, STEPS_PER_EPOCH, ahead
 
-STEPS, STEPS_PER_EPOCH = 60, 5
-FIXTURES = Path(__file__).parents[1] / "fixtures/source_steps"
 SPLITS = dataset.load(recipes.get("digits/resnet8", synthetic="decoded"))
-
-
-def ahead(knots, values):
-    """Returns settings of a schedule that is read one step ahead."""
-    step = 1 / STEPS_PER_EPOCH
-    epochs = (0, *(knot - step for knot in knots[1:]))
-    peak = max(values)
-    factors = (step / knots[1], *(value / peak for value in values[1:]))
-    return {"schedule_epochs": epochs, "schedule_factors": factors}
-
-
-# At the full rates small networks on random labels multiply differences of rounding.
-LOWER = 0.1
 APPLE_RATES = {"learning_rate": 1.5 * LOWER**2, "weight_decay": 7.5e-4 * LOWER**2}
-SMALL = {"widths": (4, 8, 8, 8)}
 # recipe: (examples in a batch, side of images, arguments of the network, changed settings)
 SYSTEMS = {
     "baidunet9": (16, 16, SMALL, ahead((0, 5, 24), (0, 0.4, 0.001))),
@@ -72,82 +58,14 @@ SYSTEMS = {
 }
 
 
-def batches(count, size, side):
-    """The batches that the script trains on; images NHWC."""
-    rng = np.random.default_rng(32)
-    for _ in range(count):
-        images = rng.standard_normal((size, 3, side, side))
-        yield images.transpose(0, 2, 3, 1), rng.integers(0, 10, size)
-
-
-def arrays(recorded, moment):
-    """Returns a network's recorded arrays by kind, in the order of their layers."""
-    own = {
-        name.partition(" ")[2]: recorded[name] for name in recorded.files if name.startswith(moment)
-    }
-    convolutions = [name for name, value in own.items() if value.ndim == 4]
-    for name in filter(re.compile("convShortcut").search, convolutions[:]):
-        # Our wide ResNets make a unit's shortcut before its branch.
-        convolutions.remove(name)
-        convolutions.insert(convolutions.index(name.replace("convShortcut", "conv1")), name)
-    kernels = [own[name].transpose(2, 3, 1, 0) for name in convolutions]
-    denses = [value.T for value in own.values() if value.ndim == 2]
-    denses += [own[name] for name in own if re.search(r"(linear|fc|classifier)\.bias$", name)]
-    norms = []
-    for name, mean in own.items():
-        if name.endswith("running_mean"):
-            layer = name.removesuffix("running_mean")
-            channels = own[f"{layer}bias"].size
-            statistics = [own[f"{layer}running_{kind}"] for kind in ("mean", "var")]
-            statistics = [value.reshape(-1, channels).mean(0) for value in statistics]
-            assert mean.size % channels == 0
-            norms.append([own[f"{layer}weight"], own[f"{layer}bias"], *statistics])
-    return kernels, norms, denses
-
-
-def by_kind(model):
-    """Returns a model's convolutions, normalizations and dense layers in order of creation."""
-    layers = [layer for layer in model.layers if layer.get_weights()]
-    layers.sort(key=lambda layer: int((re.findall(r"_(\d+)$", layer.name) or [0])[0]))
-    norms = [layer for layer in layers if "orm" in type(layer).__name__]
-    denses = [layer for layer in layers if isinstance(layer, tf.keras.layers.Dense)]
-    convs = [layer for layer in layers if layer not in norms and layer not in denses]
-    convs.sort(key=lambda layer: layer.name != "whitening")
-    return convs, norms, denses
-
-
-def set_weights(model, recorded):
-    kernels, statistics, dense = arrays(recorded, "before")
-    convs, norms, denses = by_kind(model)
-    for layer, kernel in zip(convs, kernels, strict=True):
-        layer.set_weights([kernel])
-    for layer, values in zip(norms, statistics, strict=True):
-        layer.set_weights(values if layer.scale else values[1:])
-    denses[0].set_weights(dense)
-
-
-def largest_difference(model, recorded):
-    """Returns the largest difference of an array after training, relative to its largest number."""
-    kernels, statistics, dense = arrays(recorded, "after")
-    convs, norms, denses = by_kind(model)
-    pairs = [(layer.get_weights()[0], kernel) for layer, kernel in zip(convs, kernels, strict=True)]
-    for layer, values in zip(norms, statistics, strict=True):
-        pairs += zip(layer.get_weights(), values if layer.scale else values[1:], strict=True)
-    pairs += zip(denses[0].get_weights(), dense, strict=True)
-    return max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs)
-
-
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_sixty_steps_and_an_evaluation_equal_the_author_s(name, monkeypatch):
+def test_sixty_steps_and_an_evaluation_equal_the_author_s(name):
     size, side, small, changes = SYSTEMS[name]
     recipe = recipes.get(f"cifar10/{name}", precision="float64", batch_size=size, **changes)
-    build, own = networks.build, {**small, "input_shape": (side, side, 3)}
-    monkeypatch.setattr(
-        networks, "build", lambda variant, args, *classes: build(variant, args | own, *classes)
-    )
-    model = fitting.build(dataset.from_splits(recipe, SPLITS))
-    recorded = np.load(FIXTURES / f"{name}.npz")
-    set_weights(model, recorded)
+    with source_steps.building(side, small):
+        model = fitting.build(dataset.from_splits(recipe, SPLITS))
+    recorded = np.load(source_steps.FIXTURES / f"{name}.npz")
+    source_steps.set_weights(model, recorded)
     optimizer = optimizers.build(recipe, STEPS_PER_EPOCH, model)
     loss = losses.LOSSES[recipe.task_row.loss](recipe)
 
@@ -160,10 +78,23 @@ def test_sixty_steps_and_an_evaluation_equal_the_author_s(name, monkeypatch):
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
 
     optimizer.build(model.trainable_variables)
-    for images, labels in batches(STEPS, size, side):
+    for images, labels in source_steps.batches(STEPS, size, side):
         step(tf.constant(images), tf.constant(labels))
-    assert largest_difference(model, recorded) < 1e-5
-    ((images, _),) = batches(1, size, side)
+    assert source_steps.largest_difference(model, recorded) < 1e-5
+    ((images, _),) = source_steps.batches(1, size, side)
     logits = views.with_views(model, recipe.data.test_views, "NHWC")(images).numpy()
     scale = np.abs(recorded["logits"]).max()
     np.testing.assert_allclose(logits, recorded["logits"], atol=1e-5 * scale)
+
+
+# `mirrored_steps.py` has the settings. Statistics are compared as the mean of the devices', and by
+# the logits of the first device. With synchronized BN, or with a quarter of the rate, they differ.
+@pytest.mark.parametrize(
+    "name", ["resnet9_kakao_4gpu", "resnet9_apple", "baidunet9p", "wrn_22_6_8gpu"]
+)
+def test_sixty_steps_on_several_devices_equal_the_author_s(name):
+    command = [*warm.python(), "-m", "tests.training.mirrored_steps", name]
+    done = subprocess.run(command, cwd=warm.ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    differences = json.loads(done.stdout.splitlines()[-1])
+    assert max(differences.values()) < 1e-5, differences
