@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 STEPS, STEPS_PER_EPOCH = 60, 5
+LOWER = 0.1  # factor of some rates, at which small networks on random labels multiply rounding
 FIXTURES = Path(__file__).parents[1] / "tests/fixtures/source_steps"
 COMMITS = {
     "BAIDU-USA-GAIT-LEOPARD/CIFAR10-Training-BaiduNet9": "856ec31",
@@ -23,6 +24,7 @@ COMMITS = {
     "iyaja/cifar-10-faster": "0009f14",
     "bkj/basenet": "49b2b61",
     "LaurentMazare/deep-models": "5aa353f",
+    "diux-dev/imagenet18": "59a8f25",
     "elepherai/KervNets": "63d69ae",  # a fork of wang-chen/KervNets, which is gone
     "wang-chen/kervolution": "e66eaac",
 }
@@ -67,6 +69,11 @@ def _definitions(text):
                 yield node
 
 
+def mirrored(forward):
+    """Returns a function of images: the mean of the outputs of the images and their mirrors."""
+    return lambda images: (forward(images) + forward(images.flip(-1))) / 2
+
+
 def batches(count: int, size: int, side: int):
     """Yields `count` batches of images (size, 3, side, side) and labels, as the test draws them."""
     rng = np.random.default_rng(32)
@@ -75,40 +82,49 @@ def batches(count: int, size: int, side: int):
         yield torch.tensor(images), torch.tensor(rng.integers(0, 10, size))
 
 
-def record(name: str, model: nn.Module, step, logits, size: int, side: int) -> None:
+def record(name: str, replicas: list, step, logits, size: int, side: int) -> None:
     """Trains a network by its author's step; writes its weights and an evaluation's logits.
+
+    The file is RECIPE.npz, or RECIPE_on_N.npz for N GPUs. It has the moving statistics of BN of one
+    GPU after those of another.
 
     Args:
       name: the recipe's, without its task.
-      model: the network.
+      replicas: the network of each GPU; they share their weights.
       step: function of a batch's images and labels that does one training step.
-      logits: function of images that evaluates.
+      logits: function of images that evaluates, with the statistics of the first GPU.
       size: examples of a batch.
       side: height and width of the images.
     """
+    model = replicas[0]
     generator = torch.Generator().manual_seed(0)
     for value in model.parameters():  # else a swap of BN's scales or shifts would not show
         if value.requires_grad and value.ndim == 1:
             value.data += 0.2 * torch.rand(value.shape, generator=generator, dtype=value.dtype)
     for value in model.state_dict().values():  # so that files of float32 numbers hold the whole
         value.copy_(value.float())
-    arrays = _arrays("before", model)
-    model.train()
+    arrays = _arrays("before", replicas)
+    for replica in replicas:
+        replica.train()
     for images, labels in batches(STEPS, size, side):
         step(images, labels)
-    arrays |= _arrays("after", model)
+    arrays |= _arrays("after", replicas)
     model.eval()
     ((images, _),) = batches(1, size, side)
     with torch.no_grad():
         arrays["logits"] = logits(images).numpy().astype(np.float32)
+    name += f"_on_{len(replicas)}" if len(replicas) > 1 else ""
     FIXTURES.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(FIXTURES / f"{name}.npz", **arrays)
     print(f"{name}: {sum(value.size for value in arrays.values()):,} numbers")
 
 
-def _arrays(prefix, model):
-    return {
-        f"{prefix} {key}": value.numpy().astype(np.float32)
-        for key, value in model.state_dict().items()
-        if "num_batches" not in key
-    }
+def _arrays(prefix, replicas):
+    states = [replica.state_dict() for replica in replicas]
+    arrays = {}
+    for key, value in states[0].items():
+        if "running" in key:
+            value = torch.cat([state[key] for state in states])
+        if "num_batches" not in key:
+            arrays[f"{prefix} {key}"] = value.numpy().astype(np.float32)
+    return arrays

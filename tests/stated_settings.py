@@ -178,6 +178,7 @@ RESNET50 = {  # tensorflow/tpu, models/official/resnet
 }
 IMAGENET18 = {  # train_imagenet_nv.py, dataloader.py, experimental_utils.py; train.py's flags
     **RESNET50,
+    "decays": "all_but_norms",  # bnwd_optim_params
     "label_smoothing": 0,
     "synchronized_batch_norm": False,
     "nesterov": False,

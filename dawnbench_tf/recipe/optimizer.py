@@ -61,9 +61,9 @@ class Optimizer:
     )
     decays: str = setting(
         "kernels",
-        "weights that decay: kernels of convolutions and dense layers (kernels), or also biases "
-        "and BN's scales and shifts, as with PyTorch's weight_decay (all)",
-        choices=("kernels", "all"),
+        "weights that decay: kernels of convolutions and dense layers (kernels), also biases "
+        "(all_but_norms), or also BN's scales and shifts, as with PyTorch's weight_decay (all)",
+        choices=("kernels", "all_but_norms", "all"),
     )
     shift_rate: float = setting(
         1.0,

@@ -134,7 +134,12 @@ WRN_22_6 = Recipe(
     ),
     evidence=(Published("CIFAR10/train/fastai_pytorch_single_volta"),),
 )
-# Source: the same at 1bc5aee, the entry's: eight GPUs with 128 images each, over which BN is.
+# Source: the same at 1bc5aee, the entry's: eight GPUs with 128 images each, over which BN is. Its
+# distributed.py averages the GPUs' gradients.
+# Differences: distributed.py also divides the initial weights by the number of GPUs when it sends
+# them to all; here they are whole. The rate rises for 857 steps there, for 857.5 here. The
+# evaluation uses the moving statistics of the first GPU there; here each GPU tests its part of the
+# images with the moving statistics of its own, and checkpoints have their mean.
 WRN_22_6_8GPU = replace(
     WRN_22_6,
     name="cifar10/wrn_22_6_8gpu",

@@ -144,7 +144,7 @@ RESNET9_KAKAO_4GPU = replace(
 # 41 of its authors' 50 runs reached 94 %, their median is 94.19.
 # Differences: each GPU draws its images from its own eighth of the training set there, and whitens
 # by that eighth. From the second epoch on its evaluation uses the moving statistics of the first
-# ghost group; here it uses the mean of all groups.
+# ghost group of the first GPU; here it uses the mean of all groups of the GPU that tests the image.
 _APPLE_STEP = 1 / (50_000 // 2048)
 RESNET9_APPLE = replace(
     RESNET9_10EP,
@@ -180,7 +180,9 @@ RESNET9_MISH = replace(
 # Source: train_cifar10_BaiduNet9P.py, with fastai 1.0's fit_one_cycle, mixup and AdamW: a cosine
 # from 1/25 of the rate up and one down to 1/250,000, beta_1 from 0.95 to 0.85 and back. Its eight
 # GPUs have 128 images each, over which BN is; lambda's four have 256.
-# Difference: there an image is mixed with one of the same GPU, here with one of the global batch.
+# Differences: there an image is mixed with one of the same GPU, here with one of the global batch.
+# Its evaluation uses the moving statistics of the first GPU, as DistributedDataParallel copies them
+# to all; here each GPU tests its part of the images with the moving statistics of its own.
 BAIDUNET9P = Recipe(
     name="cifar10/baidunet9p",
     task="cifar10",

@@ -14,13 +14,13 @@ Rates = tuple[int, int, float, float]  # first epoch, end, learning rate at the 
 # changes is linear in the step; step n of a phase, from 0 on, has the rate of n + 1.
 # Differences: half precision there; phases of 128 and 224 pixels are evaluated at their size there,
 # and read images that were resized to a short side of 160 or 352 pixels before, the first phase of
-# 224 pixels of 16 machines the original ones; the dense layer's bias decays there.
+# 224 pixels of 16 machines the original ones; kernels start with a variance by fan-out there.
 _BASE = Recipe(
     task="imagenet",
     model="resnet50_v1_5",
     precision="mixed_bfloat16",
     network=Network(zero_last_norm=True, synchronized_batch_norm=False),
-    optimizer=Optimizer(momentum=0.9, weight_decay=1e-4),
+    optimizer=Optimizer(momentum=0.9, weight_decay=1e-4, decays="all_but_norms"),
     data=Jpegs(
         flip=True,
         rectangular_test=True,

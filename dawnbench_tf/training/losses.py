@@ -71,15 +71,18 @@ def is_shift(weight: tf.Variable) -> bool:
 
 def decays(weight: tf.Variable, recipe: Recipe) -> bool:
     """Whether the recipe's weight decay applies to a weight."""
-    return recipe.optimizer.decays == "all" or weight.shape.rank > 1
+    kind, name = recipe.optimizer.decays, weight.name.split("/")[-1]
+    if kind == "all_but_norms":
+        return not name.startswith(("gamma", "beta"))
+    return kind == "all" or weight.shape.rank > 1
 
 
 def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
     """Adds L2 regularization to the model's loss: weight_decay x (sum of squares) / 2.
 
     `decays` chooses the weights: "kernels" of convolutions and dense layers, as in DAWNBench's
-    TensorFlow seeds; or "all" trained weights, as in its PyTorch seeds. For BN's beta the factor is
-    weight_decay / shift_rate. Adds nothing for AdamW, which decays weights itself.
+    TensorFlow seeds; "all" trained weights, as in its PyTorch seeds; or "all_but_norms". For BN's
+    beta the factor is weight_decay / shift_rate. Adds nothing for AdamW, which decays them itself.
 
     Args:
       model: a model that is not compiled yet.
