@@ -172,8 +172,8 @@ class Jpegs:
     )
     smallest_crops: tuple[float, ...] = setting(
         (),
-        "JPEGs: a --smallest_crop for each of --image_sizes, comma-separated; default: "
-        "--smallest_crop for all",
+        "JPEGs: minimum area of a crop for each of --image_sizes, comma-separated, in place of "
+        "--smallest_crop; default: --smallest_crop for all",
         low=0.01,
         high=1,
     )
@@ -211,9 +211,6 @@ class Jpegs:
         if len(self.smallest_crops) not in (0, len(self.image_sizes)):
             expected = f"should be {len(self.image_sizes)}, one for each of image_sizes"
             refuse("smallest_crops", self.smallest_crops, expected)
-        if self.smallest_crops and self.smallest_crop != Jpegs.smallest_crop:
-            expected = f"and smallest_crops={self.smallest_crops} exclude each other"
-            refuse("smallest_crop", self.smallest_crop, expected)
         policy = self.rand_augment
         if policy and (len(policy) != 2 or policy[0] < 1 or policy[0] != int(policy[0])):
             expected = "should be a whole number of operations, and a magnitude"

@@ -135,8 +135,8 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
     strategies.check(strategy, options, recipe)
     timer, laps = _timer(recipe), Laps()
     data = session.prepare(recipe, options, timer.clock, strategy, examples)
-    recipe = data.recipe
-    count = min(options.max_steps, recipe.total_steps(data.epoch_steps))
+    recipe, in_phase = data.recipe, data.in_epoch(0)  # the first batch size alone is timed
+    count = min(options.max_steps, recipe.total_steps(in_phase.epoch_steps))
     terminal.status("building the model")
     model = fitting.build(data, max(1, min(options.steps_per_execution, count // CALLS)))
     terminal.status("")
@@ -145,7 +145,7 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
     terminal.status("compiling and first steps")
     with fitting.refusing(recipe, None):
         model.fit(
-            data.training_batches(),
+            in_phase.training_batches(),
             steps_per_epoch=count,
             verbose=0,
             callbacks=[timer, meter, laps],

@@ -6,10 +6,11 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes, runs
 from dawnbench_tf.data import dataset
+from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe.phases import Phase
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
-from dawnbench_tf.training import fitting, optimizers, schedules
+from dawnbench_tf.training import fitting, optimizers, schedules, speed_test
 from tests.training.test_strategies import finish, start
 
 RECIPE = recipes.get(
@@ -94,6 +95,12 @@ def test_a_run_goes_on_at_a_change_with_equal_rows(trained, tmp_path):
     again = train(RECIPE, output=tmp_path / "run")
     scores = [[row["top1Accuracy"] for row in run.rows] for run in (again, trained)]
     assert scores[0] == scores[1]
+
+
+def test_a_speed_test_times_the_first_batch_size():
+    test = speed_test.measure(RECIPE, RunOptions(max_steps=6))  # its epochs have 4 steps
+    assert sum(steps for _, steps in test.laps) == 6 and test.epoch_steps == [4, 2, 8]
+    assert test.seconds == pytest.approx(12 * test.seconds_per_step)
 
 
 def test_two_devices_give_the_single_device_s_curve(tmp_path):

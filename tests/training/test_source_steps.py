@@ -129,8 +129,8 @@ def test_sixty_steps_of_changing_batch_sizes_equal_fast_ai_s():
     recorded = np.load(source_steps.FIXTURES / "resnet50_fastai_8m.npz")
     source_steps.set_weights(model, recorded)
     sizes = [recipe.in_epoch(epoch).batch_size for epoch in range(7)]
-    of_steps = [size for size in sizes for _ in range(80 // size)]
-    batches = zip(of_steps, source_steps.batches(STEPS, 16, 64), strict=True)
+    by_step = [size for size in sizes for _ in range(80 // size)]
+    batches = zip(by_step, source_steps.batches(STEPS, 16, 64), strict=True)
     examples = [
         (images[:size].astype(np.float32), labels[:size]) for size, (images, labels) in batches
     ]
