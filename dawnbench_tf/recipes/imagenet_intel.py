@@ -5,13 +5,12 @@ from dataclasses import replace
 from dawnbench_tf.recipe import Jpegs, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published
 
-# Source: train_val.prototxt and solver.prototxt in models/intel_optimized_models/multinode,
-# intel/caffe's branch DAWN_Bench (abf2a5c, a2ebeab, 866eb3d). It trains in float32, 32 images on
+# Source: branch DAWN_Bench of intel/caffe (abf2a5c, a2ebeab, 866eb3d), train_val.prototxt and
+# solver.prototxt in models/intel_optimized_models/multinode. It trains in float32, 32 images on
 # each machine; BNs are not synchronized. The learning rate rises from 0.1 over three epochs and
 # drops in one step: 0.001 epochs are less than a step. `max_iter` is 90 epochs; the entries' rows
-# end at the threshold. The Scale layers have decay_mult 0, but the guide's commands choose the MKL-
-# DNN engine, which merges these layers into the BNs; there scales and shifts decay as all weights
-# do.
+# end at the threshold. The Scale layers have decay_mult 0, but the guide's commands choose the
+# MKL-DNN engine, which merges them into the BNs; there scales and shifts decay as all weights do.
 # Differences: it resizes with bicubic interpolation, and crops have aspect ratios of 9/16 to 16/9.
 # The max pool is padded at the end only. The stem's convolution has a bias, which BN cancels. The
 # last BN has an initial scale of 0 in each stage's last unit, in ResNet-56 in stage 3's last three
