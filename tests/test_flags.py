@@ -82,7 +82,10 @@ def test_asked_for_help_a_command_ends_well(cold_command):
 @pytest.mark.parametrize(
     ("flag", "line"),
     [
-        ("--bach_size=1", "Unknown command line flag 'bach_size'. Did you mean: batch_size ?"),
+        (
+            "--bach_size=1",
+            "Unknown command line flag 'bach_size'. Did you mean: batch_size",
+        ),
         (
             "--batch_size=many",
             "flag --batch_size=many: invalid literal for int() with base 10: 'many'",

@@ -31,7 +31,7 @@ def test_the_version_is_the_package_s():
 def test_arguments_and_exit_status_are_the_command_s():
     ended = run("train", "--bach_size=1")
     assert ended.returncode == 1
-    assert "Unknown command line flag 'bach_size'. Did you mean: batch_size ?" in ended.stderr
+    assert "Unknown command line flag 'bach_size'. Did you mean: batch_size" in ended.stderr
     ended = run("leaderboard", "--dataset=SQuAD", "--top=1")
     assert ended.returncode == 0 and "SQuAD, training time" in ended.stdout
     assert "--recipe" in run("train", "--help").stdout
