@@ -220,7 +220,8 @@ PREACT164_BASIC = replace(
 # Assumptions: the layer is wang-chen/kervolution's at e66eaac, where the balance starts at 2. That
 # commit was KervNets' submodule until minutes before the entry's commit, whose own, 6dab147, is
 # gone; in the next one left, two days younger, the balance starts at 1. The weight decay is the
-# script's 5e-4; the entry's `misc` says 1e-4. BN's scales start uniform in [0, 1), as PyTorch 0.3's.
+# script's 5e-4; the entry's `misc` says 1e-4. BN's scales start uniform in [0, 1), as in
+# PyTorch 0.3.
 # Difference: the last batch of an epoch has 80 images there; here it is filled up.
 KERVRESNET34 = replace(
     RESNET56_PROJ,

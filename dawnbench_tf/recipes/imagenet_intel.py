@@ -15,8 +15,8 @@ from dawnbench_tf.recipe.evidence import Published
 # The max pool is padded at the end only. The stem's convolution has a bias, which BN cancels. The
 # last BN has an initial scale of 0 in each stage's last unit, in ResNet-56 in stage 3's last three
 # units. During warmup the velocity is scaled with the learning rate. An epoch's last batch goes on
-# with images of the next epoch; here it is filled up, so an epoch has up to a step more, and the rate
-# drops up to 80 steps later.
+# with images of the next epoch; here it is filled up, so that an epoch has up to a step more and
+# the rate drops up to 80 steps later.
 _RISE_AND_DROPS = (0, 3, 30, 30.001, 60, 60.001, 80, 80.001)
 
 RESNET50_INTEL_2K = Recipe(
