@@ -145,8 +145,8 @@ VERSIONS = {
 
 def _stem(x: tf.Tensor, stem: str, version: str, width: int, make: Layers) -> tf.Tensor:
     if stem != "imagenet":
-        first = _kervolution if stem == "kervolution" else _convolution
-        return make.act()(make.norm()(first(x, width, make)))
+        x = _kervolution(x, width, make) if stem == "kervolution" else make.conv(width, 3)(x)
+        return make.act()(make.norm()(x))
     if version == "v2_keras":
         return make.max_pool(3, 2)(make.conv(width, 7, 2, use_bias=True)(x))
     if version == "v1.5d":
@@ -156,10 +156,6 @@ def _stem(x: tf.Tensor, stem: str, version: str, width: int, make: Layers) -> tf
     else:
         x = make.conv(width, 7, 2)(x)
     return make.max_pool(3, 2)(make.act()(make.norm()(x)))
-
-
-def _convolution(x: tf.Tensor, filters: int, make: Layers) -> tf.Tensor:
-    return make.conv(filters, 3)(x)
 
 
 def _kervolution(x: tf.Tensor, filters: int, make: Layers) -> tf.Tensor:

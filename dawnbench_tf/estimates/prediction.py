@@ -173,7 +173,8 @@ def _speed(recipe: Recipe, sample: Sample) -> dict[str, Any]:
         "step_ms_range": [1e3 * _over_phases(sample, _percentile(level)) for level in (10, 90)],
         "sides": [phase.side for phase in phases],
         "side_ms": [1e3 * phase.seconds_per_step for phase in phases],
-        "examples_per_second": _examples(sample) / _weighted(sample),
+        "examples_per_second": _over_phases(sample, lambda phase: phase.examples_per_epoch)
+        / _epoch_seconds(sample),
         "share_of_peak": _share(sample),
         "start_seconds": _start(sample),
     }
@@ -266,14 +267,9 @@ def _over_phases(sample: Sample, figure: Callable[[Phase], float]) -> float:
     return float(np.average([figure(phase) for phase in sample.phases], weights=weights))
 
 
-def _weighted(sample: Sample) -> float:
+def _epoch_seconds(sample: Sample) -> float:
     """Returns the mean seconds of an epoch's steps."""
     return _over_phases(sample, lambda phase: phase.seconds_per_epoch)
-
-
-def _examples(sample: Sample) -> float:
-    """Returns the mean number of examples in an epoch's steps."""
-    return _over_phases(sample, lambda phase: float(phase.steps_per_epoch * phase.batch_size))
 
 
 def _percentile(level: float) -> Callable[[Phase], float]:
@@ -289,8 +285,7 @@ def _share(sample: Sample) -> float | None:
     if not sample.peak_flops or None in flops:
         return None
     operations = _over_phases(
-        sample,
-        lambda phase: phase.steps_per_epoch * phase.batch_size * (phase.flops_per_example or 0.0),
+        sample, lambda phase: phase.examples_per_epoch * (phase.flops_per_example or 0.0)
     )
-    share = operations / _weighted(sample) / sample.peak_flops
+    share = operations / _epoch_seconds(sample) / sample.peak_flops
     return share if share <= 1 else None

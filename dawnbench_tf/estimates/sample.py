@@ -28,6 +28,11 @@ class Phase(NamedTuple):
     flops_per_example: float | None
 
     @property
+    def examples_per_epoch(self) -> int:
+        """Number of examples in an epoch's steps."""
+        return self.steps_per_epoch * self.batch_size
+
+    @property
     def seconds_per_epoch(self) -> float:
         """Mean seconds of an epoch's steps."""
         return self.steps_per_epoch * self.seconds_per_step

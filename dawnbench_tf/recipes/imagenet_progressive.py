@@ -1,6 +1,6 @@
 """ImageNet to 93 % top-5 with image and batch sizes that change: fast.ai's entries and others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Jpegs, Network, Optimizer, Recipe, Schedule
@@ -31,8 +31,26 @@ _BASE = Recipe(
 )
 
 
-def _steps(batch_size: int) -> int:
-    return -(-TASKS["imagenet"].train_examples // batch_size)
+def corners_ahead(
+    rates: Sequence[Rates], steps_in: Callable[[int], int]
+) -> list[tuple[float, float]]:
+    """Returns the corners (epoch, rate) of a schedule that is read a step ahead, from step 1 on.
+
+    Args:
+      rates: the learning rates; the epochs of each item have equally many steps.
+      steps_in: function from an epoch to its number of steps.
+    """
+    corners: list[tuple[float, float]] = []
+    for begin, end, start, stop in rates:
+        steps = steps_in(begin)
+        rise = (stop - start) / ((end - begin) * steps)  # of a step
+        corners += [(begin, start + rise), (end - 1 / steps, stop)]
+    return corners
+
+
+def _linear(corners: Sequence[tuple[float, float]], peak: float) -> Schedule:
+    epochs, rates = zip(*corners, strict=True)
+    return Schedule(form="linear", epochs=epochs, factors=tuple(rate / peak for rate in rates))
 
 
 def _fastai(
@@ -53,25 +71,13 @@ def _fastai(
     """
     (_, first), *later = batch_sizes.items()
     sides, crops = zip(*images.values(), strict=True)
-    corners: list[tuple[float, float]] = []
-    for begin, end, start, stop in rates:
-        steps = _steps(batch_sizes[max(epoch for epoch in batch_sizes if epoch <= begin)])
-        rise = (stop - start) / ((end - begin) * steps)  # of a step
-        corners += [(begin, start + rise), (end - 1 / steps, stop)]
-    peak = max(rate for _, rate in corners)
-    return replace(
+    recipe = replace(
         _BASE,
         name=f"imagenet/{name}",
         epochs=rates[-1][1],
         batch_size=first,
         later_batch_sizes=tuple(size for _, size in later),
         batch_size_epochs=tuple(epoch for epoch, _ in later),
-        optimizer=replace(_BASE.optimizer, learning_rate=peak),
-        schedule=Schedule(
-            form="linear",
-            epochs=tuple(epoch for epoch, _ in corners),
-            factors=tuple(rate / peak for _, rate in corners),
-        ),
         data=replace(
             _BASE.data,
             image_sizes=sides,
@@ -79,6 +85,14 @@ def _fastai(
             smallest_crops=crops,
         ),
         evidence=(evidence,),
+    )
+    examples = TASKS["imagenet"].train_examples
+    corners = corners_ahead(rates, lambda epoch: -(-examples // recipe.in_epoch(epoch).batch_size))
+    peak = max(rate for _, rate in corners)
+    return replace(
+        recipe,
+        optimizer=replace(_BASE.optimizer, learning_rate=peak),
+        schedule=_linear(corners, peak),
     )
 
 
@@ -223,11 +237,7 @@ GE = replace(
     optimizer=Optimizer(
         learning_rate=2.0, momentum=0.9, nesterov=True, weight_decay=2e-4, decays="all"
     ),
-    schedule=Schedule(
-        form="linear",
-        epochs=tuple(epoch for epoch, _ in _GE),
-        factors=tuple(rate / 2.0 for _, rate in _GE),
-    ),
+    schedule=_linear(_GE, peak=2.0),
     data=replace(
         _BASE.data,
         rectangular_test=False,

@@ -13,6 +13,7 @@ import tensorflow as tf
 from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
 from dawnbench_tf.models.layers import views
+from dawnbench_tf.recipes import imagenet_progressive
 from dawnbench_tf.training import fitting, losses, optimizers
 from tests import warm
 from tests.training import source_steps
@@ -108,11 +109,7 @@ def test_sixty_steps_and_an_evaluation_equal_the_author_s(name):
 
 
 def test_sixty_steps_of_changing_batch_sizes_equal_fast_ai_s():
-    corners = []
-    for begin, end, start, stop in RATES:
-        steps = 80 // SIZES[begin]
-        rise = (stop - start) / ((end - begin) * steps)
-        corners += [(begin, start + rise), (end - 1 / steps, stop)]
+    corners = imagenet_progressive.corners_ahead(RATES, lambda epoch: 80 // SIZES[epoch])
     recipe = recipes.get(
         "imagenet/resnet50_fastai_8m",
         precision="float64",
