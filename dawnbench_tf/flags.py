@@ -28,6 +28,7 @@ GROUPS = (  # headings of --help, in order; a command's own come first
     "where and on what",
     "fine-tuning",
     "optimizer and schedule",
+    "muon",
     "averages",
     "images",
     "questions",

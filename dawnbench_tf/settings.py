@@ -95,6 +95,20 @@ def check(instance: Any) -> None:
             _check_bounds(item, value)
 
 
+def refuse_group(instance: Any, group: str, expected: str) -> None:
+    """Raises Refusal for the first setting of a group that differs from its default.
+
+    Args:
+      instance: a dataclass with settings.
+      group: heading of the settings.
+      expected: end of the message: what the settings require.
+    """
+    for item in setting_fields(instance):
+        value = getattr(instance, item.name)
+        if item.metadata["group"] == group and value != item.default:
+            refuse(flag_name(item), value, expected)
+
+
 def _check_type(item: Field[Any], value: Any) -> None:
     kinds: list[Any] = [item.type]
     if isinstance(item.type, types.UnionType):

@@ -50,6 +50,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         read from Keras's logs at the end of each epoch; val_... then needs validation_data.
       every: epochs between evaluations, over 0. A fraction needs `evaluate`; the evaluation then
         waits for the end of an execution (`steps_per_execution`).
+      first: number of epochs before which nothing is evaluated, but the end of `fit` always is.
       mode: "max" if more is better, "min" if less is; "auto" infers it from the metric's name,
         and refuses a name that tells neither.
       clock: a Clock that runs already, to count loading and building too; None: a new one.
@@ -71,6 +72,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         *,
         evaluate: Callable[[], dict[str, float]] | None = None,
         every: float = 1,
+        first: float = 0,
         mode: str = "auto",
         clock: Clock | None = None,
         log: str | os.PathLike | None = None,
@@ -84,6 +86,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if log is not None and (os.path.isdir(log) or not Path(log).absolute().parent.is_dir()):
             raise ValueError(f"`log` should be a file in a folder that exists. Received: log={log}")
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
+        self.first = first
         self._own_clock = clock is None
         self.clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
@@ -188,7 +191,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         self._steps = self._steps or self._steps_in_epoch
-        due = not self._fractional and (epoch + 1) % self.every == 0
+        due = not self._fractional and (epoch + 1) % self.every == 0 and epoch + 1 >= self.first
         if self.last_step is None:
             last = epoch + 1 == self.params["epochs"]
         else:
@@ -216,7 +219,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
         before, now = self._evaluated_epochs / self.every, self._epochs / self.every
-        return int(now + 1e-6) > int(before + 1e-6)
+        crossed = int(now + 1e-6) > int(before + 1e-6)
+        return crossed and self._epochs + 1e-6 >= self.first
 
     def _check_loss(self, logs: Logs, first: int) -> None:
         self.loss = loss = float((logs or {}).get("loss", 0.0))

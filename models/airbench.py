@@ -2,7 +2,8 @@
 
 Jordan 2024 (arXiv 2404.00498, "94% on CIFAR-10 in 3.29 seconds on a single GPU"): whitening of 2x2
 patches, three groups of 3x3 convolutions initialized as the identity, BN without scale behind the
-pools, GELU.
+pools, GELU. His airbench94_muon.py starts head and whitening's bias otherwise (`muon`); Hiverge's
+cifar10_speedrun.py has SiLU in the groups too.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,9 @@ def body(
     widths: tuple[int, ...] = (64, 256, 256),
     convolutions: int = 2,
     norm_momentum: float = 0.6,
+    activation: str = "gelu",
+    whitening_examples: int = 5000,
+    muon: bool = False,
 ) -> tf.Tensor:
     """Builds an airbench network up to the last feature map: 3x3 pixels for 32x32 images.
 
@@ -32,18 +36,24 @@ def body(
       widths: filters of the three groups.
       convolutions: convolutions of each group: 2, or 3 with a residual branch around the last two.
       norm_momentum: momentum of BN's moving statistics: share of the old value that a step keeps.
+      activation: activation of the groups, "gelu" or "silu"; whitening is followed by GELU.
+      whitening_examples: number of training images that the network's authors whitened by.
+      muon: the version for Muon: whitening's bias is initialized at random, the head's weights have
+        the standard deviation 1, and logits are divided by the number of features, not by 9.
 
     Raises:
-      ValueError: `convolutions` is neither 2 nor 3.
+      ValueError: `convolutions` or `activation` has none of these values.
     """
     checks.one_of((2, 3), convolutions=convolutions)
+    checks.one_of(("gelu", "silu"), activation=activation)
     make = layers()
     make = make._replace(
         conv=partial(make.conv, initializer=PartialIdentity),
         norm=partial(make.norm, scale=False, momentum=norm_momentum, epsilon=1e-12),
-        act=make.gelu,
+        act=make.silu if activation == "silu" else make.gelu,
     )
-    x = make.act()(make.whitening(name="whitening", **_WHITENING)(images))
+    whitening = {**_WHITENING, "examples": whitening_examples, "random_bias": muon}
+    x = make.gelu()(make.whitening(name="whitening", **whitening)(images))
     for filters in widths:
         x = make.max_pool(2, 2)(make.conv(filters, 3)(x))
         x = make.act()(make.norm()(x))
@@ -60,19 +70,26 @@ _WHITENING = {
     "epsilon": 5e-4,
     "negated": True,
     "use_bias": True,
-    "examples": 5000,
 }
 
 
 def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:
     x = make.global_max(name="features")(x)
-    return make.to_float32(1 / 9, name="logits")(make.dense(num_classes, use_bias=False)(x))
+    features = x.shape[-1]
+    # Uniform in +-1 / sqrt(fan-in), or of variance 1.
+    spread = features if args.get("muon") else 1 / 3
+    x = make.dense(num_classes, use_bias=False, kernel_scale=spread)(x)
+    return make.to_float32(1 / features if args.get("muon") else 1 / 9, name="logits")(x)
 
 
 def _describe(args: Arguments) -> tuple[str, str, str]:
     residual = args.get("convolutions", 2) == 3
     block = "three 3x3" if residual else "two 3x3"
-    return block, "identity" if residual else "none: pools between", "GELU"
+    return (
+        block,
+        "identity" if residual else "none: pools between",
+        {"silu": "SiLU"}.get(args.get("activation", ""), "GELU"),
+    )
 
 
 FAMILY = Family(

@@ -25,6 +25,7 @@ class LayerClasses(NamedTuple):
     gelu: Callable = partial(tf.keras.layers.Activation, "gelu")
     leaky_relu: Callable = tf.keras.layers.LeakyReLU  # (slope)
     mish: Callable = partial(tf.keras.layers.Activation, "mish")
+    silu: Callable = partial(tf.keras.layers.Activation, "silu")
 
 
 KERAS = LayerClasses()
@@ -36,6 +37,7 @@ TRAINING = LayerClasses(
     activations.GELU,
     activations.LeakyReLU,
     activations.Mish,
+    activations.SiLU,
 )
 
 
@@ -53,6 +55,7 @@ class Layers(NamedTuple):
     gelu: Callable  # (name=None)
     leaky_relu: Callable  # (slope, name=None)
     mish: Callable  # (name=None)
+    silu: Callable  # (name=None)
     polynomial: Callable  # (power=3, balance=1.0); (x + balance) ** power
     add: Callable  # ()
     concatenate: Callable  # ()
@@ -106,6 +109,7 @@ def layers(
         gelu=partial(classes.gelu, dtype=dtype),
         leaky_relu=partial(classes.leaky_relu, dtype=dtype),
         mish=partial(classes.mish, dtype=dtype),
+        silu=partial(classes.silu, dtype=dtype),
         polynomial=partial(kervolution.PolynomialKernel, dtype=dtype),
         add=partial(keras.Add, dtype=dtype),
         concatenate=partial(keras.Concatenate, axis=axis, dtype=dtype),

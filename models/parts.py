@@ -1,6 +1,7 @@
 """Parts of a network in order: stem and stages of a ResNet, embeddings and blocks of a BERT, head.
 
-Fine-tuning freezes the first parts, or gives each part a learning rate of its own.
+Fine-tuning freezes the first parts, or gives each part a learning rate of its own; some optimizers
+treat the kernels before the head in a way of their own.
 """
 
 import re
@@ -70,3 +71,21 @@ def freeze(model: tf.keras.Model, count: int) -> None:
     for part in parts[:count]:
         for layer in part:
             layer.trainable = False
+
+
+def hidden_kernels(model: tf.keras.Model) -> list[tf.Variable]:
+    """Returns the trained kernels of convolutions and dense layers before the head, in order.
+
+    Args:
+      model: network of the catalogue.
+
+    Raises:
+      ValueError: the network has no layer "features", in front of its head.
+    """
+    names = [layer.name for layer in model.layers]
+    if "features" not in names:
+        raise ValueError(f"{model.name} has no layer 'features' in front of its head")
+    # `model.layers` has each layer after those that it depends on.
+    body = model.layers[: names.index("features")]
+    weights = [weight for layer in body for weight in layer.trainable_weights]
+    return [w for w in weights if w.shape.rank > 1 and w.name.split("/")[-1].startswith("kernel")]

@@ -27,6 +27,8 @@ COMMITS = {
     "diux-dev/imagenet18": "59a8f25",
     "elepherai/KervNets": "63d69ae",  # a fork of wang-chen/KervNets, which is gone
     "wang-chen/kervolution": "e66eaac",
+    "KellerJordan/cifar10-airbench": "f1c599c",
+    "hiverge/cifar10-speedrun": "5cd49b1",
 }
 MODULES = ("torch", "numpy", "collections", "functools", "inspect", "itertools", "copy", "math")
 

@@ -11,12 +11,13 @@ for each recipe, the weights before and after 60 steps and the logits of an eval
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import source_gpus
 import torch
-from source_code import LOWER, STEPS_PER_EPOCH, load, record
+from source_code import LOWER, STEPS, STEPS_PER_EPOCH, batches, load, mirrored, record
 from torch import nn
 
 
@@ -156,7 +157,101 @@ def resnet50_fastai(sources: Path) -> None:
     record("resnet50_fastai_8m", [model], step, model, 16, 64)
 
 
+def airbench94_muon(sources: Path) -> None:
+    """airbench94_muon.py: network, Muon; the groups of SGD and the rates of its `main`."""
+    exact = {
+        "mod.float()": "mod.double()",
+        "mod.half()": "mod.double()",
+        "G.bfloat16()": "G.clone()",
+    }
+    small = {"@torch.compile": "", "256": "16", "64": "8", **exact}
+    script = load(sources, "KellerJordan/cifar10-airbench", "airbench94_muon.py", small)
+    model = script.CifarNet()
+    muon = script.Muon(_filters(model), lr=0.24 * LOWER, momentum=0.6, nesterov=True)
+    _record_muon("airbench94_muon", model, muon, (0.053, 0.67, 2e-6, 0.85), 15, 0.2, 1 / 4)
+
+
+def hiverge94(sources: Path) -> None:
+    """cifar10_speedrun.py: network, Muon; the groups of SGD and the rates of its `main`.
+
+    Without its small terms of the norms' denominators.
+    """
+    compiled = ("@torch.compile(fullgraph=True)", "@torch.compile()")
+    exact = {"torch.half": "torch.double", "mod.half()": "mod.double()", "1e-05": "1e-12"}
+    small = {**dict.fromkeys(compiled, ""), "=256": "=16", "=64": "=8", **exact}
+    script = load(sources, "hiverge/cifar10-speedrun", "cifar10_speedrun.py", small)
+    model = script.CifarNet()
+    muon = script.Muon(
+        _filters(model),
+        lr=0.205 * LOWER,
+        momentum=0.655,
+        total_train_steps=STEPS,
+        weight_decay=1.0418e-6 * 1536,
+    )
+    muon.param_groups[0]["momentum_buffer_dtype"] = torch.double
+    _record_muon("hiverge94", model, muon, (0.0573, 0.5415, 1.0418e-6, 0.825), 7, 0.09, 1 / 3)
+
+
+def _filters(model) -> list:
+    return [p for p in model.parameters() if p.ndim == 4 and p.requires_grad]
+
+
+def _record_muon(name, model, muon, rates, whitening_steps, smoothing, shift_weight) -> None:
+    """Records steps of both optimizers, with the rates of the scripts' `main`.
+
+    Args:
+      name: of the recipe.
+      model: the network; muon: optimizer of its filters.
+      rates: rate of biases, rate of the head, weight decay of an example, momentum of SGD.
+      whitening_steps: steps in which whitening's bias is trained.
+      smoothing: of the labels.
+      shift_weight: weight of a shifted image in an evaluation.
+    """
+    size = 16
+    bias, head, decay, momentum = rates
+    decay *= size
+    model.init_whiten(next(batches(1, 64, 32))[0])
+    norms = [p for n, p in model.named_parameters() if "norm" in n and p.requires_grad]
+    groups = [([model.whiten.bias], bias), (norms, bias), ([model.head.weight], head)]
+    sgd = torch.optim.SGD(
+        [{"params": p, "lr": rate * LOWER, "weight_decay": decay / rate} for p, rate in groups],
+        momentum=momentum,
+        nesterov=True,
+    )
+    for group in sgd.param_groups + muon.param_groups:
+        group["initial_lr"] = group["lr"]
+    count = 0
+
+    def step(images, labels):
+        nonlocal count
+        logits = model(images, whiten_bias_grad=count < whitening_steps)
+        loss = nn.functional.cross_entropy(
+            logits, labels, label_smoothing=smoothing, reduction="sum"
+        )
+        loss.backward()
+        for group in sgd.param_groups[:1]:
+            group["lr"] = group["initial_lr"] * (1 - count / whitening_steps)
+        for group in sgd.param_groups[1:] + muon.param_groups:
+            group["lr"] = group["initial_lr"] * (1 - count / STEPS)
+        for optimizer in (sgd, muon):
+            optimizer.step()
+        model.zero_grad(set_to_none=True)
+        count += 1
+
+    record(name, [model], step, partial(_six_views, model, shift_weight), size, 32)
+
+
+def _six_views(model, shift_weight, images):
+    """Returns the mean of the outputs of images, of shifted images, and of their mirrors."""
+    padded = nn.functional.pad(images, (1,) * 4, "reflect")
+    views = images, padded[:, :, :32, :32], padded[:, :, 2:, 2:]
+    weights = 1 - 2 * shift_weight, shift_weight, shift_weight
+    return sum(w * mirrored(model)(view) for w, view in zip(weights, views, strict=True))
+
+
 RECORDERS = (
+    airbench94_muon,
+    hiverge94,
     baidunet9,
     baidunet8,
     resnet9_mazare,

@@ -29,7 +29,7 @@ PUBLISHED = Path(__file__).parent / "fixtures/published"
         ({"learning_rate": 0.0}, "--learning_rate=0.0: should be over 0"),
         ({"schedule_factors": (0, 0, 0)}, "--schedule_factors=0,0,0: one of them should be over 0"),
         ({"threshold": 0}, "--threshold=0: top1Accuracy should be over 0, at most 100"),
-        ({"optimizer": "lamb"}, "--optimizer=lamb: should be one of sgd, lars, rmsprop"),
+        ({"optimizer": "lamb"}, "--optimizer=lamb: should be one of sgd, lars, muon, rmsprop"),
         ({"schedule_epochs": (2, 1, 3)}, "--schedule_epochs=2,1,3: should increase"),
         (
             {"schedule_epochs": (1,)},

@@ -100,6 +100,15 @@ def test_rows_come_at_the_cadence(every, steps_per_execution, epochs):
     assert [row["epoch"] for row in fit(timer, network=network).rows] == epochs
 
 
+@pytest.mark.parametrize(
+    ("every", "first", "epochs"),
+    [(1, 3, [3, 4, 5]), (2, 3, [4, 5]), (0.5, 4, [4, 4.5, 5]), (1, 9, [5])],
+)
+def test_nothing_is_evaluated_before_the_first_evaluation(every, first, epochs):
+    timer = TimeToAccuracy(2, "top1", evaluate=sequence(*range(-99, 0)), every=every, first=first)
+    assert [row["epoch"] for row in fit(timer).rows] == epochs
+
+
 def test_an_epoch_of_unknown_length_counts_as_one():
     batches = tf.data.Dataset.from_generator(
         lambda: iter([(np.ones((2, 1)), np.ones((2, 1)))] * 3),

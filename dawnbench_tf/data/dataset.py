@@ -152,6 +152,23 @@ class Data(Protocol):
 
     # Parts of it.
 
+    @property
+    def selects_views(self) -> bool:
+        """Whether only the test examples of `unsure` get test-time augmentation."""
+
+    def unsure(self, answers: Any) -> "tuple[np.ndarray, Data]":
+        """Returns the test examples with the least probable answers, a share that the recipe sets.
+
+        Args:
+          answers: the value of `collect`, without test-time augmentation.
+
+        Returns:
+          Their indices, and the data set with only them as the test set.
+
+        Raises:
+          ValueError: the recipe does not select examples.
+        """
+
     def first(self, count: int) -> "Data":
         """Returns the data set with only its first `count` test examples."""
 

@@ -209,7 +209,8 @@ def wall_seconds(recipe: Recipe, sample: Sample, epochs: float) -> float:
     if math.isinf(epochs):
         return math.inf
     others = sample.start.get("import", 0.0) + (sample.first_evaluation_seconds or 0.0)
-    count = max(1, math.ceil(epochs / recipe.eval_every))
+    left_out = max(0, math.ceil(recipe.eval_from / recipe.eval_every) - 1)
+    count = max(1, math.ceil(epochs / recipe.eval_every) - left_out)
     return clock_seconds(sample, epochs) + others + count * (sample.evaluation_seconds or 0.0)
 
 

@@ -23,19 +23,18 @@ from dawnbench_tf.recipe.schedule import Schedule, steps_before
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import (
     check,
-    flag_name,
     flat,
     parts,
+    refuse_group,
     replaced,
     setting,
-    setting_fields,
 )
 from dawnbench_tf.tasks import TASKS, Task
 from dawnbench_tf.tasks import check as check_task
 
 __all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "Jpegs", "Questions"]
 
-_CYCLING = ("sgd", "lars", "adam", "adamw")  # optimizers that schedule_momenta applies to
+_CYCLING = ("sgd", "lars", "muon", "adam", "adamw")  # optimizers that schedule_momenta applies to
 _EXAMPLES = {Images: "images of one size", Jpegs: "JPEGs", Questions: "questions"}  # in errors
 
 
@@ -89,6 +88,11 @@ class Recipe:
         "up with examples from the start of the epoch",
     )
     eval_every: float = setting(1.0, "evaluation interval, in epochs; may be a fraction", low=0.001)
+    eval_from: float = setting(
+        0.0,
+        "epochs before the first evaluation; a run may not be seen to reach its threshold earlier",
+        low=0,
+    )
     seed: int = setting(
         0,
         "seed of initial weights, order, augmentation and dropout",
@@ -178,7 +182,8 @@ class Recipe:
         if settings is Questions:
             self.network.check_bert(self.data.tokenizer)
         if not self.network.pretrained:
-            _refuse_fine_tuning(self.network, self.optimizer)
+            refuse_group(self.network, "fine-tuning", "requires --pretrained")
+            refuse_group(self.optimizer, "fine-tuning", "requires --pretrained")
         if self.skip_blacklisted and not task.blacklisted:
             refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
         if settings is Images and self.data.mixup and self.network.auxiliary_weight:
@@ -368,15 +373,6 @@ def _converted(data: Any, task: Task | None) -> Any:
     cls = _data_settings(task)
     shared = {item.name for item in fields(cls)} & {item.name for item in fields(data)}
     return cls(**{name: getattr(data, name) for name in shared})
-
-
-def _refuse_fine_tuning(*settings: Network | Optimizer) -> None:
-    """Refuses settings of fine-tuning that differ from their defaults."""
-    for part in settings:
-        for item in setting_fields(part):
-            value = getattr(part, item.name)
-            if item.metadata["group"] == "fine-tuning" and value != item.default:
-                refuse(flag_name(item), value, "requires --pretrained")
 
 
 def _data_settings(task: Task) -> type[Images] | type[Jpegs] | type[Questions]:

@@ -39,8 +39,15 @@ _TEST_VIEWS = setting(
     "image",
     "test-time augmentation: average the logits of the image alone (image), of the image and its "
     "horizontal flip (mirror), or of both and their shifts by one pixel up-left and down-right "
-    "(mirror_and_shifts: 6 views, unshifted ones weighted double)",
-    choices=("image", "mirror", "mirror_and_shifts"),
+    "(6 views: mirror_and_shifts, unshifted ones weighted double; or mirror_and_even_shifts)",
+    choices=("image", "mirror", "mirror_and_shifts", "mirror_and_even_shifts"),
+)
+_VIEWS_SHARE = setting(
+    1.0,
+    "share of the test images that have all --test_views in training's evaluation: those with the "
+    "lowest probability of their class; the others have the image alone; `infer` uses all views",
+    above=0,
+    high=1,
 )
 
 
@@ -55,6 +62,7 @@ class Images:
     channel_mean: tuple[float, ...] = _CHANNEL_MEAN
     channel_deviation: tuple[float, ...] = _CHANNEL_DEVIATION
     test_views: str = _TEST_VIEWS
+    views_share: float = _VIEWS_SHARE
     pad: int = setting(
         0,
         "pad training images by N pixels on each side, then crop them at a random position (to "
@@ -99,6 +107,13 @@ class Images:
         low=0,
         high=1,
     )
+    brightness_contrast: tuple[float, ...] = setting(
+        (),
+        "jitter of standardized training images: a random shift within +-b, then a random factor "
+        "in 1 - c to 1 + c, of all pixels; b and c, comma-separated, e.g. 0.14,0.13; default: none",
+        low=0,
+        high=1,
+    )
     rotation: float = setting(
         0.0,
         "random rotation of training images by at most this many degrees to either side, to the "
@@ -122,6 +137,10 @@ class Images:
         if len(self.color_jitter) not in (0, 3):
             expected = "should be three shares: of brightness, contrast, saturation"
             refuse("color_jitter", self.color_jitter, expected)
+        if len(self.brightness_contrast) not in (0, 2):
+            refuse(
+                "brightness_contrast", self.brightness_contrast, "should be two numbers: b and c"
+            )
         for name in ("cutout_clipped", "cutout_color"):
             value = getattr(self, name)
             if not self.cutout and value not in (False, "mean"):
@@ -139,6 +158,7 @@ class Jpegs:
     channel_mean: tuple[float, ...] = _CHANNEL_MEAN
     channel_deviation: tuple[float, ...] = _CHANNEL_DEVIATION
     test_views: str = _TEST_VIEWS
+    views_share: float = _VIEWS_SHARE
     image_sizes: tuple[int, ...] = setting(
         (),
         "JPEGs: height and width of training images in pixels; several numbers, comma-separated, "
@@ -197,6 +217,7 @@ class Jpegs:
     crop_size: ClassVar[int] = 0
     cutout: ClassVar[int] = 0
     color_jitter: ClassVar[tuple[float, ...]] = ()
+    brightness_contrast: ClassVar[tuple[float, ...]] = ()
     rotation: ClassVar[float] = 0.0
     mixup: ClassVar[float] = 0.0
 
@@ -224,6 +245,8 @@ def _check_shared(images: Images | Jpegs) -> None:
     """Refuses invalid combinations of the settings that both classes have."""
     if images.alternating_flip and not images.flip:
         refuse("alternating_flip", True, "requires --flip")
+    if images.views_share < 1 and images.test_views == "image":
+        refuse("views_share", images.views_share, "requires --test_views of more than the image")
     if images.standardize == "channel" and not (
         len(images.channel_mean) == len(images.channel_deviation) == 3
     ):

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import check, refuse_group, setting
 
-_NAMES = ("sgd", "lars", "rmsprop", "adam", "adamw", "adamax", "adadelta")
+_NAMES = ("sgd", "lars", "muon", "rmsprop", "adam", "adamw", "adamax", "adadelta")
+_OWN_RATES = ("sgd", "lars", "muon")  # optimizers with learning rates of single weights
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Optimizer:
         "linear scaling rule: multiply learning_rate by batch_size / N; 0: do not scale",
         low=0,
     )
-    momentum: float = setting(0.9, "momentum m of sgd, lars and rmsprop", low=0, high=1)
+    momentum: float = setting(0.9, "momentum m of sgd, lars, muon and rmsprop", low=0, high=1)
     trust: float = setting(
         0.001,
         "LARS trust coefficient: each kernel's learning rate is multiplied by this x |w| / |g|",
@@ -47,7 +48,7 @@ class Optimizer:
         "gradient clipping: maximum L2 norm of all gradients together; 0: no clipping",
         low=0,
     )
-    nesterov: bool = setting(False, "Nesterov momentum; for sgd")
+    nesterov: bool = setting(False, "Nesterov momentum; for sgd, lars and muon")
     rate_in_velocity: bool = setting(
         False,
         "form of momentum: v = m v - lr g, w += v (Keras; Page); if not, v = m v + g, w -= lr v "
@@ -56,7 +57,8 @@ class Optimizer:
     weight_decay: float = setting(
         0.0,
         "weight decay d: adds the L2 penalty d / 2 x (sum of squared weights) to the loss; adamw "
-        "instead subtracts lr x d x w at each step (decoupled)",
+        "instead subtracts lr x d x w at each step (decoupled); with muon d is that of the weights "
+        "that SGD trains",
         low=0,
     )
     decays: str = setting(
@@ -68,13 +70,56 @@ class Optimizer:
     shift_rate: float = setting(
         1.0,
         "learning-rate multiplier of BN's shifts (beta), whose weight decay is divided by it; for "
-        "sgd and lars",
+        "sgd, lars and muon",
         above=0,
     )
     whitening_bias_epochs: float = setting(
         0.0,
-        "epochs after which a whitening layer's bias is frozen; 0: never; for sgd and lars",
+        "epochs after which a whitening layer's bias is frozen; 0: never; for sgd, lars and muon",
         low=0,
+    )
+    whitening_bias_rate: float = setting(
+        1.0,
+        "learning-rate multiplier of a whitening layer's bias, whose weight decay is divided by "
+        "it; for sgd, lars and muon",
+        above=0,
+    )
+    whitening_bias_falls: bool = setting(
+        False,
+        "the rate of a whitening layer's bias falls linearly, to 0 at whitening_bias_epochs, in "
+        "place of the schedule",
+    )
+    sgd_rate: float = setting(
+        1.0,
+        "learning-rate multiplier of the weights that SGD trains: all but kernels before the head",
+        above=0,
+        group="muon",
+    )
+    sgd_momentum: float = setting(
+        0.9, "momentum of the weights that SGD trains", low=0, high=1, group="muon"
+    )
+    kernel_decay: float = setting(
+        0.0,
+        "decay d of the kernels that Muon trains: each step subtracts lr x d x w from a kernel w",
+        low=0,
+        group="muon",
+    )
+    kernel_norm_steps: tuple[int, ...] = setting(
+        (),
+        "steps from one normalization of a kernel to the next, at the start and at the end of "
+        "training, comma-separated; linear between; a normalized kernel has the L2 norm "
+        "sqrt(filters); 1,1: at each step; default: never",
+        low=1,
+        group="muon",
+    )
+    newton_schulz_steps: int = setting(
+        5, "Newton-Schulz iterations of a kernel's update", low=1, high=20, group="muon"
+    )
+    newton_schulz: tuple[float, ...] = setting(
+        (3.4445, -4.7750, 2.0315),
+        "coefficients a, b, c of a Newton-Schulz iteration, X <- a X + b X X'X + c X X'X X'X; "
+        "comma-separated",
+        group="muon",
     )
     backbone_rate: float = setting(
         1.0,
@@ -98,7 +143,18 @@ class Optimizer:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.name not in ("sgd", "lars") and (
-            self.shift_rate != 1 or self.whitening_bias_epochs
-        ):
-            refuse("optimizer", self.name, "takes neither shift_rate nor whitening_bias_epochs")
+        if self.name != "muon":
+            refuse_group(self, "muon", "is for --optimizer=muon")
+        if self.name not in _OWN_RATES:
+            names = ", ".join(_OWN_RATES)
+            for name, default in (("shift_rate", 1), ("whitening_bias_epochs", 0)):
+                if getattr(self, name) != default:
+                    refuse(name, getattr(self, name), f"is for --optimizer={names}")
+        for name, default in (("whitening_bias_rate", 1), ("whitening_bias_falls", False)):
+            value = getattr(self, name)
+            if value != default and not self.whitening_bias_epochs:
+                refuse(name, value, "requires --whitening_bias_epochs")
+        for name, counts in (("kernel_norm_steps", (0, 2)), ("newton_schulz", (3,))):
+            value = getattr(self, name)
+            if len(value) not in counts:
+                refuse(name, value, f"should be {counts[-1]} numbers")

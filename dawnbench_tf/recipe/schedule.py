@@ -54,9 +54,10 @@ class Schedule:
     )
     momenta: tuple[float, ...] = setting(
         (),
-        "momentum schedule (one-cycle policy): momentum of sgd and lars, or beta_1 of adam and "
-        "adamw, at each of schedule_epochs, comma-separated; interpolated like the factors; needs "
-        "--schedule=linear or cosine_points; default: constant, --momentum, or 0.9 for beta_1",
+        "momentum schedule (one-cycle policy): momentum of sgd, lars and muon's kernels, or beta_1 "
+        "of adam and adamw, at each of schedule_epochs, comma-separated; interpolated like the "
+        "factors; needs --schedule=linear or cosine_points; default: constant, --momentum, or 0.9 "
+        "for beta_1",
         low=0,
         high=1,
         flag="schedule_momenta",

@@ -1,5 +1,6 @@
 """Evaluation: scores over the whole test set, each example once, under any strategy."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +28,42 @@ class Evaluator:
         replicas = strategy.num_replicas_in_sync
         most = min(BATCH, data.recipe.task_row.test_examples or BATCH)
         self._batch_size = -(-most // replicas) * replicas
-        self._batches = data.test_batches(self._batch_size)
         self._data, self._model = data, model
         self.answers: Any = None
+        self._batches = data.test_batches(self._batch_size)
         with strategy.scope():
             with_views = data.with_views(model)
-
-        def answer(batch: Any) -> tf.Tensor:
-            return with_views(data.prepare(batch), training=False)
-
-        @tf.function(reduce_retracing=True)
-        def forward(batch: Any) -> tf.Tensor:
-            return strategy.gather(strategy.run(answer, args=(batch,)), axis=0)
-
-        self._forward = forward
+        self._forward = _forward(data, with_views)
+        self._forward_once = _forward(data, model)  # without test-time augmentation
 
     def __call__(self) -> dict[str, float]:
+        selects = self._data.selects_views
         with averages.use_averages(self._model, self._data.placement.strategy):
-            outputs = [self._forward(batch).numpy() for batch in self._batches]
-        self.answers = self._data.collect(outputs, self._batch_size)
+            forward = self._forward_once if selects else self._forward
+            outputs = [forward(batch).numpy() for batch in self._batches]
+            self.answers = self._data.collect(outputs, self._batch_size)
+            if selects:
+                indices, unsure = self._data.unsure(self.answers)
+                batches = unsure.test_batches(self._batch_size)
+                outputs = [self._forward(batch).numpy() for batch in batches]
+                self.answers[indices] = unsure.collect(outputs, self._batch_size)
         return self._data.score(self.answers)
 
     def save(self, folder: Path) -> None:
         """Writes the last answers in the task's published format, if it has one (questions)."""
         if self.answers is not None:
             self._data.save_answers(self.answers, folder)
+
+
+def _forward(data: Data, model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
+    """Returns a function from a batch of `data.test_batches` to the gathered outputs of `model`."""
+    strategy = data.placement.strategy
+
+    def answer(batch: Any) -> tf.Tensor:
+        return model(data.prepare(batch), training=False)
+
+    @tf.function(reduce_retracing=True)
+    def forward(batch: Any) -> tf.Tensor:
+        return strategy.gather(strategy.run(answer, args=(batch,)), axis=0)
+
+    return forward

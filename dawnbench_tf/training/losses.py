@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.training import muon
 
 
 class SoftmaxCrossEntropy(tf.keras.losses.Loss):
@@ -64,9 +65,19 @@ LOSSES = {
 }
 
 
-def is_shift(weight: tf.Variable) -> bool:
-    """Whether a weight is BN's beta."""
-    return weight.name.split("/")[-1].startswith("beta")
+def is_whitening_bias(weight: tf.Variable) -> bool:
+    """Whether a weight is the bias of a whitening layer."""
+    return weight.name.startswith("whitening/bias")
+
+
+def own_rate(weight: tf.Variable, recipe: Recipe) -> float:
+    """Returns a weight's learning-rate multiplier by its kind; its weight decay is divided by it.
+
+    It is `shift_rate` for BN's beta, `whitening_bias_rate` for a whitening layer's bias, else 1.
+    """
+    if weight.name.split("/")[-1].startswith("beta"):
+        return recipe.optimizer.shift_rate
+    return recipe.optimizer.whitening_bias_rate if is_whitening_bias(weight) else 1.0
 
 
 def decays(weight: tf.Variable, recipe: Recipe) -> bool:
@@ -81,17 +92,19 @@ def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
     """Adds L2 regularization to the model's loss: weight_decay x (sum of squares) / 2.
 
     `decays` chooses the weights: "kernels" of convolutions and dense layers, as in DAWNBench's
-    TensorFlow seeds; "all" trained weights, as in its PyTorch seeds; or "all_but_norms". For BN's
-    beta the factor is weight_decay / shift_rate. Adds nothing for AdamW, which decays them itself.
+    TensorFlow seeds; "all" trained weights, as in its PyTorch seeds; or "all_but_norms". For a
+    weight of `own_rate` the factor is weight_decay / own_rate. Adds nothing for AdamW and for the
+    kernels of Muon, which decay them themselves.
 
     Args:
       model: a model that is not compiled yet.
-      recipe: its optimizer's `weight_decay`, `decays` and `shift_rate` apply.
+      recipe: its optimizer's `weight_decay`, `decays` and rates of single weights apply.
     """
+    kernels = muon.kernels(model, recipe)
     shares = [
-        (1 / recipe.optimizer.shift_rate if is_shift(w) else 1.0, w)
+        (1 / own_rate(w, recipe), w)
         for w in model.trainable_variables
-        if decays(w, recipe)
+        if decays(w, recipe) and w.ref() not in kernels
     ]
     if recipe.optimizer.weight_decay and recipe.optimizer.name != "adamw":
         model.add_loss(

@@ -1,7 +1,7 @@
 """Optimizers of recipes: Keras's, with rates of single weights, schedules and averages."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -12,10 +12,10 @@ from dawnbench_tf.models import parts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.schedule import steps_before
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.training import averages, losses, schedules
+from dawnbench_tf.training import averages, losses, muon, schedules
 from dawnbench_tf.training.averages import Averages
-
-Rates = Mapping[int, Callable[[tf.Tensor], tf.Tensor]]
+from dawnbench_tf.training.muon import Muon
+from dawnbench_tf.training.sgd import SGD, Rates
 
 
 def _part_rates(recipe: Recipe, model: tf.keras.Model | None) -> dict[int, float]:
@@ -38,75 +38,42 @@ def _part_rates(recipe: Recipe, model: tf.keras.Model | None) -> dict[int, float
     return {i: multipliers[w.ref()] for i, w in weights if w.ref() in multipliers}
 
 
-def _rates(recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None) -> Rates:
-    """Returns the learning-rate multipliers of single weights, by index among the trained ones."""
-    rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {
-        index: partial(lambda rate, step: rate, rate)
-        for index, rate in _part_rates(recipe, model).items()
-    }
-    trained = math.ceil(steps_before(recipe.optimizer.whitening_bias_epochs, epoch_steps))
+def _rates(
+    recipe: Recipe,
+    epoch_steps: Sequence[int],
+    model: tf.keras.Model | None,
+    kernels: Collection[int] = (),
+) -> Rates:
+    """Returns the learning-rate multipliers of single weights, by index among the trained ones.
+
+    `kernels` are the indices of those that Muon trains.
+    """
+    by_part, settings = _part_rates(recipe, model), recipe.optimizer
+    rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {}
     for index, weight in enumerate(model.trainable_variables if model else []):
-        if recipe.optimizer.shift_rate != 1 and losses.is_shift(weight):
-            by_part = rates.get(index, lambda step: 1.0)
-            rates[index] = partial(
-                lambda part, step: recipe.optimizer.shift_rate * part(step), by_part
-            )
-        elif trained and weight.name.startswith("whitening/bias"):
-            rates[index] = lambda step: step < trained  # 1 in the first epochs, then 0
+        rate = by_part.get(index, 1.0) * (1.0 if index in kernels else settings.sgd_rate)
+        rate *= losses.own_rate(weight, recipe)
+        if losses.is_whitening_bias(weight) and settings.whitening_bias_epochs:
+            rates[index] = _whitening_rate(recipe, epoch_steps, rate)
+        elif rate != 1:
+            rates[index] = partial(lambda rate, step: rate, rate)
     return rates
 
 
-class SGD(Averages, tf.keras.optimizers.SGD):
-    """SGD with momentum m, optionally with LARS; one fused kernel for each weight.
+def _whitening_rate(
+    recipe: Recipe, epoch_steps: Sequence[int], rate: float
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Returns the multiplier of a whitening layer's bias, which is frozen after some epochs."""
+    trained = math.ceil(steps_before(recipe.optimizer.whitening_bias_epochs, epoch_steps))
+    if not recipe.optimizer.whitening_bias_falls:
+        return lambda step: rate * tf.cast(step < trained, tf.float32)
+    factor = schedules.factor(recipe, epoch_steps)
 
-    Args:
-      rate_in_velocity: if true, v = m v - lr g, w += v (Keras); if false, v = m v + g, w -= lr v
-        (TensorFlow 1 and PyTorch). The two differ when the learning rate changes.
-      rates: learning-rate multipliers, functions of the step, by a weight's index among the trained
-        ones.
-      momentum_at: momentum, a function of the step.
-      trust: LARS trust coefficient (You, Gitman & Ginsburg 2017, arXiv 1708.03888, in the form of
-        TensorFlow's reference models): a kernel's rate is multiplied by trust x |w| / |g|, where g
-        includes the weight decay. 0: no LARS.
-    """
+    def falling(step: tf.Tensor) -> tf.Tensor:
+        left = tf.maximum(1 - tf.cast(step, tf.float32) / trained, 0)
+        return rate * tf.math.divide_no_nan(left, factor(step))
 
-    def __init__(
-        self,
-        *args: Any,
-        rate_in_velocity: bool,
-        rates: Rates,
-        momentum_at: Callable[[tf.Tensor], tf.Tensor],
-        trust: float = 0.0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._in_velocity, self._rates, self._trust = rate_in_velocity, rates, trust
-        self._momentum_at = momentum_at
-
-    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
-        """Updates one weight on one replica; Keras calls it."""
-        kernels = tf.raw_ops.ResourceApplyMomentum, tf.raw_ops.ResourceApplyKerasMomentum
-        index = self._index_dict[self._var_key(variable)]
-        rate = tf.cast(self.learning_rate, variable.dtype)
-        rate = rate * self._scale(gradient, variable, index)
-        kernels[self._in_velocity](
-            var=variable.handle,
-            accum=self.momentums[index].handle,
-            lr=rate,
-            grad=tf.convert_to_tensor(gradient),
-            momentum=tf.cast(self._momentum_at(self.iterations), variable.dtype),
-            use_nesterov=self.nesterov,
-        )
-
-    def _scale(self, gradient: tf.Tensor, variable: tf.Variable, index: int) -> tf.Tensor:
-        """Returns the multiplier of a weight's learning rate."""
-        multiplier = self._rates.get(index)
-        scale = tf.cast(multiplier(self.iterations) if multiplier else 1.0, variable.dtype)
-        if not self._trust or variable.shape.rank < 2:
-            return scale
-        norm, gradient_norm = tf.norm(variable), tf.norm(gradient)
-        ratio = self._trust * norm / gradient_norm
-        return scale * tf.where((norm > 0) & (gradient_norm > 0), ratio, tf.ones_like(ratio))
+    return falling
 
 
 class PartRates(tf.keras.optimizers.Optimizer):
@@ -210,6 +177,34 @@ class Adadelta(Averages, PartRates, tf.keras.optimizers.Adadelta):
     """Keras's Adadelta with `Averages`."""
 
 
+def _sgd(
+    recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None
+) -> tuple[Callable[..., SGD], dict[str, Any]]:
+    """Returns class and own arguments of SGD, LARS or Muon."""
+    settings, momentum_at = recipe.optimizer, schedules.momentum(recipe, epoch_steps)
+    lars = settings.name == "lars"
+    arguments: dict[str, Any] = {
+        "momentum": settings.momentum,
+        "rate_in_velocity": lars or settings.rate_in_velocity,
+        "momentum_at": momentum_at,
+        "trust": settings.trust if lars else 0.0,
+    }
+    if settings.name != "muon":
+        return SGD, {"rates": _rates(recipe, epoch_steps, model), **arguments}
+    references = muon.kernels(model, recipe) if model else set()
+    weights = enumerate(model.trainable_variables if model else [])
+    kernels = {index for index, weight in weights if weight.ref() in references}
+    own = {
+        "recipe": recipe,
+        "kernels": kernels,
+        "steps": recipe.total_steps(epoch_steps),
+        "kernel_momentum_at": momentum_at,
+        "momentum_at": lambda step: settings.sgd_momentum,
+        "rates": _rates(recipe, epoch_steps, model, kernels),
+    }
+    return Muon, arguments | own
+
+
 def _other(
     recipe: Recipe, epoch_steps: Sequence[int]
 ) -> tuple[Callable[..., PartRates], dict[str, Any]]:
@@ -243,18 +238,9 @@ def build(
         "averaging": averages.make_averaging(recipe, recipe.total_steps(epoch_steps), model),
         "global_clipnorm": recipe.optimizer.clip_norm or None,
     }
-    if recipe.optimizer.name in ("sgd", "lars"):
-        lars = recipe.optimizer.name == "lars"
-        optimizer = SGD(
-            schedule,
-            momentum=recipe.optimizer.momentum,
-            nesterov=recipe.optimizer.nesterov,
-            rate_in_velocity=lars or recipe.optimizer.rate_in_velocity,
-            rates=_rates(recipe, epoch_steps, model),
-            momentum_at=schedules.momentum(recipe, epoch_steps),
-            trust=recipe.optimizer.trust if lars else 0.0,
-            **common,
-        )
+    if recipe.optimizer.name in ("sgd", "lars", "muon"):
+        cls, arguments = _sgd(recipe, epoch_steps, model)
+        optimizer = cls(schedule, nesterov=recipe.optimizer.nesterov, **arguments, **common)
     else:
         cls, arguments = _other(recipe, epoch_steps)
         optimizer = cls(

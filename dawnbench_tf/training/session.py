@@ -260,6 +260,7 @@ def _make_timer(
         recipe.task_row.metric,
         evaluate=evaluate,
         every=recipe.eval_every,
+        first=recipe.eval_from,
         clock=clock,
         log=folder.rows if folder.writer else None,
         last_step=recipe.total_steps(data.epoch_steps),

@@ -47,6 +47,12 @@ _KAKAO = {
     "logit_scale": 0.2,
 }
 _AIRBENCH96 = {"widths": (128, 384, 512), "convolutions": 3, "norm_momentum": 0.9}
+_HIVERGE94 = {
+    "muon": True,
+    "activation": "silu",
+    "norm_momentum": 0.5566,
+    "whitening_examples": 960,
+}
 
 ROWS = (
     *rows(
@@ -218,6 +224,16 @@ ROWS = (
             ("airbench94", {}, 1_971_352, 118_147_360),
             ("airbench96", _AIRBENCH96, 9_915_416, 451_967_264),
         ),
+    ),
+    *rows(
+        "airbench",
+        "KellerJordan/cifar10-airbench, airbench94_muon.py",
+        (("airbench94_muon", {"muon": True}, 1_971_352, 118_147_360),),
+    ),
+    *rows(
+        "airbench",
+        "hiverge/cifar10-speedrun",
+        (("hiverge94", _HIVERGE94, 1_971_352, 118_147_360),),
     ),
     *rows(
         "imagenet_resnets",

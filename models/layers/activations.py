@@ -69,6 +69,30 @@ def _gelu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
 
 
 @_register
+class SiLU(tf.keras.layers.Layer):
+    """Sigmoid linear unit: x sigmoid(x), or swish (Elfwing et al. 2017, arXiv 1702.03118)."""
+
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        if training:
+            return _activate(_silu_forward, _silu_backward, inputs)
+        return tf.cast(tf.nn.silu(_wide(inputs)), inputs.dtype)
+
+
+@_compiled
+def _silu_forward(x: tf.Tensor) -> tf.Tensor:
+    wide = _wide(x)
+    return tf.cast(wide * tf.sigmoid(wide), x.dtype)
+
+
+@_compiled
+def _silu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    # d/dx x sigmoid(x) = sigmoid(x) (1 + x (1 - sigmoid(x)))
+    wide = _wide(x)
+    share = tf.sigmoid(wide)
+    return tf.cast(_wide(upstream) * share * (1 + wide * (1 - share)), x.dtype)
+
+
+@_register
 class Mish(tf.keras.layers.Layer):
     """Mish: x tanh(softplus(x)) (Misra 2019, arXiv 1908.08681)."""
 

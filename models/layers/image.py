@@ -201,6 +201,8 @@ class Whitening(tf.keras.layers.Layer):
       axis: axis of the channels, 1 or -1.
       negated: whether each filter is repeated with its sign changed (Jordan 2024).
       use_bias: whether a trained bias is added.
+      random_bias: whether the bias is initialized in +-1 / sqrt(values of a patch), PyTorch's
+        default, in place of 0.
       examples: number of training images that the network's authors gave `adapt`.
 
     Raises:
@@ -214,12 +216,14 @@ class Whitening(tf.keras.layers.Layer):
         axis: int = -1,
         negated: bool = False,
         use_bias: bool = False,
+        random_bias: bool = False,
         examples: int = 10_000,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.patch, self.epsilon, self.axis = patch, epsilon, axis
-        self.negated, self.use_bias, self.examples = negated, use_bias, examples
+        self.negated, self.use_bias, self.random_bias = negated, use_bias, random_bias
+        self.examples = examples
 
     def build(self, input_shape: Any) -> None:
         """Creates the filters, each of which copies one value of the patch, and the bias."""
@@ -232,7 +236,11 @@ class Whitening(tf.keras.layers.Layer):
         )
         self.bias = None
         if self.use_bias:
-            self.bias = self.add_weight(name="bias", shape=filters.shape[-1:], initializer="zeros")
+            limit = np.prod(filters.shape[:3]) ** -0.5 if self.random_bias else 0.0
+            initializer = tf.keras.initializers.RandomUniform(-limit, limit) if limit else "zeros"
+            self.bias = self.add_weight(
+                name="bias", shape=filters.shape[-1:], initializer=initializer
+            )
         self.built = True
 
     def _unadapted(self, channels: int) -> np.ndarray:
@@ -286,5 +294,5 @@ class Whitening(tf.keras.layers.Layer):
         return tf.nn.bias_add(outputs, tf.cast(self.bias, inputs.dtype), layout)
 
     def get_config(self) -> dict[str, Any]:
-        names = ("patch", "epsilon", "axis", "negated", "use_bias", "examples")
+        names = ("patch", "epsilon", "axis", "negated", "use_bias", "random_bias", "examples")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}

@@ -15,16 +15,17 @@ def with_views(model: tf.keras.Model, views: str, data_format: str) -> tf.keras.
 
     Args:
       model: image classifier, images (batch, ...) to logits (batch, classes).
-      views: a recipe's `test_views`: "image" (returns `model` itself), "mirror" (2 views) or
-        "mirror_and_shifts" (6 views).
+      views: a recipe's `test_views`: "image" (returns `model` itself), "mirror" (2 views),
+        "mirror_and_shifts" or "mirror_and_even_shifts" (6 views).
       data_format: layout of the images, "NHWC" or "NCHW".
     """
     if views == "image":
         return model
     images = tf.keras.Input(model.input_shape[1:], name="images")
-    shifts = views == "mirror_and_shifts"
+    shifts = views != "mirror"
     logits = model(Views(shifts, data_format, dtype="float32", name="views")(images))
-    mean = MeanOfViews(6 if shifts else 2, dtype="float32", name="mean")(logits)
+    even = views == "mirror_and_even_shifts"
+    mean = MeanOfViews(6 if shifts else 2, even, dtype="float32", name="mean")(logits)
     return tf.keras.Model(images, mean, name=model.name)
 
 
@@ -66,21 +67,21 @@ class Views(tf.keras.layers.Layer):
 class MeanOfViews(tf.keras.layers.Layer):
     """Weighted mean of the logits of `Views`: (views x batch, classes) to (batch, classes).
 
-    An unshifted view has the weight of its two shifts together.
-
     Args:
       views: number of views, 2 or 6.
+      even: whether all views have the same weight; if not, an unshifted view has the weight of its
+        two shifts together.
     """
 
-    def __init__(self, views: int, **kwargs: Any) -> None:
+    def __init__(self, views: int, even: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.views = views
+        self.views, self.even = views, even
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         by_view = tf.reshape(inputs, [self.views, -1, inputs.shape[-1]])
-        weights = {2: [1, 1], 6: [2, 1, 1, 2, 1, 1]}[self.views]
+        weights = [2, 1, 1, 2, 1, 1] if self.views == 6 and not self.even else [1] * self.views
         weights = tf.constant(weights, inputs.dtype) / sum(weights)
         return tf.tensordot(weights, by_view, 1)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "views": self.views}
+        return {**super().get_config(), "views": self.views, "even": self.even}

@@ -274,7 +274,9 @@ def test_it_is_exported_and_another_build_takes_its_weights(name, tmp_path):
 def test_it_overfits_one_batch(name):
     model, images, labels = small(name), batch(name), np.arange(8)
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(tf.keras.optimizers.Adam(3e-3), loss, jit_compile=False)
+    # Of hiverge94 the head's weights start large, and its outputs are divided by 64.
+    rate = 0.03 if name == "hiverge94" else 3e-3
+    model.compile(tf.keras.optimizers.Adam(rate), loss, jit_compile=False)
     losses = [float(model.train_on_batch(images, labels))]
     while losses[-1] > 0.3 and len(losses) < 200:
         losses.append(float(model.train_on_batch(images, labels)))

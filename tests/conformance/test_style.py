@@ -47,6 +47,7 @@ MANY_ARGUMENTS = {
     "fastfusionnets.body": "the arguments are the family",
     "qanets.body": "the arguments are the family",
     "berts.body": "the arguments are the family",
+    "airbench.body": "the arguments are the family",
     "networks._build_classifier": "the arguments are those of models.build",
     "blocks.bottleneck": "four of them are what networks differ in, by keyword",
     "settings.setting": "all but two of them by keyword, each a property of a flag",

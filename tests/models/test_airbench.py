@@ -14,27 +14,39 @@ def gelu(x):
     return x * (1 + erf(x / math.sqrt(2))) / 2
 
 
-def network(net, x, kernel, bias, convolutions):
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def network(net, x, kernel, bias, convolutions, act=gelu, divisor=9):
     """Computes whitening of 2x2 patches, three groups of convolutions, a global max pool."""
     windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2), (1, 2))
     x = gelu(np.einsum("bhwcij,ijco->bhwo", windows, kernel) + bias)
     for _ in range(3):
-        x = gelu(net.norm(net.max_pool(net.conv(x), 2, 2)))
+        x = act(net.norm(net.max_pool(net.conv(x), 2, 2)))
         branch = net.norm(net.conv(x))
         if convolutions == 3:
-            branch = net.norm(net.conv(gelu(branch))) + x
-        x = gelu(branch)
-    return net.dense(x.max((1, 2))) / 9
+            branch = net.norm(net.conv(act(branch))) + x
+        x = act(branch)
+    return net.dense(x.max((1, 2))) / divisor
 
 
-@pytest.mark.parametrize(("name", "convolutions"), [("airbench94", 2), ("airbench96", 3)])
-def test_logits_equal_a_plain_numpy_network(name, convolutions, plain):
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("airbench94", (2,)),
+        ("airbench96", (3,)),
+        ("airbench94_muon", (2, gelu, 12)),
+        ("hiverge94", (2, silu, 12)),
+    ],
+)
+def test_logits_equal_a_plain_numpy_network(name, arguments, plain):
     model = models.build(name, input_shape=(17, 17, 3), widths=(8, 16, 12))
     net, images = plain(model)
     model.get_layer("whitening").adapt(images)
     kernel, bias = (w.numpy() for w in reversed(model.get_layer("whitening").weights))
     kernel, bias = (kernel, bias) if kernel.ndim == 4 else (bias, kernel)
-    expected = network(net, images, kernel, bias, convolutions)
+    expected = network(net, images, kernel, bias, *arguments)
     np.testing.assert_allclose(model(images), expected, rtol=1e-3, atol=1e-3)
 
 
@@ -48,6 +60,16 @@ def test_convolutions_are_initialized_as_the_identity():
     others, most = kernel[..., 24:], (24 * 9) ** -0.5
     assert most * 0.99 < np.abs(others).max() <= most
     np.testing.assert_allclose(others.std(), most / math.sqrt(3), rtol=0.05)
+
+
+@pytest.mark.parametrize("name", ["airbench94_muon", "hiverge94"])
+def test_head_and_whitening_of_the_version_for_muon_start_at_random(name):
+    model = models.build(name)
+    head = model.layers[-2].get_weights()[0]
+    assert head.shape == (256, 10) and head.std() == pytest.approx(1, abs=0.03)
+    assert np.abs(head).max() <= 3**0.5  # uniform
+    (bias,) = (w.numpy() for w in model.get_layer("whitening").trainable_weights)
+    assert 0.15 < np.abs(bias).max() <= 12**-0.5
 
 
 @pytest.mark.one_keras

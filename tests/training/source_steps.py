@@ -101,7 +101,9 @@ def recorded_weights(model, recorded, moment):
     for layers, values in zip(by_kind(model), arrays(recorded, moment), strict=True):
         for layer, weights in zip(layers, values, strict=True):
             has_no_scale = "orm" in type(layer).__name__ and not layer.scale
-            yield layer, weights[1:] if has_no_scale else weights
+            weights = weights[1:] if has_no_scale else weights
+            # Keras has a frozen kernel behind its bias.
+            yield layer, weights[::-1] if layer.name == "whitening" else weights
 
 
 def set_weights(model, recorded):

@@ -27,6 +27,25 @@ def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
     assert evaluate() == {"top1Accuracy": 50.0}
 
 
+def test_only_the_least_probable_images_get_all_views(monkeypatch):
+    monkeypatch.setattr(evaluation, "BATCH", 7)
+    images = np.random.default_rng(0).integers(0, 256, (26, 8, 8, 3), np.uint8)
+    splits = Splits(*[in_memory(images, np.arange(26) % 10)] * 2)
+    settings = {"test_views": "mirror_and_shifts", "views_share": 0.25}
+    data = dataset.from_splits(recipes.get("digits/resnet8", **settings), splits)
+    model = models.build("resnet8_v1_pad", input_shape=(8, 8, 3))
+    inputs = np.concatenate([tf.image.per_image_standardization(x[None]) for x in images])
+    alone = model(inputs).numpy()
+    with_views = data.with_views(model)(inputs).numpy()
+    lowest = np.argsort(tf.nn.softmax(alone).numpy().max(1))[:6]  # 0.25 x 26, rounded down
+    expected = alone.copy()
+    expected[lowest] = with_views[lowest]
+    evaluate = evaluation.Evaluator(data, model)
+    evaluate()
+    np.testing.assert_allclose(evaluate.answers, expected, atol=1e-5)
+    assert not np.allclose(alone[lowest], with_views[lowest], atol=1e-3)
+
+
 def test_moving_averages_are_evaluated_and_training_goes_on_from_the_weights():
     recipe = recipes.get("digits/resnet8", average=0.5, synthetic="decoded")
     data = dataset.open(recipe)

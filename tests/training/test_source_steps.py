@@ -21,6 +21,8 @@ from tests.training.source_steps import LOWER, SMALL, STEPS, STEPS_PER_EPOCH, ah
 
 SPLITS = dataset.load(recipes.get("digits/resnet8", synthetic="decoded"))
 APPLE_RATES = {"learning_rate": 1.5 * LOWER**2, "weight_decay": 7.5e-4 * LOWER**2}
+# Rates fall to 0 in the 60 steps.
+MUON = {"epochs": 12, "schedule_epochs": (0, 12)}
 # recipe: (examples in a batch, side of images, arguments of the network, changed settings)
 SYSTEMS = {
     "baidunet9": (16, 16, SMALL, ahead((0, 5, 24), (0, 0.4, 0.001))),
@@ -54,6 +56,23 @@ SYSTEMS = {
             "schedule_epochs": (0, 3 - 1 / 5, 3, 6, 7, 7 + 1 / 5),
             "schedule_factors": (0, 1 - 1 / 15, 1.05, 0.05, 0, 0.005),
             "learning_rate": 0.1 * LOWER,
+        },
+    ),
+    "airbench94_muon": (
+        16,
+        32,
+        {"widths": (8, 16, 16)},
+        {**MUON, "learning_rate": 0.24 * LOWER, "sgd_rate": 0.67 * 16 / 0.24},
+    ),
+    "hiverge94": (
+        16,
+        32,
+        {"widths": (8, 16, 16)},
+        {
+            **MUON,
+            "learning_rate": 0.205 * LOWER,
+            "sgd_rate": 0.5415 * 16 / 0.205,
+            "whitening_bias_epochs": 1.4,
         },
     ),
     "kervresnet34": (8, 32, {"depth": 18, "width": 3}, {"learning_rate": 0.1 * LOWER**2}),

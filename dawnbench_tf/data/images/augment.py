@@ -103,6 +103,17 @@ def jitter_colors(images: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     return tf.cast(_clipped(grey + saturation * (values - grey)), tf.uint8)
 
 
+def jitter_light(images: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
+    """Shifts the brightness of standardized images, then scales their contrast around 0.
+
+    Args:
+      images: float (b, ...).
+      changes: float (b, 2): d and e of (image + d) x (1 + e).
+    """
+    shifts, contrasts = tf.unstack(changes[:, :, None, None, None], axis=1)
+    return (images + shifts) * (1 + contrasts)
+
+
 def _clipped(values: tf.Tensor) -> tf.Tensor:
     return tf.floor(tf.clip_by_value(values, 0.0, 255.0))
 

@@ -125,6 +125,27 @@ class ImageData:
         """Returns the data set with its first `count` training images as the test set."""
         return replace(self, splits=self.splits._replace(test=self.splits.train.first(count)))
 
+    @property
+    def selects_views(self) -> bool:
+        """Whether only some test images get all views of the test-time augmentation."""
+        return self.recipe.data.views_share < 1
+
+    def unsure(self, answers: np.ndarray) -> tuple[np.ndarray, "ImageData"]:
+        """Returns the test images with the least probable answers, `views_share` of all.
+
+        Args:
+          answers: logits (examples, classes) of all test images.
+
+        Returns:
+          Their indices, increasing, and the data set with only them as the test set.
+        """
+        shifted = np.exp(answers - answers.max(1, keepdims=True))
+        most_probable = 1 / shifted.sum(1)  # probability of each image's answer
+        count = int(len(answers) * self.recipe.data.views_share)
+        indices = np.sort(np.argsort(most_probable, kind="stable")[:count])
+        test = self.splits.test.take(indices)
+        return indices, replace(self, splits=self.splits._replace(test=test))
+
     def held_out(self) -> "ImageData":
         """Returns the data set with its held-out images as the test set; ValueError if none."""
         held_out = self.splits.held_out

@@ -24,7 +24,7 @@ from dawnbench_tf.data.placement import own_replicas, without_autotune
 from dawnbench_tf.recipe import Recipe
 
 # Purposes of random numbers.
-_ORDER, _CROP, _FLIP, _CUTOUT, _COLOR, _ROTATION, _PARTNER, _SHARE = range(8)
+_ORDER, _CROP, _FLIP, _CUTOUT, _COLOR, _ROTATION, _PARTNER, _SHARE, _LIGHT = range(9)
 
 
 def count_batches(examples: int, batch_size: int) -> int:
@@ -183,7 +183,8 @@ def _preparation(
             images = augment.jitter_colors(images, others["colors"])
         if "degrees" in others:
             images = augment.rotate(images, others["degrees"])
-        return standardize(images, others.get("positions"))
+        images = standardize(images, others.get("positions"))
+        return augment.jitter_light(images, others["light"]) if "light" in others else images
 
     def prepare(
         indices: tf.Tensor,
@@ -234,8 +235,9 @@ def _plan(
     """Draws an epoch of images in memory, of `side` pixels; each draw is of length steps * batch.
 
     Returns indices, labels, crop offsets, flips and a dictionary of what the recipe draws besides:
-    `positions` (.., 2) of Cutout in 0..1; `colors` (.., 3), factors; `degrees`; with mixup
-    `partner`, all draws of the image that an image is mixed with, and `share`, its own share.
+    `positions` (.., 2) of Cutout in 0..1; `colors` (.., 3), factors; `light` (.., 2), shift and
+    change of contrast; `degrees`; with mixup `partner`, all draws of the image that an image is
+    mixed with, and `share`, its own share.
     """
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
@@ -252,6 +254,8 @@ def _plan(
         others["positions"] = uniform(_CUTOUT, 2)
     if settings.color_jitter:
         others["colors"] = 1 + settings.color_jitter * (2 * uniform(_COLOR, 3) - 1)
+    if settings.brightness_contrast:
+        others["light"] = settings.brightness_contrast * (2 * uniform(_LIGHT, 2) - 1)
     if settings.rotation:
         others["degrees"] = settings.rotation * (2 * uniform(_ROTATION) - 1)
     flips = _flips(epoch, labels, recipe, order)

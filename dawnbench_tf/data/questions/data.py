@@ -44,6 +44,7 @@ class QuestionData:
     placement: Placement
     fixed_shape = False
     sample_size = 40
+    selects_views = False
 
     @property
     def origin(self) -> Origin:
@@ -109,6 +110,10 @@ class QuestionData:
         For calibration: `test_corpus` remains that of the test, so do not score the answers.
         """
         return replace(self, splits=_first(self.splits._replace(test=self.splits.train), count))
+
+    def unsure(self, answers: Answers) -> tuple[np.ndarray, "QuestionData"]:
+        """Raises ValueError: questions have no test-time augmentation."""
+        raise ValueError(f"{self.recipe.name} has no test-time augmentation")
 
     def held_out(self) -> "QuestionData":
         """Raises ValueError: no reading task holds examples out."""

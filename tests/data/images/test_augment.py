@@ -70,6 +70,13 @@ def test_color_jitter_is_pillow_s():
         assert np.abs(result.astype(int) - wanted).max() <= 1
 
 
+def test_light_is_shifted_then_scaled():
+    images = np.arange(2 * 2 * 2 * 3, dtype="f").reshape(2, 2, 2, 3)
+    outputs = augment.jitter_light(images, np.array([[0.5, -0.1], [0, 0]], "f"))
+    np.testing.assert_allclose(outputs[0], (images[0] + 0.5) * 0.9, rtol=1e-6)
+    np.testing.assert_array_equal(outputs[1], images[1])
+
+
 def test_a_center_crop_leaves_as_much_on_both_sides():
     np.testing.assert_array_equal(augment.crop_center(IMAGES, 4), IMAGES[:, 1:5, 1:5])
     np.testing.assert_array_equal(augment.crop_center(IMAGES, 0), IMAGES)

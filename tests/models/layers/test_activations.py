@@ -27,6 +27,11 @@ FORMULAS = {
         lambda x: np.maximum(x, 0) + np.minimum(0, 0.3 * np.expm1(x / 0.3)),
         lambda x: np.where(x > 0, 1, np.exp(np.minimum(x, 0) / 0.3)),
     ),
+    "silu": (  # Elfwing et al. 2017, equations 8 and 9
+        activations.SiLU,
+        lambda x: x / (1 + np.exp(-x)),
+        lambda x: (1 + x * (1 - 1 / (1 + np.exp(-x)))) / (1 + np.exp(-x)),
+    ),
     "mish": (  # Misra 2019, equation 1, with t = tanh(ln(1 + exp(x)))
         activations.Mish,
         lambda x: x * np.tanh(np.logaddexp(0, x)),

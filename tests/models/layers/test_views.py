@@ -19,10 +19,14 @@ def network(data_format):
 
 
 def expected_logits(model, kind, data_format):
-    """Computes the mean logits as Jordan's `infer_mirror_translate` does, view by view."""
+    """Computes the mean logits as Jordan's `infer_mirror_translate` does, view by view.
+
+    With even shifts as Hiverge's `_get_tta_logits`.
+    """
     padded = np.pad(IMAGES, [(0, 0), (1, 1), (1, 1), (0, 0)], "reflect")
-    views = {"unshifted": (IMAGES, 0.5), "up": (padded[:, :-2, :-2], 0.25)}
-    views["down"] = (padded[:, 2:, 2:], 0.25)
+    first, shifted = (1 / 3, 1 / 3) if kind == "mirror_and_even_shifts" else (0.5, 0.25)
+    views = {"unshifted": (IMAGES, first), "up": (padded[:, :-2, :-2], shifted)}
+    views["down"] = (padded[:, 2:, 2:], shifted)
     if kind == "mirror":
         views = {"unshifted": (IMAGES, 1.0)}
     total = 0.0
@@ -34,7 +38,7 @@ def expected_logits(model, kind, data_format):
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-@pytest.mark.parametrize("kind", ["mirror", "mirror_and_shifts"])
+@pytest.mark.parametrize("kind", ["mirror", "mirror_and_shifts", "mirror_and_even_shifts"])
 def test_logits_are_the_mean_of_the_views(kind, data_format):
     model = network(data_format)
     with_views = views.with_views(model, kind, data_format)

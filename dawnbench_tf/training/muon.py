@@ -1,0 +1,169 @@
+"""Muon: momentum whose updates of kernels are orthogonalized; SGD trains the other weights.
+
+Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks"; in the form of
+airbench94_muon.py of KellerJordan/cifar10-airbench, which normalizes the kernels too.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from dawnbench_tf.models import parts
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.refusals import refuse
+from dawnbench_tf.training.sgd import SGD
+
+
+def kernels(model: tf.keras.Model, recipe: Recipe) -> set[Any]:
+    """Returns references to the weights of a model that Muon trains; none without Muon.
+
+    Raises:
+      Refusal: the network has no layer that tells its head from its body.
+    """
+    if recipe.optimizer.name != "muon":
+        return set()
+    try:
+        return {weight.ref() for weight in parts.hidden_kernels(model)}
+    except ValueError as error:
+        refuse("optimizer", "muon", str(error))
+
+
+def orthogonalize(
+    matrices: tf.Tensor, coefficients: Sequence[float], iterations: int, dtype: tf.DType | str
+) -> tf.Tensor:
+    """Returns matrices with the same singular vectors, and singular values near 1.
+
+    Each matrix is divided by its Frobenius norm; then X <- a X + b X X'X + c X X'X X'X
+    (Newton-Schulz). With Jordan's coefficients the singular values end between about 0.7 and 1.2
+    after five iterations.
+
+    Args:
+      matrices: (matrices, rows, columns).
+      coefficients: a, b and c.
+      iterations: number of iterations.
+      dtype: type of the computation.
+
+    Returns:
+      (matrices, rows, columns) of `dtype`; a matrix of zeros stays so.
+    """
+    a, b, c = coefficients
+    x = tf.math.divide_no_nan(matrices, tf.norm(matrices, axis=(1, 2), keepdims=True))
+    x = tf.cast(x, dtype)
+    is_tall = matrices.shape[1] > matrices.shape[2]
+    for _ in range(iterations):  # of X'X and X X', the smaller one is computed
+        gram = tf.matmul(x, x, transpose_a=is_tall, transpose_b=not is_tall)
+        polynomial = b * gram + c * tf.matmul(gram, gram)
+        x = a * x + (tf.matmul(x, polynomial) if is_tall else tf.matmul(polynomial, x))
+    return x
+
+
+def normalized_steps(steps_between: Sequence[int], steps: int) -> list[bool]:
+    """Returns for each step of training whether it normalizes the kernels.
+
+    Args:
+      steps_between: a recipe's `kernel_norm_steps`: steps from one to the next, at the start and
+        at the end of training; (): never.
+      steps: of the whole training.
+
+    >>> [step for step, due in enumerate(normalized_steps((2, 5), 12), 1) if due]
+    [2, 5, 9]
+    """
+    due, last = [], 0
+    for step in range(1, steps + 1):
+        between = math.inf
+        if steps_between:
+            first, final = steps_between
+            between = first + int((final - first) * step / steps)
+        due.append(step - last >= between)
+        last = step if due[-1] else last
+    return due
+
+
+class Muon(SGD):
+    """Muon for some kernels, SGD for the other weights.
+
+    An update of a kernel (height, width, channels, filters), whose momentum is Nesterov's or not,
+    is orthogonalized as a matrix (height x width x channels, filters). Kernels of one shape are
+    orthogonalized together.
+
+    Args:
+      recipe: its `optimizer` has Muon's settings.
+      kernels: indices, among the trained weights, of those that Muon trains.
+      steps: of the whole training.
+      kernel_momentum_at: momentum of Muon, a function of the step.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        recipe: Recipe,
+        kernels: Iterable[int],
+        steps: int,
+        kernel_momentum_at: Callable[[tf.Tensor], tf.Tensor],
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._settings, self._kernels = recipe.optimizer, frozenset(kernels)
+        self._low_precision = recipe.precision == "mixed_bfloat16"
+        self._due = normalized_steps(recipe.optimizer.kernel_norm_steps, steps)
+        self._kernel_momentum_at = kernel_momentum_at
+
+    def _distributed_apply_gradients_fn(
+        self, distribution: Any, grads_and_vars: Iterable[tuple], **kwargs: Any
+    ) -> Any:
+        """Updates the weights on all replicas; Keras calls it."""
+        groups: dict[tuple, list[tuple]] = {}
+        others = []
+        for gradient, weight in grads_and_vars:
+            if self._index_dict[self._var_key(weight)] in self._kernels:
+                *rows, filters = weight.shape
+                shape = math.prod(rows), filters, weight.dtype
+                groups.setdefault(shape, []).append((gradient, weight))
+            else:
+                others.append((gradient, weight))
+        for group in groups.values():
+            gradients, weights = zip(*group, strict=True)
+            distribution.extended.update(
+                weights[0], self._update_kernels, args=(gradients, weights), group=False
+            )
+        return super()._distributed_apply_gradients_fn(distribution, others, **kwargs)
+
+    def _update_kernels(
+        self, first: tf.Variable, gradients: Sequence[tf.Tensor], weights: Sequence[tf.Variable]
+    ) -> None:
+        """Updates kernels of one shape, `first` among them, on one replica."""
+        indices = [self._index_dict[self._var_key(weight)] for weight in weights]
+        momentum = tf.cast(self._kernel_momentum_at(self.iterations), first.dtype)
+        directions = []
+        for index, gradient in zip(indices, gradients, strict=True):
+            velocity = self.momentums[index]
+            velocity.assign(momentum * velocity + gradient)
+            direction = gradient + momentum * velocity if self.nesterov else velocity
+            directions.append(tf.reshape(direction, [-1, first.shape[-1]]))
+        settings = self._settings
+        updates = orthogonalize(
+            tf.stack(directions),
+            settings.newton_schulz,
+            settings.newton_schulz_steps,
+            "bfloat16" if self._low_precision else first.dtype,
+        )
+        rate = tf.cast(self.learning_rate, first.dtype)
+        for index, weight, update in zip(indices, weights, tf.unstack(updates), strict=True):
+            own = rate * self._scale(update, weight, index)
+            value = self._normalized(weight) - own * tf.cast(
+                tf.reshape(update, weight.shape), weight.dtype
+            )
+            weight.assign(value * (1 - own * settings.kernel_decay))
+
+    def _normalized(self, weight: tf.Variable) -> tf.Tensor:
+        """Returns a kernel, normalized if the step is one that normalizes."""
+        if not any(self._due):
+            return tf.convert_to_tensor(weight)
+        last = len(self._due) - 1
+        due = tf.gather(
+            tf.constant(self._due), tf.minimum(tf.cast(self.iterations, tf.int32), last)
+        )
+        factor = tf.math.divide_no_nan(weight.shape[-1] ** 0.5, tf.norm(weight))
+        return weight * tf.where(due, tf.cast(factor, weight.dtype), tf.ones([], weight.dtype))
