@@ -66,8 +66,8 @@ def test_a_network_that_cannot_read_the_tokens_is_refused():
 
 
 def test_settings_for_jpegs_and_for_images_of_one_size_exclude_each_other():
-    with pytest.raises(Refusal, match="^--image_sizes=64: is for JPEGs; digits has images"):
-        recipes.get("digits/resnet8", image_sizes=(64,))
+    with pytest.raises(Refusal, match="^--test_image_size=64: is for JPEGs; digits has images"):
+        recipes.get("digits/resnet8", test_image_size=64)
     with pytest.raises(Refusal, match="^--cutout=8: is for images of one size; imagenette has JPE"):
         recipes.get("imagenette/resnet18", cutout=8)
     for value, text in (((2.5, 9), "2.5,9"), ((2,), "2"), ((0, 9), "0,9")):

@@ -9,11 +9,12 @@ submission, ranking.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from dawnbench_tf.recipe.average import Average
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported
+from dawnbench_tf.recipe.examples import NAMES, converted, settings_of
 from dawnbench_tf.recipe.images import Images, Jpegs
 from dawnbench_tf.recipe.network import Network
 from dawnbench_tf.recipe.optimizer import Optimizer
@@ -35,7 +36,6 @@ from dawnbench_tf.tasks import check as check_task
 __all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "Jpegs", "Questions"]
 
 _CYCLING = ("sgd", "lars", "muon", "adam", "adamw")  # optimizers that schedule_momenta applies to
-_EXAMPLES = {Images: "images of one size", Jpegs: "JPEGs", Questions: "questions"}  # in errors
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Recipe:
     optimizer: Optimizer = Optimizer()
     schedule: Schedule = Schedule()
     average: Average = Average()
-    data: Any = field(default=Images(), metadata={"parts": tuple(_EXAMPLES)})
+    data: Any = field(default=Images(), metadata={"parts": tuple(NAMES)})
     evidence: tuple[Published | Reported | Measured, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
@@ -167,10 +167,10 @@ class Recipe:
 
     def _check_data(self) -> None:
         task, settings = self.task_row, type(self.data)
-        expected = _data_settings(task)
-        own = _EXAMPLES[settings]
+        expected = settings_of(task)
+        own = NAMES[settings]
         if settings is not expected:
-            refuse("recipe", self.name, f"{task.name} has {_EXAMPLES[expected]}, not {own}")
+            refuse("recipe", self.name, f"{task.name} has {NAMES[expected]}, not {own}")
         one_size_only = {"held_out": self.held_out, "final_survival": self.network.final_survival}
         for name, value in one_size_only.items():
             if value and settings is not Images:
@@ -191,6 +191,9 @@ class Recipe:
         if 0 < task.image_size < self._crop_size:
             text = f"should be at most {task.name}'s {task.image_size} pixels"
             refuse("crop_size", self._crop_size, text)
+        if settings is Images and 0 < self.test_side < max(self.sizes):
+            text = f"should be at most the {self.test_side} pixels of the test"
+            refuse("image_sizes", max(self.sizes), text)
         for name in task.required:
             if not getattr(self.data, name):
                 refuse(name, "", f"is required for {task.name}; --helpfull describes it")
@@ -226,21 +229,29 @@ class Recipe:
         return (self.batch_size, *self.later_batch_sizes)
 
     def phases(self, first_epoch: int = 0) -> list[Phase]:
-        """Returns the parts of training with one batch size each.
+        """Returns the parts of training whose batches have one shape, but for JPEGs' sizes.
 
         Args:
           first_epoch: index of the epoch, from 0, that the first part starts with.
         """
-        return split(self.batch_sizes, self.batch_size_epochs, self.epochs, first_epoch)
+        resized = self.data.image_size_epochs if isinstance(self.data, Images) else ()
+        bounds = split((*self.batch_size_epochs, *resized), self.epochs, first_epoch)
+        return [Phase(*bound, self.in_epoch(bound[0]).batch_size) for bound in bounds]
 
     def in_epoch(self, epoch: int) -> "Recipe":
-        """Returns the recipe with the batch size of an epoch as its only one.
+        """Returns the recipe with the batch size, and the size of images, of an epoch as its only.
+
+        JPEGs keep all sizes.
 
         Args:
           epoch: index from 0.
         """
         size = self.batch_sizes[sum(epoch >= change for change in self.batch_size_epochs)]
-        return replace(self, batch_size=size, later_batch_sizes=(), batch_size_epochs=())
+        data = self.data
+        if isinstance(data, Images) and data.image_sizes:
+            side = data.image_sizes[sum(epoch >= change for change in data.image_size_epochs)]
+            data = replace(data, image_sizes=(side,), image_size_epochs=())
+        return replace(self, batch_size=size, later_batch_sizes=(), batch_size_epochs=(), data=data)
 
     @property
     def scaled_learning_rate(self) -> float:
@@ -273,14 +284,15 @@ class Recipe:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Height and width of training images in pixels, one number per phase of training."""
-        own = self.data.image_sizes if isinstance(self.data, Jpegs) else ()
+        own = () if isinstance(self.data, Questions) else self.data.image_sizes
         return own or (self._crop_size or self.task_row.image_size,)
 
     @property
     def test_side(self) -> int:
         """Height and width of a test image, in pixels."""
-        own = self.data.test_image_size if isinstance(self.data, Jpegs) else 0
-        return own or self.sizes[-1]
+        if isinstance(self.data, Jpegs):
+            return self.data.test_image_size or self.sizes[-1]
+        return self._crop_size or self.task_row.image_size
 
     @property
     def _crop_size(self) -> int:
@@ -292,7 +304,7 @@ class Recipe:
         Data settings that do not apply to the task are included with their defaults.
         """
         # Own parts come last: their values replace the defaults of the same names.
-        defaults = (flat(settings()) for settings in _EXAMPLES)
+        defaults = (flat(settings()) for settings in NAMES)
         values = [flat(self), *defaults, *(flat(part) for part in parts(self).values())]
         task = self.task.values() if isinstance(self.task, Task) else self.task
         names = {"name": self.name, "task": task}
@@ -313,7 +325,7 @@ class Recipe:
         """
         task = values.get("task", self.task)
         task_row = task if isinstance(task, Task) else TASKS.get(task)
-        base = replace(self, name="", task="", data=_converted(self.data, task_row))
+        base = replace(self, name="", task="", data=converted(self.data, task_row))
         own = {"name", "task"}.union(flat(base), *map(flat, parts(base).values()))
         for name in values:
             if name not in own:
@@ -330,12 +342,12 @@ class Recipe:
 
     def _check_inapplicable(self, name: str, value: Any, task: Task | None) -> None:
         """Refuses a data setting that is not for a task, unless the value is its default."""
-        owners = [settings for settings in _EXAMPLES if name in flat(settings())]
+        owners = [settings for settings in NAMES if name in flat(settings())]
         if not owners:
             raise TypeError(f"{name}: no setting of a recipe")
         if value != flat(owners[0]())[name]:
-            examples = "images" if owners[1:] else _EXAMPLES[owners[0]]
-            own = f"{task.name if task else self.name} has {_EXAMPLES[type(self.data)]}"
+            examples = "images" if owners[1:] else NAMES[owners[0]]
+            own = f"{task.name if task else self.name} has {NAMES[type(self.data)]}"
             refuse(name, value, f"is for {examples}; {own}")
 
     @classmethod
@@ -364,17 +376,3 @@ class Recipe:
         if settings.get("task"):
             settings["task"] = Task.from_values(settings["task"])
         return cls().with_values(**settings)
-
-
-def _converted(data: Any, task: Task | None) -> Any:
-    """Returns data settings of the class that a task takes, with the values that both have."""
-    if task is None or isinstance(data, _data_settings(task)):
-        return data
-    cls = _data_settings(task)
-    shared = {item.name for item in fields(cls)} & {item.name for item in fields(data)}
-    return cls(**{name: getattr(data, name) for name in shared})
-
-
-def _data_settings(task: Task) -> type[Images] | type[Jpegs] | type[Questions]:
-    """Returns the class of a task's data settings."""
-    return Questions if task.inputs == "questions" else Jpegs if task.jpegs else Images

@@ -42,6 +42,20 @@ _TEST_VIEWS = setting(
     "(6 views: mirror_and_shifts, unshifted ones weighted double; or mirror_and_even_shifts)",
     choices=("image", "mirror", "mirror_and_shifts", "mirror_and_even_shifts"),
 )
+_IMAGE_SIZES = setting(
+    (),
+    "height and width of training images in pixels: of crops of JPEGs; images of one size are "
+    "scaled down to it; several numbers, comma-separated, are used one after another (progressive "
+    "resizing, see image_size_epochs); default: the task's size",
+    low=8,
+    high=2048,
+)
+_IMAGE_SIZE_EPOCHS = setting(
+    (),
+    "epochs at which training moves on to the next of image_sizes, comma-separated; one fewer "
+    "than image_sizes",
+    low=1,
+)
 _VIEWS_SHARE = setting(
     1.0,
     "share of the test images that have all --test_views in training's evaluation: those with the "
@@ -63,6 +77,8 @@ class Images:
     channel_deviation: tuple[float, ...] = _CHANNEL_DEVIATION
     test_views: str = _TEST_VIEWS
     views_share: float = _VIEWS_SHARE
+    image_sizes: tuple[int, ...] = _IMAGE_SIZES
+    image_size_epochs: tuple[int, ...] = _IMAGE_SIZE_EPOCHS
     pad: int = setting(
         0,
         "pad training images by N pixels on each side, then crop them at a random position (to "
@@ -159,20 +175,8 @@ class Jpegs:
     channel_deviation: tuple[float, ...] = _CHANNEL_DEVIATION
     test_views: str = _TEST_VIEWS
     views_share: float = _VIEWS_SHARE
-    image_sizes: tuple[int, ...] = setting(
-        (),
-        "JPEGs: height and width of training images in pixels; several numbers, comma-separated, "
-        "are used one after another (progressive resizing, see image_size_epochs); default: the "
-        "task's size",
-        low=8,
-        high=2048,
-    )
-    image_size_epochs: tuple[int, ...] = setting(
-        (),
-        "epochs at which training moves on to the next of image_sizes, comma-separated; one fewer "
-        "than image_sizes",
-        low=1,
-    )
+    image_sizes: tuple[int, ...] = _IMAGE_SIZES
+    image_size_epochs: tuple[int, ...] = _IMAGE_SIZE_EPOCHS
     test_image_size: int = setting(
         0,
         "JPEGs: height and width of test images in pixels; 0: the last of image_sizes",
@@ -224,11 +228,6 @@ class Jpegs:
     def __post_init__(self) -> None:
         check(self)
         _check_shared(self)
-        if list(self.image_size_epochs) != sorted(set(self.image_size_epochs)):
-            refuse("image_size_epochs", self.image_size_epochs, "should increase")
-        if len(self.image_size_epochs) != max(len(self.image_sizes) - 1, 0):
-            expected = f"should be one fewer than the {len(self.image_sizes)} image_sizes"
-            refuse("image_size_epochs", self.image_size_epochs, expected)
         if len(self.smallest_crops) not in (0, len(self.image_sizes)):
             expected = f"should be {len(self.image_sizes)}, one for each of image_sizes"
             refuse("smallest_crops", self.smallest_crops, expected)
@@ -243,6 +242,11 @@ class Jpegs:
 
 def _check_shared(images: Images | Jpegs) -> None:
     """Refuses invalid combinations of the settings that both classes have."""
+    if list(images.image_size_epochs) != sorted(set(images.image_size_epochs)):
+        refuse("image_size_epochs", images.image_size_epochs, "should increase")
+    if len(images.image_size_epochs) != max(len(images.image_sizes) - 1, 0):
+        expected = f"should be one fewer than the {len(images.image_sizes)} image_sizes"
+        refuse("image_size_epochs", images.image_size_epochs, expected)
     if images.alternating_flip and not images.flip:
         refuse("alternating_flip", True, "requires --flip")
     if images.views_share < 1 and images.test_views == "image":

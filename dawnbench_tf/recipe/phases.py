@@ -1,14 +1,14 @@
-"""Phase: the epochs of one batch size."""
+"""Phase: the epochs of one batch size, and of one size of images in memory."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dawnbench_tf.refusals import refuse
 
 
 class Phase(NamedTuple):
-    """A part of training with one batch size.
+    """A part of training whose batches have one shape, but for JPEGs' sizes.
 
     Attributes:
       start: its first epoch, from 0 on.
@@ -30,21 +30,18 @@ def check_changes(later_batch_sizes: Sequence[int], batch_size_epochs: Sequence[
         refuse("batch_size_epochs", batch_size_epochs, expected)
 
 
-def split(
-    batch_sizes: Sequence[int], changes: Sequence[int], epochs: float, first_epoch: int
-) -> list[Phase]:
-    """Returns the phases from an epoch on.
+def split(changes: Iterable[int], epochs: float, first_epoch: int) -> list[tuple[int, int]]:
+    """Returns first epoch, and epoch after the last, of each phase from an epoch on.
 
     Args:
-      batch_sizes: all batch sizes, in order.
-      changes: epochs of the changes, one fewer.
+      changes: epochs at which a phase begins, besides 0.
       epochs: number of epochs of the training; may be a fraction.
       first_epoch: index from 0.
 
-    >>> split([128, 256, 512], [3, 5], epochs=4.5, first_epoch=1)
-    [Phase(start=1, end=3, batch_size=128), Phase(start=3, end=5, batch_size=256)]
+    >>> split([3, 5], epochs=4.5, first_epoch=1)
+    [(1, 3), (3, 5)]
     """
     last = math.ceil(epochs)
-    bounds = zip((0, *changes), (*changes, last), batch_sizes, strict=True)
-    phases = (Phase(max(a, first_epoch), min(b, last), size) for a, b, size in bounds)
-    return [phase for phase in phases if phase.start < phase.end]
+    later = sorted({change for change in changes if first_epoch < change < last})
+    starts = [first_epoch, *later] if first_epoch < last else []
+    return list(zip(starts, [*later, last], strict=False))

@@ -35,7 +35,7 @@ def _steps(data: Data) -> str:
     """Formats the steps of an epoch, for each batch size."""
     steps, recipe = data.epoch_steps, data.recipe
     parts = [f"{steps[phase.start]:,} steps of {phase.batch_size}" for phase in recipe.phases()]
-    return ", then ".join(parts)
+    return ", then ".join(dict.fromkeys(parts))
 
 
 def describe_start(folder: Folder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:

@@ -55,9 +55,10 @@ class Session:
     held_out: dict[str, float] = field(default_factory=dict)  # scores of held-out examples
 
     def phases(self) -> Iterator[Phase]:
-        """Yields the epochs left, by batch size; each is trained by one `fit` before the next."""
+        """Yields the epochs left, by shape of batches; one `fit` trains each before the next."""
         for phase in self.recipe.phases(self.epochs_done):
             self.timer.step_examples = phase.batch_size
+            self.model.train_function = None  # a second trace of one function has dynamic shapes
             yield phase
             if self.model.stop_training:
                 return

@@ -147,3 +147,44 @@ def test_a_size_that_the_replicas_do_not_divide_is_refused(command):
     assert refused.returncode == 1 and refused.stdout == ""
     line = "train.py: --later_batch_sizes=33: should divide by the 2 replicas; 32 would"
     assert refused.stderr.splitlines()[-1] == line
+
+
+def test_images_of_one_size_grow_within_a_run(tmp_path):
+    sizes = {"image_sizes": (16, 24, 32), "image_size_epochs": (1, 2)}
+    recipe = recipes.get(
+        "digits/resnet8", threshold=100, epochs=3, train_examples=256, batch_size=64, **sizes
+    )
+    data = dataset.open(recipe)
+    assert recipe.phases() == [Phase(0, 1, 64), Phase(1, 2, 64), Phase(2, 3, 64)]
+    whole = dataset.open(recipe.with_values(image_sizes=(), image_size_epochs=()))
+    for epoch, side in enumerate((16, 24, 32)):
+        pairs = zip(data.train(epoch), whole.train(epoch), strict=True)
+        for (images, labels), (expected, same) in pairs:
+            resized = tf.image.resize(expected, (side, side), antialias=True)
+            np.testing.assert_allclose(images, resized, atol=1e-6)
+            np.testing.assert_array_equal(labels, same)
+
+    class Stop(tf.keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 1:
+                raise KeyboardInterrupt
+
+    run = train(recipe, output=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, output=tmp_path / "part", callbacks=[Stop()])
+    again = train(recipe, output=tmp_path / "part")
+    scores = [[row["top1Accuracy"] for row in one.rows] for one in (run, again)]
+    assert scores[0] == scores[1] and len(scores[0]) == 3
+    assert run.model().input_shape == (None, 32, 32, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"image_sizes": (40,)}, "--image_sizes=40: should be at most the 32 pixels of the test"),
+        ({"image_sizes": (16, 32)}, "--image_size_epochs=: should be one fewer than the 2"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(settings, message):
+    with pytest.raises(Refusal, match=message):
+        recipes.get("digits/resnet8", **settings)

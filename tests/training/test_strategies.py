@@ -109,6 +109,7 @@ def test_mixed_images_and_a_cycle_of_momentum_give_the_single_device_s_curve(tmp
         *("--schedule=cosine_points", "--schedule_epochs=0,1,2", "--schedule_factors=0.1,1,0"),
         *("--schedule_momenta=0.95,0.85,0.95", "--color_jitter=0.2,0.2,0.2"),
         *("--brightness_contrast=0.1,0.1", "--test_views=mirror", "--views_share=0.5"),
+        *("--image_sizes=20,28", "--image_size_epochs=1"),
     )
     alone, two = (
         start(tmp_path / "1", *flags),

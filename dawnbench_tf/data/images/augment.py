@@ -114,6 +114,23 @@ def jitter_light(images: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
     return (images + shifts) * (1 + contrasts)
 
 
+def scale_down(images: tf.Tensor, side: int, data_format: str) -> tf.Tensor:
+    """Scales images down, bilinear with antialiasing.
+
+    Args:
+      images: float (b, h, w, c), or (b, c, h, w) in NCHW.
+      side: height and width of the result.
+      data_format: "NHWC" or "NCHW".
+    """
+    if data_format == "NCHW":
+        return tf.transpose(
+            scale_down(tf.transpose(images, [0, 2, 3, 1]), side, "NHWC"), [0, 3, 1, 2]
+        )
+    if images.shape[1] == side:
+        return images
+    return tf.image.resize(images, (side, side), antialias=True)
+
+
 def _clipped(values: tf.Tensor) -> tf.Tensor:
     return tf.floor(tf.clip_by_value(values, 0.0, 255.0))
 

@@ -322,7 +322,7 @@ def _check_sides(recipe: Recipe, args: dict[str, Any]) -> None:
     variant = models.get(recipe.model)
     least = networks.family_of(variant).smallest_side({**variant.args, **args})
     for name, side in (("image_sizes", min(recipe.sizes)), ("test_image_size", recipe.test_side)):
-        if side < least and recipe.task_row.jpegs:
+        if side < least and (recipe.task_row.jpegs or recipe.data.image_sizes):
             refuse(name, side, f"{recipe.model} sees images of {least} pixels at least")
         if side < least:
             reason = f"sees images of {least} pixels at least; {recipe.task_row.name} has {side}"

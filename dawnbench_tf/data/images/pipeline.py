@@ -184,7 +184,11 @@ def _preparation(
         if "degrees" in others:
             images = augment.rotate(images, others["degrees"])
         images = standardize(images, others.get("positions"))
-        return augment.jitter_light(images, others["light"]) if "light" in others else images
+        if "light" in others:
+            images = augment.jitter_light(images, others["light"])
+        if "side" in others:
+            images = augment.scale_down(images, others["side"].shape[1], data.placement.data_format)
+        return images
 
     def prepare(
         indices: tf.Tensor,
@@ -236,8 +240,8 @@ def _plan(
 
     Returns indices, labels, crop offsets, flips and a dictionary of what the recipe draws besides:
     `positions` (.., 2) of Cutout in 0..1; `colors` (.., 3), factors; `light` (.., 2), shift and
-    change of contrast; `degrees`; with mixup `partner`, all draws of the image that an image is
-    mixed with, and `share`, its own share.
+    change of contrast; `degrees`; `side` (.., size of the images, 0); with mixup `partner`, all
+    draws of the image that an image is mixed with, and `share`, its own share.
     """
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
@@ -250,6 +254,8 @@ def _plan(
     margin = 2 * settings.pad + side - (settings.crop_size or side)
     offsets = uniform(_CROP, 2, maxval=margin + 1, dtype=tf.int32)  # (count, 2)
     others: dict[str, Any] = {}
+    if settings.image_sizes:  # nothing, in a shape that tells the size: so it is static
+        others["side"] = tf.zeros([count, settings.image_sizes[0], 0])
     if settings.cutout:
         others["positions"] = uniform(_CUTOUT, 2)
     if settings.color_jitter:

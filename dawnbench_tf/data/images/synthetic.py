@@ -32,7 +32,7 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
     if recipe.synthetic == "jpeg" and not task.jpegs:
         refuse("synthetic", "jpeg", f"{task.name} has no JPEGs; decoded would run")
     sizes = {*recipe.sizes, recipe.test_side}
-    if recipe.synthetic == "decoded" and len(sizes) > 1:
+    if recipe.synthetic == "decoded" and task.jpegs and len(sizes) > 1:
         several = ",".join(map(str, sizes))
         refuse("synthetic", "decoded", f"takes one size of images, not {several}; jpeg would run")
     rng = np.random.default_rng([recipe.seed, 2017])

@@ -1,6 +1,7 @@
 """Crops, flips and standardization, compared with plain NumPy."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,6 +69,21 @@ def test_color_jitter_is_pillow_s():
         image = ImageEnhance.Contrast(image).enhance(float(contrast))
         wanted = np.asarray(ImageEnhance.Color(image).enhance(float(saturation)))
         assert np.abs(result.astype(int) - wanted).max() <= 1
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_images_are_scaled_down_as_pillow_does(data_format):
+    images = np.random.default_rng(0).normal(size=(2, 32, 32, 3)).astype("f")
+    channels = [Image.fromarray(c) for image in images for c in image.transpose(2, 0, 1)]
+    scaled = [np.asarray(c.resize((20, 20), Image.Resampling.BILINEAR)) for c in channels]
+    expected = np.reshape(scaled, (2, 3, 20, 20))
+    if data_format == "NHWC":
+        expected = expected.transpose(0, 2, 3, 1)
+    else:
+        images = images.transpose(0, 3, 1, 2)
+    outputs = augment.scale_down(tf.constant(images), 20, data_format)
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    np.testing.assert_array_equal(augment.scale_down(images, 32, data_format), images)
 
 
 def test_light_is_shifted_then_scaled():
