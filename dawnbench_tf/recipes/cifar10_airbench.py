@@ -44,11 +44,13 @@ AIRBENCH94 = Recipe(
     ),
 )
 # The author's 1,000 runs of 9.9 epochs end at 94.01 on average, so half of them miss 94 %. Two more
-# epochs, with the schedule stretched, allow for the standard deviation of 0.15 between runs.
+# epochs, with the schedule stretched, allow for the standard deviation of 0.15 between runs. Ten
+# of ten runs reached 94 % in epoch 11 or 12, so most earlier epochs are not evaluated.
 AIRBENCH94_12EP = replace(
     AIRBENCH94,
     name="cifar10/airbench94_12ep",
     epochs=12,
+    eval_from=10,
     schedule=replace(AIRBENCH94.schedule, epochs=(0, 0.23 * 12, 12)),
     evidence=(
         Measured(
