@@ -223,7 +223,7 @@ def train(
     with session.open_session(recipe, options, folder, clock, data, replaced) as opened:
         if not opened.finished:
             with pulse.beating(*opened.ticks), clock.part("train"):
-                for phase in opened.phases():  # one, unless the batch size changes
+                for phase in opened.phases():  # one, unless the batches' shape changes
                     opened.model.fit(
                         opened.data.training_batches(phase.start),
                         initial_epoch=phase.start,

@@ -82,7 +82,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     ):
         super().__init__()
         mode = _direction(metric) if mode == "auto" else mode
-        _check(threshold, metric, evaluate, every, mode)
+        _check({"threshold": threshold, "every": every, "first": first}, metric, evaluate, mode)
         if log is not None and (os.path.isdir(log) or not Path(log).absolute().parent.is_dir()):
             raise ValueError(f"`log` should be a file in a folder that exists. Received: log={log}")
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
@@ -219,8 +219,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
         before, now = self._evaluated_epochs / self.every, self._epochs / self.every
-        crossed = int(now + 1e-6) > int(before + 1e-6)
-        return crossed and self._epochs + 1e-6 >= self.first
+        before = max(before, math.ceil(self.first / self.every - 1e-6) - 1)
+        return int(now + 1e-6) > int(before + 1e-6)
 
     def _check_loss(self, logs: Logs, first: int) -> None:
         self.loss = loss = float((logs or {}).get("loss", 0.0))
@@ -287,13 +287,14 @@ def _direction(metric: str) -> str:
     return modes[-1]
 
 
-def _check(threshold: Any, metric: str, evaluate: Callable | None, every: Any, mode: str) -> None:
+def _check(numbers: dict[str, Any], metric: str, evaluate: Callable | None, mode: str) -> None:
     """Raises ValueError for the first argument of the timer that is wrong."""
     if mode not in ("max", "min"):
         raise ValueError(f'`mode` should be "auto", "max" or "min". Received: mode={mode!r}')
-    for name, value in (("threshold", threshold), ("every", every)):
+    for name, value in numbers.items():
         if not isinstance(value, Real) or math.isnan(value):
             raise ValueError(f"`{name}` should be a number. Received: {name}={value!r}")
+    threshold, every = numbers["threshold"], numbers["every"]
     if not every > 0 or (evaluate is None and every != int(every)):
         raise ValueError(
             f"`every` should be over 0, and whole without `evaluate`. Received: every={every}"

@@ -25,6 +25,7 @@ class Overrides(TypedDict, total=False):
     initializer: str
     leaky_slope: float
     logit_scale: float
+    muon: bool
     norm_epsilon: float
     norm_momentum: float
     norm_scale: bool
@@ -38,6 +39,7 @@ class Overrides(TypedDict, total=False):
     units: int
     version: str
     whitened: bool
+    whitening_examples: int
     widen: int
     width: int
     widths: tuple[int, ...]

@@ -102,7 +102,13 @@ def test_rows_come_at_the_cadence(every, steps_per_execution, epochs):
 
 @pytest.mark.parametrize(
     ("every", "first", "epochs"),
-    [(1, 3, [3, 4, 5]), (2, 3, [4, 5]), (0.5, 4, [4, 4.5, 5]), (1, 9, [5])],
+    [
+        (1, 3, [3, 4, 5]),
+        (2, 3, [4, 5]),
+        (0.5, 4, [4, 4.5, 5]),
+        (0.5, 3.7, [4, 4.5, 5]),
+        (1, 9, [5]),
+    ],
 )
 def test_nothing_is_evaluated_before_the_first_evaluation(every, first, epochs):
     timer = TimeToAccuracy(2, "top1", evaluate=sequence(*range(-99, 0)), every=every, first=first)

@@ -71,7 +71,7 @@ class Data(Protocol):
         """Number of batches in each epoch; epochs beyond the list's have the last number."""
 
     def in_epoch(self, epoch: int) -> "Data":
-        """Returns the data set with the batch size of an epoch as its only one.
+        """Returns the data set with one batch size and one image size: those of an epoch.
 
         Args:
           epoch: index from 0.
@@ -96,7 +96,7 @@ class Data(Protocol):
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
         """Returns the distributed training batches of the epochs from `first_epoch` on.
 
-        They end with the training, or where the recipe's batch size changes.
+        They end with the training, or where the shape of batches changes.
         `on_devices` returns the function that turns a batch into inputs and targets.
         """
 

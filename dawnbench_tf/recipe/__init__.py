@@ -229,7 +229,7 @@ class Recipe:
         return (self.batch_size, *self.later_batch_sizes)
 
     def phases(self, first_epoch: int = 0) -> list[Phase]:
-        """Returns the parts of training whose batches have one shape, but for JPEGs' sizes.
+        """Returns the parts of training with one batch size and, but for JPEGs, one image size.
 
         Args:
           first_epoch: index of the epoch, from 0, that the first part starts with.
@@ -239,7 +239,7 @@ class Recipe:
         return [Phase(*bound, self.in_epoch(bound[0]).batch_size) for bound in bounds]
 
     def in_epoch(self, epoch: int) -> "Recipe":
-        """Returns the recipe with the batch size, and the size of images, of an epoch as its only.
+        """Returns the recipe with one batch size and one image size: those of an epoch.
 
         JPEGs keep all sizes.
 

@@ -18,7 +18,7 @@ def settings_of(task: Task) -> type[Images] | type[Jpegs] | type[Questions]:
 def converted(data: Any, task: Task | None) -> Any:
     """Returns data settings of the class that a task takes, with the values that both have.
 
-    The sizes of training images belong to the task that is left.
+    `image_sizes` are dropped: they fit the old task only.
     """
     if task is None or isinstance(data, settings_of(task)):
         return data

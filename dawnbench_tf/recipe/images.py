@@ -58,8 +58,9 @@ _IMAGE_SIZE_EPOCHS = setting(
 )
 _VIEWS_SHARE = setting(
     1.0,
-    "share of the test images that have all --test_views in training's evaluation: those with the "
-    "lowest probability of their class; the others have the image alone; `infer` uses all views",
+    "share of the test images that have all --test_views in training's evaluation: those whose "
+    "predicted class has the lowest probability; the others have the image alone; `infer` uses all "
+    "views for every image",
     above=0,
     high=1,
 )

@@ -52,7 +52,8 @@ class Optimizer:
     rate_in_velocity: bool = setting(
         False,
         "form of momentum: v = m v - lr g, w += v (Keras; Page); if not, v = m v + g, w -= lr v "
-        "(TensorFlow 1, PyTorch); lars always uses the first. They differ when lr changes",
+        "(TensorFlow 1, PyTorch); lars always uses the first, muon's kernels the "
+        "second. They differ when lr changes",
     )
     weight_decay: float = setting(
         0.0,
@@ -147,13 +148,12 @@ class Optimizer:
             refuse_group(self, "muon", "is for --optimizer=muon")
         if self.name not in _OWN_RATES:
             names = ", ".join(_OWN_RATES)
-            for name, default in (("shift_rate", 1), ("whitening_bias_epochs", 0)):
+            defaults = {"shift_rate": 1, "whitening_bias_rate": 1, "whitening_bias_epochs": 0}
+            for name, default in defaults.items():
                 if getattr(self, name) != default:
                     refuse(name, getattr(self, name), f"is for --optimizer={names}")
-        for name, default in (("whitening_bias_rate", 1), ("whitening_bias_falls", False)):
-            value = getattr(self, name)
-            if value != default and not self.whitening_bias_epochs:
-                refuse(name, value, "requires --whitening_bias_epochs")
+        if self.whitening_bias_falls and not self.whitening_bias_epochs:
+            refuse("whitening_bias_falls", True, "requires --whitening_bias_epochs")
         for name, counts in (("kernel_norm_steps", (0, 2)), ("newton_schulz", (3,))):
             value = getattr(self, name)
             if len(value) not in counts:

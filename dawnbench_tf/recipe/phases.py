@@ -8,7 +8,7 @@ from dawnbench_tf.refusals import refuse
 
 
 class Phase(NamedTuple):
-    """A part of training whose batches have one shape, but for JPEGs' sizes.
+    """A part of training with one batch size and, but for JPEGs, one image size.
 
     Attributes:
       start: its first epoch, from 0 on.

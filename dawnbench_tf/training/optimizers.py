@@ -208,7 +208,7 @@ def _sgd(
 def _other(
     recipe: Recipe, epoch_steps: Sequence[int]
 ) -> tuple[Callable[..., PartRates], dict[str, Any]]:
-    """Returns class and own arguments of an optimizer that is not SGD or LARS."""
+    """Returns class and own arguments of an optimizer that is not SGD, LARS or Muon."""
     cycle = schedules.momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
     adam = {"beta_2": recipe.optimizer.beta_2, "momentum_at": cycle}
     classes: dict[str, tuple[Callable[..., PartRates], dict[str, Any]]] = {

@@ -2,6 +2,7 @@
 
 import datetime
 import time
+from itertools import groupby
 from typing import TextIO
 
 import tensorflow as tf
@@ -35,7 +36,7 @@ def _steps(data: Data) -> str:
     """Formats the steps of an epoch, for each batch size."""
     steps, recipe = data.epoch_steps, data.recipe
     parts = [f"{steps[phase.start]:,} steps of {phase.batch_size}" for phase in recipe.phases()]
-    return ", then ".join(dict.fromkeys(parts))
+    return ", then ".join(part for part, _ in groupby(parts))
 
 
 def describe_start(folder: Folder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:

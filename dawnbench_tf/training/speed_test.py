@@ -61,7 +61,7 @@ class SpeedTest(NamedTuple):
 
     Attributes:
       recipe: the recipe whose steps were timed.
-      epoch_steps: number of steps in each epoch; those of the first batch size are timed.
+      epoch_steps: number of steps in each epoch; those of the first batch and image size are timed.
       laps: seconds and number of steps of each call into TensorFlow.
       used: utilization of the machine, as an entry's `misc` has it.
       cost_per_hour: price in USD per hour; None if not given.
@@ -84,7 +84,8 @@ class SpeedTest(NamedTuple):
     def seconds(self) -> float:
         """Estimated seconds of all training steps of the recipe, without evaluations.
 
-        An epoch of another batch size is taken to last as long as one of the first.
+        An epoch of another batch or image size is taken to last as long as one of the first;
+        `estimate` times each.
         """
         return self.recipe.total_steps(self.epoch_steps[:1]) * self.seconds_per_step
 
@@ -135,7 +136,7 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
     strategies.check(strategy, options, recipe)
     timer, laps = _timer(recipe), Laps()
     data = session.prepare(recipe, options, timer.clock, strategy, examples)
-    recipe, in_phase = data.recipe, data.in_epoch(0)  # the first batch size alone is timed
+    recipe, in_phase = data.recipe, data.in_epoch(0)  # the first sizes alone are timed
     count = min(options.max_steps, recipe.total_steps(in_phase.epoch_steps))
     terminal.status("building the model")
     model = fitting.build(data, max(1, min(options.steps_per_execution, count // CALLS)))

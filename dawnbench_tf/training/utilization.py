@@ -49,7 +49,7 @@ class Utilization(tf.keras.callbacks.Callback):
         self._gpus = min(len(tf.config.list_logical_devices("GPU")), local_replicas)
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
-        if hasattr(self, "_energy"):  # a later `fit`, with another batch size
+        if hasattr(self, "_energy"):  # a later `fit`, with other batches
             return
         clock = self._timer.clock
         with clock.part("measure"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dawnbench_tf import recipes
-from dawnbench_tf.estimates.prediction import Estimate, clock_seconds, predict
+from dawnbench_tf.estimates.prediction import Estimate, clock_seconds, predict, wall_seconds
 from dawnbench_tf.estimates.sample import Phase, Sample
 from dawnbench_tf.recipe.evidence import Measured
 from tests.estimates.samples import sample
@@ -26,6 +26,13 @@ def test_the_clock_is_the_start_and_the_steps_that_compiling_has_not_taken():
     assert clock_seconds(sample(), 5) == pytest.approx(6.5 - 1.0 + 10.0)
     assert clock_seconds(sample(generated=True), 5) == pytest.approx(4.5 - 1.0 + 10.0)
     assert clock_seconds(sample(), math.inf) == math.inf
+
+
+def test_evaluations_before_the_first_one_take_no_time():
+    # Of 5 epochs the fourth and the fifth are evaluated, 2 s each; 4 s of imports and 1 s are once.
+    late = wall_seconds(replace(DIGITS, eval_from=4), sample(), 5)
+    assert late == pytest.approx(clock_seconds(sample(), 5) + 4 + 1 + 2 * 2)
+    assert wall_seconds(DIGITS, sample(), 5) == pytest.approx(late + 3 * 2)
 
 
 def test_each_size_of_images_has_its_own_epochs():

@@ -27,17 +27,18 @@ def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
     assert evaluate() == {"top1Accuracy": 50.0}
 
 
-def test_only_the_least_probable_images_get_all_views(monkeypatch):
+@pytest.mark.parametrize(("share", "count"), [(0.25, 6), (0.01, 1)])  # rounded down, at least 1
+def test_only_the_least_probable_images_get_all_views(monkeypatch, share, count):
     monkeypatch.setattr(evaluation, "BATCH", 7)
     images = np.random.default_rng(0).integers(0, 256, (26, 8, 8, 3), np.uint8)
     splits = Splits(*[in_memory(images, np.arange(26) % 10)] * 2)
-    settings = {"test_views": "mirror_and_shifts", "views_share": 0.25}
+    settings = {"test_views": "mirror_and_shifts", "views_share": share}
     data = dataset.from_splits(recipes.get("digits/resnet8", **settings), splits)
     model = models.build("resnet8_v1_pad", input_shape=(8, 8, 3))
     inputs = np.concatenate([tf.image.per_image_standardization(x[None]) for x in images])
     alone = model(inputs).numpy()
     with_views = data.with_views(model)(inputs).numpy()
-    lowest = np.argsort(tf.nn.softmax(alone).numpy().max(1))[:6]  # 0.25 x 26, rounded down
+    lowest = np.argsort(tf.nn.softmax(alone).numpy().max(1))[:count]
     expected = alone.copy()
     expected[lowest] = with_views[lowest]
     evaluate = evaluation.Evaluator(data, model)

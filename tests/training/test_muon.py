@@ -61,7 +61,9 @@ def test_kernels_before_the_head_are_muon_s():
     assert len(names) == 7  # those of the stem and of six in three units
     others = [weight for weight in model.trainable_variables if weight.ref() not in own]
     assert [w.shape.rank for w in others].count(2) == 1  # the head's
-    assert model.losses[0] > 0
+    decay = data.recipe.optimizer.weight_decay
+    (head,) = (layer.kernel for layer in model.layers if isinstance(layer, tf.keras.layers.Dense))
+    assert float(model.losses[0]) == pytest.approx(decay * float(tf.nn.l2_loss(head)), rel=1e-5)
 
 
 def test_a_network_whose_head_is_unknown_is_refused():

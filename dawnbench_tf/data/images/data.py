@@ -65,7 +65,7 @@ class ImageData:
         return sum(counts, [])
 
     def in_epoch(self, epoch: int) -> "ImageData":
-        """Returns the data set with the batch size of an epoch as its only one."""
+        """Returns the data set with one batch size and one image size: those of an epoch."""
         return replace(self, recipe=self.recipe.in_epoch(epoch))
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
@@ -141,7 +141,7 @@ class ImageData:
         """
         shifted = np.exp(answers - answers.max(1, keepdims=True))
         most_probable = 1 / shifted.sum(1)  # probability of each image's answer
-        count = int(len(answers) * self.recipe.data.views_share)
+        count = max(1, int(len(answers) * self.recipe.data.views_share))
         indices = np.sort(np.argsort(most_probable, kind="stable")[:count])
         test = self.splits.test.take(indices)
         return indices, replace(self, splits=self.splits._replace(test=test))

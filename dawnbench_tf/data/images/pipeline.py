@@ -47,7 +47,7 @@ def steps_per_epoch(data: Data) -> int:
 def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
     """Returns the distributed training batches of the epochs from `first_epoch` on.
 
-    They end with the training, or where the batch size changes.
+    They end with the training, or where the shape of batches changes.
 
     The last batch of an epoch is completed with the first examples of the epoch's order, so shapes
     are static and no example is left out. With `recipe.drop_remainder` a partial batch is dropped.
@@ -254,7 +254,7 @@ def _plan(
     margin = 2 * settings.pad + side - (settings.crop_size or side)
     offsets = uniform(_CROP, 2, maxval=margin + 1, dtype=tf.int32)  # (count, 2)
     others: dict[str, Any] = {}
-    if settings.image_sizes:  # nothing, in a shape that tells the size: so it is static
+    if settings.image_sizes:  # empty; its static shape carries the size
         others["side"] = tf.zeros([count, settings.image_sizes[0], 0])
     if settings.cutout:
         others["positions"] = uniform(_CUTOUT, 2)

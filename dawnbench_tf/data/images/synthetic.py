@@ -21,12 +21,12 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
     """Generates splits with the numbers of examples and classes of the recipe's task.
 
     Args:
-      recipe: its `synthetic` is "decoded" (images of the training size, kept on the devices) or
+      recipe: its `synthetic` is "decoded" (images of the test's size, kept on the devices) or
         "jpeg" (JPEGs, which are read and decoded like real ones).
       pool: number of different images of a split, for tasks with JPEGs; 0: `POOL`.
 
     Raises:
-      Refusal: "jpeg" for a task without JPEGs, or "decoded" for several image sizes.
+      Refusal: "jpeg" for a task without JPEGs, or "decoded" for several sizes of JPEGs.
     """
     task = recipe.task_row
     if recipe.synthetic == "jpeg" and not task.jpegs:
