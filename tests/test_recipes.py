@@ -65,6 +65,12 @@ def test_a_network_that_cannot_read_the_tokens_is_refused():
         recipes.get("squad/bert_tiny", model="bidaf")
 
 
+def test_late_evaluations_are_for_the_recipe_s_own_threshold():
+    assert recipes.get("cifar10/airbench94_12ep", seed=1).eval_from == 10
+    assert recipes.get("cifar10/airbench94_12ep", threshold=93).eval_from == 0
+    assert recipes.get("cifar10/airbench94_12ep", threshold=93, eval_from=4).eval_from == 4
+
+
 def test_settings_for_jpegs_and_for_images_of_one_size_exclude_each_other():
     with pytest.raises(Refusal, match="^--test_image_size=64: is for JPEGs; digits has images"):
         recipes.get("digits/resnet8", test_image_size=64)

@@ -236,6 +236,8 @@ def _resolve_levels(
     if not isinstance(name, str):
         refuse("recipe", name, "should be text, TASK/NAME")
     base = reference_values(name, study.settings)
+    if study.thresholds and base["eval_from"]:  # the lower ones may be reached early
+        changes.setdefault("eval_from", 0.0)
     changes = {key: resolve(key, value, base) for key, value in changes.items()}
     values = {**changes, "recipe": name}
     labels = tuple(level.label or _label(values[next(iter(level.settings))]) for level in levels)

@@ -64,7 +64,8 @@ def _whitening_rate(
     recipe: Recipe, epoch_steps: Sequence[int], rate: float
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """Returns the multiplier of a whitening layer's bias, which is frozen after some epochs."""
-    trained = math.ceil(steps_before(recipe.optimizer.whitening_bias_epochs, epoch_steps))
+    steps = steps_before(recipe.optimizer.whitening_bias_epochs, epoch_steps)
+    trained = math.ceil(round(steps, 6))
     if not recipe.optimizer.whitening_bias_falls:
         return lambda step: rate * tf.cast(step < trained, tf.float32)
     factor = schedules.factor(recipe, epoch_steps)
