@@ -314,8 +314,8 @@ class Recipe:
         """Returns a copy with some settings changed, in any part.
 
         With a task of another name the recipe's name becomes TASK/MODEL, unless `name` is given.
-        Settings of images that the new task's images lack are dropped. With another threshold all
-        epochs are evaluated, unless `eval_from` is given.
+        Settings of images that the new task's images lack are dropped. With another task or
+        threshold all epochs are evaluated, unless `eval_from` is given.
 
         Args:
           **values: settings by flat name (`batch_size`, `schedule_epochs`), `name` and `task`.
@@ -328,8 +328,6 @@ class Recipe:
         task_row = task if isinstance(task, Task) else TASKS.get(task)
         base = replace(self, name="", task="", data=converted(self.data, task_row))
         own = {"name", "task"}.union(flat(base), *map(flat, parts(base).values()))
-        if values.get("threshold", self.threshold) != self.threshold or task != self.task:
-            values.setdefault("eval_from", 0.0)
         for name in values:
             if name not in own:
                 base._check_inapplicable(name, values[name], task_row)
@@ -337,6 +335,8 @@ class Recipe:
         model = values.get("model", self.model)
         before = self.whole_task.name if self.task else ""
         is_other = task_row is not None and task_row.name != before
+        if is_other or values.get("threshold", self.threshold) != self.threshold:
+            values.setdefault("eval_from", 0.0)
         name = values.get(
             "name", f"{task_row.name}/{model}" if task_row and is_other else self.name
         )
