@@ -46,6 +46,16 @@ _ADAM = [
     Level(f"Adam, {rate:g}", {"optimizer": "adam", "learning_rate": rate})
     for rate in (0.0001, 0.001, 0.01, 0.1)
 ]
+_MUON = Level(
+    "Muon, 0.02",
+    {
+        "optimizer": "muon",
+        "learning_rate": 0.02,
+        "momentum": 0.95,
+        "nesterov": True,
+        "sgd_rate": 5.0,
+    },
+)
 
 BATCH_SIZE = Study(
     name="batch_size",
@@ -62,7 +72,7 @@ OPTIMIZER = Study(
     question="Does an adaptive optimizer reach the accuracy, and sooner?",
     source="Figure 2",
     recipe="digits/resnet8",
-    factors=(Factor("optimizer", (_SGD, *_ADAM)),),
+    factors=(Factor("optimizer", (_SGD, *_ADAM, _MUON)),),
     trials=3,
     figure="curves",
 )
