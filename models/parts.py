@@ -1,7 +1,7 @@
 """Parts of a network in order: stem and stages of a ResNet, embeddings and blocks of a BERT, head.
 
-Fine-tuning freezes the first parts, or gives each part a learning rate of its own; some optimizers
-treat the kernels before the head in a way of their own.
+Fine-tuning freezes the first parts, or gives each part its own learning rate. Muon trains the
+kernels before the head.
 """
 
 import re

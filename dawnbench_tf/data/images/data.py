@@ -16,7 +16,7 @@ from dawnbench_tf import files, models
 from dawnbench_tf.data import pretrained
 from dawnbench_tf.data.dataset import Example, Placement
 from dawnbench_tf.data.images import augment, jpeg_index, jpegs, pipeline, scores, tested
-from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - `dataset` calls it
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import division
@@ -119,11 +119,11 @@ class ImageData:
 
     def first(self, count: int) -> "ImageData":
         """Returns the data set with only its first `count` test images."""
-        return replace(self, splits=self.splits._replace(test=self.splits.test.first(count)))
+        return self._tested_on(self.splits.test.first(count))
 
     def training_as_test(self, count: int) -> "ImageData":
         """Returns the data set with its first `count` training images as the test set."""
-        return replace(self, splits=self.splits._replace(test=self.splits.train.first(count)))
+        return self._tested_on(self.splits.train.first(count))
 
     @property
     def selects_views(self) -> bool:
@@ -143,15 +143,17 @@ class ImageData:
         most_probable = 1 / shifted.sum(1)  # probability of each image's answer
         count = max(1, int(len(answers) * self.recipe.data.views_share))
         indices = np.sort(np.argsort(most_probable, kind="stable")[:count])
-        test = self.splits.test.take(indices)
-        return indices, replace(self, splits=self.splits._replace(test=test))
+        return indices, self._tested_on(self.splits.test.take(indices))
 
     def held_out(self) -> "ImageData":
         """Returns the data set with its held-out images as the test set; ValueError if none."""
         held_out = self.splits.held_out
         if held_out is None:
             raise ValueError(f"{self.recipe.name} holds no examples out")
-        return replace(self, splits=self.splits._replace(test=held_out))
+        return self._tested_on(held_out)
+
+    def _tested_on(self, test: Split) -> "ImageData":
+        return replace(self, splits=self.splits._replace(test=test))
 
     def describe_damage(self) -> str:
         """Returns a line that names the first image that can't be decoded; "" if all can."""
