@@ -26,6 +26,7 @@ def body(
     norm_momentum: float = 0.6,
     activation: str = "gelu",
     whitening_examples: int = 5000,
+    whitening_bias: bool = True,
     muon: bool = False,
 ) -> tf.Tensor:
     """Builds an airbench network up to the last feature map: 3x3 pixels for 32x32 images.
@@ -38,6 +39,7 @@ def body(
       norm_momentum: momentum of BN's moving statistics: share of the old value that a step keeps.
       activation: activation of the groups, "gelu" or "silu"; whitening is followed by GELU.
       whitening_examples: number of training images that the network's authors whitened by.
+      whitening_bias: whether whitening has a trained bias.
       muon: the version for Muon: whitening's bias is initialized at random, the head's weights have
         the standard deviation 1, and logits are divided by the number of features, not by 9.
 
@@ -52,8 +54,8 @@ def body(
         norm=partial(make.norm, scale=False, momentum=norm_momentum, epsilon=1e-12),
         act=make.silu if activation == "silu" else make.gelu,
     )
-    whitening = {**_WHITENING, "examples": whitening_examples, "random_bias": muon}
-    x = make.gelu()(make.whitening(name="whitening", **whitening)(images))
+    own = {"examples": whitening_examples, "use_bias": whitening_bias, "random_bias": muon}
+    x = make.gelu()(make.whitening(name="whitening", **_WHITENING, **own)(images))
     for filters in widths:
         x = make.max_pool(2, 2)(make.conv(filters, 3)(x))
         x = make.act()(make.norm()(x))
@@ -69,7 +71,6 @@ _WHITENING = {
     "patch": 2,
     "epsilon": 5e-4,
     "negated": True,
-    "use_bias": True,
 }
 
 

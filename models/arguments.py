@@ -39,6 +39,7 @@ class Overrides(TypedDict, total=False):
     units: int
     version: str
     whitened: bool
+    whitening_bias: bool
     whitening_examples: int
     widen: int
     width: int

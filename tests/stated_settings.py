@@ -339,6 +339,16 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
     "cifar10/airbench94": AIRBENCH94,
     "cifar10/airbench94_12ep": {**AIRBENCH94, "epochs": 12},
     "cifar10/airbench96": {**AIRBENCH94, "epochs": 37, "pad": 4, "cutout": 12},
+    "cifar10/airbench96_faster": {  # airbench96_faster.py
+        **AIRBENCH94,
+        "epochs": 45,
+        "pad": 4,
+        "cutout": 12,
+        "proxy": "airbench96_proxy",
+        "proxy_share": 512 / 1024,
+        "proxy_every": 4,
+        "whitening_bias_epochs": 0,
+    },
     "cifar10/airbench94_muon": MUON,
     "cifar10/hiverge94": {  # cifar10_speedrun.py
         **MUON,
@@ -591,4 +601,6 @@ RATES = {  # epoch (from 0) to learning rate
     "squad/bert_tiny": {0: 0, 0.4: 3e-4, 2.2: 1.5e-4, 4: 0},
     "cifar10/airbench94_muon": {0: 0.24, 4: 0.12, 8: 0},
     "cifar10/airbench94": {0: 0.3},  # 11.5 / (1 + 1 / 0.15) of the mean loss: 1.5
+    # 512 x 9 / 1024 / (1 + 1 / 0.15) of the mean of 512 losses
+    "cifar10/airbench96_faster": {0: 0.2 * 27 / 46, 45: 0},
 }

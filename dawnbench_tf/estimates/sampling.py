@@ -22,6 +22,7 @@ from dawnbench_tf.training import (
     evaluation,
     fitting,
     peaks,
+    proxies,
     session,
     speed_test,
     strategies,
@@ -156,8 +157,7 @@ def _time_steps(
             )
         if not number:
             start, used, first = begins.parts, meter.facts(), laps.laps[0][1]
-        flops = peaks.forward_flops(model, side)
-        flops = flops and flops * peaks.STEP_TO_FORWARD
+        flops = proxies.step_flops(model, side)
         size, steps = in_phase.recipe.batch_size, in_phase.steps_per_epoch
         phases.append(Phase(side, size, steps, begin, end, laps.laps[1:] or laps.laps, flops))
     return _make_sample(data, start, first, phases, used)

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import check, refuse_group, setting
 
+_PROXY = "selection of examples"  # group of settings
 # Settings that both classes have.
 _FLIP = setting(
     False, "random horizontal flip of training images, with probability 1/2 in each epoch"
@@ -146,11 +147,28 @@ class Images:
         low=0,
         high=10,
     )
+    proxy: str = setting(
+        "",
+        "name of a small network, the proxy, that chooses the examples of each step: those of the "
+        "batch whose loss is largest for it; on one device; default: none",
+        group=_PROXY,
+    )
+    proxy_share: float = setting(
+        0.5, "share of a batch's examples that the proxy chooses", above=0, high=1, group=_PROXY
+    )
+    proxy_every: int = setting(
+        4,
+        "the proxy itself trains in every Nth step, on the examples that it has chosen",
+        low=1,
+        group=_PROXY,
+    )
     rectangular_test: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check(self)
         _check_shared(self)
+        if not self.proxy:
+            refuse_group(self, _PROXY, "requires --proxy")
         if len(self.color_jitter) not in (0, 3):
             expected = "should be three shares: of brightness, contrast, saturation"
             refuse("color_jitter", self.color_jitter, expected)
@@ -225,6 +243,7 @@ class Jpegs:
     brightness_contrast: ClassVar[tuple[float, ...]] = ()
     rotation: ClassVar[float] = 0.0
     mixup: ClassVar[float] = 0.0
+    proxy: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         check(self)

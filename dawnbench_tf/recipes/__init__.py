@@ -116,6 +116,18 @@ def named_by(recipe: Recipe, data_dir: str) -> Recipe:
     return recipe.with_values(task=replace(task, name=name, folder=name), name=recipe_name)
 
 
+def _variant(recipe: Recipe, setting: str, name: str) -> models.Variant:
+    """Returns a catalogue row that takes the inputs of the recipe's task; refuses `setting`."""
+    try:
+        variant = models.get(name)
+    except ValueError as error:
+        refuse(setting, name, str(error))
+    if variant.inputs != recipe.task_row.inputs:
+        reason = f"takes {variant.inputs}, and {recipe.task_row.name} has {recipe.task_row.inputs}"
+        refuse(setting, name, f"{reason}; docs/MODELS.md lists all")
+    return variant
+
+
 def changed(recipe: Recipe, **changes: Any) -> Recipe:
     """Returns a copy of a recipe with some of its settings changed, checked against its model.
 
@@ -133,13 +145,9 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
     recipe = recipe.with_values(**changes)
     if not recipe.task:
         refuse("task", "", f"is needed for {recipe.name}: folder, npz, tfds:NAME or squad_json")
-    try:
-        variant = models.get(recipe.model)
-    except ValueError as error:
-        refuse("model", recipe.model, str(error))
-    if variant.inputs != recipe.task_row.inputs:
-        reason = f"takes {variant.inputs}, and {recipe.task_row.name} has {recipe.task_row.inputs}"
-        refuse("model", recipe.model, f"{reason}; docs/MODELS.md lists all")
+    variant = _variant(recipe, "model", recipe.model)
+    if proxy := getattr(recipe.data, "proxy", ""):
+        _variant(recipe, "proxy", proxy)
     tokenizer = recipe.data.tokenizer if isinstance(recipe.data, Questions) else ""
     if variant.wordpieces != (tokenizer == "wordpiece"):
         expected = "should be wordpiece" if variant.wordpieces else "should not be wordpiece"

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,7 +17,7 @@ from dawnbench_tf.models import parts
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.training import averages, losses, optimizers
+from dawnbench_tf.training import averages, losses, optimizers, proxies
 
 
 def build(data: Data, steps_per_execution: int = 1, restored: bool = False) -> tf.keras.Model:
@@ -48,6 +49,8 @@ def build(data: Data, steps_per_execution: int = 1, restored: bool = False) -> t
         )
         # Built here, so that moving averages start from the initial weights.
         averages.inner_optimizer(model).build(model.trainable_variables)
+        if getattr(recipe.data, "proxy", ""):
+            model.proxy = proxies.Proxy(data, restored)
     prepare_in_steps(model, data)
     # By default tf-keras logs the sum of the workers' mean losses.
     model.distribute_reduction_method = "first"
@@ -65,11 +68,19 @@ def _freeze(model: tf.keras.Model, recipe: Recipe) -> None:
 
 
 def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
-    """Makes a model's training step prepare its batches, if the data set has `on_devices`."""
-    prepare = data.on_devices()
-    step = model.train_step
+    """Makes a model's training step prepare its batches, if the data set has `on_devices`.
+
+    A recipe with a proxy trains on the examples that it selects.
+    """
+    prepare, step = data.on_devices(), model.train_step
+    proxy = getattr(model, "proxy", None)
+
+    def prepared(batch: Any) -> Any:
+        examples = prepare(*batch)
+        return proxy.select(*examples, model.optimizer.iterations) if proxy else examples
+
     if prepare:
-        model.train_step = lambda batch: step(prepare(*batch))
+        model.train_step = lambda batch: step(prepared(batch))
 
 
 def _steps_at_once(recipe: Recipe, epoch_steps: Sequence[int], most: int) -> int:

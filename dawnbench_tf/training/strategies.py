@@ -62,6 +62,8 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
     ):
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
+    if (proxy := getattr(recipe.data, "proxy", "")) and replicas > 1:
+        refuse("proxy", proxy, f"is for one device, not for {replicas} replicas")
     for size in recipe.batch_sizes:
         if size % replicas:
             near = max(size // replicas, 1) * replicas

@@ -13,7 +13,7 @@ import tensorflow as tf
 from dawnbench_tf.data.waits import Waits
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.training import communication, peaks
+from dawnbench_tf.training import communication, peaks, proxies
 from dawnbench_tf.training.energy import Energy
 from dawnbench_tf.tta import TimeToAccuracy
 
@@ -53,8 +53,7 @@ class Utilization(tf.keras.callbacks.Callback):
             return
         clock = self._timer.clock
         with clock.part("measure"):
-            forward = peaks.forward_flops(self.model)
-            self._flops = None if forward is None else forward * peaks.STEP_TO_FORWARD
+            self._flops = proxies.step_flops(self.model)
             self._peak, self._peak_from = self._device_peak()
             self._energy = Energy(self._gpus)
         self._step, self._seconds = self._timer.step, self._trained()

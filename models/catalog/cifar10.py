@@ -47,6 +47,7 @@ _KAKAO = {
     "logit_scale": 0.2,
 }
 _AIRBENCH96 = {"widths": (128, 384, 512), "convolutions": 3, "norm_momentum": 0.9}
+_AIRBENCH96_PROXY = {"widths": (32, 64, 64), "norm_momentum": 0.9, "whitening_bias": False}
 _HIVERGE94 = {
     "muon": True,
     "activation": "silu",
@@ -223,6 +224,7 @@ ROWS = (
         (
             ("airbench94", {}, 1_971_352, 118_147_360),
             ("airbench96", _AIRBENCH96, 9_915_416, 451_967_264),
+            ("airbench96_proxy", _AIRBENCH96_PROXY, 146_112, 17_085_088),
         ),
     ),
     *rows(

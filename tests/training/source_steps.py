@@ -61,7 +61,7 @@ def in_our_order(names):
 def arrays(recorded, moment):
     """Returns a network's recorded arrays by kind, in the order of their layers."""
     own = {
-        name.partition(" ")[2]: recorded[name] for name in recorded.files if name.startswith(moment)
+        name.partition(" ")[2]: value for name, value in recorded.items() if name.startswith(moment)
     }
     own = {name: own[name] for name in in_our_order(own)}
     convs = []
@@ -102,8 +102,15 @@ def recorded_weights(model, recorded, moment):
         for layer, weights in zip(layers, values, strict=True):
             has_no_scale = "orm" in type(layer).__name__ and not layer.scale
             weights = weights[1:] if has_no_scale else weights
+            weights = weights[: len(layer.weights)]  # without a bias that is frozen at 0
             # Keras has a frozen kernel behind its bias.
             yield layer, weights[::-1] if layer.name == "whitening" else weights
+
+
+def network_of(recorded, number):
+    """Returns the arrays of one of several networks that were recorded together."""
+    pairs = ((re.sub(rf" {number}\.", " ", name), name) for name in recorded)
+    return {own: recorded[name] for own, name in pairs if own != name}
 
 
 def set_weights(model, recorded):

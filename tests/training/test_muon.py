@@ -9,11 +9,10 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
-from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Optimizer
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.train import train
 from dawnbench_tf.training import fitting, muon
+from tests.training import interruption
 from tests.training.test_strategies import finish, same_curve, start, two_workers
 
 SETTINGS = {
@@ -97,18 +96,8 @@ def test_a_run_goes_on_where_it_ended(tmp_path):
     recipe = recipes.get(
         "digits/resnet8", threshold=100, epochs=3, train_examples=256, precision="float64"
     ).with_values(**SETTINGS)
-    whole = train(recipe, output=tmp_path / "whole")
-
-    class Stop(tf.keras.callbacks.Callback):
-        def on_epoch_begin(self, epoch, logs=None):
-            if epoch == 1:
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(recipe, output=tmp_path / "part", callbacks=[Stop()])
-    again = train(recipe, RunOptions(), output=tmp_path / "part")
-    scores = [[(row["epoch"], row["top1Accuracy"]) for row in run.rows] for run in (whole, again)]
-    assert scores[0] == scores[1] and len(scores[0]) == 3
+    whole, again = interruption.both(recipe, tmp_path)
+    assert len(whole.rows) == 3
     for one, other in zip(whole.model().get_weights(), again.model().get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -11,6 +11,7 @@ from dawnbench_tf.recipe.phases import Phase
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from dawnbench_tf.training import fitting, optimizers, progress, schedules, speed_test
+from tests.training import interruption
 from tests.training.test_strategies import finish, start
 
 RECIPE = recipes.get(
@@ -174,17 +175,8 @@ def test_images_of_one_size_grow_within_a_run(tmp_path):
             np.testing.assert_allclose(images, resized, atol=1e-5)
             np.testing.assert_array_equal(labels, same)
 
-    class Stop(tf.keras.callbacks.Callback):
-        def on_epoch_begin(self, epoch, logs=None):
-            if epoch == 1:
-                raise KeyboardInterrupt
-
-    run = train(recipe, output=tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        train(recipe, output=tmp_path / "part", callbacks=[Stop()])
-    again = train(recipe, output=tmp_path / "part")
-    scores = [[(row["epoch"], row["top1Accuracy"]) for row in one.rows] for one in (run, again)]
-    assert scores[0] == scores[1] and [epoch for epoch, _ in scores[0]] == [2, 3]
+    run, _ = interruption.both(recipe, tmp_path)
+    assert [row["epoch"] for row in run.rows] == [2, 3]
     assert run.model().input_shape == (None, 32, 32, 3)
 
 

@@ -12,9 +12,11 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
+from dawnbench_tf.data.images import pipeline
+from dawnbench_tf.models import networks
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.recipes import imagenet_progressive
-from dawnbench_tf.training import fitting, losses, optimizers
+from dawnbench_tf.training import averages, fitting, losses, optimizers
 from tests import warm
 from tests.training import source_steps
 from tests.training.source_steps import LOWER, SMALL, STEPS, STEPS_PER_EPOCH, ahead
@@ -125,6 +127,40 @@ def test_sixty_steps_and_an_evaluation_equal_the_author_s(name):
     source_steps.set_weights(model, recorded)
     train(model, recipe, [STEPS_PER_EPOCH], source_steps.batches(STEPS, size, side))
     check(model, recipe, recorded, size, side)
+
+
+def test_sixty_steps_with_a_proxy_equal_jordan_s(monkeypatch):
+    size, rate = 16, 9 * 64 * LOWER / 1024 / (1 + 1 / 0.15)
+    recipe = recipes.get(
+        "cifar10/airbench96_faster",
+        precision="float64",
+        batch_size=size,
+        epochs=12,
+        schedule_epochs=(0, 1.2, 12),
+        learning_rate=rate * size / 2,  # the source's is of the sum over half the examples
+        weight_decay=0.012 * size / 1024 / (1 + 1 / 0.15) / (rate * size / 2),
+    )
+    monkeypatch.setattr(pipeline, "steps_per_epoch", lambda data: STEPS_PER_EPOCH)
+    monkeypatch.setattr(pipeline, "on_devices", lambda data: lambda *batch: batch)
+    build = networks.build
+
+    def small(variant, args, *classes):
+        widths = (4, 8, 8) if variant.name == "airbench96_proxy" else (8, 16, 16)
+        return build(variant, args | {"widths": widths}, *classes)
+
+    monkeypatch.setattr(networks, "build", small)
+    model = fitting.build(dataset.from_splits(recipe, SPLITS))
+    recorded = np.load(source_steps.FIXTURES / "airbench96_faster.npz")
+    main, proxy = (source_steps.network_of(recorded, number) for number in (0, 1))
+    for network, arrays in ((model, main), (model.proxy.network, proxy)):
+        source_steps.set_weights(network, arrays)
+    for weight, average in averages.inner_optimizer(model).pairs():
+        average.assign(weight)
+    images, labels = zip(*source_steps.batches(STEPS, size, 32), strict=True)
+    examples = tf.data.Dataset.from_tensor_slices((np.stack(images), np.stack(labels)))
+    model.fit(examples, steps_per_epoch=STEPS, verbose=0)
+    assert source_steps.largest_difference(model.proxy.network, proxy) < 1e-5
+    check(model, recipe, {**main, "logits": recorded["logits"]}, size, 32)
 
 
 def test_sixty_steps_of_changing_batch_sizes_equal_fast_ai_s():

@@ -1,0 +1,98 @@
+"""Selection of examples by a proxy: a small network that chooses the examples of each step.
+
+Jordan 2024 (airbench96_faster.py of cifar10-airbench): the proxy computes the losses of a batch,
+and the model trains on the examples whose loss is largest. The proxy trains on the same examples in
+every few steps. It sees the augmented images that the model is trained on.
+"""
+
+from dataclasses import replace
+
+import tensorflow as tf
+
+from dawnbench_tf.data.dataset import Data
+from dawnbench_tf.recipe import Average, Network
+from dawnbench_tf.training import losses, optimizers, peaks
+
+
+class Proxy(tf.train.Checkpoint):
+    """The recipe's proxy, with its own optimizer; checkpoints of a model that has it include it.
+
+    It trains with the recipe's optimizer and schedule, without averages.
+
+    Args:
+      data: data set of a recipe with `proxy`.
+      restored: whether a checkpoint follows: whitening by training images is left out.
+    """
+
+    def __init__(self, data: Data, restored: bool = False):
+        settings = data.recipe.data
+        recipe = replace(
+            data.recipe,
+            model=settings.proxy,
+            network=Network(),
+            average=Average(),
+            data=replace(settings, proxy="", proxy_share=0.5, proxy_every=4),
+        )
+        own = replace(data, recipe=recipe)
+        network = own.network()
+        if not restored:
+            own.adapt(network)
+        losses.add_weight_decay(network, recipe)
+        optimizer = optimizers.build(recipe, data.epoch_steps, network)
+        optimizer.build(network.trainable_variables)
+        super().__init__(network=network, optimizer=optimizer)
+        self.share, self.every = settings.proxy_share, settings.proxy_every
+        self._loss = losses.LOSSES[recipe.task_row.loss](recipe)
+
+    def select(
+        self, images: tf.Tensor, labels: tf.Tensor, step: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the images and labels with the largest losses, `proxy_share` of the batch.
+
+        It also trains the proxy, in step 0 and each `proxy_every` steps.
+
+        Args:
+          images: standardized images of a batch.
+          labels: classes (batch,), or probabilities (batch, classes).
+          step: training step, from 0 on.
+        """
+        count = max(1, round(images.shape[0] * self.share))
+
+        def choose() -> tf.Tensor:
+            return tf.math.top_k(self._losses(images, labels), count).indices
+
+        def train() -> tf.Tensor:
+            weights = self.network.trainable_variables
+            with tf.GradientTape() as tape:
+                each = self._losses(images, labels)
+                chosen = tf.math.top_k(each, count).indices
+                loss = tf.reduce_mean(tf.gather(each, chosen))
+                loss += tf.add_n([tf.cast(own, loss.dtype) for own in self.network.losses])
+            self.optimizer.iterations.assign(step)  # for the schedule
+            self.optimizer.minimize(loss, weights, tape=tape)
+            return chosen
+
+        chosen = tf.cond(step % self.every == 0, train, choose)
+        return tf.gather(images, chosen), tf.gather(labels, chosen)
+
+    def _losses(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        return self._loss.call(labels, self.network(images, training=True))
+
+
+def step_flops(model: tf.keras.Model, side: int = 0) -> float | None:
+    """Returns the operations of a training step for each example of its batch.
+
+    Args:
+      model: the network that is trained, and its proxy, if it has one.
+      side: as in `peaks.forward_flops`.
+    """
+    forward = peaks.forward_flops(model, side)
+    if forward is None:
+        return None
+    flops = forward * peaks.STEP_TO_FORWARD
+    proxy: Proxy | None = getattr(model, "proxy", None)
+    if proxy:
+        own = peaks.forward_flops(proxy.network, side) or 0
+        gradients = own * (peaks.STEP_TO_FORWARD - 1)
+        flops = flops * proxy.share + own + gradients / proxy.every
+    return flops

@@ -1,0 +1,84 @@
+"""Selection of examples by a proxy: which ones, an interrupted run, what is refused.
+
+test_source_steps.py compares training steps with the author's code.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models, recipes
+from dawnbench_tf.data import dataset
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.training import fitting, peaks, proxies, strategies
+from tests.training import interruption
+
+SETTINGS = {"proxy": "resnet8_v1_pad", "batch_size": 64, "train_examples": 256}
+
+
+def test_the_examples_of_largest_loss_are_trained_on_and_every_third_step_trains_the_proxy():
+    recipe = recipes.get("digits/resnet8", **SETTINGS, proxy_share=0.25, proxy_every=3)
+    model = fitting.build(dataset.open(recipe))
+    proxy = model.proxy
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((64, 32, 32, 3)).astype(np.float32)
+    labels = rng.integers(0, 10, 64)
+    for step in range(5):
+        before = [weight.numpy() for weight in proxy.network.trainable_variables]
+        logits = proxy.network(images, training=True)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits).numpy()
+        chosen, classes = proxy.select(
+            tf.constant(images), tf.constant(labels), tf.constant(step, tf.int64)
+        )
+        hardest = np.argsort(losses)[-16:]
+        order = np.argsort(chosen.numpy()[:, 0, 0, 0])
+        expected = hardest[np.argsort(images[hardest, 0, 0, 0])]
+        np.testing.assert_array_equal(chosen.numpy()[order], images[expected])
+        np.testing.assert_array_equal(classes.numpy()[order], labels[expected])
+        pairs = zip(before, proxy.network.trainable_variables, strict=True)
+        moved = any((one != other.numpy()).any() for one, other in pairs)
+        assert moved == (step in (0, 3))
+
+
+def test_a_step_counts_the_chosen_examples_and_the_proxy_s_work():
+    recipe = recipes.get("cifar10/airbench96_faster", synthetic="decoded")
+    model = fitting.build(dataset.open(recipe))
+    own, small = (peaks.forward_flops(models.build(n)) for n in ("airbench96", "airbench96_proxy"))
+    # Half of the examples forward and backward; all through the proxy, in 1 of 4 steps also back.
+    assert proxies.step_flops(model) == 3 * own / 2 + small + 2 * small / 4
+    steps = 45 * (50_000 // 1024)
+    assert proxies.step_flops(model) * 1024 * steps / 1e15 == pytest.approx(3.1, abs=0.02)
+
+
+def test_a_run_goes_on_where_it_ended(tmp_path):
+    recipe = recipes.get(
+        "digits/resnet8", **SETTINGS, threshold=100, epochs=3, precision="float64", momentum=0.5
+    )
+    whole, again = interruption.both(recipe, tmp_path)
+    for one, other in zip(whole.model().get_weights(), again.model().get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"proxy": "resnet8"}, "--proxy=resnet8: "),
+        ({"proxy": "bidaf"}, "--proxy=bidaf: takes questions, and digits has images"),
+        ({"proxy_share": 0.3}, "--proxy_share=0.3: requires --proxy"),
+        ({"proxy_every": 2}, "--proxy_every=2: requires --proxy"),
+        ({"proxy": "resnet8_v1_pad", "proxy_share": 0.0}, "--proxy_share=0.0: should be over 0"),
+    ],
+)
+def test_settings_that_do_not_apply_are_refused(settings, message):
+    with pytest.raises(Refusal, match=message):
+        recipes.get("digits/resnet8", **settings)
+
+
+def test_several_replicas_are_refused():
+    recipe = recipes.get("digits/resnet8", **SETTINGS)
+    strategy = SimpleNamespace(num_replicas_in_sync=2)
+    with pytest.raises(Refusal, match="--proxy=resnet8_v1_pad: is for one device, not for 2"):
+        strategies.check(strategy, RunOptions(), recipe)
