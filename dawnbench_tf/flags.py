@@ -29,6 +29,7 @@ GROUPS = (  # headings of --help, in order; a command's own come first
     "fine-tuning",
     "optimizer and schedule",
     "muon",
+    "proxy",
     "averages",
     "images",
     "questions",
@@ -150,7 +151,7 @@ def _help_text(settings: dict[str, Any], names: Collection[str]) -> str:
     )
     if left := len(settings) - len(names):
         others = [group for group in order if not groups[group]]
-        line = f"--helpfull has {left} more{', such as ' * bool(others)}{', '.join(others)}."
+        line = f"--helpfull has {left} more{', such as ' * bool(others)}{', '.join(others[:5])}."
         text += "\n\n" + textwrap.fill(line, 80)
     return text
 

@@ -44,6 +44,12 @@ def has_bfloat16() -> bool:
     return bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", _cpu_info()))
 
 
+def instructions() -> set[str]:
+    """Returns the CPU's instruction sets by their names in /proc/cpuinfo, as avx512_bf16."""
+    match = re.search(r"^(?:flags|Features)\s*:(.+)", _cpu_info(), re.MULTILINE)
+    return set(match[1].split()) if match else set()
+
+
 def _cpu_info() -> str:
     """Returns the text of /proc/cpuinfo; "" where there is none."""
     info = Path("/proc/cpuinfo")

@@ -107,6 +107,12 @@ class RunOptions:
         "Ctrl-C waits for the call to end",
         low=1,
     )
+    jit_compile: bool = setting(
+        False,
+        "compile the training step with XLA: fuses operations, for GPUs; slower on CPUs, whose "
+        "convolutions oneDNN runs; TPUs always do; examples of several lengths or sizes compile "
+        "once for each",
+    )
     max_steps: int = setting(
         0,
         "train this number of steps and print their speed; writes no run and no entry, only "

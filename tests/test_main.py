@@ -47,7 +47,7 @@ def test_recipes_are_listed_and_shown_and_a_typo_gets_the_nearest():
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("trian", "did you mean train?"), ("x", "should be one of answer, ent")]
+    ("name", "hint"), [("trian", "did you mean train?"), ("x", "should be one of answer, doc")]
 )
 def test_a_typo_is_one_line(name, hint):
     ended = run(name)

@@ -86,7 +86,7 @@ def sample(
     most = _steps_per_call(data.recipe, options, STEPS_SHARE * seconds)
     terminal.status("building the model")
     with clock.part("build"):
-        model = fitting.build(data, most)
+        model = fitting.build(data, most, jit_compile=options.jit_compile)
     with fitting.refusing(recipe, None):
         part = _time_steps(data, model, options, clock, begun + STEPS_SHARE * seconds)
         report(part)

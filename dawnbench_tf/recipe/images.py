@@ -6,7 +6,7 @@ from typing import ClassVar
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, refuse_group, setting
 
-_PROXY = "selection of examples"  # group of settings
+_PROXY = "proxy"  # group of settings
 # Settings that both classes have.
 _FLIP = setting(
     False, "random horizontal flip of training images, with probability 1/2 in each epoch"

@@ -6,13 +6,14 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import tensorflow as tf
 
 from dawnbench_tf import files, tensorflow_env
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data
+from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.models import parts
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -20,13 +21,19 @@ from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.training import averages, losses, optimizers, proxies
 
 
-def build(data: Data, steps_per_execution: int = 1, restored: bool = False) -> tf.keras.Model:
+def build(
+    data: Data,
+    steps_per_execution: int = 1,
+    restored: bool = False,
+    jit_compile: bool = False,
+) -> tf.keras.Model:
     """Builds and compiles a recipe's network, with initial weights from the recipe's seed.
 
     Args:
       data: the recipe's data set, placed on the devices of training.
       steps_per_execution: training steps in one call into TensorFlow; lowered to an epoch's steps.
       restored: whether a checkpoint follows: weights that come from data or files are not read.
+      jit_compile: whether XLA compiles the training step.
 
     Returns:
       A compiled Keras model; its training step takes batches of `data.training_batches`.
@@ -45,12 +52,12 @@ def build(data: Data, steps_per_execution: int = 1, restored: bool = False) -> t
             optimizers.build(recipe, steps, model),
             losses.LOSSES[recipe.task_row.loss](recipe),
             steps_per_execution=_steps_at_once(recipe, steps, steps_per_execution),
-            jit_compile=False,
+            jit_compile=jit_compile,
         )
         # Built here, so that moving averages start from the initial weights.
         averages.inner_optimizer(model).build(model.trainable_variables)
         if getattr(recipe.data, "proxy", ""):
-            model.proxy = proxies.Proxy(data, restored)
+            model.proxy = proxies.Proxy(cast(ImageData, data), restored)
     prepare_in_steps(model, data)
     # By default tf-keras logs the sum of the workers' mean losses.
     model.distribute_reduction_method = "first"
@@ -75,12 +82,12 @@ def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
     prepare, step = data.on_devices(), model.train_step
     proxy = getattr(model, "proxy", None)
 
-    def prepared(batch: Any) -> Any:
-        examples = prepare(*batch)
-        return proxy.select(*examples, model.optimizer.iterations) if proxy else examples
-
-    if prepare:
-        model.train_step = lambda batch: step(prepared(batch))
+    if prepare and proxy:
+        model.train_step = lambda batch: step(
+            proxy.select(*prepare(*batch), model.optimizer.iterations)
+        )
+    elif prepare:
+        model.train_step = lambda batch: step(prepare(*batch))
 
 
 def _steps_at_once(recipe: Recipe, epoch_steps: Sequence[int], most: int) -> int:

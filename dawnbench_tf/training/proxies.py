@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from dawnbench_tf.data.dataset import Data
+from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.recipe import Average, Network
 from dawnbench_tf.training import losses, optimizers, peaks
 
@@ -20,11 +20,11 @@ class Proxy(tf.train.Checkpoint):
     It trains with the recipe's optimizer and schedule, without averages.
 
     Args:
-      data: data set of a recipe with `proxy`.
+      data: images of one size, for a recipe with `proxy`.
       restored: whether a checkpoint follows: whitening by training images is left out.
     """
 
-    def __init__(self, data: Data, restored: bool = False):
+    def __init__(self, data: ImageData, restored: bool = False):
         settings = data.recipe.data
         recipe = replace(
             data.recipe,
@@ -42,7 +42,7 @@ class Proxy(tf.train.Checkpoint):
         optimizer.build(network.trainable_variables)
         super().__init__(network=network, optimizer=optimizer)
         self.share, self.every = settings.proxy_share, settings.proxy_every
-        self._loss = losses.LOSSES[recipe.task_row.loss](recipe)
+        self._loss: tf.keras.losses.Loss = losses.LOSSES[recipe.task_row.loss](recipe)
 
     def select(
         self, images: tf.Tensor, labels: tf.Tensor, step: tf.Tensor

@@ -204,7 +204,9 @@ def _build(
         data.save(folder.path)  # for inference: the vocabulary, or the names of the classes
     terminal.status("building the model")
     with clock.part("build"):
-        model = fitting.build(data, options.steps_per_execution, restored=newest is not None)
+        model = fitting.build(
+            data, options.steps_per_execution, newest is not None, options.jit_compile
+        )
     return data, model
 
 

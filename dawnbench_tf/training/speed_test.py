@@ -139,7 +139,8 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
     recipe, in_phase = data.recipe, data.in_epoch(0)  # the first sizes alone are timed
     count = min(options.max_steps, recipe.total_steps(in_phase.epoch_steps))
     terminal.status("building the model")
-    model = fitting.build(data, max(1, min(options.steps_per_execution, count // CALLS)))
+    most = max(1, min(options.steps_per_execution, count // CALLS))
+    model = fitting.build(data, most, jit_compile=options.jit_compile)
     terminal.status("")
     terminal.say(progress.summary(data, model, devices.machine_of(strategy).hardware))
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)

@@ -69,6 +69,8 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
             near = max(size // replicas, 1) * replicas
             name = "batch_size" if size == recipe.batch_size else "later_batch_sizes"
             refuse(name, size, f"should divide by the {replicas} replicas; {near} would")
+    if options.jit_compile and replicas > 1 and not tf.config.list_logical_devices("GPU"):
+        refuse("jit_compile", True, f"XLA can't compile one step for {replicas} CPU devices")
     if recipe.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
         refuse(
             "precision",

@@ -71,7 +71,7 @@ def parts(name):
     return {tuple(network), *update.items()}
 
 
-def covering(names):
+def covering(names, parts=parts):
     """Returns recipes that together have every component; smaller networks are preferred."""
     chosen, covered = [], set()
     for name in sorted(names, key=lambda name: models.get(recipes.get(name).model).parameters):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dawnbench_tf import answer, entries, estimate, infer, leaderboard, study, train
+from dawnbench_tf import answer, doctor, entries, estimate, infer, leaderboard, study, train
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import (
     Average,
@@ -138,7 +138,17 @@ def test_every_module_and_public_function_says_what_it_is():
 
 COMMANDS = [
     module.Options
-    for module in (answer, entries, estimate, infer, leaderboard, recipes_command, study, train)
+    for module in (
+        answer,
+        doctor,
+        entries,
+        estimate,
+        infer,
+        leaderboard,
+        recipes_command,
+        study,
+        train,
+    )
 ]
 PARTS = [Recipe, Network, Optimizer, Schedule, Average, Images, Jpegs, Questions]
 

@@ -72,7 +72,7 @@ def standardize_by_channel(
     """Scales each channel to mean 0 and standard deviation 1 over a data set.
 
     Args:
-      images: uint8 (b, h, w, c).
+      images: (b, h, w, c), values 0 to 255.
       mean, deviation: mean and standard deviation of each channel, for pixels in 0..1.
 
     Returns:
@@ -90,18 +90,18 @@ def jitter_colors(images: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     value is clipped.
 
     Args:
-      images: uint8 (b, h, w, 3).
+      images: (b, h, w, 3), values 0 to 255.
       factors: float32 (b, 3), of brightness, contrast and saturation; 1 changes nothing.
 
     Returns:
-      uint8 (b, h, w, 3).
+      float32 (b, h, w, 3), whole numbers from 0 to 255.
     """
     brightness, contrast, saturation = tf.unstack(factors[:, :, None, None, None], axis=1)
     values = _clipped(tf.cast(images, tf.float32) * brightness)
     middle = tf.round(tf.reduce_mean(_grey(values), [1, 2, 3], keepdims=True))
     values = _clipped(middle + contrast * (values - middle))
     grey = _grey(values)
-    return tf.cast(_clipped(grey + saturation * (values - grey)), tf.uint8)
+    return _clipped(grey + saturation * (values - grey))
 
 
 def jitter_light(images: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
@@ -194,7 +194,7 @@ def cut_out(images: tf.Tensor, positions: tf.Tensor, side: int, clipped: bool = 
 
 
 def standardizer(recipe: Recipe, data_format: str) -> Callable[..., tf.Tensor]:
-    """Returns a function from uint8 images (b, h, w, c) to the network's input.
+    """Returns a function from images (b, h, w, c) of values 0 to 255 to the network's input.
 
     The function takes, in training, the positions of Cutout (b, 2) as its second argument. It
     returns float32 (b, h, w, c), or (b, c, h, w) in NCHW.

@@ -176,8 +176,10 @@ def _preparation(
     def augmented(
         indices: tf.Tensor, offsets: tf.Tensor, flips: tf.Tensor, others: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
+        # TensorFlow has no GPU kernel that gathers uint8.
+        images = tf.cast(fetch(indices), tf.float32)
         images = augment.crop_and_flip(
-            fetch(indices), offsets, flips, settings.pad, settings.pad_mode, settings.crop_size
+            images, offsets, flips, settings.pad, settings.pad_mode, settings.crop_size
         )
         if "colors" in others:
             images = augment.jitter_colors(images, others["colors"])

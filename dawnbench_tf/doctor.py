@@ -1,0 +1,311 @@
+"""Examines this machine: is it ready to train, and if not, why?
+
+Put the output into a bug report.
+
+    dawnbench doctor               # with a few training steps on each device: about a minute
+    dawnbench doctor --nosteps
+
+Exit status: 0 ready, 1 not. TensorFlow is imported in a process of its own, so that its failure is
+a line of the report.
+"""
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dawnbench_tf
+from dawnbench_tf import flags, machine, terminal
+from dawnbench_tf.refusals import Refusal, one_line, shown
+from dawnbench_tf.settings import check, setting
+
+__all__ = ["examine", "Finding", "Options"]
+
+LEAST_GIB = 4  # available memory that the smallest recipes and TensorFlow need
+LEAST_DISK_GIB = 2
+SECONDS = 300  # for TensorFlow's import, or for some steps
+INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "avx512f", "avx2")
+OPTIONAL = ("ai-edge-litert", "onnxruntime", "openvino", "tf2onnx", "nvidia-ml-py", "spacy", "nltk")
+NVIDIA = "0x10de"
+DISPLAY = "0x03"  # class of graphics cards on the PCI bus
+_PROBE = """
+import json, os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+build = tf.sysconfig.get_build_info()
+gpus = tf.config.list_physical_devices("GPU")
+details = tf.config.experimental.get_device_details
+print("\\n" + json.dumps({
+    "version": tf.__version__, "cuda": build.get("cuda_version", ""),
+    "cudnn": build.get("cudnn_version", ""), "cuda build": bool(build.get("is_cuda_build")),
+    "gpus": [details(gpu).get("device_name", "GPU") for gpu in gpus],
+    "tpus": len(tf.config.list_physical_devices("TPU")),
+}))
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Flags of `dawnbench doctor`."""
+
+    steps: bool = setting(True, "train a few steps on each kind of device that is there")
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+class Finding(NamedTuple):
+    """A line of the report.
+
+    Attributes:
+      name: subject of the line, e.g. "GPUs".
+      text: what this machine has of it.
+      problem: a fault and its remedy; "": none.
+      fatal: whether a problem keeps the machine from training.
+    """
+
+    name: str
+    text: str
+    problem: str = ""
+    fatal: bool = True
+
+
+def examine(steps: bool = True) -> Iterator[Finding]:
+    """Yields what is found on this machine, as it is found. Prints nothing.
+
+    Args:
+      steps: whether to train a few steps on each kind of device, which takes about a minute.
+    """
+    yield from _machine()
+    probe = _probe()
+    yield _tensorflow(probe)
+    yield _keras()
+    drivers = _driver_gpus()
+    gpus = probe.get("gpus", [])
+    yield Finding("GPUs", _gpus(drivers, gpus), *_gpu_problem(drivers, probe))
+    yield _tpus(probe)
+    yield Finding("optional packages", ", ".join(_versions(OPTIONAL)) or "none")
+    if steps and "version" in probe:
+        yield from map(_some_steps, _strategies(len(gpus), probe.get("tpus", 0)))
+
+
+def _machine() -> Iterator[Finding]:
+    """Yields Python, package, processor, memory and disk."""
+    yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
+    home = Path(dawnbench_tf.__file__).parent
+    yield Finding("dawnbench_tf", f"{dawnbench_tf.__version__}, {home}, git {_revision()}")
+    names = [name for name in INSTRUCTIONS if name in machine.instructions()]
+    cpu = f"{machine.cpus()} x {machine.cpu_name()}: {', '.join(names) or 'no AVX2'}"
+    yield Finding("CPU", cpu)
+    free = machine.free_gib()
+    lack = f"below {LEAST_GIB} GiB: close other programs" if free < LEAST_GIB else ""
+    yield Finding("memory", f"{machine.memory_gb():.1f} GiB, {free:.1f} free", lack, fatal=False)
+    folder, room = Path.cwd(), shutil.disk_usage(Path.cwd()).free / 2**30
+    lack = f"below {LEAST_DISK_GIB} GiB: delete files" if room < LEAST_DISK_GIB else ""
+    yield Finding("disk", f"{room:.1f} GiB free in {shown(str(folder))}", lack, fatal=False)
+
+
+def _revision() -> str:
+    return machine.git_revision()[:12]
+
+
+def _versions(packages: tuple[str, ...]) -> list[str]:
+    """Returns "name version" of those packages that are installed."""
+    versions = []
+    for name in packages:
+        try:
+            versions.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _probe() -> dict[str, Any]:
+    """Returns what TensorFlow says of itself in a new process; {"error": line} if it fails."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"its import did not end within {SECONDS} s"}
+    lines = done.stdout.strip().splitlines()
+    if done.returncode == 0 and lines:
+        return dict(json.loads(lines[-1]))
+    if done.returncode < 0:
+        return {"error": f"its import was ended by signal {-done.returncode}"}
+    return {"error": (done.stderr.strip().splitlines() or ["its import failed"])[-1]}
+
+
+def _tensorflow(probe: dict[str, Any]) -> Finding:
+    """Reports TensorFlow's version and build."""
+    installed = _versions(("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly"))
+    if "error" in probe:
+        missing = not installed
+        fix = "pip install 'dawnbench_tf[harness]'" if missing else "install it anew: " + _again()
+        return Finding("TensorFlow", ", ".join(installed) or "none", f"{probe['error']}; {fix}")
+    build = f"built for CUDA {probe['cuda']}, cuDNN {probe['cudnn']}"
+    one_dnn = "off" if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" else "on"
+    kind = build if probe["cuda build"] else "built without CUDA"
+    return Finding("TensorFlow", f"{probe['version']}, {kind}; oneDNN {one_dnn} on CPUs")
+
+
+def _again() -> str:
+    return "pip install --force-reinstall tensorflow"
+
+
+def _keras() -> Finding:
+    """Reports tf-keras, which the commands train with, and Keras 3."""
+    versions = _versions(("tf-keras", "keras"))
+    lacks = not any(name.startswith("tf-keras") for name in versions)
+    fix = "pip install 'dawnbench_tf[harness]'; the commands train with tf-keras" if lacks else ""
+    return Finding("Keras", ", ".join(versions) or "none", fix)
+
+
+class Driver(NamedTuple):
+    """The GPUs of the NVIDIA driver, and of the PCI bus."""
+
+    names: list[str]
+    version: str  # of the driver; "": there is none
+    cuda: str  # newest CUDA version that it runs
+    on_bus: int  # NVIDIA's graphics cards on the PCI bus
+
+
+def _driver_gpus() -> Driver:
+    """Asks nvidia-smi and the PCI bus; both may be missing."""
+    cards = Path("/sys/bus/pci/devices").glob("*")
+    on_bus = sum(
+        _read(card / "vendor") == NVIDIA and _read(card / "class").startswith(DISPLAY)
+        for card in cards
+    )
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    rows = [line.split(", ") for line in _output(query).splitlines() if ", " in line]
+    cuda = re.search(r"CUDA Version:\s*([\d.]+)", _output(["nvidia-smi"])) if rows else None
+    version = rows[0][-1].strip() if rows else ""
+    return Driver([row[0] for row in rows], version, cuda[1] if cuda else "", on_bus)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _output(command: list[str]) -> str:
+    """Returns a command's output; "" if it fails or is not there."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _gpus(driver: Driver, gpus: list[str]) -> str:
+    drivers = f"the driver ({driver.version}) sees {len(driver.names)}"
+    drivers = drivers if driver.version else "no NVIDIA driver"
+    names = f": {', '.join(sorted(set(gpus or driver.names)))}" if gpus or driver.names else ""
+    return f"TensorFlow sees {len(gpus)}, {drivers}{names}"
+
+
+def _gpu_problem(driver: Driver, probe: dict[str, Any]) -> tuple[str, bool]:
+    """Returns why TensorFlow sees fewer GPUs than there are, and whether training has to stop."""
+    count, gpus = max(len(driver.names), driver.on_bus), len(probe.get("gpus", []))
+    if gpus >= count or "version" not in probe:
+        return "", False
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    libraries = _versions(("nvidia-cudnn-cu12",))
+    if not driver.version:
+        reason = f"{count} on the bus without a driver: install NVIDIA's, then restart"
+    elif hidden is not None:
+        reason = f"CUDA_VISIBLE_DEVICES={shown(hidden)} hides them: unset CUDA_VISIBLE_DEVICES"
+    elif not probe["cuda build"]:
+        reason = "this TensorFlow is built without CUDA: " + _install_gpu()
+    elif not libraries:
+        reason = "the CUDA libraries are not installed: " + _install_gpu()
+    elif driver.cuda and _number(driver.cuda) < _number(probe["cuda"]):
+        reason = f"the driver runs CUDA {driver.cuda} at most, TensorFlow needs {probe['cuda']}: "
+        reason += "install a newer driver"
+    else:
+        reason = "the reason is in: python -c 'import tensorflow as tf; "
+        reason += 'tf.config.list_physical_devices("GPU")\''
+    return reason, True
+
+
+def _install_gpu() -> str:
+    return "pip install 'dawnbench_tf[gpu]'"
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def _tpus(probe: dict[str, Any]) -> Finding:
+    """Reports TPUs: of this machine by its device files, and of TensorFlow."""
+    files = [*Path("/dev").glob("accel*"), *Path("/dev/vfio").glob("[0-9]*")]
+    library = _versions(("libtpu", "tensorflow-tpu"))
+    name = os.environ.get("TPU_ACCELERATOR_TYPE", "")
+    there = bool(name or (library and files))
+    text = f"{name or 'a TPU'}, {', '.join(library) or 'no libtpu'}" if there else "none"
+    fix = "pip install 'dawnbench_tf[tpu]'" if there and not library else ""
+    return Finding("TPUs", text, fix)
+
+
+def _strategies(gpus: int, tpus: int) -> list[list[str]]:
+    """Returns the flags of each kind of training that this machine's devices allow."""
+    kinds = [["--num_gpus=0"], ["--num_gpus=0", "--strategy=mirrored", "--logical_cpus=2"]]
+    if gpus:
+        kinds.append(["--strategy=one_device"])
+    if gpus > 1:
+        kinds.append(["--strategy=mirrored"])
+    if tpus:
+        kinds.append(["--strategy=tpu"])
+    return kinds
+
+
+def _some_steps(strategy: list[str]) -> Finding:
+    """Trains steps of the smallest recipe in a new process."""
+    name = f"steps {' '.join(strategy)}"
+    with tempfile.TemporaryDirectory() as folder:
+        own = ["--recipe=digits/resnet8", "--max_steps=8", f"--output_dir={folder}/trial"]
+        command = [sys.executable, "-m", "dawnbench_tf.train", *own, *strategy]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return Finding(name, "none", f"they did not end within {SECONDS} s")
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            return Finding(name, f"status {done.returncode}", one_line(last, 200))
+        trial = json.loads((Path(folder) / "trial/trial.json").read_text())
+    return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step of 64 images")
+
+
+def main(_: list[str]) -> int:
+    try:
+        options = flags.read(Options)
+        fatal = False
+        terminal.status("looking at this machine")
+        for finding in examine(options.steps):
+            mark = "not ready: " if finding.fatal else "note: "
+            terminal.say(f"{finding.name}: {finding.text}", sys.stdout)
+            if finding.problem:
+                fatal |= finding.fatal
+                terminal.say(f"  {mark}{finding.problem}", sys.stdout)
+        terminal.say("not ready; see above" if fatal else "ready", sys.stdout)
+        return int(fatal)
+    except Refusal as refusal:
+        terminal.exit_with(str(refusal))
+    except KeyboardInterrupt:
+        terminal.exit_with("interrupted", 130, at_once=True)
+
+
+if __name__ == "__main__":
+    flags.run(main, Options)

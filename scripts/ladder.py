@@ -1,0 +1,98 @@
+"""The ladder of docs/cifar10.md: CIFAR-10 recipes by year, their computation and their time here.
+
+.venv/bin/python scripts/ladder.py    # draws docs/ladder.png; doc_tables.py writes the table
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from dawnbench_tf import models, recipes
+from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.evidence import Measured
+
+
+class Step(NamedTuple):
+    """A recipe of the ladder."""
+
+    year: int  # of its publication
+    name: str  # the recipe's, without its task
+    idea: str
+
+
+STEPS = (
+    Step(2017, "resnet20_tf", "He et al.'s network in DAWNBench's seed; it does not reach 94 %"),
+    Step(2017, "resnet164_nb_tf", "deep and narrow; three falls of the learning rate"),
+    Step(2018, "basenet", "pre-activation ResNet-18; one cycle of the learning rate"),
+    Step(2018, "wrn_22_6", "one cycle of learning rate and momentum; mirrored test views"),
+    Step(2018, "resnet9_24ep", "few wide convolutions with pools between; Cutout"),
+    Step(2019, "resnet9_kakao", "crops of 30 pixels, a first convolution of stride 2"),
+    Step(2019, "baidunet9", "256 filters in y of 512 in the last stage"),
+    Step(2019, "resnet9_10ep", "patch whitening, ghost BN, CELU, label smoothing, averages"),
+    Step(2020, "resnet9_apple", "the same for large batches on eight GPUs"),
+    Step(2024, "airbench94", "identity initialization, lookahead, alternating flips, six views"),
+    Step(2026, "airbench94_12ep", "two epochs more, so that all runs reach 94 %"),
+    Step(2024, "airbench94_muon", "orthogonal updates of the kernels (Muon)"),
+    Step(2025, "hiverge94", "kernels normalized ever more rarely, jitter, SiLU"),
+    Step(2024, "airbench96", "94 % is passed on the way to 96 %: wider, deeper, Cutout"),
+    Step(2024, "airbench96_faster", "a proxy picks the half of each batch with the largest loss"),
+)
+TRAINED = 50_000  # examples of an epoch
+STEP_TO_FORWARD = 3  # operations of a training step over those of a forward pass
+
+
+def petaflop(recipe: Recipe) -> float:
+    """Returns the operations of a recipe's whole training on images of the network's size."""
+    batches = TRAINED / recipe.batch_size
+    per_epoch = int(batches) if recipe.drop_remainder else -(-TRAINED // recipe.batch_size)
+    flops = STEP_TO_FORWARD * 2 * models.get(recipe.model).multiply_adds
+    if recipe.data.proxy:
+        forward = 2 * models.get(recipe.data.proxy).multiply_adds
+        gradients = forward * (STEP_TO_FORWARD - 1) / recipe.data.proxy_every
+        flops = flops * recipe.data.proxy_share + forward + gradients
+    return recipe.total_steps([per_epoch]) * recipe.batch_size * flops / 1e15
+
+
+def measured(recipe: Recipe) -> Measured | None:
+    """Returns the recipe's measurement of the most runs, if it has one."""
+    items = [item for item in recipe.evidence if isinstance(item, Measured)]
+    return max(items, key=lambda item: item.runs, default=None)
+
+
+def table() -> str:
+    """Formats a row for each step of the ladder."""
+    lines = [
+        "| year | recipe | PFLOP | s here | reached | what is new |",
+        "|--:|---|--:|--:|---|---|",
+    ]
+    for step in STEPS:
+        recipe = recipes.rows()[f"cifar10/{step.name}"]
+        item = measured(recipe)
+        seconds = f"{item.seconds:,.4g}" if item and item.seconds else ""
+        share = f"{item.reached} of {item.runs}" if item else ""
+        figures = f"{petaflop(recipe):.3g} | {seconds} | {share}"
+        lines.append(f"| {step.year} | `{step.name}` | {figures} | {step.idea} |")
+    return "\n".join(lines) + "\n"
+
+
+def draw() -> None:
+    """Draws docs/ladder.png: computation of each step, and seconds of those that were measured."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5), dpi=110, layout="constrained")
+    axes = figure.add_subplot()
+    rows_from_top = range(len(STEPS), 0, -1)
+    rows = [recipes.rows()[f"cifar10/{step.name}"] for step in STEPS]
+    axes.barh(rows_from_top, [petaflop(row) for row in rows], color="#0b6fa4")
+    for y, row in zip(rows_from_top, rows, strict=True):
+        item = measured(row)
+        time = f", {item.seconds:,.0f} s here" if item and item.seconds else ""
+        axes.text(petaflop(row) * 1.08, y, f"{petaflop(row):.3g}{time}", va="center", fontsize=8)
+    names = [f"{step.name} ({step.year})" for step in STEPS]
+    axes.set_yticks(rows_from_top, names, fontsize=8)
+    axes.set(xscale="log", xlabel="computation of all epochs, PFLOP", xlim=(0.1, 100))
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(Path(__file__).parents[1] / "docs" / "ladder.png")
+
+
+if __name__ == "__main__":
+    draw()

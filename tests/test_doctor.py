@@ -1,0 +1,98 @@
+"""`dawnbench doctor`: this machine, a broken TensorFlow, GPUs that only the driver sees, steps."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dawnbench_tf import doctor
+from dawnbench_tf.doctor import Driver
+
+READY = {"version": "2.20.0", "cuda": "12.5.1", "cudnn": "9", "cuda build": True, "gpus": []}
+SMI = """#!/bin/sh
+case "$1" in
+  --query-gpu*) echo "Tesla V100-SXM2-16GB, 550.54.15"; echo "Tesla V100-SXM2-16GB, 550.54.15" ;;
+  *) echo "| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |" ;;
+esac
+"""
+
+
+def run(*arguments, **environment):
+    command = [sys.executable, "-m", "dawnbench_tf.doctor", *arguments]
+    own = {**os.environ, **environment}
+    own.pop("TF_USE_LEGACY_KERAS", None)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=own)
+
+
+def test_this_machine_is_ready_and_trains_on_each_kind_of_device():
+    done = run()
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "ready" and "not ready" not in done.stdout
+    assert [line.partition(":")[0] for line in lines[:6]] == [
+        *("Python", "dawnbench_tf", "CPU", "memory", "disk", "TensorFlow")
+    ]
+    steps = [line for line in lines if line.startswith("steps ")]
+    assert len(steps) >= 2 and all(" ms a step of 64 images" in line for line in steps)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise ImportError('libfoo.so.1: no such file')", "ImportError: libfoo.so.1: no such"),
+        ("import os; os.kill(os.getpid(), 4)", "its import was ended by signal 4"),
+    ],
+)
+def test_a_tensorflow_that_does_not_import_is_a_line_and_status_1(tmp_path, code, reason):
+    (tmp_path / "tensorflow.py").write_text(code)
+    done = run(PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr
+    assert f"not ready: {reason}" in done.stdout
+    assert "pip install --force-reinstall tensorflow" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith("steps ")]
+
+
+def test_gpus_that_only_the_driver_sees_have_a_reason_and_status_1(tmp_path):
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(SMI)
+    smi.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = run("--nosteps", PATH=path)
+    assert "GPUs: TensorFlow sees 0, the driver (550.54.15) sees 2: Tesla V100" in done.stdout
+    assert done.returncode == 1
+    assert "the CUDA libraries are not installed: pip install 'dawnbench_tf[gpu]'" in done.stdout
+    hidden = run("--nosteps", PATH=path, CUDA_VISIBLE_DEVICES="-1")
+    assert "CUDA_VISIBLE_DEVICES=-1 hides them: unset CUDA_VISIBLE_DEVICES" in hidden.stdout
+
+
+@pytest.mark.parametrize(
+    ("driver", "changes", "reason"),
+    [
+        (Driver([], "", "", 1), {}, "1 on the bus without a driver: install NVIDIA's"),
+        (
+            Driver(["A"], "470", "11.4", 1),
+            {},
+            "the driver runs CUDA 11.4 at most, TensorFlow needs",
+        ),
+        (Driver(["A"], "470", "12.9", 1), {"cuda build": False}, "is built without CUDA: pip"),
+        (Driver(["A", "A"], "570", "12.9", 2), {"gpus": ["A"]}, "the reason is in: python -c"),
+        (Driver(["A"], "570", "12.9", 1), {"gpus": ["A"]}, ""),
+        (Driver([], "", "", 0), {}, ""),
+    ],
+)
+def test_why_tensorflow_sees_fewer_gpus(monkeypatch, driver, changes, reason):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(doctor, "_versions", lambda names: ["nvidia-cudnn-cu12 9.3"])
+    text, fatal = doctor._gpu_problem(driver, READY | changes)
+    assert reason in text and bool(text) == fatal == bool(reason)
+
+
+def test_steps_that_fail_give_their_last_line():
+    finding = doctor._some_steps(["--strategy=tpu"])
+    assert finding.text == "status 1" and finding.problem and "\n" not in finding.problem
+
+
+def test_help_is_quick_and_a_typo_is_a_line():
+    done = run("--nostep")
+    assert done.returncode == 1 and "Unknown command line flag 'nostep'" in done.stderr
