@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ladder
+
 from dawnbench_tf import published, recipes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.recipe import Recipe
@@ -104,6 +106,7 @@ TABLES = {
     "results": results,
     "entries": entries,
     "runtimes": runtimes,
+    "ladder": ladder.table,
     "cifar10_seeds": partial(seeds, "cifar10"),
     "imagenette_seeds": partial(seeds, "imagenette"),
 }
