@@ -1,8 +1,6 @@
 """Each operation of the recipes' steps has a GPU kernel, by TensorFlow's registry of kernels."""
 
-import runpy
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -10,9 +8,7 @@ import tensorflow as tf
 from dawnbench_tf import models, recipes
 from dawnbench_tf.models import networks
 from tests.conformance.test_catalog import smallest
-from tests.conformance.test_recipes import NAMES, covering
-
-KERNELS = runpy.run_path(str(Path(__file__).parents[2] / "scripts/gpu_kernels.py"))
+from tests.conformance.test_recipes import KERNELS, NAMES, covering
 
 
 def changed_data(name):

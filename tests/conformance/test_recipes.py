@@ -1,7 +1,9 @@
 """Properties of every recipe."""
 
+import runpy
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -12,10 +14,11 @@ from dawnbench_tf.data.images.scores import SCORES
 from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.tasks import TASKS
-from dawnbench_tf.training import fitting, losses, optimizers
+from dawnbench_tf.training import fitting, losses
 from tests.conformance.test_catalog import smallest
 
 NAMES = sorted(recipes.rows())
+KERNELS = runpy.run_path(str(Path(__file__).parents[2] / "scripts/gpu_kernels.py"))
 SPLITS = {  # small ones will do
     "images": dataset.load(replace(recipes.get("digits/resnet8"), synthetic="decoded")),
     "questions": dataset.load(replace(recipes.get("qa_mini/bidaf"), synthetic="decoded")),
@@ -67,6 +70,7 @@ def parts(name):
         "rate_in_velocity": recipe.optimizer.rate_in_velocity,
         "schedule": recipe.schedule.form,
         "precision": recipe.precision,
+        "proxy": bool(getattr(recipe.data, "proxy", "")),
     }
     return {tuple(network), *update.items()}
 
@@ -85,7 +89,6 @@ def covering(names, parts=parts):
 def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
     """Every component of every recipe, in the smallest network of its kind."""
     recipe = recipes.get(name)
-    recipe = recipe.with_values(batch_size=min(recipe.batch_size, 1024))  # of 1,297 digits
     build, small = networks.build, smallest(recipe.model)
     monkeypatch.setattr(
         networks, "build", lambda variant, args, *classes: build(variant, args | small, *classes)
@@ -108,42 +111,42 @@ def test_every_train_step_compiles_with_xla_at_static_shapes(name):
 
 
 def is_lowered_whole(recipe):
-    """XLA lowers the whole train step, gradients and update included, at static shapes."""
-    task = recipe.task_row
-    splits = FEW if models.get(recipe.model).wordpieces else SPLITS[task.inputs]
-    model = fitting.build(dataset.from_splits(recipe, splits))
-    steps = -(-task.train_examples // recipe.batch_size)
-    optimizer = optimizers.build(recipe, [steps], model)
-    optimizer.build(model.trainable_variables)
+    """XLA lowers the whole step of `fit`, augmentation and update included, at static shapes."""
+    if models.get(recipe.model).inputs == "images":
+        most = 1024 if recipe.task_row.image_size < 64 else 32  # 32,768: 20 GB
+        recipe = recipe.with_values(batch_size=min(recipe.batch_size, most))
+        data = KERNELS["opened"](recipe, "NHWC")
+        shapes = data.training_batches().element_spec
+    else:
+        splits = FEW if models.get(recipe.model).wordpieces else SPLITS["questions"]
+        data = dataset.from_splits(recipe, splits)
+        shapes = questions(recipe)
+    model = fitting.build(data)
+    side = recipe.sizes[0]  # of JPEGs, whose size changes from phase to phase
+    batch = [
+        tf.ones([length or side for length in spec.shape], spec.dtype)
+        for spec in tf.nest.flatten(shapes)
+    ]
 
     @tf.function(jit_compile=True)
-    def step(images, labels):
-        with tf.GradientTape() as tape:
-            logits = model(images, training=True)
-            loss = losses.LOSSES[task.loss](recipe)(labels, logits) + sum(model.losses)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss
+    def step(*values):
+        return model.train_step(tf.nest.pack_sequence_as(shapes, values))
 
-    batch, labels = static_batch(model, recipe, task)
-    lowered = step.experimental_get_compiler_ir(batch, labels)(stage="hlo")
+    lowered = step.experimental_get_compiler_ir(*batch)(stage="hlo")
     assert " convolution(" in lowered or " dot(" in lowered
     assert "<=" not in lowered  # marks a dimension left open
     tf.keras.backend.clear_session()  # else all networks are held to the last test
 
 
-def static_batch(model, recipe, task):
-    if task.inputs == "images":
-        batch = min(recipe.batch_size, 1024 if task.image_size < 64 else 32)  # 32,768: 20 GB
-        images = tf.zeros([batch, recipe.sizes[0], recipe.sizes[0], 3])
-        return images, tf.zeros([batch], tf.int64)
+def questions(recipe):
+    """Returns the shapes of a batch of questions of one length."""
     lengths = {"context": recipe.data.bucket_boundaries[-1], "question": 30}
-    batch = []
+    inputs = []
     for name in networks.family_of(models.get(recipe.model)).reads:
         axes, dtype = texts.INPUTS[name]
         shape = [recipe.batch_size, lengths[name.partition("_")[0]], *axes]
-        batch.append(tf.ones(shape, dtype))
-    return tuple(batch), tf.zeros([recipe.batch_size, 2], tf.int32)
+        inputs.append(tf.TensorSpec(shape, dtype))
+    return tuple(inputs), tf.TensorSpec([recipe.batch_size, 2], tf.int32)
 
 
 @pytest.mark.parametrize("name", ["digits/resnet8"])
