@@ -350,14 +350,6 @@ STATED = {  # read off the seeds' code and READMEs, not off our rows
         "whitening_bias_epochs": 0,
     },
     "cifar10/airbench94_muon": MUON,
-    "cifar10/cpu94": {
-        "optimizer": "muon",
-        "epochs": 11,
-        "image_sizes": (16, 24, 32),
-        "image_size_epochs": (4, 8),
-        "eval_from": 11,
-        "views_share": 1,
-    },
     "cifar10/hiverge94": {  # cifar10_speedrun.py
         **MUON,
         "epochs": 7.59,

@@ -158,17 +158,6 @@ HIVERGE94 = replace(
     ),
 )
 
-# Our own, for CPUs, whose speed grows as images shrink: hiverge94 in eleven epochs, of which the
-# first eight are on smaller images. docs/cifar10.md has what else was tried, on held-out images.
-CPU94 = replace(
-    HIVERGE94,
-    name="cifar10/cpu94",
-    epochs=11,
-    eval_from=11,
-    schedule=replace(HIVERGE94.schedule, epochs=(0, 11)),
-    data=replace(HIVERGE94.data, image_sizes=(16, 24, 32), image_size_epochs=(4, 8), views_share=1),
-)
-
 RECIPES = (
     AIRBENCH94,
     AIRBENCH94_12EP,
@@ -176,5 +165,4 @@ RECIPES = (
     AIRBENCH96_FASTER,
     AIRBENCH94_MUON,
     HIVERGE94,
-    CPU94,
 )
