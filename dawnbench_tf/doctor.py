@@ -18,8 +18,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from ctypes.util import find_library
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +50,6 @@ print("\\n" + json.dumps({
     "version": tf.__version__, "cuda": build.get("cuda_version", ""),
     "cudnn": build.get("cudnn_version", ""), "cuda build": bool(build.get("is_cuda_build")),
     "gpus": [details(gpu).get("device_name", "GPU") for gpu in gpus],
-    "tpus": len(tf.config.list_physical_devices("TPU")),
 }))
 """
 
@@ -92,10 +93,11 @@ def examine(steps: bool = True) -> Iterator[Finding]:
     drivers = _driver_gpus()
     gpus = probe.get("gpus", [])
     yield Finding("GPUs", _gpus(drivers, gpus), *_gpu_problem(drivers, probe))
-    yield _tpus(probe)
+    tpus = _tpus()
+    yield tpus
     yield Finding("optional packages", ", ".join(_versions(OPTIONAL)) or "none")
     if steps and "version" in probe:
-        yield from map(_some_steps, _strategies(len(gpus), probe.get("tpus", 0)))
+        yield from map(_some_steps, _strategies(len(gpus), tpus.text != "none"))
 
 
 def _machine() -> Iterator[Finding]:
@@ -104,7 +106,8 @@ def _machine() -> Iterator[Finding]:
     home = Path(dawnbench_tf.__file__).parent
     yield Finding("dawnbench_tf", f"{dawnbench_tf.__version__}, {home}, git {_revision()}")
     names = [name for name in INSTRUCTIONS if name in machine.instructions()]
-    cpu = f"{machine.cpus()} x {machine.cpu_name()}: {', '.join(names) or 'no AVX2'}"
+    sets = ", ".join(names) or f"none of {', '.join(INSTRUCTIONS)}"
+    cpu = f"{machine.cpus()} x {machine.cpu_name()}: {sets}"
     yield Finding("CPU", cpu)
     free = machine.free_gib()
     lack = f"below {LEAST_GIB} GiB: close other programs" if free < LEAST_GIB else ""
@@ -153,9 +156,9 @@ def _tensorflow(probe: dict[str, Any]) -> Finding:
         fix = "pip install 'dawnbench_tf[harness]'" if missing else "install it anew: " + _again()
         return Finding("TensorFlow", ", ".join(installed) or "none", f"{probe['error']}; {fix}")
     build = f"built for CUDA {probe['cuda']}, cuDNN {probe['cudnn']}"
-    one_dnn = "off" if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" else "on"
+    one_dnn = "off" if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" else "as TensorFlow chooses"
     kind = build if probe["cuda build"] else "built without CUDA"
-    return Finding("TensorFlow", f"{probe['version']}, {kind}; oneDNN {one_dnn} on CPUs")
+    return Finding("TensorFlow", f"{probe['version']}, {kind}; oneDNN {one_dnn}")
 
 
 def _again() -> str:
@@ -174,9 +177,10 @@ class Driver(NamedTuple):
     """The GPUs of the NVIDIA driver, and of the PCI bus."""
 
     names: list[str]
-    version: str  # of the driver; "": there is none
+    version: str  # of the driver; "": nvidia-smi does not run
     cuda: str  # newest CUDA version that it runs
-    on_bus: int  # NVIDIA's graphics cards on the PCI bus
+    on_bus: int  # NVIDIA's graphics cards on the PCI bus; a container sees its host's
+    error: str = ""  # what nvidia-smi said when it failed
 
 
 def _driver_gpus() -> Driver:
@@ -186,9 +190,11 @@ def _driver_gpus() -> Driver:
         _read(card / "vendor") == NVIDIA and _read(card / "class").startswith(DISPLAY)
         for card in cards
     )
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    rows = [line.split(", ") for line in _output(query).splitlines() if ", " in line]
-    cuda = re.search(r"CUDA Version:\s*([\d.]+)", _output(["nvidia-smi"])) if rows else None
+    runs, text = _output(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
+    if not runs:
+        return Driver([], "", "", on_bus, one_line((text.splitlines() or [""])[-1], 200))
+    rows = [line.split(", ") for line in text.splitlines() if ", " in line]
+    cuda = re.search(r"CUDA Version:\s*([\d.]+)", _output(["nvidia-smi"])[1])
     version = rows[0][-1].strip() if rows else ""
     return Driver([row[0] for row in rows], version, cuda[1] if cuda else "", on_bus)
 
@@ -200,74 +206,91 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _output(command: list[str]) -> str:
-    """Returns a command's output; "" if it fails or is not there."""
+def _output(command: list[str]) -> tuple[bool, str]:
+    """Returns whether a command ran without an error, and its output; "" if it is not there."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+        return False, ""
+    return done.returncode == 0, (done.stdout + done.stderr).strip()
 
 
 def _gpus(driver: Driver, gpus: list[str]) -> str:
     drivers = f"the driver ({driver.version}) sees {len(driver.names)}"
-    drivers = drivers if driver.version else "no NVIDIA driver"
+    drivers = drivers if driver.version else f"no NVIDIA driver answers {driver.error}".strip()
     names = f": {', '.join(sorted(set(gpus or driver.names)))}" if gpus or driver.names else ""
     return f"TensorFlow sees {len(gpus)}, {drivers}{names}"
 
 
 def _gpu_problem(driver: Driver, probe: dict[str, Any]) -> tuple[str, bool]:
-    """Returns why TensorFlow sees fewer GPUs than there are, and whether training has to stop."""
-    count, gpus = max(len(driver.names), driver.on_bus), len(probe.get("gpus", []))
-    if gpus >= count or "version" not in probe:
+    """Returns why TensorFlow sees fewer GPUs than there are, and whether it sees none of them.
+
+    Cards without a driver, and GPUs that CUDA_VISIBLE_DEVICES hides, may be so on purpose.
+    """
+    count, gpus = len(driver.names), len(probe.get("gpus", []))
+    if gpus >= max(count, driver.on_bus) or "version" not in probe:
         return "", False
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
-    libraries = _versions(("nvidia-cudnn-cu12",))
-    if not driver.version:
-        reason = f"{count} on the bus without a driver: install NVIDIA's, then restart"
-    elif hidden is not None:
-        reason = f"CUDA_VISIBLE_DEVICES={shown(hidden)} hides them: unset CUDA_VISIBLE_DEVICES"
-    elif not probe["cuda build"]:
+    if not count:
+        cards = f"{driver.on_bus} NVIDIA cards are on the bus"
+        return f"{cards}; to use them, install NVIDIA's driver, then restart", False
+    setting_text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    expected = count if setting_text is None else min(count, _visible(setting_text))
+    if gpus >= expected:
+        if expected == count:
+            return "", False
+        return f"CUDA_VISIBLE_DEVICES={shown(setting_text or '')} hides the others", False
+    if gpus:
+        return f"it sees {gpus} of {expected}; {_REASON}", False
+    libraries = _versions(("nvidia-cudnn-cu12",)) or find_library("cudnn")
+    if not probe["cuda build"]:
         reason = "this TensorFlow is built without CUDA: " + _install_gpu()
-    elif not libraries:
-        reason = "the CUDA libraries are not installed: " + _install_gpu()
-    elif driver.cuda and _number(driver.cuda) < _number(probe["cuda"]):
+    elif driver.cuda and _major(driver.cuda) < _major(probe["cuda"]):
         reason = f"the driver runs CUDA {driver.cuda} at most, TensorFlow needs {probe['cuda']}: "
         reason += "install a newer driver"
+    elif not libraries:
+        reason = "the CUDA libraries are not installed: " + _install_gpu()
     else:
-        reason = "the reason is in: python -c 'import tensorflow as tf; "
-        reason += 'tf.config.list_physical_devices("GPU")\''
+        reason = _REASON
     return reason, True
+
+
+_REASON = "TensorFlow's own words: python -c 'import tensorflow as tf; "
+_REASON += 'tf.config.list_physical_devices("GPU")\''
+
+
+def _visible(text: str) -> int:
+    """Returns the number of GPUs that a value of CUDA_VISIBLE_DEVICES names."""
+    return len([*takewhile(lambda name: name not in ("", "-1"), text.split(","))])
 
 
 def _install_gpu() -> str:
     return "pip install 'dawnbench_tf[gpu]'"
 
 
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+def _major(version: str) -> int:
+    return int(version.partition(".")[0])
 
 
-def _tpus(probe: dict[str, Any]) -> Finding:
-    """Reports TPUs: of this machine by its device files, and of TensorFlow."""
+def _tpus() -> Finding:
+    """Reports TPUs, by their device files and a TPU VM's environment."""
     files = [*Path("/dev").glob("accel*"), *Path("/dev/vfio").glob("[0-9]*")]
     library = _versions(("libtpu", "tensorflow-tpu"))
     name = os.environ.get("TPU_ACCELERATOR_TYPE", "")
-    there = bool(name or (library and files))
-    text = f"{name or 'a TPU'}, {', '.join(library) or 'no libtpu'}" if there else "none"
-    fix = "pip install 'dawnbench_tf[tpu]'" if there and not library else ""
-    return Finding("TPUs", text, fix)
+    if not name and not (library and files):
+        return Finding("TPUs", "none")
+    fix = "" if library else "pip install 'dawnbench_tf[tpu]'"
+    return Finding("TPUs", f"{name or 'a TPU'}, {', '.join(library) or 'no libtpu'}", fix)
 
 
-def _strategies(gpus: int, tpus: int) -> list[list[str]]:
+def _strategies(gpus: int, tpu: bool) -> list[list[str]]:
     """Returns the flags of each kind of training that this machine's devices allow."""
     kinds = [["--num_gpus=0"], ["--num_gpus=0", "--strategy=mirrored", "--logical_cpus=2"]]
     if gpus:
         kinds.append(["--strategy=one_device"])
     if gpus > 1:
-        kinds.append(["--strategy=mirrored"])
-    if tpus:
-        kinds.append(["--strategy=tpu"])
+        kinds.append(["--strategy=mirrored", f"--batch_size={max(1, 64 // gpus) * gpus}"])
+    if tpu:
+        kinds.append(["--strategy=tpu", "--batch_size=512"])
     return kinds
 
 
@@ -285,7 +308,7 @@ def _some_steps(strategy: list[str]) -> Finding:
             last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             return Finding(name, f"status {done.returncode}", one_line(last, 200))
         trial = json.loads((Path(folder) / "trial/trial.json").read_text())
-    return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step of 64 images")
+    return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step")
 
 
 def main(_: list[str]) -> int:

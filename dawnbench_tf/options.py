@@ -110,8 +110,8 @@ class RunOptions:
     jit_compile: bool = setting(
         False,
         "compile the training step with XLA: fuses operations, for GPUs; slower on CPUs, whose "
-        "convolutions oneDNN runs; TPUs always do; examples of several lengths or sizes compile "
-        "once for each",
+        "convolutions oneDNN runs; refused on TPUs, where XLA always compiles; examples of several "
+        "lengths or sizes compile once for each",
     )
     max_steps: int = setting(
         0,

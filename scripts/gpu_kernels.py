@@ -2,9 +2,9 @@
 
 .venv/bin/python scripts/gpu_kernels.py [RECIPE ...]    # default: all of CIFAR-10 and digits
 
-TensorFlow's packages for CPUs have the registry of its CUDA kernels. An operation without a kernel
-for its types runs on the host, and its inputs are copied there. Operations on integers that live in
-host memory (shapes, int32 indices) are expected.
+TensorFlow's package for Linux on x86 has the registry of its CUDA kernels, without a GPU too. An
+operation without a kernel for its types runs on the host, and its inputs are copied there.
+Operations on integers that live in host memory (shapes, int32 indices) are expected.
 """
 
 import sys
@@ -18,6 +18,7 @@ from tensorflow.python.framework import kernels
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
+from dawnbench_tf.data.images import synthetic
 from dawnbench_tf.training import evaluation, fitting
 
 STRUCTURE = {"NoOp", "Placeholder", "_Arg", "_Retval"}  # run nothing
@@ -81,8 +82,10 @@ def evaluation_step(recipe: Any, data_format: str = "NHWC") -> tf.Graph:
 def opened(recipe: Any, data_format: str) -> dataset.Data:
     """Returns generated examples for a recipe."""
     placement = dataset.Placement(tf.distribute.get_strategy(), data_format)
-    kind = "jpeg" if recipe.task_row.jpegs else "decoded"
-    return dataset.open(recipe.with_values(synthetic=kind), placement=placement)
+    if not recipe.task_row.jpegs:
+        return dataset.open(recipe.with_values(synthetic="decoded"), placement=placement)
+    recipe = recipe.with_values(synthetic="jpeg")
+    return dataset.from_splits(recipe, synthetic.load(recipe, pool=2), placement)
 
 
 if __name__ == "__main__":

@@ -146,6 +146,7 @@ CIFAR10 = ("--recipe=cifar10/resnet20_tf",)
             "--batch_size=63: should divide by the 2 replicas; 62",
         ),
         (CPUS, "--logical_cpus=2: should have --strategy=mirrored as well"),
+        ((*MIRRORED, "--jit_compile"), "--jit_compile=true: XLA can't compile one step for 2 CPU"),
         (("--instance=p9.huge",), "--instance=p9.huge: is not known; --instance=? lists"),
         ((*WORKERS, "--instance=p3.2xlarge"), "--instance=p3.2xlarge: is one machine's price"),
         (("--strategy=parameter_server",), "--strategy=parameter_server: is asynchronous"),

@@ -147,13 +147,14 @@ def check_agreement(
         zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1,  # fits int32
         options.steps_per_execution,
         int(options.data_format == "NCHW"),
+        int(options.jit_compile),
     ]
 
     def gathered() -> tf.Tensor:
         facts = strategy.run(lambda: tf.constant([own], tf.int32))
-        return strategy.gather(facts, axis=0)  # (replicas, 4)
+        return strategy.gather(facts, axis=0)  # (replicas, 5)
 
-    epochs, recipes, steps, layouts = tf.function(gathered)().numpy().T
+    epochs, recipes, steps, layouts, compilers = tf.function(gathered)().numpy().T
     reason = ""
     if epochs.min() != epochs.max():
         reason = (
@@ -164,6 +165,7 @@ def check_agreement(
         (recipes, "recipes, or flags that replace their fields"),
         (steps, "--steps_per_execution"),
         (layouts, "--data_format"),
+        (compilers, "--jit_compile"),
     ):
         if facts.min() != facts.max() and not reason:
             reason = f"workers were given different {source}; give all of them the same flags"

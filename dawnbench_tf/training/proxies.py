@@ -67,7 +67,8 @@ class Proxy(tf.train.Checkpoint):
                 each = self._losses(images, labels)
                 chosen = tf.math.top_k(each, count).indices
                 loss = tf.reduce_mean(tf.gather(each, chosen))
-                loss += tf.add_n([tf.cast(own, loss.dtype) for own in self.network.losses])
+                for penalty in self.network.losses:
+                    loss += tf.cast(penalty, loss.dtype)
             self.optimizer.iterations.assign(step)  # for the schedule
             self.optimizer.minimize(loss, weights, tape=tape)
             return chosen
@@ -92,7 +93,9 @@ def step_flops(model: tf.keras.Model, side: int = 0) -> float | None:
     flops = forward * peaks.STEP_TO_FORWARD
     proxy: Proxy | None = getattr(model, "proxy", None)
     if proxy:
-        own = peaks.forward_flops(proxy.network, side) or 0
+        own = peaks.forward_flops(proxy.network, side)
+        if own is None:
+            return None
         gradients = own * (peaks.STEP_TO_FORWARD - 1)
         flops = flops * proxy.share + own + gradients / proxy.every
     return flops

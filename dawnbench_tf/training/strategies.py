@@ -22,6 +22,7 @@ from dawnbench_tf.recipe import Jpegs, Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 SECONDS_TO_REACH_A_TPU = 5
+_ONE_DEVICE = ("off", "one_device")  # strategies without communication
 
 
 def build(options: RunOptions) -> tf.distribute.Strategy:
@@ -62,13 +63,15 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
     ):
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
-    if (proxy := getattr(recipe.data, "proxy", "")) and replicas > 1:
-        refuse("proxy", proxy, f"is for one device, not for {replicas} replicas")
+    if (proxy := getattr(recipe.data, "proxy", "")) and options.strategy not in _ONE_DEVICE:
+        refuse("proxy", proxy, f"is for --strategy={' or '.join(_ONE_DEVICE)}")
     for size in recipe.batch_sizes:
         if size % replicas:
             near = max(size // replicas, 1) * replicas
             name = "batch_size" if size == recipe.batch_size else "later_batch_sizes"
             refuse(name, size, f"should divide by the {replicas} replicas; {near} would")
+    if options.jit_compile and options.strategy == "tpu":
+        refuse("jit_compile", True, "XLA always compiles for a TPU; leave it out")
     if options.jit_compile and replicas > 1 and not tf.config.list_logical_devices("GPU"):
         refuse("jit_compile", True, f"XLA can't compile one step for {replicas} CPU devices")
     if recipe.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):

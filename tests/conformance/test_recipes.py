@@ -121,7 +121,7 @@ def is_lowered_whole(recipe):
         splits = FEW if models.get(recipe.model).wordpieces else SPLITS["questions"]
         data = dataset.from_splits(recipe, splits)
         shapes = questions(recipe)
-    model = fitting.build(data)
+    model = fitting.build(data, jit_compile=True)
     side = recipe.sizes[0]  # of JPEGs, whose size changes from phase to phase
     batch = [
         tf.ones([length or side for length in spec.shape], spec.dtype)

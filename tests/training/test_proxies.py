@@ -53,6 +53,20 @@ def test_a_step_counts_the_chosen_examples_and_the_proxy_s_work():
     assert proxies.step_flops(model) * 1024 * steps / 1e15 == pytest.approx(3.1, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"weight_decay": 0}, {"precision": "mixed_float16"}, {"mixup": 0.2, "weight_decay": 0}],
+)
+def test_a_step_trains_model_and_proxy(settings):
+    data = dataset.open(recipes.get("digits/resnet8", **{**SETTINGS, **settings}))
+    model = fitting.build(data)
+    before = [network.trainable_variables[0].numpy() for network in (model, model.proxy.network)]
+    model.fit(data.training_batches(), steps_per_epoch=1, verbose=0)
+    for weight, network in zip(before, (model, model.proxy.network), strict=True):
+        after = network.trainable_variables[0].numpy()
+        assert np.isfinite(after).all() and (after != weight).any()
+
+
 def test_a_run_goes_on_where_it_ended(tmp_path):
     recipe = recipes.get(
         "digits/resnet8", **SETTINGS, threshold=100, epochs=3, precision="float64", momentum=0.5
@@ -69,6 +83,7 @@ def test_a_run_goes_on_where_it_ended(tmp_path):
         ({"proxy": "bidaf"}, "--proxy=bidaf: takes questions, and digits has images"),
         ({"proxy_share": 0.3}, "--proxy_share=0.3: requires --proxy"),
         ({"proxy_every": 2}, "--proxy_every=2: requires --proxy"),
+        ({"proxy": "resnet8_v1_pad", "optimizer": "adam"}, "--proxy=resnet8_v1_pad: is for --opt"),
         ({"proxy": "resnet8_v1_pad", "proxy_share": 0.0}, "--proxy_share=0.0: should be over 0"),
     ],
 )
@@ -79,6 +94,6 @@ def test_settings_that_do_not_apply_are_refused(settings, message):
 
 def test_several_replicas_are_refused():
     recipe = recipes.get("digits/resnet8", **SETTINGS)
-    strategy = SimpleNamespace(num_replicas_in_sync=2)
-    with pytest.raises(Refusal, match="--proxy=resnet8_v1_pad: is for one device, not for 2"):
-        strategies.check(strategy, RunOptions(), recipe)
+    strategy = SimpleNamespace(num_replicas_in_sync=1)  # merges gradients of one, too
+    with pytest.raises(Refusal, match="--proxy=resnet8_v1_pad: is for --strategy=off or one_dev"):
+        strategies.check(strategy, RunOptions(strategy="mirrored"), recipe)
