@@ -1,12 +1,12 @@
-"""Examines this machine: is it ready to train, and if not, why?
+"""Checks whether this machine is ready to train; names the faults.
 
 Put the output into a bug report.
 
     dawnbench doctor               # with a few training steps on each device: about a minute
     dawnbench doctor --nosteps
 
-Exit status: 0 ready, 1 not. TensorFlow is imported in a process of its own, so that its failure is
-a line of the report.
+Exit status: 0 ready, 1 not. A process of its own imports TensorFlow: if the import fails, the
+report says so and goes on.
 """
 
 import json
@@ -39,6 +39,10 @@ INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "avx512f", "avx2")
 OPTIONAL = ("ai-edge-litert", "onnxruntime", "openvino", "tf2onnx", "nvidia-ml-py", "spacy", "nltk")
 NVIDIA = "0x10de"
 DISPLAY = "0x03"  # class of graphics cards on the PCI bus
+_REINSTALL = "install it anew: pip install --force-reinstall tensorflow"
+_INSTALL_GPU = "pip install 'dawnbench_tf[gpu]'"
+_FIND_CAUSE = "TensorFlow's own words: python -c 'import tensorflow as tf; "
+_FIND_CAUSE += 'tf.config.list_physical_devices("GPU")\''
 _PROBE = """
 import json, os
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -58,7 +62,7 @@ print("\\n" + json.dumps({
 class Options:
     """Flags of `dawnbench doctor`."""
 
-    steps: bool = setting(True, "train a few steps on each kind of device that is there")
+    steps: bool = setting(True, "train a few steps on each kind of device of this machine")
 
     def __post_init__(self) -> None:
         check(self)
@@ -69,7 +73,7 @@ class Finding(NamedTuple):
 
     Attributes:
       name: subject of the line, e.g. "GPUs".
-      text: what this machine has of it.
+      text: state of the subject, e.g. "TensorFlow sees 1, ...".
       problem: a fault and its remedy; "": none.
       fatal: whether a problem keeps the machine from training.
     """
@@ -81,7 +85,7 @@ class Finding(NamedTuple):
 
 
 def examine(steps: bool = True) -> Iterator[Finding]:
-    """Yields what is found on this machine, as it is found. Prints nothing.
+    """Checks this machine; yields one line of the report after another. Prints nothing.
 
     Args:
       steps: whether to train a few steps on each kind of device, which takes about a minute.
@@ -104,21 +108,19 @@ def _machine() -> Iterator[Finding]:
     """Yields Python, package, processor, memory and disk."""
     yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
     home = Path(dawnbench_tf.__file__).parent
-    yield Finding("dawnbench_tf", f"{dawnbench_tf.__version__}, {home}, git {_revision()}")
-    names = [name for name in INSTRUCTIONS if name in machine.instructions()]
-    sets = ", ".join(names) or f"none of {', '.join(INSTRUCTIONS)}"
-    cpu = f"{machine.cpus()} x {machine.cpu_name()}: {sets}"
-    yield Finding("CPU", cpu)
+    revision = machine.git_revision()[:12]
+    yield Finding("dawnbench_tf", f"{dawnbench_tf.__version__}, {home}, git {revision}")
+    own = machine.instructions()
+    sets = ", ".join(name for name in INSTRUCTIONS if name in own)
+    sets = sets or f"none of {', '.join(INSTRUCTIONS)}"
+    yield Finding("CPU", f"{machine.cpus()} x {machine.cpu_name()}: {sets}")
     free = machine.free_gib()
     lack = f"below {LEAST_GIB} GiB: close other programs" if free < LEAST_GIB else ""
     yield Finding("memory", f"{machine.memory_gb():.1f} GiB, {free:.1f} free", lack, fatal=False)
-    folder, room = Path.cwd(), shutil.disk_usage(Path.cwd()).free / 2**30
+    folder = Path.cwd()
+    room = shutil.disk_usage(folder).free / 2**30
     lack = f"below {LEAST_DISK_GIB} GiB: delete files" if room < LEAST_DISK_GIB else ""
     yield Finding("disk", f"{room:.1f} GiB free in {shown(str(folder))}", lack, fatal=False)
-
-
-def _revision() -> str:
-    return machine.git_revision()[:12]
 
 
 def _versions(packages: tuple[str, ...]) -> list[str]:
@@ -133,19 +135,27 @@ def _versions(packages: tuple[str, ...]) -> list[str]:
 
 
 def _probe() -> dict[str, Any]:
-    """Returns what TensorFlow says of itself in a new process; {"error": line} if it fails."""
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROBE], capture_output=True, text=True, timeout=SECONDS
-        )
-    except subprocess.TimeoutExpired:
+    """Imports TensorFlow in a new process; returns versions and GPUs, or {"error": line}."""
+    done = _run([sys.executable, "-c", _PROBE], SECONDS)
+    if done is None:
         return {"error": f"its import did not end within {SECONDS} s"}
-    lines = done.stdout.strip().splitlines()
-    if done.returncode == 0 and lines:
-        return dict(json.loads(lines[-1]))
     if done.returncode < 0:
         return {"error": f"its import was ended by signal {-done.returncode}"}
-    return {"error": (done.stderr.strip().splitlines() or ["its import failed"])[-1]}
+    if done.returncode or not done.stdout.strip():
+        return {"error": _last_line(done.stderr) or "its import failed"}
+    return dict(json.loads(_last_line(done.stdout)))
+
+
+def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str] | None:
+    """Runs a command and captures its output; None: it is not there, or takes longer."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[-1]
 
 
 def _tensorflow(probe: dict[str, Any]) -> Finding:
@@ -153,16 +163,12 @@ def _tensorflow(probe: dict[str, Any]) -> Finding:
     installed = _versions(("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly"))
     if "error" in probe:
         missing = not installed
-        fix = "pip install 'dawnbench_tf[harness]'" if missing else "install it anew: " + _again()
+        fix = "pip install 'dawnbench_tf[harness]'" if missing else _REINSTALL
         return Finding("TensorFlow", ", ".join(installed) or "none", f"{probe['error']}; {fix}")
     build = f"built for CUDA {probe['cuda']}, cuDNN {probe['cudnn']}"
     one_dnn = "off" if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" else "as TensorFlow chooses"
     kind = build if probe["cuda build"] else "built without CUDA"
     return Finding("TensorFlow", f"{probe['version']}, {kind}; oneDNN {one_dnn}")
-
-
-def _again() -> str:
-    return "pip install --force-reinstall tensorflow"
 
 
 def _keras() -> Finding:
@@ -180,7 +186,7 @@ class Driver(NamedTuple):
     version: str  # of the driver; "": nvidia-smi does not run
     cuda: str  # newest CUDA version that it runs
     on_bus: int  # NVIDIA's graphics cards on the PCI bus; a container sees its host's
-    error: str = ""  # what nvidia-smi said when it failed
+    error: str = ""  # last line of an nvidia-smi that failed
 
 
 def _driver_gpus() -> Driver:
@@ -190,11 +196,13 @@ def _driver_gpus() -> Driver:
         _read(card / "vendor") == NVIDIA and _read(card / "class").startswith(DISPLAY)
         for card in cards
     )
-    runs, text = _output(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
-    if not runs:
-        return Driver([], "", "", on_bus, one_line((text.splitlines() or [""])[-1], 200))
-    rows = [line.split(", ") for line in text.splitlines() if ", " in line]
-    cuda = re.search(r"CUDA Version:\s*([\d.]+)", _output(["nvidia-smi"])[1])
+    done = _run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 30)
+    if done is None or done.returncode:
+        error = _last_line(done.stdout + done.stderr) if done else ""
+        return Driver([], "", "", on_bus, one_line(error, 200))
+    rows = [line.split(", ") for line in done.stdout.splitlines() if ", " in line]
+    whole = _run(["nvidia-smi"], 30)
+    cuda = re.search(r"CUDA Version:\s*([\d.]+)", whole.stdout if whole else "")
     version = rows[0][-1].strip() if rows else ""
     return Driver([row[0] for row in rows], version, cuda[1] if cuda else "", on_bus)
 
@@ -206,15 +214,6 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _output(command: list[str]) -> tuple[bool, str]:
-    """Returns whether a command ran without an error, and its output; "" if it is not there."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return False, ""
-    return done.returncode == 0, (done.stdout + done.stderr).strip()
-
-
 def _gpus(driver: Driver, gpus: list[str]) -> str:
     drivers = f"the driver ({driver.version}) sees {len(driver.names)}"
     drivers = drivers if driver.version else f"no NVIDIA driver answers {driver.error}".strip()
@@ -223,12 +222,15 @@ def _gpus(driver: Driver, gpus: list[str]) -> str:
 
 
 def _gpu_problem(driver: Driver, probe: dict[str, Any]) -> tuple[str, bool]:
-    """Returns why TensorFlow sees fewer GPUs than there are, and whether it sees none of them.
+    """Compares the GPUs of TensorFlow with those of the driver.
 
-    Cards without a driver, and GPUs that CUDA_VISIBLE_DEVICES hides, may be so on purpose.
+    A card without a driver is no fault of training, nor is a GPU that CUDA_VISIBLE_DEVICES hides.
+
+    Returns:
+      (cause of a lower number and its remedy, whether TensorFlow has no GPU by a fault).
     """
     count, gpus = len(driver.names), len(probe.get("gpus", []))
-    if gpus >= max(count, driver.on_bus) or "version" not in probe:
+    if gpus >= (count or driver.on_bus) or "version" not in probe:
         return "", False
     if not count:
         cards = f"{driver.on_bus} NVIDIA cards are on the bus"
@@ -236,35 +238,25 @@ def _gpu_problem(driver: Driver, probe: dict[str, Any]) -> tuple[str, bool]:
     setting_text = os.environ.get("CUDA_VISIBLE_DEVICES")
     expected = count if setting_text is None else min(count, _visible(setting_text))
     if gpus >= expected:
-        if expected == count:
-            return "", False
         return f"CUDA_VISIBLE_DEVICES={shown(setting_text or '')} hides the others", False
     if gpus:
-        return f"it sees {gpus} of {expected}; {_REASON}", False
+        return f"it sees {gpus} of {expected}; {_FIND_CAUSE}", False
     libraries = _versions(("nvidia-cudnn-cu12",)) or find_library("cudnn")
     if not probe["cuda build"]:
-        reason = "this TensorFlow is built without CUDA: " + _install_gpu()
+        reason = "this TensorFlow is built without CUDA: " + _INSTALL_GPU
     elif driver.cuda and _major(driver.cuda) < _major(probe["cuda"]):
         reason = f"the driver runs CUDA {driver.cuda} at most, TensorFlow needs {probe['cuda']}: "
         reason += "install a newer driver"
     elif not libraries:
-        reason = "the CUDA libraries are not installed: " + _install_gpu()
+        reason = "the CUDA libraries are not installed: " + _INSTALL_GPU
     else:
-        reason = _REASON
+        reason = _FIND_CAUSE
     return reason, True
-
-
-_REASON = "TensorFlow's own words: python -c 'import tensorflow as tf; "
-_REASON += 'tf.config.list_physical_devices("GPU")\''
 
 
 def _visible(text: str) -> int:
     """Returns the number of GPUs that a value of CUDA_VISIBLE_DEVICES names."""
     return len([*takewhile(lambda name: name not in ("", "-1"), text.split(","))])
-
-
-def _install_gpu() -> str:
-    return "pip install 'dawnbench_tf[gpu]'"
 
 
 def _major(version: str) -> int:
@@ -300,12 +292,11 @@ def _some_steps(strategy: list[str]) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         own = ["--recipe=digits/resnet8", "--max_steps=8", f"--output_dir={folder}/trial"]
         command = [sys.executable, "-m", "dawnbench_tf.train", *own, *strategy]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-        except subprocess.TimeoutExpired:
+        done = _run(command, SECONDS)
+        if done is None:
             return Finding(name, "none", f"they did not end within {SECONDS} s")
         if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            last = _last_line(done.stderr) or "no reason given"
             return Finding(name, f"status {done.returncode}", one_line(last, 200))
         trial = json.loads((Path(folder) / "trial/trial.json").read_text())
     return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step")

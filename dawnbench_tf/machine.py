@@ -41,7 +41,7 @@ def free_gib() -> float:
 
 def has_bfloat16() -> bool:
     """Whether the CPU has bfloat16 instructions."""
-    return bool(re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", _cpu_info()))
+    return not instructions().isdisjoint({"avx512_bf16", "amx_bf16", "bf16"})
 
 
 def instructions() -> set[str]:

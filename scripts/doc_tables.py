@@ -7,14 +7,11 @@ import csv
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import ladder
 
 from dawnbench_tf import published, recipes
 from dawnbench_tf.inference.runtimes import RUNTIMES
-from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.recipes import reproductions
 
 ROOT = Path(__file__).parents[1]
@@ -37,11 +34,10 @@ def results() -> str:
     """Formats a row for each recipe that was measured: of the most runs, the earliest of these."""
     lines = ["| recipe | to | reached | time on the clock | score | hardware |"]
     lines.append("|---|---|---|---|---|---|")
-    rows: dict[str, tuple[Recipe, Any]] = {}
-    for recipe, item in _evidence(Measured):
-        if recipe.name not in rows or item.runs > rows[recipe.name][1].runs:
-            rows[recipe.name] = recipe, item
-    for recipe, item in rows.values():
+    for recipe in recipes.rows().values():
+        item = ladder.measured(recipe)
+        if item is None:
+            continue
         goal = f"{recipe.task_row.metric} {recipe.goal:g}"
         share = f"{item.reached} of {item.runs} runs"
         time = "never" if item.seconds is None else f"{item.seconds:g} s, the median"
@@ -64,12 +60,6 @@ def entries() -> str:
         names = (f"`{name}`" if name else "" for name in (item.recipe, item.model))
         lines.append(f"| {entry} | {author} | {' | '.join(names)} | {item.note} |")
     return "\n".join(lines) + "\n"
-
-
-def _evidence(kind: type[Any]) -> list[tuple[Recipe, Any]]:
-    """Returns (recipe, evidence) pairs of one class of evidence."""
-    pairs = [(recipe, item) for recipe in recipes.rows().values() for item in recipe.evidence]
-    return [(recipe, item) for recipe, item in pairs if isinstance(item, kind)]
 
 
 def runtimes() -> str:

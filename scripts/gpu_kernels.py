@@ -31,13 +31,15 @@ def _kernels(operation: str) -> tuple[Any, ...]:
     return tuple(kernel for kernel in registered if kernel.device_type in ("GPU", "DEFAULT"))
 
 
-def kernel_of(node: Any) -> Any:
-    """Returns the GPU kernel for the types of a graph's node, or None."""
-    for kernel in _kernels(node.op):
-        allowed = ((item.name, item.allowed_values.list.type) for item in kernel.constraint)
-        if all(_types(node.attr[name]) <= set(types) for name, types in allowed):
-            return kernel
-    return None
+def has_kernel(node: Any) -> bool:
+    """Whether a GPU kernel takes the types of a graph's node."""
+    return any(
+        all(
+            _types(node.attr[item.name]) <= set(item.allowed_values.list.type)
+            for item in kernel.constraint
+        )
+        for kernel in _kernels(node.op)
+    )
 
 
 def _types(attribute: Any) -> set[int]:
@@ -56,7 +58,7 @@ def missing(graph: tf.Graph) -> Counter[str]:
     """Counts the operations without a GPU kernel, by name and types."""
     counts: Counter[str] = Counter()
     for node in nodes(graph):
-        if node.op not in STRUCTURE and kernel_of(node) is None:
+        if node.op not in STRUCTURE and not has_kernel(node):
             types = {key: _types(value) for key, value in node.attr.items()}
             names = sorted({tf.as_dtype(t).name for kinds in types.values() for t in kinds if t})
             counts[f"{node.op} ({', '.join(names)})"] += 1

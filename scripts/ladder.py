@@ -4,13 +4,13 @@
 """
 
 import math
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from dawnbench_tf import models, recipes
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
+from dawnbench_tf.training import computation
 
 
 class Step(NamedTuple):
@@ -39,45 +39,22 @@ STEPS = (
     Step(2024, "airbench96_faster", "a proxy picks the half of each batch with the largest loss"),
 )
 TRAINED = 50_000  # examples of an epoch
-STEP_TO_FORWARD = 3  # operations of a training step over those of a forward pass
 
 
 def petaflop(recipe: Recipe) -> float:
     """Returns the operations of a recipe's whole training."""
-    per_epoch = TRAINED // recipe.batch_size
-    if not recipe.drop_remainder:
-        per_epoch = -(-TRAINED // recipe.batch_size)
-    flops = 0.0
-    for phase in recipe.phases():
-        end = min(phase.end, recipe.epochs)
-        steps = math.ceil(per_epoch * end) - per_epoch * phase.start
-        flops += steps * phase.batch_size * _flops(recipe.in_epoch(phase.start))
-    return flops / 1e15
-
-
-def _flops(recipe: Recipe) -> float:
-    """Returns the operations of a training step for each example of its batch."""
-    forward = _forward(recipe.model, recipe.data.image_sizes)
-    if not recipe.data.proxy:
-        return forward * STEP_TO_FORWARD
-    proxy = _forward(recipe.data.proxy, recipe.data.image_sizes)
-    gradients = proxy * (STEP_TO_FORWARD - 1) / recipe.data.proxy_every
-    return forward * STEP_TO_FORWARD * recipe.data.proxy_share + proxy + gradients
-
-
-@cache
-def _forward(model: str, sizes: tuple[int, ...]) -> int:
-    """Returns a network's operations for an image of the catalogue's size, or of another one."""
-    if not sizes:
-        return 2 * models.get(model).multiply_adds
-    from dawnbench_tf.training import peaks
-
-    (side,) = sizes
-    return peaks.forward_flops(models.build(model, input_shape=(side, side, 3))) or 0
+    left_out = TRAINED % recipe.batch_size if recipe.drop_remainder else 0
+    per_epoch = math.ceil((TRAINED - left_out) / recipe.batch_size)
+    model, data = models.get(recipe.model), recipe.data
+    proxy = 2 * models.get(data.proxy).multiply_adds if data.proxy else 0
+    each = computation.step_flops(
+        2 * model.multiply_adds, proxy, data.proxy_share, data.proxy_every
+    )
+    return recipe.total_steps([per_epoch]) * recipe.batch_size * each / 1e15
 
 
 def measured(recipe: Recipe) -> Measured | None:
-    """Returns the recipe's measurement of the most runs, if it has one."""
+    """Returns the recipe's measurement of the most runs: of several the earliest, or None."""
     items = [item for item in recipe.evidence if isinstance(item, Measured)]
     return max(items, key=lambda item: item.runs, default=None)
 

@@ -18,6 +18,7 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import (
+    computation,
     devices,
     evaluation,
     fitting,
@@ -117,7 +118,7 @@ def _steps_per_call(recipe: Recipe, options: RunOptions, seconds: float) -> int:
             min(options.steps_per_execution, READER_STEPS) if slow else options.steps_per_execution
         )
     scale = (max(recipe.sizes) / variant.image_size) ** 2
-    flops = 2 * variant.multiply_adds * scale * peaks.STEP_TO_FORWARD * max(recipe.batch_sizes)
+    flops = computation.step_flops(2 * variant.multiply_adds * scale) * max(recipe.batch_sizes)
     rate = options.peak_tflops * 1e12 or peaks.measure_peak(recipe.precision)[0]
     step = flops / (rate * _EXPECTED_SHARE)
     lap = min(seconds / len(_bounds(recipe)), MOST_SECONDS) / _LAPS

@@ -171,7 +171,7 @@ class Recipe:
         own = NAMES[settings]
         if settings is not expected:
             refuse("recipe", self.name, f"{task.name} has {NAMES[expected]}, not {own}")
-        if settings is Images and self.data.proxy and self.optimizer.name not in ("sgd", "lars"):
+        if self.data.proxy and self.optimizer.name not in ("sgd", "lars"):
             refuse("proxy", self.data.proxy, "is for --optimizer=sgd or lars")
         one_size_only = {"held_out": self.held_out, "final_survival": self.network.final_survival}
         for name, value in one_size_only.items():

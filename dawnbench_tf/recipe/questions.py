@@ -64,6 +64,8 @@ class Questions:
         128, "distance between the starts of two consecutive windows, in WordPieces", low=1
     )
 
+    proxy: ClassVar[str] = ""
+
     def __post_init__(self) -> None:
         check(self)
         if list(self.bucket_boundaries) != sorted(set(self.bucket_boundaries)):

@@ -146,8 +146,8 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
     if not recipe.task:
         refuse("task", "", f"is needed for {recipe.name}: folder, npz, tfds:NAME or squad_json")
     variant = _variant(recipe, "model", recipe.model)
-    if proxy := getattr(recipe.data, "proxy", ""):
-        _variant(recipe, "proxy", proxy)
+    if recipe.data.proxy:
+        _variant(recipe, "proxy", recipe.data.proxy)
     tokenizer = recipe.data.tokenizer if isinstance(recipe.data, Questions) else ""
     if variant.wordpieces != (tokenizer == "wordpiece"):
         expected = "should be wordpiece" if variant.wordpieces else "should not be wordpiece"

@@ -56,7 +56,7 @@ def build(
         )
         # Built here, so that moving averages start from the initial weights.
         averages.inner_optimizer(model).build(model.trainable_variables)
-        if getattr(recipe.data, "proxy", ""):
+        if recipe.data.proxy:
             model.proxy = proxies.Proxy(cast(ImageData, data), restored)
     prepare_in_steps(model, data)
     # By default tf-keras logs the sum of the workers' mean losses.
@@ -80,11 +80,9 @@ def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
     A recipe with a proxy trains on the examples that it selects.
     """
     prepare, step = data.on_devices(), model.train_step
-    proxy = getattr(model, "proxy", None)
-
-    if prepare and proxy:
+    if prepare and data.recipe.data.proxy:
         model.train_step = lambda batch: step(
-            proxy.select(*prepare(*batch), model.optimizer.iterations)
+            model.proxy.select(*prepare(*batch), model.optimizer.iterations)
         )
     elif prepare:
         model.train_step = lambda batch: step(prepare(*batch))

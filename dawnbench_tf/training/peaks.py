@@ -5,10 +5,6 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-# Operations of a step over those of the forward pass, by MLPerf's convention: forward, gradients of
-# the layers' inputs, gradients of the weights. The images get no gradient, so a step really does
-# 0.1 to 2 % less (2.935 to 2.999).
-STEP_TO_FORWARD = 3
 SECONDS = 0.1  # shortest duration of a measurement
 _MATRIX = ("Conv", "MatMul", "Einsum", "RNN", "LSTM", "GRU")  # operations that are counted
 _SIDES = {"CPU": (1024, 16), "GPU": (8192, 256)}  # side of the matrix, images in the batch

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.recipe import Average, Network
-from dawnbench_tf.training import losses, optimizers, peaks
+from dawnbench_tf.training import computation, losses, optimizers, peaks
 
 
 class Proxy(tf.train.Checkpoint):
@@ -26,13 +26,7 @@ class Proxy(tf.train.Checkpoint):
 
     def __init__(self, data: ImageData, restored: bool = False):
         settings = data.recipe.data
-        recipe = replace(
-            data.recipe,
-            model=settings.proxy,
-            network=Network(),
-            average=Average(),
-            data=replace(settings, proxy="", proxy_share=0.5, proxy_every=4),
-        )
+        recipe = replace(data.recipe, model=settings.proxy, network=Network(), average=Average())
         own = replace(data, recipe=recipe)
         network = own.network()
         if not restored:
@@ -88,14 +82,8 @@ def step_flops(model: tf.keras.Model, side: int = 0) -> float | None:
       side: as in `peaks.forward_flops`.
     """
     forward = peaks.forward_flops(model, side)
-    if forward is None:
-        return None
-    flops = forward * peaks.STEP_TO_FORWARD
     proxy: Proxy | None = getattr(model, "proxy", None)
-    if proxy:
-        own = peaks.forward_flops(proxy.network, side)
-        if own is None:
-            return None
-        gradients = own * (peaks.STEP_TO_FORWARD - 1)
-        flops = flops * proxy.share + own + gradients / proxy.every
-    return flops
+    if forward is None or not proxy:
+        return forward and computation.step_flops(forward)
+    own = peaks.forward_flops(proxy.network, side)
+    return own and computation.step_flops(forward, own, proxy.share, proxy.every)

@@ -6,9 +6,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models, recipes
-from dawnbench_tf.models import networks
-from tests.conformance.test_catalog import smallest
-from tests.conformance.test_recipes import KERNELS, NAMES, covering
+from tests.conformance.test_recipes import KERNELS, NAMES, build_smallest, covering
 
 
 def changed_data(name):
@@ -46,10 +44,7 @@ CASES += [
 def test_each_operation_has_a_gpu_kernel(kind, name, layout, precision, monkeypatch):
     recipe = recipes.get(name, precision=precision)
     if models.get(recipe.model).inputs == "images":
-        build, small = networks.build, smallest(recipe.model)
-        monkeypatch.setattr(
-            networks, "build", lambda row, args, *classes: build(row, args | small, *classes)
-        )
+        build_smallest(recipe, monkeypatch)
     assert KERNELS["missing"](KERNELS[kind](recipe, layout)) == {}
     tf.keras.backend.clear_session()
 

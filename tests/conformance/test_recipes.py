@@ -70,7 +70,7 @@ def parts(name):
         "rate_in_velocity": recipe.optimizer.rate_in_velocity,
         "schedule": recipe.schedule.form,
         "precision": recipe.precision,
-        "proxy": bool(getattr(recipe.data, "proxy", "")),
+        "proxy": bool(recipe.data.proxy),
     }
     return {tuple(network), *update.items()}
 
@@ -88,12 +88,16 @@ def covering(names, parts=parts):
 @pytest.mark.parametrize("name", covering(NAMES))
 def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
     """Every component of every recipe, in the smallest network of its kind."""
-    recipe = recipes.get(name)
+    build_smallest(recipes.get(name), monkeypatch)
+    is_lowered_whole(recipes.get(name))
+
+
+def build_smallest(recipe, monkeypatch):
+    """Makes recipes build their networks at the smallest size of the recipe's kind."""
     build, small = networks.build, smallest(recipe.model)
     monkeypatch.setattr(
         networks, "build", lambda variant, args, *classes: build(variant, args | small, *classes)
     )
-    is_lowered_whole(recipe)
 
 
 LARGE = 10**8  # parameters; of such readers the family's smaller ones are lowered

@@ -11,7 +11,7 @@ import tensorflow as tf
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data.waits import Waits
 from dawnbench_tf.options import RunOptions
-from dawnbench_tf.training import communication, energy, peaks, utilization
+from dawnbench_tf.training import communication, computation, energy, peaks, utilization
 from dawnbench_tf.tta import TimeToAccuracy
 
 
@@ -132,7 +132,8 @@ def test_the_memory_of_the_eleventh_gpu_is_read_by_its_own_name(monkeypatch):
 def measured_run(monkeypatch, before, after, speed):
     """Returns the facts of a run whose peak is `before` and then `after` it, in GFLOP/s."""
     peaks_found = iter([before, after])
-    monkeypatch.setattr(peaks, "forward_flops", lambda model: 10**9 / peaks.STEP_TO_FORWARD)
+    forward = 10**9 / computation.STEP_TO_FORWARD
+    monkeypatch.setattr(peaks, "forward_flops", lambda model, side=0: forward)
     monkeypatch.setattr(
         peaks, "measure_peak", lambda precision: (next(peaks_found) * 1e9, "a convolution")
     )
