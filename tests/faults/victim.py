@@ -111,7 +111,7 @@ def train(folder: Path, epochs: int, operations: Operations) -> int:
     pulse.SECONDS = 1000.0  # no beat but the first and the last: the same operations each time
     write = tf.train.Checkpoint.write
 
-    def tiny(data, steps_per_execution, restored=False):
+    def tiny(data, *_):
         tf.keras.utils.set_random_seed(data.recipe.seed)
         layers = [tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)]
         model = tf.keras.Sequential([tf.keras.Input((32, 32, 3)), *layers])
