@@ -68,13 +68,24 @@ def pytest_configure():
             signal.signal(number, lambda *_: None)
 
 
+def _forget_models():
+    if "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].keras.backend.clear_session()
+        gc.collect()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def without_its_models():
     """After a file of tests what Keras keeps of its models goes: a worker held 15 GB at the end."""
     yield
-    if "tensorflow" in sys.modules:
-        sys.modules["tensorflow"].keras.backend.clear_session()
-        gc.collect()
+    _forget_models()
+
+
+@pytest.fixture
+def alone():
+    """After a test what Keras keeps of its models goes: a file of tests held 10 GB at the end."""
+    yield
+    _forget_models()
 
 
 @pytest.fixture

@@ -15,9 +15,12 @@ def changed_data(name):
     return {item.name for item in fields(data) if getattr(data, item.name) != item.default}
 
 
-pytestmark = pytest.mark.skipif(
-    not tf.test.is_built_with_cuda(), reason="this TensorFlow has no registry of CUDA kernels"
-)
+pytestmark = [
+    pytest.mark.usefixtures("alone"),
+    pytest.mark.skipif(
+        not tf.test.is_built_with_cuda(), reason="this TensorFlow has no registry of CUDA kernels"
+    ),
+]
 OWN = [name for name in NAMES if getattr(recipes.get(name).data, "tokenizer", "") != "spacy"]
 
 
@@ -46,7 +49,6 @@ def test_each_operation_has_a_gpu_kernel(kind, name, layout, precision, monkeypa
     if models.get(recipe.model).inputs == "images":
         build_smallest(recipe, monkeypatch)
     assert KERNELS["missing"](KERNELS[kind](recipe, layout)) == {}
-    tf.keras.backend.clear_session()
 
 
 def test_an_operation_without_a_gpu_kernel_is_found():

@@ -17,6 +17,7 @@ from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.training import fitting, losses
 from tests.conformance.test_catalog import smallest
 
+pytestmark = pytest.mark.usefixtures("alone")
 NAMES = sorted(recipes.rows())
 KERNELS = runpy.run_path(str(Path(__file__).parents[2] / "scripts/gpu_kernels.py"))
 SPLITS = {  # small ones will do
@@ -139,7 +140,6 @@ def is_lowered_whole(recipe):
     lowered = step.experimental_get_compiler_ir(*batch)(stage="hlo")
     assert " convolution(" in lowered or " dot(" in lowered
     assert "<=" not in lowered  # marks a dimension left open
-    tf.keras.backend.clear_session()  # else all networks are held to the last test
 
 
 def questions(recipe):
