@@ -38,8 +38,8 @@ def build(
     Returns:
       A compiled Keras model; its training step takes batches of `data.training_batches`.
     """
-    with tensorflow_env.silent():  # XLA prints a line at its first compilation, at any log level
-        tf.function(lambda: tf.constant(0), jit_compile=True)()
+    if jit_compile or tf.config.list_physical_devices("GPU"):  # tf-keras compiles updates there
+        _try_xla()
     recipe, steps = data.recipe, data.epoch_steps
     tf.keras.utils.set_random_seed(recipe.seed)
     with data.placement.strategy.scope():
@@ -62,6 +62,19 @@ def build(
     # By default tf-keras logs the sum of the workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
+
+
+def _try_xla() -> None:
+    """Compiles a constant: XLA prints a line at its first compilation, at any log level.
+
+    Raises:
+      Refusal: this TensorFlow can't compile for its device, as tensorflow-tpu for a CPU.
+    """
+    try:
+        with tensorflow_env.silent():
+            tf.function(lambda: tf.constant(0), jit_compile=True)()
+    except tf.errors.NotFoundError as error:
+        refuse("jit_compile", True, f"this TensorFlow has no XLA for its device: {error.message}")
 
 
 def _freeze(model: tf.keras.Model, recipe: Recipe) -> None:

@@ -164,8 +164,6 @@ class Muon(SGD):
         if not self._due.any():
             return tf.convert_to_tensor(weight)
         last = len(self._due) - 1
-        due = tf.gather(
-            tf.constant(self._due), tf.minimum(tf.cast(self.iterations, tf.int32), last)
-        )
+        due = tf.gather(tf.constant(self._due), tf.minimum(self.iterations, last))
         factor = tf.math.divide_no_nan(weight.shape[-1] ** 0.5, tf.norm(weight))
         return weight * tf.where(due, tf.cast(factor, weight.dtype), tf.ones([], weight.dtype))

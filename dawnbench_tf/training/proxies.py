@@ -52,14 +52,17 @@ class Proxy(tf.train.Checkpoint):
         """
         count = max(1, round(images.shape[0] * self.share))
 
+        def largest(losses: tf.Tensor) -> tf.Tensor:  # int64: int32 would leave tf.cond on the host
+            return tf.cast(tf.math.top_k(losses, count).indices, tf.int64)
+
         def choose() -> tf.Tensor:
-            return tf.math.top_k(self._losses(images, labels), count).indices
+            return largest(self._losses(images, labels))
 
         def train() -> tf.Tensor:
             weights = self.network.trainable_variables
             with tf.GradientTape() as tape:
                 each = self._losses(images, labels)
-                chosen = tf.math.top_k(each, count).indices
+                chosen = largest(each)
                 loss = tf.reduce_mean(tf.gather(each, chosen))
                 for penalty in self.network.losses:
                     loss += tf.cast(penalty, loss.dtype)

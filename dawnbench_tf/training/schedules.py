@@ -85,7 +85,7 @@ def _steps(
 
     def scale(step: tf.Tensor) -> tf.Tensor:
         passed = tf.reduce_sum(
-            tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int32)
+            tf.cast(tf.cast(step, tf.float32) >= tf.constant(edges, tf.float32), tf.int64)
         )
         return tf.gather(tf.constant(factors, tf.float32), passed)
 
@@ -113,7 +113,7 @@ def _linear(
         step = tf.cast(step, tf.float32)
         # The piece is the number of edges after the first that are passed: of two edges on one
         # step, as short epochs can have, the factor jumps to the second's.
-        piece = tf.reduce_sum(tf.cast(step >= starts[1:-1], tf.int32))
+        piece = tf.reduce_sum(tf.cast(step >= starts[1:-1], tf.int64))
         left, right = tf.gather(starts, piece), tf.gather(starts, piece + 1)
         done = tf.clip_by_value((step - left) / (right - left), 0.0, 1.0)
         start, end = tf.gather(values, piece), tf.gather(values, piece + 1)

@@ -10,6 +10,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import tested
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import fitting
 
 
@@ -36,3 +37,17 @@ def test_a_model_for_larger_images_takes_the_data_s():
     model, images = build("resnet18_v1", "NCHW")
     assert model.input_shape == (None, 3, 32, 32) == (None, *images.shape[1:])
     assert model.output_shape == (None, 10)
+
+
+def test_a_tensorflow_without_xla_for_the_device_is_refused(monkeypatch):
+    """As tensorflow-tpu on a machine without a TPU; without --jit_compile it is not asked for."""
+
+    def function(*_, **__):
+        raise tf.errors.NotFoundError(None, None, "no transfer manager for platform Host")
+
+    data = dataset.open(recipes.get("digits/resnet8"))
+    with monkeypatch.context() as patched:
+        patched.setattr(tf, "function", function)
+        fitting.build(data)
+        with pytest.raises(Refusal, match="--jit_compile=true: .* no transfer manager"):
+            fitting.build(data, jit_compile=True)

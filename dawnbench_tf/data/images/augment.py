@@ -1,6 +1,7 @@
 """Augmentation and standardization of image batches.
 
-Axes: b batch, h height, w width, c channels.
+Axes: b batch, h height, w width, c channels. Indices are int64: TensorFlow computes with int32 in
+host memory, and a GPU would wait for the copies.
 """
 
 import math
@@ -36,10 +37,9 @@ def crop_and_flip(
     height, width = images.shape[1:3]
     tall, wide = crop_size or height, crop_size or width
     # Flips are reversed column indices, so two gathers crop, flip and (in reflection mode) pad.
-    rows = offsets[:, :1] + tf.range(tall)  # (b, tall)
-    columns = (
-        tf.where(flips[:, None], tf.range(wide)[::-1], tf.range(wide)) + offsets[:, 1:]
-    )  # (b, wide)
+    offsets, across = tf.cast(offsets, tf.int64), tf.range(wide, dtype=tf.int64)
+    rows = offsets[:, :1] + tf.range(tall, dtype=tf.int64)  # (b, tall)
+    columns = tf.where(flips[:, None], across[::-1], across) + offsets[:, 1:]  # (b, wide)
     if mode == "reflection":
         rows, columns = _reflected(rows - pad, height), _reflected(columns - pad, width)
     else:
@@ -160,7 +160,7 @@ def rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
     # Where each pixel comes from; y points downwards.
     rows = tf.sin(angles) * x + tf.cos(angles) * y + (height - 1) / 2
     columns = tf.cos(angles) * x - tf.sin(angles) * y + (width - 1) / 2
-    rows, columns = (tf.cast(tf.floor(part + 0.5), tf.int32) for part in (rows, columns))
+    rows, columns = (tf.cast(tf.floor(part + 0.5), tf.int64) for part in (rows, columns))
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
     sources = tf.clip_by_value(rows, 0, height - 1) * width
     sources += tf.clip_by_value(columns, 0, width - 1)
@@ -185,8 +185,8 @@ def cut_out(images: tf.Tensor, positions: tf.Tensor, side: int, clipped: bool = 
     kept = []
     for size, position in zip(images.shape[1:3], tf.unstack(positions, axis=1), strict=True):
         choices = size if clipped else size - side + 1
-        first = tf.cast(position * choices, tf.int32) - (side // 2 if clipped else 0)  # (b,)
-        distance = tf.range(size) - first[:, None]  # (b, size)
+        first = tf.cast(position * choices, tf.int64) - (side // 2 if clipped else 0)  # (b,)
+        distance = tf.range(size, dtype=tf.int64) - first[:, None]  # (b, size)
         kept.append((distance < 0) | (distance >= side))
     # A pixel is kept if its row or its column is outside the square.
     outside = kept[0][:, :, None] | kept[1][:, None, :]  # (b, h, w)

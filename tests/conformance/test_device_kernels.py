@@ -1,4 +1,4 @@
-"""Each operation of the recipes' steps has a GPU kernel, by TensorFlow's registry of kernels."""
+"""The recipes' steps run wholly on a GPU, by TensorFlow's registry of kernels."""
 
 from dataclasses import fields
 
@@ -43,12 +43,28 @@ CASES += [
 ]
 
 
+# What is copied to the host after all, a few bytes each: seeds and sizes in Keras's dropout and
+# stochastic depth, sizes in the gradient of a mean over images of a size that changes; and the
+# conditions of stochastic depth, float16's loss scale and moving averages.
+COPIED = {
+    "Prod -> AddV2.x",
+    "Prod -> Pack.values",
+    "Pack -> StatelessRandomGetKeyCounter.seed",
+    "DynamicStitch -> Reshape.shape",
+}
+
+
 @pytest.mark.parametrize(("kind", "name", "layout", "precision"), CASES)
-def test_each_operation_has_a_gpu_kernel(kind, name, layout, precision, monkeypatch):
+def test_a_step_stays_on_the_gpu(kind, name, layout, precision, monkeypatch):
     recipe = recipes.get(name, precision=precision)
-    if models.get(recipe.model).inputs == "images":
+    images = models.get(recipe.model).inputs == "images"
+    if images:
         build_smallest(recipe, monkeypatch)
-    assert KERNELS["missing"](KERNELS[kind](recipe, layout)) == {}
+    step = KERNELS[kind](recipe, layout)
+    assert KERNELS["missing"](step) == {}
+    if images:
+        copies = KERNELS["copies_to_host"](step)
+        assert {name for name in copies if not name.endswith(".cond")} <= COPIED
 
 
 def test_an_operation_without_a_gpu_kernel_is_found():
@@ -56,3 +72,12 @@ def test_an_operation_without_a_gpu_kernel_is_found():
     step = tf.function(lambda images, indices: tf.cast(tf.gather(images, indices), tf.float32))
     counts = KERNELS["missing"](step.get_concrete_function(images, indices).graph)
     assert counts == {"GatherV2 (int32, uint8)": 1}
+
+
+@pytest.mark.parametrize(("dtype", "copies"), [("int32", {"Cast -> AddV2.x": 1}), ("int64", {})])
+def test_int32_arithmetic_is_found_to_copy_to_the_host(dtype, copies):
+    """The result goes back to the device, through a function that is called."""
+    indices = tf.function(lambda values: tf.cast(values, dtype) + 1)
+    step = tf.function(lambda values: tf.gather(values, indices(values)))
+    graph = step.get_concrete_function(tf.TensorSpec((3,))).graph
+    assert KERNELS["copies_to_host"](graph) == copies
