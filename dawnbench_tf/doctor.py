@@ -299,7 +299,8 @@ def _some_steps(strategy: list[str]) -> Finding:
             last = _last_line(done.stderr) or "no reason given"
             return Finding(name, f"status {done.returncode}", one_line(last, 200))
         trial = json.loads((Path(folder) / "trial/trial.json").read_text())
-    return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step")
+    most = f", batches of {trial['largestBatch']:,} fit" if "largestBatch" in trial else ""
+    return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step{most}")
 
 
 def main(_: list[str]) -> int:

@@ -12,7 +12,16 @@ from dawnbench_tf import terminal
 from dawnbench_tf.money import dollars
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.training import devices, fitting, progress, session, strategies, utilization
+from dawnbench_tf.refusals import refuse
+from dawnbench_tf.training import (
+    devices,
+    fitting,
+    memory,
+    progress,
+    session,
+    strategies,
+    utilization,
+)
 from dawnbench_tf.tta import TimeToAccuracy
 
 __all__ = ["measure", "SpeedTest", "Laps"]
@@ -57,7 +66,7 @@ class Laps(tf.keras.callbacks.Callback):
 
 
 class SpeedTest(NamedTuple):
-    """The result of a speed test; `str()` gives two lines for people.
+    """The result of a speed test; `str()` gives lines for people.
 
     Attributes:
       recipe: the recipe whose steps were timed.
@@ -66,6 +75,8 @@ class SpeedTest(NamedTuple):
       used: utilization of the machine, as an entry's `misc` has it.
       cost_per_hour: price in USD per hour; None if not given.
       chief: whether this worker reports the result.
+      need: predicted memory of training; None: not predicted.
+      available: bytes of memory that training may take.
     """
 
     recipe: Recipe
@@ -74,6 +85,8 @@ class SpeedTest(NamedTuple):
     used: dict[str, Any]
     cost_per_hour: float | None
     chief: bool
+    need: memory.Need | None
+    available: float
 
     @property
     def seconds_per_step(self) -> float:
@@ -102,19 +115,23 @@ class SpeedTest(NamedTuple):
             "hoursOfAllEpochs": self.seconds / 3600,
             "usd": self.usd,
         }
+        if self.need:
+            figures["predictedGiB"] = self.need.total / 2**30
+            figures["largestBatch"] = self.need.largest_batch(self.available)
         return {**self.used, **figures, "recipe": self.recipe.values()}
 
     def __str__(self) -> str:
         (seconds, count), *later = self.laps
         each, recipe = self.seconds_per_step, self.recipe
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
+        need = f"\n{self.need.text(self.available)}" if self.need else ""
         return (
             f"{sum(n for _, n in self.laps)} steps: {each * 1e3:.4g} ms a step at the median, "
             f"{recipe.batch_size / each:,.0f} examples/s; the first {count} with compiling "
             f"{seconds:.1f} s{'' if later else ', which is all there were: ask for more'}\n"
             f"so an epoch's {self.epoch_steps[0]:,} steps take "
             f"{progress.duration(self.epoch_steps[0] * each)}, all {recipe.epochs:g} epochs "
-            f"{progress.duration(self.seconds)}, without evaluations{cost}"
+            f"{progress.duration(self.seconds)}, without evaluations{cost}{need}"
         )
 
 
@@ -141,6 +158,9 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
     terminal.status("building the model")
     most = max(1, min(options.steps_per_execution, count // CALLS))
     model = fitting.build(data, most, jit_compile=options.jit_compile)
+    need, available = memory.predict(model, data), memory.limit()
+    if need and need.total > available:
+        refuse("batch_size", need.batch, need.text(available))
     terminal.status("")
     terminal.say(progress.summary(data, model, devices.machine_of(strategy).hardware))
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
@@ -155,7 +175,7 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
         used = meter.facts()  # every worker has to call it
     terminal.status("")
     price, chief = options.credits.cost_per_hour, strategies.is_chief(strategy)
-    return SpeedTest(recipe, data.epoch_steps, laps.laps, used, price, chief)
+    return SpeedTest(recipe, data.epoch_steps, laps.laps, used, price, chief, need, available)
 
 
 def _timer(recipe: Recipe) -> TimeToAccuracy:

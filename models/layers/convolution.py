@@ -57,11 +57,13 @@ def _kernel_gradient(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     # The kernel's element (row, column) multiplies pixel (i + row, j + column) of x for output
     # (i, j). Its gradient is the sum of x[i + row, j + column]^T upstream[i, j] over all (i, j) for
     # which both exist: a matrix product of the two maps, each cropped on the opposite side.
-    elements = [
-        tf.matmul(_crop(x, row, column), _crop(upstream, -row, -column), transpose_a=True)
-        for row in (-1, 0, 1)
-        for column in (-1, 0, 1)
-    ]
+    # One product after the other: crops of x would else be made in the forward pass, and be kept.
+    elements: list[tf.Tensor] = []
+    for row in (-1, 0, 1):
+        for column in (-1, 0, 1):
+            with tf.control_dependencies(elements[-1:] or [upstream]):
+                crops = _crop(x, row, column), _crop(upstream, -row, -column)
+                elements.append(tf.matmul(*crops, transpose_a=True))
     return tf.reshape(tf.stack(elements), [3, 3, x.shape[-1], upstream.shape[-1]])
 
 
