@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data.dataset import Data
@@ -62,8 +63,28 @@ def _forward(data: Data, model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
     def answer(batch: Any) -> tf.Tensor:
         return model(data.prepare(batch), training=False)
 
+    order = _gathered_order(strategy)
+
     @tf.function(reduce_retracing=True)
     def forward(batch: Any) -> tf.Tensor:
-        return strategy.gather(strategy.run(answer, args=(batch,)), axis=0)
+        outputs = strategy.gather(strategy.run(answer, args=(batch,)), axis=0)
+        if (order[1:] > order[:-1]).all():
+            return outputs
+        sizes = tf.shape(outputs)
+        parts = tf.reshape(outputs, tf.concat([[len(order), -1], sizes[1:]], 0))
+        return tf.reshape(tf.gather(parts, np.argsort(order)), sizes)
 
     return forward
+
+
+def _gathered_order(strategy: tf.distribute.Strategy) -> np.ndarray:
+    """Returns the numbers of the replicas in the order in which `gather` puts them together.
+
+    TensorFlow orders workers by their names, in which worker 10 comes before worker 2.
+    """
+
+    def own() -> tf.Tensor:
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return tf.reshape(tf.cast(number, tf.int32), [1])
+
+    return np.asarray(tf.function(lambda: strategy.gather(strategy.run(own), axis=0))())

@@ -46,15 +46,24 @@ class Need(NamedTuple):
 
     @property
     def total(self) -> int:
+        """Bytes of variables and step."""
         return self.variables + self.step
 
     def largest_batch(self, available: float) -> int:
-        """Returns the largest batch that fits into `available` bytes, `MARGIN` kept; 0: none."""
+        """Returns the largest batch that fits; 0: none. A fifth of the memory is kept free.
+
+        Args:
+          available: bytes that training may take.
+        """
         room = available - self.variables
         return max(0, int(room / (1 + MARGIN) / self.step * self.batch))
 
     def text(self, available: float) -> str:
-        """Returns a line for people."""
+        """Returns a line for people.
+
+        Args:
+          available: bytes that training may take.
+        """
         most, room = self.largest_batch(available), available / 2**30
         return (
             f"{self.variables / 2**30:.2f} GiB of variables and {self.step / 2**30:.2f} GiB for a "

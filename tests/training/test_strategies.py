@@ -27,6 +27,8 @@ FLAGS = (
     *("--average=0.9", "--average_every=4", "--lookahead"),
 )
 
+IN_48S = (*SHORT, "--precision=float64", "--epochs=1", "--batch_size=48")
+
 
 def start(folder, *flags, program=(str(PROGRAM),)):
     return subprocess.Popen(
@@ -58,8 +60,8 @@ def free_port():
     raise AssertionError("no free port")
 
 
-def cluster():
-    hosts = ",".join(f"localhost:{free_port()}" for _ in range(2))
+def cluster(count=2):
+    hosts = ",".join(f"localhost:{free_port()}" for _ in range(count))
     return "--strategy=multi_worker_mirrored", f"--worker_hosts={hosts}"
 
 
@@ -116,6 +118,31 @@ def test_mixed_images_and_a_cycle_of_momentum_give_the_single_device_s_curve(tmp
         start(tmp_path / "2", *flags, "--strategy=mirrored", "--logical_cpus=2"),
     )
     same_curve(finish(two), finish(alone))
+
+
+@pytest.fixture(scope="module")
+def in_48s(tmp_path_factory):
+    """Returns losses and accuracies on one device, in batches that many numbers divide."""
+    return finish(start(tmp_path_factory.mktemp("in_48s"), *IN_48S))
+
+
+@pytest.mark.parametrize("count", [1, 3, pytest.param(8, marks=pytest.mark.long), 16])
+def test_any_number_of_devices_gives_the_curve(tmp_path, in_48s, count):
+    flags = ("--strategy=mirrored", f"--logical_cpus={count}")
+    curve = finish(start(tmp_path, *IN_48S, *flags))
+    assert len(curve["losses"]) == 11
+    assert curve["losses"] == pytest.approx(in_48s["losses"], abs=1e-4)
+    assert curve["accuracies"] == in_48s["accuracies"]
+
+
+# 12 workers: ranks of two digits.
+@pytest.mark.parametrize("count", [4, *(pytest.param(n, marks=pytest.mark.long) for n in (8, 12))])
+def test_any_number_of_workers_gives_the_curve(tmp_path, in_48s, count):
+    flags = (*IN_48S, *cluster(count))
+    workers = [start(tmp_path, *flags, f"--task_index={index}") for index in range(count)]
+    for curve in map(finish, workers):
+        assert curve["losses"] == pytest.approx(in_48s["losses"], abs=1e-4)
+        assert curve["accuracies"] == in_48s["accuracies"]
 
 
 @pytest.fixture(scope="module")
