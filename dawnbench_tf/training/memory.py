@@ -84,12 +84,14 @@ def predict(model: tf.keras.Model, data: Data) -> Need | None:
       data: the recipe's data set; of its batch and image sizes those count that need most.
 
     Returns:
-      None for a reader, whose texts have any length, and for several devices.
+      None for a reader, whose texts have any length; for several devices, for a TPU, and with XLA,
+      which makes other buffers.
     """
-    if (
-        models.get(data.recipe.model).inputs != "images"
-        or data.placement.strategy.num_replicas_in_sync > 1
-    ):
+    strategy = data.placement.strategy
+    alone = strategy.num_replicas_in_sync == 1 and not isinstance(
+        strategy, tf.distribute.TPUStrategy
+    )
+    if models.get(data.recipe.model).inputs != "images" or not alone or model.jit_compile:
         return None
     epochs = map(data.in_epoch, range(math.ceil(data.recipe.epochs)))
     data = max(epochs, key=lambda part: part.recipe.batch_size * part.recipe.sizes[-1] ** 2)
@@ -98,20 +100,18 @@ def predict(model: tf.keras.Model, data: Data) -> Need | None:
         lambda part: tf.TensorSpec([side if n is None else n for n in part.shape], part.dtype),
         data.training_batches().element_spec,
     )
-    step = tf.function(lambda batch: model.train_step(batch), autograph=False)
+    step = tf.function(lambda batch: strategy.run(model.train_step, (batch,)), autograph=False)
     concrete = step.get_concrete_function(spec)
     kept = [tensor for tensor in concrete.captured_inputs if tensor.dtype == tf.resource]
     return Need(sum(map(_kept, kept)), _peak(concrete.graph), data.recipe.batch_size)
 
 
 def limit() -> float:
-    """Returns the bytes that training may take: of the GPU with least memory, or free ones."""
-    gpus = [
-        device.memory_limit
-        for device in device_lib.list_local_devices()
-        if device.device_type == "GPU"
-    ]
-    return min(gpus, default=machine.free_gib() * 2**30)
+    """Returns the bytes that training may take: of the GPU with least memory, else free memory."""
+    if not tf.config.list_logical_devices("GPU"):
+        return machine.free_gib() * 2**30
+    devices = device_lib.list_local_devices()
+    return float(min(device.memory_limit for device in devices if device.device_type == "GPU"))
 
 
 def _peak(graph: tf.Graph) -> int:

@@ -69,6 +69,16 @@ def test_the_phase_that_needs_most_is_predicted():
     assert plain.largest_batch(0) == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "predicted"),
+    [({"strategy": "one_device"}, True), ({"jit_compile": True}, False)],
+)
+def test_a_speed_test_predicts_one_device_without_xla(options, predicted):
+    recipe = recipes.get("digits/resnet8")
+    result = speed_test.measure(recipe, RunOptions(max_steps=2, **options))
+    assert bool(result.need) == predicted == ("largestBatch" in result.facts())
+
+
 def test_a_step_that_does_not_fit_is_refused_before_it_runs(monkeypatch):
     monkeypatch.setattr(memory, "limit", lambda: 20 * 2**20)
     with pytest.raises(
