@@ -28,12 +28,14 @@ CASES = (
 
 def measure(case: str) -> tuple[memory.Need | None, int]:
     """Returns the predicted memory, and the measured bytes of a step, of "RECIPE:BATCH_SIZE"."""
+    tf.keras.backend.clear_session()
     name, _, batch = case.partition(":")
     recipe = recipes.get(name).with_values(batch_size=int(batch))
     recipe = recipe.with_values(synthetic="jpeg" if recipe.task_row.jpegs else "decoded")
     data = dataset.from_splits(recipe, synthetic.load(recipe, pool=2))
     model = fitting.build(data)
     need = memory.predict(model, data)
+    gc.collect()  # what is freed during the steps would be missing from their peak
     tf.config.experimental.reset_memory_stats("CPU:0")
     before = _allocated()["current"]
     model.fit(data.training_batches(), steps_per_epoch=3, epochs=1, verbose=0)
@@ -52,5 +54,3 @@ if __name__ == "__main__":
         if need:
             sizes = " | ".join(f"{size / 2**20:,.0f}" for size in (need.variables, need.step, step))
             print(f"| {case.replace(':', ', ')} | {sizes} | {need.step / step:.2f} |", flush=True)
-        tf.keras.backend.clear_session()
-        gc.collect()
