@@ -166,7 +166,7 @@ def _tensorflow(probe: dict[str, Any]) -> Finding:
         fix = "pip install 'dawnbench_tf[harness]'" if missing else _REINSTALL
         return Finding("TensorFlow", ", ".join(installed) or "none", f"{probe['error']}; {fix}")
     build = f"built for CUDA {probe['cuda']}, cuDNN {probe['cudnn']}"
-    one_dnn = "off" if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" else "as TensorFlow chooses"
+    one_dnn = "off" if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" else "on"
     kind = build if probe["cuda build"] else "built without CUDA"
     return Finding("TensorFlow", f"{probe['version']}, {kind}; oneDNN {one_dnn}")
 

@@ -32,7 +32,8 @@ def measure(case: str) -> tuple[memory.Need | None, int]:
     name, _, batch = case.partition(":")
     recipe = recipes.get(name).with_values(batch_size=int(batch))
     recipe = recipe.with_values(synthetic="jpeg" if recipe.task_row.jpegs else "decoded")
-    data = dataset.from_splits(recipe, synthetic.load(recipe, pool=2))
+    pool = 2 if recipe.task_row.jpegs else 0  # images in memory count as variables
+    data = dataset.from_splits(recipe, synthetic.load(recipe, pool))
     model = fitting.build(data)
     need = memory.predict(model, data)
     gc.collect()  # what is freed during the steps would be missing from their peak

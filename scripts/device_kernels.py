@@ -17,8 +17,6 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from dawnbench_tf import models, recipes, tensorflow_env
 
 with tensorflow_env.importing():
@@ -27,7 +25,6 @@ with tensorflow_env.importing():
 
     from dawnbench_tf.data import dataset
     from dawnbench_tf.data.images import synthetic
-    from dawnbench_tf.data.images.splits import Splits, in_memory
     from dawnbench_tf.training import evaluation, fitting
 
 STRUCTURE = {"NoOp", "Placeholder", "_Arg", "_Retval"}  # run nothing
@@ -46,6 +43,7 @@ def _kernels(operation: str, platform: str) -> tuple[Any, ...]:
     return tuple(kernel for kernel in registered if kernel.device_type in PLATFORMS[platform])
 
 
+@cache
 def platforms() -> list[str]:
     """Returns the platforms whose kernels this package of TensorFlow has."""
     lowered = tf.function(lambda x: x + 1, jit_compile=True)
@@ -184,18 +182,12 @@ def evaluation_step(recipe: Any, data_format: str = "NHWC", jit_compile: bool = 
 
 
 def opened(recipe: Any, data_format: str) -> dataset.Data:
-    """Returns generated examples for a recipe: few, as XLA holds what a step captures."""
+    """Returns generated examples for a recipe: few images, as XLA holds what a step captures."""
     placement = dataset.Placement(tf.distribute.get_strategy(), data_format)
-    if recipe.task_row.jpegs:
-        recipe = recipe.with_values(synthetic="jpeg")
-        return dataset.from_splits(recipe, synthetic.load(recipe, pool=2), placement)
+    recipe = recipe.with_values(synthetic="jpeg" if recipe.task_row.jpegs else "decoded")
     if models.get(recipe.model).inputs != "images":
-        return dataset.open(recipe.with_values(synthetic="decoded"), placement=placement)
-    side = recipe.task_row.image_size
-    shape = (recipe.batch_size, side, side, 3)
-    images = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
-    split = in_memory(images, np.zeros(recipe.batch_size, np.int64))
-    return dataset.from_splits(recipe, Splits(split, split), placement)
+        return dataset.open(recipe, placement=placement)
+    return dataset.from_splits(recipe, synthetic.load(recipe, pool=2), placement)
 
 
 if __name__ == "__main__":

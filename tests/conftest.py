@@ -17,6 +17,7 @@ BEGIN = time.monotonic()
 
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as tensorflow_env sets it
 
 
 def pytest_addoption(parser):
@@ -82,7 +83,7 @@ def without_its_models():
 
 
 @pytest.fixture
-def alone():
+def forgets_models():
     """After a test what Keras keeps of its models goes: a file of tests held 10 GB at the end."""
     yield
     _forget_models()

@@ -42,7 +42,8 @@ def test_the_default_reaches_its_threshold_and_leaves_an_entry(trained_digits):
     assert lines[0] == "epoch\thours\ttop1Accuracy"
     last = [float(value) for value in lines[-1].split("\t")]
     assert last[2] >= 98 > max(float(line.split("\t")[2]) for line in lines[1:-1])
-    assert last[1] * 3600 <= sum(clock[part] for part in ("load", "build", "compile", "train"))
+    parts = sum(clock[part] for part in ("load", "build", "compile", "train"))
+    assert last[1] * 3600 <= parts + 4 * 0.0005 + 0.001  # the entry rounds each to a millisecond
 
 
 def test_a_finished_run_is_told_again_and_trains_nothing(command, trained_digits, tmp_path):

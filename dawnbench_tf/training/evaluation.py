@@ -34,8 +34,9 @@ class Evaluator:
         self._batches = data.test_batches(self._batch_size)
         with strategy.scope():
             with_views = data.with_views(model)
-        self._forward = _forward(data, with_views)
-        self._forward_once = _forward(data, model)  # without test-time augmentation
+        order = _gathered_order(strategy)
+        self._forward = _forward(data, with_views, order)
+        self._forward_once = _forward(data, model, order)  # without test-time augmentation
 
     def __call__(self) -> dict[str, float]:
         selects = self._data.selects_views
@@ -56,14 +57,15 @@ class Evaluator:
             self._data.save_answers(self.answers, folder)
 
 
-def _forward(data: Data, model: tf.keras.Model) -> Callable[[Any], tf.Tensor]:
-    """Returns a function from a batch of `data.test_batches` to the gathered outputs of `model`."""
+def _forward(data: Data, model: tf.keras.Model, order: np.ndarray) -> Callable[[Any], tf.Tensor]:
+    """Returns a function from a batch of `data.test_batches` to the outputs of `model` for it.
+
+    `order` is that of `_gathered_order`.
+    """
     strategy = data.placement.strategy
 
     def answer(batch: Any) -> tf.Tensor:
         return model(data.prepare(batch), training=False)
-
-    order = _gathered_order(strategy)
 
     @tf.function(reduce_retracing=True)
     def forward(batch: Any) -> tf.Tensor:

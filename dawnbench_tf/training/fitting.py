@@ -38,8 +38,9 @@ def build(
     Returns:
       A compiled Keras model; its training step takes batches of `data.training_batches`.
     """
-    if jit_compile or tf.config.list_physical_devices("GPU"):  # tf-keras compiles updates there
-        _try_xla()
+    error = _try_xla()
+    if error and (jit_compile or tf.config.list_physical_devices("GPU")):  # tf-keras compiles there
+        refuse("jit_compile", True, f"this TensorFlow has no XLA for its device: {error}")
     recipe, steps = data.recipe, data.epoch_steps
     tf.keras.utils.set_random_seed(recipe.seed)
     with data.placement.strategy.scope():
@@ -64,17 +65,18 @@ def build(
     return model
 
 
-def _try_xla() -> None:
-    """Compiles a constant: XLA prints a line at its first compilation, at any log level.
+def _try_xla() -> str:
+    """Compiles a constant in silence: XLA logs its first compilation, at every log level.
 
-    Raises:
-      Refusal: this TensorFlow can't compile for its device, as tensorflow-tpu for a CPU.
+    Returns:
+      TensorFlow's message if it can't compile for its device (tensorflow-tpu for a CPU), else "".
     """
     try:
         with tensorflow_env.silent():
             tf.function(lambda: tf.constant(0), jit_compile=True)()
     except tf.errors.NotFoundError as error:
-        refuse("jit_compile", True, f"this TensorFlow has no XLA for its device: {error.message}")
+        return str(error.message)
+    return ""
 
 
 def _freeze(model: tf.keras.Model, recipe: Recipe) -> None:

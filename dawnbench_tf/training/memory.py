@@ -1,6 +1,5 @@
 """Predicts the memory that training takes on a device, from the graph of its step."""
 
-import math
 from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -93,8 +92,8 @@ def predict(model: tf.keras.Model, data: Data) -> Need | None:
     )
     if models.get(data.recipe.model).inputs != "images" or not alone or model.jit_compile:
         return None
-    epochs = map(data.in_epoch, range(math.ceil(data.recipe.epochs)))
-    data = max(epochs, key=lambda part: part.recipe.batch_size * part.recipe.sizes[-1] ** 2)
+    phases = [data.in_epoch(phase.start) for phase in data.recipe.phases()]
+    data = max(phases, key=lambda part: part.recipe.batch_size * part.recipe.sizes[-1] ** 2)
     side = max(data.recipe.sizes)  # of JPEGs, whose size changes from phase to phase
     spec = tf.nest.map_structure(
         lambda part: tf.TensorSpec([side if n is None else n for n in part.shape], part.dtype),

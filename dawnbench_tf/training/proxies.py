@@ -52,7 +52,7 @@ class Proxy(tf.train.Checkpoint):
         """
         count = max(1, round(images.shape[0] * self.share))
 
-        def largest(losses: tf.Tensor) -> tf.Tensor:  # int64: int32 would leave tf.cond on the host
+        def largest(losses: tf.Tensor) -> tf.Tensor:  # int64: tf.cond copies int32 to the host
             return tf.cast(tf.math.top_k(losses, count).indices, tf.int64)
 
         def choose() -> tf.Tensor:

@@ -16,7 +16,7 @@ from typing import NoReturn
 import tensorflow as tf
 from official.common import distribute_utils
 
-from dawnbench_tf import tensorflow_env, terminal
+from dawnbench_tf import machine, tensorflow_env, terminal
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Jpegs, Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
@@ -51,7 +51,7 @@ def build(options: RunOptions) -> tf.distribute.Strategy:
 
 
 def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe) -> None:
-    """Raises Refusal if a recipe can't be trained on the strategy's devices."""
+    """Raises Refusal if a recipe can't be trained on the strategy's devices; warns of slow ones."""
     for name, quantity in (("bucket_boundaries", "length"), ("image_sizes", "size")):
         values: tuple[int, ...] = getattr(recipe.data, name, ())
         if options.strategy == "tpu" and len(values) > 1:
@@ -82,6 +82,9 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
         )
     if options.data_format == "NCHW" and not _runs_nchw(recipe.precision):
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
+    on_cpu = options.strategy != "tpu" and not tf.config.list_logical_devices("GPU")
+    if on_cpu and recipe.precision == "mixed_bfloat16" and not machine.has_bfloat16():
+        terminal.say("this CPU has no bfloat16 instructions: --precision=float32 is faster here")
 
 
 def _split_cpu(count: int) -> None:

@@ -1,5 +1,6 @@
 """Keras's convolution with a faster kernel gradient for bfloat16 on CPUs."""
 
+import itertools
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -59,11 +60,10 @@ def _kernel_gradient(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     # which both exist: a matrix product of the two maps, each cropped on the opposite side.
     # One product after the other: crops of x would else be made in the forward pass, and be kept.
     elements: list[tf.Tensor] = []
-    for row in (-1, 0, 1):
-        for column in (-1, 0, 1):
-            with tf.control_dependencies(elements[-1:] or [upstream]):
-                crops = _crop(x, row, column), _crop(upstream, -row, -column)
-                elements.append(tf.matmul(*crops, transpose_a=True))
+    for row, column in itertools.product((-1, 0, 1), repeat=2):
+        with tf.control_dependencies(elements[-1:] or [upstream]):
+            crops = _crop(x, row, column), _crop(upstream, -row, -column)
+            elements.append(tf.matmul(*crops, transpose_a=True))
     return tf.reshape(tf.stack(elements), [3, 3, x.shape[-1], upstream.shape[-1]])
 
 

@@ -16,7 +16,7 @@ def changed_data(name):
 
 
 pytestmark = [
-    pytest.mark.usefixtures("alone"),
+    pytest.mark.usefixtures("forgets_models"),
     pytest.mark.skipif(
         not tf.test.is_built_with_cuda(), reason="this TensorFlow has no registry of CUDA kernels"
     ),
@@ -43,9 +43,9 @@ CASES += [
 ]
 
 
-# What is copied to the host after all, a few bytes each: seeds and sizes in Keras's dropout and
-# stochastic depth, sizes in the gradient of a mean over images of a size that changes; and the
-# conditions of stochastic depth, float16's loss scale and moving averages.
+# A step copies these to the host, a few bytes each: seeds and sizes in Keras's dropout and
+# stochastic depth, sizes in the gradient of a mean over images of a size that changes. It also
+# copies the conditions of stochastic depth, float16's loss scale and moving averages.
 COPIED = {
     "Prod -> AddV2.x",
     "Prod -> Pack.values",
@@ -76,7 +76,7 @@ def test_an_operation_without_a_gpu_kernel_is_found():
 
 @pytest.mark.parametrize(("dtype", "copies"), [("int32", {"Cast -> AddV2.x": 1}), ("int64", {})])
 def test_int32_arithmetic_is_found_to_copy_to_the_host(dtype, copies):
-    """The result goes back to the device, through a function that is called."""
+    """The result is an index of a gather on the device; a called function computes it."""
     indices = tf.function(lambda values: tf.cast(values, dtype) + 1)
     step = tf.function(lambda values: tf.gather(values, indices(values)))
     graph = step.get_concrete_function(tf.TensorSpec((3,))).graph

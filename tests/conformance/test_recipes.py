@@ -17,7 +17,7 @@ from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.training import fitting, losses
 from tests.conformance.test_catalog import smallest
 
-pytestmark = pytest.mark.usefixtures("alone")
+pytestmark = pytest.mark.usefixtures("forgets_models")
 NAMES = sorted(recipes.rows())
 KERNELS = runpy.run_path(str(Path(__file__).parents[2] / "scripts/device_kernels.py"))
 SPLITS = {  # small ones will do
@@ -118,7 +118,7 @@ def test_every_train_step_compiles_with_xla_at_static_shapes(name):
 def is_lowered_whole(recipe):
     """XLA lowers the whole step of `fit`, augmentation and update included, at static shapes.
 
-    Here for a CPU; for a GPU each operation has what XLA needs.
+    It lowers for a CPU. For a GPU, XLA has a kernel for each operation.
     """
     if models.get(recipe.model).inputs == "images":
         most = 1024 if recipe.task_row.image_size < 64 else 32  # 32,768: 20 GB

@@ -13,7 +13,7 @@ from dawnbench_tf.recipe import Optimizer
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import fitting, muon
 from tests.training import interruption
-from tests.training.test_strategies import finish, same_curve, start, two_workers
+from tests.training.test_strategies import finish, run_workers, same_curve, start
 
 SETTINGS = {
     "optimizer": "muon",
@@ -113,5 +113,5 @@ def test_two_devices_give_the_curve_of_one(tmp_path, alone):
 
 
 def test_two_workers_give_the_curve_of_one(tmp_path, alone):
-    for curve in two_workers(tmp_path, *FLAGS):
+    for curve in run_workers(tmp_path, *FLAGS):
         same_curve(curve, alone)

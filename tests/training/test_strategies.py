@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import recipes
+from dawnbench_tf import machine, recipes, terminal
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import strategies
@@ -65,13 +65,10 @@ def cluster(count=2):
     return "--strategy=multi_worker_mirrored", f"--worker_hosts={hosts}"
 
 
-def start_two_workers(folder, *flags):
-    flags = (*cluster(), *flags)
-    return [start(folder, *flags, f"--task_index={index}") for index in range(2)]
-
-
-def two_workers(folder, *flags):
-    return [finish(worker) for worker in start_two_workers(folder, *flags)]
+def run_workers(folder, *flags, count=2):
+    flags = (*cluster(count), *flags)
+    workers = [start(folder, *flags, f"--task_index={index}") for index in range(count)]
+    return [finish(worker) for worker in workers]
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +77,8 @@ def alone(tmp_path_factory):
     return finish(start(tmp_path_factory.mktemp("alone"), *FLAGS))
 
 
-def same_curve(curve, wanted):
-    assert len(wanted["losses"]) == 2 * 8 and wanted["losses"][-1] < wanted["losses"][0]
+def same_curve(curve, wanted, steps=2 * 8):
+    assert len(wanted["losses"]) == steps and wanted["losses"][-1] < wanted["losses"][0]
     assert curve["losses"] == pytest.approx(wanted["losses"], abs=1e-4)
     assert curve["accuracies"] == wanted["accuracies"]
 
@@ -129,27 +126,21 @@ def in_48s(tmp_path_factory):
 @pytest.mark.parametrize("count", [1, 3, pytest.param(8, marks=pytest.mark.long), 16])
 def test_any_number_of_devices_gives_the_curve(tmp_path, in_48s, count):
     flags = ("--strategy=mirrored", f"--logical_cpus={count}")
-    curve = finish(start(tmp_path, *IN_48S, *flags))
-    assert len(curve["losses"]) == 11
-    assert curve["losses"] == pytest.approx(in_48s["losses"], abs=1e-4)
-    assert curve["accuracies"] == in_48s["accuracies"]
+    same_curve(finish(start(tmp_path, *IN_48S, *flags)), in_48s, steps=11)
 
 
 # 12 workers: ranks of two digits.
 @pytest.mark.parametrize("count", [4, *(pytest.param(n, marks=pytest.mark.long) for n in (8, 12))])
 def test_any_number_of_workers_gives_the_curve(tmp_path, in_48s, count):
-    flags = (*IN_48S, *cluster(count))
-    workers = [start(tmp_path, *flags, f"--task_index={index}") for index in range(count)]
-    for curve in map(finish, workers):
-        assert curve["losses"] == pytest.approx(in_48s["losses"], abs=1e-4)
-        assert curve["accuracies"] == in_48s["accuracies"]
+    for curve in run_workers(tmp_path, *IN_48S, count=count):
+        same_curve(curve, in_48s, steps=11)
 
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory):
     """Returns the folder of two workers, and each worker's curve."""
     folder = tmp_path_factory.mktemp("together")
-    return folder, two_workers(folder, *FLAGS)
+    return folder, run_workers(folder, *FLAGS)
 
 
 def test_two_workers_give_the_single_device_s_curve(together, alone):
@@ -162,7 +153,7 @@ def test_two_workers_go_on_from_their_common_folder(tmp_path, together, alone):
     checkpoints = sorted(path.name for path in (tmp_path / "out").glob("checkpoint-*"))
     assert checkpoints == ["checkpoint-1", "checkpoint-2"]
     shutil.rmtree(tmp_path / "out/checkpoint-2")  # as if killed in the second epoch
-    for curve in two_workers(tmp_path, *FLAGS):
+    for curve in run_workers(tmp_path, *FLAGS):
         assert curve["losses"] == pytest.approx(alone["losses"][8:], abs=1e-4)
         assert curve["accuracies"] == alone["accuracies"]
 
@@ -266,6 +257,24 @@ def test_shapes_that_change_are_refused_on_a_tpu(name, changes, line):
     here, run = tf.distribute.get_strategy(), RunOptions(strategy="tpu")
     with pytest.raises(Refusal, match=f"^--{line} alone would run"):
         strategies.check(here, run, recipes.get(name, **changes))
+
+
+@pytest.mark.parametrize(
+    ("precision", "instructions", "warned"),
+    [
+        ("mixed_bfloat16", {"avx2"}, True),
+        ("mixed_bfloat16", {"avx2", "avx512_bf16"}, False),
+        ("mixed_bfloat16", set(), False),  # unknown
+        ("float32", {"avx2"}, False),
+    ],
+)
+def test_a_cpu_without_bfloat16_is_warned_of(monkeypatch, precision, instructions, warned):
+    lines = []
+    monkeypatch.setattr(machine, "instructions", lambda: instructions)
+    monkeypatch.setattr(terminal, "say", lines.append)
+    recipe = recipes.get("digits/resnet8", precision=precision)
+    strategies.check(tf.distribute.get_strategy(), RunOptions(), recipe)
+    assert ["--precision=float32 is faster here" in line for line in lines] == [True] * warned
 
 
 def test_workers_are_found_by_flag_tf_config_and_slurm(monkeypatch):

@@ -23,7 +23,7 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
     Args:
       recipe: its `synthetic` is "decoded" (images of the test's size, kept on the devices) or
         "jpeg" (JPEGs, which are read and decoded like real ones).
-      pool: number of different images of a split, for tasks with JPEGs; 0: `POOL`.
+      pool: number of different images of a split; 0: all, or `POOL` for a task with JPEGs.
 
     Raises:
       Refusal: "jpeg" for a task without JPEGs, or "decoded" for several sizes of JPEGs.
@@ -41,7 +41,7 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
     patterns = rng.uniform(-1, 1, (task.classes, 4, 4, 3)).astype(np.float32)
 
     def split(count: int) -> Split:
-        different = min(count, pool or POOL) if task.jpegs else count
+        different = min(count, pool or (POOL if task.jpegs else count))
         labels = rng.permutation(np.arange(different) % task.classes).astype(np.int64)
         return _make_split(
             _draw_images(rng, patterns, labels, *shape), np.resize(labels, count), recipe
