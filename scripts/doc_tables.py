@@ -13,6 +13,7 @@ import ladder
 from dawnbench_tf import published, recipes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.recipes import reproductions
+from dawnbench_tf.studies import scaling
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "docs/measured"
@@ -72,6 +73,24 @@ def runtimes() -> str:
     return "\n".join(lines) + "\n"
 
 
+def scaling_table() -> str:
+    """Formats the predicted and the published scaling efficiency of each published cluster."""
+    lines = ["| source | network | machines x GPUs | Gbit/s | published | predicted | outside |"]
+    lines.append("|---|---|---|--:|--:|---|--:|")
+    for row in csv.DictReader((ROOT / "docs/published_scaling.csv").open(encoding="utf-8")):
+        gpus, machines, gbits = (int(row[name]) for name in ("replicas", "machines", "gbits"))
+        step_seconds = gpus * int(row["batch_size"]) / float(row["before"])
+        network = scaling.Network(gbits, gpus)
+        low, high = scaling.predict(step_seconds, 4 * int(row["parameters"]), network, machines)
+        published = float(row["after"]) / machines / float(row["before"])
+        outside = min(0, published - low) + max(0, published - high)
+        lines.append(
+            f"| {row['source']} | {row['network']} | {machines} x {gpus} | {gbits} | "
+            f"{published:.1%} | {low:.1%} to {high:.1%} | {100 * outside:+.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def measured_rows(path: Path) -> list[dict[str, float]]:
     """Reads a table of docs/measured: seed, reached, epoch, score, seconds on and off the clock."""
     with open(path, encoding="utf-8") as file:
@@ -97,6 +116,7 @@ TABLES = {
     "entries": entries,
     "runtimes": runtimes,
     "ladder": ladder.table,
+    "scaling": scaling_table,
     "cifar10_seeds": partial(seeds, "cifar10"),
     "imagenette_seeds": partial(seeds, "imagenette"),
 }

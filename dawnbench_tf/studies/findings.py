@@ -189,7 +189,22 @@ def _describe_scaling(results: Results) -> list[str]:
             f"{row.devices} devices reach {share:.0%} of {row.devices / first.devices:g} times the "
             f"throughput of {first.devices}{talk}."
         )
-    return lines
+    return lines + _describe_prediction(results)
+
+
+def _describe_prediction(results: Results) -> list[str]:
+    predicted, first = summaries.predicted_efficiencies(results), results.highest[0]
+    if not predicted or results.network is None:
+        return []
+    shares = ", ".join(
+        f"{count}: {low:.0%} to {high:.0%}" for count, (low, high) in predicted.items()
+    )
+    gbits, replicas = results.network
+    return [
+        f"Predicted scaling efficiency by number of replicas, {replicas} on a machine, {gbits:g} "
+        f"Gbit/s between machines: {shares}. A step takes {first.step_seconds:.3g} s; gradients "
+        f"have {(first.gradient_bytes or 0) / 1e6:.3g} MB."
+    ]
 
 
 def _describe_generalization(results: Results) -> list[str]:

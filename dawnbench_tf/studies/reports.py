@@ -10,16 +10,18 @@ from dawnbench_tf.refusals import Refusal, defused, one_line, shown
 from dawnbench_tf.studies import estimates, findings, grid, store, summaries
 from dawnbench_tf.studies.findings import format_seconds
 from dawnbench_tf.studies.outcomes import Outcome
+from dawnbench_tf.studies.scaling import Network
 from dawnbench_tf.studies.summaries import Results, Setting
 
 __all__ = ["load"]
 
 
-def load(folder: Path) -> Results:
+def load(folder: Path, network: Network | None = None) -> Results:
     """Reads the results of a study so far.
 
     Args:
       folder: folder of the study.
+      network: network between more machines like this one, to predict the scaling on them.
 
     Raises:
       Refusal: the folder holds no study, or none of its runs has ended.
@@ -32,7 +34,7 @@ def load(folder: Path) -> Results:
         raise Refusal(f"{folder}: no run has ended yet; `dawnbench study` continues it")
     thresholds = summaries.choose_thresholds(study, settings)
     by_threshold = {t: summaries.summarize(settings, t) for t in thresholds}
-    return Results(study, len(planned), settings, thresholds, by_threshold)
+    return Results(study, len(planned), settings, thresholds, by_threshold, network)
 
 
 def printable(lines: Iterable[str]) -> str:
@@ -81,6 +83,7 @@ def values(results: Results) -> dict[str, Any]:
         "study": results.study.values(),
         "metric": results.metric,
         "findings": findings.sentences(results),
+        "predictedEfficiency": summaries.predicted_efficiencies(results),
         "summaries": [
             _json_values(r._asdict()) for t in results.thresholds for r in results.by_threshold[t]
         ],

@@ -5,11 +5,13 @@ and the gradients are those of its mean loss.
 """
 
 import os
+import re
 import shutil
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -144,10 +146,27 @@ def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
         )
         try:
             with tensorflow_env.silent():
-                return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+                strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
         except (tf.errors.OpError, RuntimeError, ValueError) as error:
             address = workers[resolver.task_id]
             raise Refusal(f"worker {address}: can't take part ({one_line(error)})") from None
+    _check_gpus([device.name for device in tf.config.list_logical_devices()])
+    return strategy
+
+
+def _check_gpus(devices: Sequence[str]) -> None:
+    """Raises Refusal if workers have different numbers of GPUs: they would wait forever.
+
+    Args:
+      devices: names of the devices of all workers: "/job:worker/replica:0/task:1/device:GPU:0".
+    """
+    counts = Counter[int]()
+    for name in devices:
+        if match := re.search(r"/task:(\d+)/", name):
+            counts[int(match[1])] += ":GPU:" in name
+    if len({*counts.values()}) > 1:
+        each = ", ".join(f"{count} on worker {task}" for task, count in sorted(counts.items()))
+        raise Refusal(f"--num_gpus: all workers need the same number of GPUs, not {each}")
 
 
 @contextmanager

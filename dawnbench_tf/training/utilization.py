@@ -88,14 +88,17 @@ class Utilization(tf.keras.callbacks.Callback):
         steps = self._timer.step - self._step
         step_seconds = (self._trained() - self._seconds) / steps if steps else None
         share = exchange / step_seconds if exchange and step_seconds else None
+        speed = self._timer.examples_per_second
         facts = {
-            "examplesPerSecond": self._timer.examples_per_second,
+            "examplesPerSecond": speed,
             "flopsPerExample": self._flops,
             "flopsPerSecond": self._rate(),
             "peakFlopsPerSecond": self._peak,
             "peakFrom": self._peak_from + (EXCEEDED if self._exceeded() else ""),
             **self._shares(),
             "inputWaitSeconds": self._waits and self._waits.seconds,
+            "stepSeconds": speed and (self._timer.step_examples or 0) / speed,
+            "gradientBytes": sum(map(_bytes, self.model.trainable_variables)),
             "communicationSecondsPerStep": exchange,
             "communicationShare": share,
             **memory(),
@@ -173,6 +176,10 @@ def format_line(facts: Mapping[str, Any]) -> str:
     if facts.get("energyJoules"):
         parts.append(f"energy {facts['energyJoules']:,.4g} J ({', '.join(facts['energyFrom'])})")
     return f"used: {'; '.join(parts) or 'not recorded'}"
+
+
+def _bytes(variable: tf.Variable) -> int:
+    return variable.dtype.size * variable.shape.num_elements()
 
 
 def _rounded(value: Any) -> Any:

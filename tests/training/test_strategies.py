@@ -259,6 +259,23 @@ def test_shapes_that_change_are_refused_on_a_tpu(name, changes, line):
         strategies.check(here, run, recipes.get(name, **changes))
 
 
+def test_workers_with_different_numbers_of_gpus_are_refused():
+    def devices(*gpus):
+        kinds = [("CPU:0", *(f"GPU:{n}" for n in range(count))) for count in gpus]
+        return [
+            f"/job:worker/replica:0/task:{task}/device:{kind}"
+            for task, mine in enumerate(kinds)
+            for kind in mine
+        ]
+
+    for even in ((0, 0), (11, 11), (1,) * 12):
+        strategies._check_gpus(devices(*even))
+    with pytest.raises(Refusal, match="--num_gpus: .* not 8 on worker 0, 4 on worker 1$"):
+        strategies._check_gpus(devices(8, 4))
+    with pytest.raises(Refusal, match="not 1 on worker 0, 0 on worker 1"):
+        strategies._check_gpus(devices(1, 0))
+
+
 @pytest.mark.parametrize(
     ("precision", "instructions", "warned"),
     [
