@@ -113,7 +113,8 @@ def _machine() -> Iterator[Finding]:
     own = machine.instructions()
     sets = ", ".join(name for name in INSTRUCTIONS if name in own)
     sets = sets or f"none of {', '.join(INSTRUCTIONS)}"
-    yield Finding("CPU", f"{machine.cpus()} x {machine.cpu_name()}: {sets}")
+    lack = "" if machine.has_bfloat16() else "no bfloat16: train on it with --precision=float32"
+    yield Finding("CPU", f"{machine.cpus()} x {machine.cpu_name()}: {sets}", lack, fatal=False)
     free = machine.free_gib()
     lack = f"below {LEAST_GIB} GiB: close other programs" if free < LEAST_GIB else ""
     yield Finding("memory", f"{machine.memory_gb():.1f} GiB, {free:.1f} free", lack, fatal=False)

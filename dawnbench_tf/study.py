@@ -25,7 +25,7 @@ from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import check, flat, setting
 from dawnbench_tf.studies import forecast, grid, grid_files, launching, plans, rows, runner, store
 from dawnbench_tf.studies.launching import Launch
@@ -83,17 +83,19 @@ class Options:
     network_gbits: float = setting(
         0.0,
         "report: speed of a network between machines in Gbit/s, to predict the scaling efficiency "
-        "of up to 256 replicas from the first setting's step; 0: predict nothing",
+        "of up to 256 replicas from the step of the first setting, which has one device; 0: none",
         low=0,
     )
     replicas_per_machine: int = setting(
-        1, "report: replicas on each machine of that network", low=1, high=256
+        1, "report: replicas on each machine of that network", low=1, high=128
     )
     run: RunOptions = RunOptions()
 
     def __post_init__(self) -> None:
         check(self)
         launching.check_template(self.launch)
+        if self.replicas_per_machine > 1 and not self.network_gbits:
+            refuse("replicas_per_machine", self.replicas_per_machine, "is for --network_gbits")
 
     @property
     def network(self) -> Network | None:

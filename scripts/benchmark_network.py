@@ -30,9 +30,9 @@ def run(*words: str) -> None:
 @contextmanager
 def network(gbits: float) -> Iterator[None]:
     """Makes two namespaces with a link of `gbits` Gbit/s in each direction."""
-    for name in NAMES:
-        run("ip", "netns", "add", name)
     try:
+        for name in NAMES:
+            run("ip", "netns", "add", name)
         run("ip", "link", "add", NAMES[0], "type", "veth", "peer", "name", NAMES[1])
         burst = f"{max(64, round(gbits * 1000))}kb"
         for name, host in zip(NAMES, HOSTS, strict=True):
@@ -46,25 +46,32 @@ def network(gbits: float) -> Iterator[None]:
         yield
     finally:
         for name in NAMES:
-            run("ip", "netns", "delete", name)
+            subprocess.run(("ip", "netns", "delete", name), check=False)
 
 
 def start(worker: int, *flags: str) -> subprocess.Popen:
     """Starts timed training steps on one core, in a worker's namespace."""
-    place = ("ip", "netns", "exec", NAMES[worker], "taskset", "-c", str(worker))
+    inside = ("ip", "netns", "exec", NAMES[worker], "taskset", "-c", str(worker))
     train = (sys.executable, "-m", "dawnbench_tf.train", f"--max_steps={STEPS}")
     return subprocess.Popen(
-        [*place, *train, *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*inside, *train, *flags],
+        stdout=subprocess.DEVNULL if worker else subprocess.PIPE,  # the chief prints the result
+        stderr=None if worker else subprocess.STDOUT,
+        text=True,
     )
 
 
-def step_seconds(process: subprocess.Popen) -> float:
-    """Returns the median time of a step that a process of `start` printed."""
-    output, _ = process.communicate()
-    match = re.search(r"([\d.e+]+) ms a step at the median", output)
-    if not match:
-        sys.exit(f"a worker failed:\n{output}")
-    return float(match[1]) / 1e3
+def step_seconds(*processes: subprocess.Popen) -> float:
+    """Returns the median time of a step that the first of the processes printed."""
+    try:
+        output, _ = processes[0].communicate()
+        match = re.search(r"([\d.e+]+) ms a step at the median", output)
+        if not match or any(process.wait() for process in processes):
+            sys.exit(f"a worker failed:\n{output}")
+        return float(match[1]) / 1e3
+    finally:
+        for process in processes:
+            process.kill()
 
 
 def main(gbits: str, name: str, batch: str, *flags: str) -> None:
@@ -86,8 +93,7 @@ def main(gbits: str, name: str, batch: str, *flags: str) -> None:
                 )
                 for index in (0, 1)
             ]
-            together.append(step_seconds(both[0]))  # the chief prints it
-            both[1].communicate()
+            together.append(step_seconds(*both))
     one = statistics.median(alone)
     measured = sorted(first / second for first, second in zip(alone, together, strict=True))
     gradients = 4 * models.get(recipe.model).parameters

@@ -78,7 +78,9 @@ def scaling_table() -> str:
     lines = ["| source | network | machines x GPUs | Gbit/s | published | predicted | outside |"]
     lines.append("|---|---|---|--:|--:|---|--:|")
     for row in csv.DictReader((ROOT / "docs/published_scaling.csv").open(encoding="utf-8")):
-        gpus, machines, gbits = (int(row[name]) for name in ("replicas", "machines", "gbits"))
+        gpus, machines, gbits = (
+            int(row[name]) for name in ("replicas_per_machine", "machines", "gbits")
+        )
         step_seconds = gpus * int(row["batch_size"]) / float(row["before"])
         network = scaling.Network(gbits, gpus)
         low, high = scaling.predict(step_seconds, 4 * int(row["parameters"]), network, machines)

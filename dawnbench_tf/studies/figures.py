@@ -210,7 +210,7 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
     """
     rows, predicted = results.highest, summaries.predicted_efficiencies(results)
     cost, efficiency, *more = figure.subplots(1, 3 if predicted else 2)
-    if predicted:
+    if predicted and results.network:
         _draw_prediction(more[0], predicted, results.network)
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     priced = any(row.usd for row in rows)
@@ -239,18 +239,18 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
 
 
 def _draw_prediction(
-    axes: Axes, predicted: dict[int, scaling.Efficiency], network: scaling.Network | None
+    axes: Axes, predicted: dict[int, scaling.Efficiency], network: scaling.Network
 ) -> None:
     counts = [*predicted]
     low, high = zip(*predicted.values(), strict=True)
     axes.fill_between(counts, low, high, color=BLUE, alpha=0.15)
-    axes.plot(counts, high, "o-", color=BLUE, label="gradients summed during the backward pass")
-    axes.plot(counts, low, "o--", color=BLUE, label="after it")
+    axes.plot(counts, high, "o-", color=BLUE, label="gradients are summed during the backward pass")
+    axes.plot(counts, low, "o--", color=BLUE, label="gradients are summed after it")
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts, map(str, counts))
     axes.set_ylim(0, 1.35)
     axes.legend(fontsize=8, loc="upper right")
-    title = f"predicted efficiency, {network.gbits:g} Gbit/s" if network else ""
+    title = f"predicted efficiency at {network.gbits:g} Gbit/s, same batch on each replica"
     _label_axes(axes, xlabel="replicas", title=title)
 
 

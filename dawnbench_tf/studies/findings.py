@@ -27,7 +27,7 @@ def sentences(results: Results) -> list[str]:
     lines += (
         _describe_scaling(results) + _describe_generalization(results) + _describe_latency(results)
     )
-    return lines
+    return lines + _describe_prediction(results)
 
 
 def _describe_runs(results: Results) -> str:
@@ -189,21 +189,26 @@ def _describe_scaling(results: Results) -> list[str]:
             f"{row.devices} devices reach {share:.0%} of {row.devices / first.devices:g} times the "
             f"throughput of {first.devices}{talk}."
         )
-    return lines + _describe_prediction(results)
+    return lines
 
 
 def _describe_prediction(results: Results) -> list[str]:
-    predicted, first = summaries.predicted_efficiencies(results), results.highest[0]
-    if not predicted or results.network is None:
+    if results.network is None:
         return []
+    first, predicted = results.highest[0], summaries.predicted_efficiencies(results)
+    if not predicted:
+        return [
+            f"No prediction for more machines: {first.setting} has several devices or batch sizes, "
+            "or its runs did not measure a step."
+        ]
     shares = ", ".join(
         f"{count}: {low:.0%} to {high:.0%}" for count, (low, high) in predicted.items()
     )
     gbits, replicas = results.network
     return [
-        f"Predicted scaling efficiency by number of replicas, {replicas} on a machine, {gbits:g} "
-        f"Gbit/s between machines: {shares}. A step takes {first.step_seconds:.3g} s; gradients "
-        f"have {(first.gradient_bytes or 0) / 1e6:.3g} MB."
+        f"Predicted efficiency by number of replicas, {replicas} on a machine, {gbits:g} Gbit/s "
+        f"between machines, each replica with the batch of {first.setting}: {shares}. A step takes "
+        f"{first.step_seconds:.3g} s, its gradients {(first.gradient_bytes or 0) / 1e6:.3g} MB."
     ]
 
 

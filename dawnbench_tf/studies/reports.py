@@ -83,7 +83,10 @@ def values(results: Results) -> dict[str, Any]:
         "study": results.study.values(),
         "metric": results.metric,
         "findings": findings.sentences(results),
-        "predictedEfficiency": summaries.predicted_efficiencies(results),
+        "predictedEfficiency": {
+            count: efficiency._asdict()
+            for count, efficiency in summaries.predicted_efficiencies(results).items()
+        },
         "summaries": [
             _json_values(r._asdict()) for t in results.thresholds for r in results.by_threshold[t]
         ],

@@ -291,22 +291,22 @@ def efficiency(row: Summary, first: Summary) -> float | None:
 
 
 def predicted_efficiencies(results: Results) -> dict[int, scaling.Efficiency]:
-    """Predicts the scaling efficiency of more machines like that of the first setting.
+    """Predicts the scaling efficiency of more machines, from the step of the first setting.
 
     Returns:
-      Number of replicas, by powers of two of machines up to `MOST_REPLICAS` -> the prediction.
-      Empty without a network, or if the first setting has several devices or no time of a step.
+      Number of replicas of 2, 4, 8, ... machines, up to `MOST_REPLICAS` -> the prediction. Empty
+      without a network, or if the first setting has several devices or no measured step.
     """
     first, network = results.highest[0], results.network
     if not (network and first.devices == 1 and first.step_seconds and first.gradient_bytes):
         return {}
-    predicted, machines = {}, 2
-    while machines * network.replicas <= MOST_REPLICAS:
-        predicted[machines * network.replicas] = scaling.predict(
-            first.step_seconds, first.gradient_bytes, network, machines
+    machines = [2**n for n in range(1, 9) if 2**n * network.replicas <= MOST_REPLICAS]
+    return {
+        count * network.replicas: scaling.predict(
+            first.step_seconds, first.gradient_bytes, network, count
         )
-        machines *= 2
-    return predicted
+        for count in machines
+    }
 
 
 def held_out_pairs(setting: Setting) -> list[tuple[float, float]]:

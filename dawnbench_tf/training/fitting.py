@@ -38,7 +38,7 @@ def build(
     Returns:
       A compiled Keras model; its training step takes batches of `data.training_batches`.
     """
-    error = _try_xla()
+    error = _xla_error()  # also where only activations use XLA
     if error and (jit_compile or tf.config.list_physical_devices("GPU")):  # tf-keras compiles there
         refuse("jit_compile", True, f"this TensorFlow has no XLA for its device: {error}")
     recipe, steps = data.recipe, data.epoch_steps
@@ -65,7 +65,7 @@ def build(
     return model
 
 
-def _try_xla() -> str:
+def _xla_error() -> str:
     """Compiles a constant in silence: XLA logs its first compilation, at every log level.
 
     Returns:

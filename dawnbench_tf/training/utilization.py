@@ -88,7 +88,7 @@ class Utilization(tf.keras.callbacks.Callback):
         steps = self._timer.step - self._step
         step_seconds = (self._trained() - self._seconds) / steps if steps else None
         share = exchange / step_seconds if exchange and step_seconds else None
-        speed = self._timer.examples_per_second
+        speed, (_, *later) = self._timer.examples_per_second, self._recipe.phases()
         facts = {
             "examplesPerSecond": speed,
             "flopsPerExample": self._flops,
@@ -97,7 +97,7 @@ class Utilization(tf.keras.callbacks.Callback):
             "peakFrom": self._peak_from + (EXCEEDED if self._exceeded() else ""),
             **self._shares(),
             "inputWaitSeconds": self._waits and self._waits.seconds,
-            "stepSeconds": speed and (self._timer.step_examples or 0) / speed,
+            "stepSeconds": self._recipe.batch_size / speed if speed and not later else None,
             "gradientBytes": sum(map(_bytes, self.model.trainable_variables)),
             "communicationSecondsPerStep": exchange,
             "communicationShare": share,

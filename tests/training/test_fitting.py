@@ -40,7 +40,7 @@ def test_a_model_for_larger_images_takes_the_data_s():
 
 
 def test_a_tensorflow_without_xla_for_the_device_is_refused(monkeypatch):
-    """tensorflow-tpu has no XLA for a CPU. Without --jit_compile, `build` does not use XLA."""
+    """tensorflow-tpu has no XLA for a CPU. Without --jit_compile, `build` ignores it."""
 
     def function(*_, **__):
         raise tf.errors.NotFoundError(None, None, "no transfer manager for platform Host")
