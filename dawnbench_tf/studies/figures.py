@@ -235,7 +235,7 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
     efficiency.set_xticks(positions, [row.setting for row in rows])
     efficiency.set_ylim(0, max([1.0, *shares]) * 1.35)
     efficiency.legend(fontsize=8, loc="upper right")
-    _label_axes(efficiency, xlabel="devices", title="efficiency")
+    _label_axes(efficiency, xlabel="devices", title="efficiency, same global batch")
 
 
 def _draw_prediction(
@@ -250,8 +250,8 @@ def _draw_prediction(
     axes.set_xticks(counts, map(str, counts))
     axes.set_ylim(0, 1.35)
     axes.legend(fontsize=8, loc="upper right")
-    title = f"predicted efficiency at {network.gbits:g} Gbit/s, same batch on each replica"
-    _label_axes(axes, xlabel="replicas", title=title)
+    title = f"predicted efficiency, {network.gbits:g} Gbit/s"
+    _label_axes(axes, xlabel="replicas, each with the same batch", title=title)
 
 
 def _draw_distribution(figure: Figure, results: Results) -> None:

@@ -198,8 +198,8 @@ def _describe_prediction(results: Results) -> list[str]:
     first, predicted = results.highest[0], summaries.predicted_efficiencies(results)
     if not predicted:
         return [
-            f"No prediction for more machines: {first.setting} has several devices or batch sizes, "
-            "or its runs did not measure a step."
+            f"No prediction for more machines: the first setting, {first.setting}, has several "
+            "devices or batch sizes, or its runs did not measure a step."
         ]
     shares = ", ".join(
         f"{count}: {low:.0%} to {high:.0%}" for count, (low, high) in predicted.items()
@@ -207,7 +207,7 @@ def _describe_prediction(results: Results) -> list[str]:
     gbits, replicas = results.network
     return [
         f"Predicted efficiency by number of replicas, {replicas} on a machine, {gbits:g} Gbit/s "
-        f"between machines, each replica with the batch of {first.setting}: {shares}. A step takes "
+        f"between machines, each replica with the batch of one device here: {shares}. A step takes "
         f"{first.step_seconds:.3g} s, its gradients {(first.gradient_bytes or 0) / 1e6:.3g} MB."
     ]
 

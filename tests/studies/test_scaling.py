@@ -69,7 +69,7 @@ def write_study(folder, utilization):
 def test_a_report_predicts_more_machines(folder):
     results = reports.load(folder, scaling.Network(10, 8))
     text = reports.format_text(results, "")
-    assert "8 on a machine, 10 Gbit/s between machines, each replica with the batch of" in text
+    assert "8 on a machine, 10 Gbit/s between machines, each replica with the batch of one" in text
     low = 1 / (1 + 2 * 15 / 16 * 0.1)  # 125 MB at 10 Gbit/s take 0.1 s
     assert f"16: {low:.0%} to 100%, 32: " in text and "256: 83% to 100%. " in text
     assert "A step takes 1 s, its gradients 125 MB." in text
