@@ -24,6 +24,7 @@ NAMES = ("dawnbench0", "dawnbench1")  # of the namespaces and their ends of the 
 
 
 def run(*words: str) -> None:
+    """Runs a command; raises CalledProcessError if it fails."""
     subprocess.run(words, check=True)
 
 

@@ -77,7 +77,8 @@ def scaling_table() -> str:
     """Formats the predicted and the published scaling efficiency of each published cluster."""
     lines = ["| source | network | machines x GPUs | Gbit/s | published | predicted | outside |"]
     lines.append("|---|---|---|--:|--:|---|--:|")
-    for row in csv.DictReader((ROOT / "docs/published_scaling.csv").open(encoding="utf-8")):
+    clusters = (ROOT / "docs/published_scaling.csv").read_text(encoding="utf-8").splitlines()
+    for row in csv.DictReader(clusters):
         gpus, machines, gbits = (
             int(row[name]) for name in ("replicas_per_machine", "machines", "gbits")
         )

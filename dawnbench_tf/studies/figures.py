@@ -211,7 +211,7 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
     rows, predicted = results.highest, summaries.predicted_efficiencies(results)
     cost, efficiency, *more = figure.subplots(1, 3 if predicted else 2)
     if predicted and results.network:
-        _draw_prediction(more[0], predicted, results.network)
+        _draw_prediction(more[0], predicted, results.network.gbits)
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     priced = any(row.usd for row in rows)
     for number, row in enumerate(rows):
@@ -238,20 +238,16 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
     _label_axes(efficiency, xlabel="devices", title="efficiency, same global batch")
 
 
-def _draw_prediction(
-    axes: Axes, predicted: dict[int, scaling.Efficiency], network: scaling.Network
-) -> None:
-    counts = [*predicted]
-    low, high = zip(*predicted.values(), strict=True)
+def _draw_prediction(axes: Axes, predicted: dict[int, scaling.Efficiency], gbits: float) -> None:
+    counts, (low, high) = [*predicted], zip(*predicted.values(), strict=True)
     axes.fill_between(counts, low, high, color=BLUE, alpha=0.15)
     axes.plot(counts, high, "o-", color=BLUE, label="gradients are summed during the backward pass")
     axes.plot(counts, low, "o--", color=BLUE, label="gradients are summed after it")
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts, map(str, counts))
-    axes.set_ylim(0, 1.35)
     axes.legend(fontsize=8, loc="upper right")
-    title = f"predicted efficiency, {network.gbits:g} Gbit/s"
-    _label_axes(axes, xlabel="replicas, each with the same batch", title=title)
+    axes.set_title(f"predicted efficiency, {gbits:g} Gbit/s")
+    _label_axes(axes, xlabel="replicas, each with the same batch", ylim=(0, 1.35))
 
 
 def _draw_distribution(figure: Figure, results: Results) -> None:
