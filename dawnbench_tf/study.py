@@ -100,8 +100,9 @@ class Options:
     @property
     def network(self) -> Network | None:
         """The network of the prediction; None: no prediction."""
-        speed = self.network_gbits
-        return Network(speed, self.replicas_per_machine) if speed else None
+        if not self.network_gbits:
+            return None
+        return Network(self.network_gbits, self.replicas_per_machine)
 
 
 def main(arguments: list[str]) -> int:

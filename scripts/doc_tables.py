@@ -5,6 +5,7 @@
 
 import csv
 import re
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -73,23 +74,29 @@ def runtimes() -> str:
     return "\n".join(lines) + "\n"
 
 
+def clusters() -> Iterator[tuple[dict[str, str], float, scaling.Efficiency]]:
+    """Yields each published cluster: its row, its scaling efficiency, the prediction."""
+    text = (ROOT / "docs/published_scaling.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
+        replicas, machines = int(row["replicas_per_machine"]), int(row["machines"])
+        before, after = float(row["before"]), float(row["after"])
+        network = scaling.Network(float(row["gbits"]), replicas)
+        step_seconds = replicas * int(row["batch_size"]) / before
+        gradient_bytes = 4 * int(row["parameters"])
+        predicted = scaling.predict(step_seconds, gradient_bytes, network, machines)
+        yield row, after / machines / before, predicted
+
+
 def scaling_table() -> str:
     """Formats the predicted and the published scaling efficiency of each published cluster."""
     lines = ["| source | network | machines x GPUs | Gbit/s | published | predicted | outside |"]
     lines.append("|---|---|---|--:|--:|---|--:|")
-    clusters = (ROOT / "docs/published_scaling.csv").read_text(encoding="utf-8").splitlines()
-    for row in csv.DictReader(clusters):
-        gpus, machines, gbits = (
-            int(row[name]) for name in ("replicas_per_machine", "machines", "gbits")
-        )
-        step_seconds = gpus * int(row["batch_size"]) / float(row["before"])
-        network = scaling.Network(gbits, gpus)
-        low, high = scaling.predict(step_seconds, 4 * int(row["parameters"]), network, machines)
-        published = float(row["after"]) / machines / float(row["before"])
-        outside = min(0, published - low) + max(0, published - high)
+    for row, efficiency, (low, high) in clusters():
+        outside = min(0, efficiency - low) + max(0, efficiency - high)
         lines.append(
-            f"| {row['source']} | {row['network']} | {machines} x {gpus} | {gbits} | "
-            f"{published:.1%} | {low:.1%} to {high:.1%} | {100 * outside:+.1f} |"
+            f"| {row['source']} | {row['network']} | "
+            f"{row['machines']} x {row['replicas_per_machine']} | {row['gbits']} | "
+            f"{efficiency:.1%} | {low:.1%} to {high:.1%} | {100 * outside:+.1f} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -37,8 +37,8 @@ def predict(
     """Predicts the scaling efficiency of several machines; each replica keeps its batch size.
 
     In a ring of n, each sends 2 (n - 1) / n times the gradients (Patarasuk and Yuan 2009), here at
-    the network's full speed. Not in it: losses within a machine, latency, statistics over the
-    global batch, slow machines. Real clusters can be slower than `low`.
+    the network's full speed. The prediction leaves out losses within a machine, latency,
+    statistics over the global batch and slow machines. Real clusters can be slower than `low`.
 
     Args:
       step_seconds: duration of a step on one machine with all its replicas.

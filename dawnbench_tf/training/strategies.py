@@ -5,7 +5,6 @@ and the gradients are those of its mean loss.
 """
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -162,8 +161,8 @@ def _check_gpus(devices: Sequence[str]) -> None:
     """
     counts = Counter[int]()
     for name in devices:
-        if match := re.search(r"/task:(\d+)/", name):
-            counts[int(match[1])] += ":GPU:" in name
+        device = tf.DeviceSpec.from_string(name)
+        counts[device.task] += device.device_type == "GPU"
     if len({*counts.values()}) > 1:
         each = ", ".join(f"{count} on worker {task}" for task, count in sorted(counts.items()))
         raise Refusal(f"--num_gpus: all workers need the same number of GPUs, not {each}")

@@ -88,7 +88,8 @@ class Utilization(tf.keras.callbacks.Callback):
         steps = self._timer.step - self._step
         step_seconds = (self._trained() - self._seconds) / steps if steps else None
         share = exchange / step_seconds if exchange and step_seconds else None
-        speed, (_, *later) = self._timer.examples_per_second, self._recipe.phases()
+        speed = self._timer.examples_per_second
+        one_size = len(self._recipe.phases()) == 1  # of batches and images
         facts = {
             "examplesPerSecond": speed,
             "flopsPerExample": self._flops,
@@ -97,7 +98,7 @@ class Utilization(tf.keras.callbacks.Callback):
             "peakFrom": self._peak_from + (EXCEEDED if self._exceeded() else ""),
             **self._shares(),
             "inputWaitSeconds": self._waits and self._waits.seconds,
-            "stepSeconds": self._recipe.batch_size / speed if speed and not later else None,
+            "stepSeconds": self._recipe.batch_size / speed if speed and one_size else None,
             "gradientBytes": sum(map(_bytes, self.model.trainable_variables)),
             "communicationSecondsPerStep": exchange,
             "communicationShare": share,
