@@ -125,6 +125,11 @@ class Task:
         return SCORINGS[self.scoring].loss
 
     @property
+    def synthetic(self) -> str:
+        """The setting `synthetic` for examples like its own: "jpeg" or "decoded"."""
+        return "jpeg" if self.jpegs else "decoded"
+
+    @property
     def required(self) -> tuple[str, ...]:
         """The names of settings that a recipe of this task has to give."""
         return ("bucket_boundaries",) if self.inputs == "questions" else ()

@@ -18,7 +18,8 @@ def check(value: object, kind: Any, name: str = "it", depth: int = DEEPEST) -> N
     Args:
       value: as `json` or `tomllib` gives it.
       kind: str, int, float, bool, None, Any, and lists, tuples of fixed length, dicts and unions
-        of these; a float may be a whole number. Numbers are finite and less than 2^63.
+        of these, and NamedTuple classes of these, whose values are objects; a float may be a whole
+        number. Numbers are finite and less than 2^63.
       name: what messages call the value.
       depth: how many lists and objects there may be within each other.
 
@@ -35,6 +36,8 @@ def check(value: object, kind: Any, name: str = "it", depth: int = DEEPEST) -> N
         _check_dict(value, get_args(kind)[1], name, depth)
     elif origin in (list, tuple):
         _check_list(value, kind, name, depth)
+    elif hasattr(kind, "_fields"):
+        check_fields(value, kind, name)
     else:
         _check_scalar(value, kind, name)
 

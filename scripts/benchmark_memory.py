@@ -30,8 +30,8 @@ def measure(case: str) -> tuple[memory.Need | None, int]:
     """Returns the predicted memory, and the measured bytes of a step, of "RECIPE:BATCH_SIZE"."""
     tf.keras.backend.clear_session()
     name, _, batch = case.partition(":")
-    recipe = recipes.get(name).with_values(batch_size=int(batch))
-    recipe = recipe.with_values(synthetic="jpeg" if recipe.task_row.jpegs else "decoded")
+    recipe = recipes.get(name)
+    recipe = recipe.with_values(batch_size=int(batch), synthetic=recipe.task_row.synthetic)
     pool = 2 if recipe.task_row.jpegs else 0  # images in memory count as variables
     data = dataset.from_splits(recipe, synthetic.load(recipe, pool))
     model = fitting.build(data)

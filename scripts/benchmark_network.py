@@ -77,8 +77,10 @@ def step_seconds(*processes: subprocess.Popen) -> float:
 
 def main(gbits: str, name: str, batch: str, *flags: str) -> None:
     recipe = recipes.get(name)
-    kind = "jpeg" if recipe.task_row.jpegs else "decoded"
-    flags = (f"--recipe={name}", f"--synthetic={kind}", "--precision=float32", *flags)
+    flags = (
+        *(f"--recipe={name}", f"--synthetic={recipe.task_row.synthetic}"),
+        *("--precision=float32", *flags),
+    )
     hosts = ",".join(f"{host}:2222" for host in HOSTS)
     alone, together = [], []
     with network(float(gbits)), tempfile.TemporaryDirectory() as folder:

@@ -84,27 +84,9 @@ class Sample(NamedTuple):
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> "Sample":
         """Inverse of `facts()`. Raises ValueError."""
-        typed.check_fields(facts, _Facts, "sample")
-        phases = []
-        for phase in facts["phases"]:
-            typed.check_fields(phase, Phase, "phase")
-            phases.append(Phase(**{**phase, "laps": [(lap[0], lap[1]) for lap in phase["laps"]]}))
+        typed.check_fields(facts, cls, "sample")
+        phases = [
+            Phase(**{**phase, "laps": [tuple(lap) for lap in phase["laps"]]})
+            for phase in facts["phases"]
+        ]
         return cls(**{**facts, "phases": phases})
-
-
-class _Facts(NamedTuple):
-    """Types of the values of `Sample.facts()`."""
-
-    start: dict[str, float]
-    first_steps: int
-    generated: bool
-    phases: list[Any]
-    peak_flops: float | None
-    peak_from: str
-    process_gib: float
-    device_gib: float | None
-    input_wait: float | None
-    evaluation_seconds: float | None
-    first_evaluation_seconds: float | None
-    hardware: str
-    software: dict[str, str]

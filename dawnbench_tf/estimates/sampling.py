@@ -49,7 +49,7 @@ def without_files(recipe: Recipe, options: RunOptions) -> Recipe:
         return recipe
     if recipe.whole_task.is_own:
         refuse("data_dir", "", f"is needed for {recipe.whole_task.name}, a task of your own")
-    return recipe.with_values(synthetic="jpeg" if recipe.task_row.jpegs else "decoded")
+    return recipe.with_values(synthetic=recipe.task_row.synthetic)
 
 
 def sample(

@@ -62,7 +62,7 @@ def estimate_usd(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome])
 
 def describe(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome], jobs: int) -> str:
     """Returns a line with the study's number of runs, the time left and its cost."""
-    text = f"{len(planned)} runs, {len(outcomes)} finished before"
+    text = f"{len(planned)} run{'s' * (len(planned) != 1)}, {len(outcomes)} finished before"
     left = estimate_seconds(planned, outcomes, jobs)
     if left is None or len(outcomes) == len(planned):
         return text

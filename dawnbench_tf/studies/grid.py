@@ -87,14 +87,18 @@ class Study:
         """
         typed.check_fields(values, _Values, "study")
         factors = []
-        for number, item in enumerate(values["factors"]):
-            typed.check_fields(item, _FactorValues, f"factors.{number}")
+        for item in values["factors"]:
             levels = tuple(Level(label, settings) for label, settings in item["levels"])
             factors.append(Factor(item["name"], levels))
         thresholds = tuple(values["thresholds"])
         if values["figure"] not in FIGURES:
             raise ValueError(f"figure should be one of {', '.join(FIGURES)}")
         return cls(**{**values, "factors": tuple(factors), "thresholds": thresholds})
+
+
+class _FactorValues(NamedTuple):
+    name: str
+    levels: list[tuple[str, typed.Settings]]
 
 
 class _Values(NamedTuple):
@@ -104,17 +108,12 @@ class _Values(NamedTuple):
     question: str
     recipe: str
     trials: int
-    factors: list[dict[str, Any]]
+    factors: list[_FactorValues]
     settings: typed.Settings
     thresholds: list[float]
     latency: bool
     figure: str
     source: str
-
-
-class _FactorValues(NamedTuple):
-    name: str
-    levels: list[tuple[str, typed.Settings]]
 
 
 class PlannedRun(NamedTuple):

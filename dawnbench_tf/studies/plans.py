@@ -78,7 +78,8 @@ class Plan(NamedTuple):
         time = "unknown time" if self.seconds is None else f"{self.seconds / 3600:,.2f} hours"
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
         most = "at most " * (at_most and self.seconds is not None)
-        lines.append(f"plan: {self.runs} runs, {most}{time}{cost}; {self.source}")
+        count = f"{self.runs} run{'s' * (self.runs != 1)}"
+        lines.append(f"plan: {count}, {most}{time}{cost}; {self.source}")
         return "\n".join(lines)
 
 

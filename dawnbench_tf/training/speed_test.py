@@ -70,7 +70,7 @@ class SpeedTest(NamedTuple):
 
     Attributes:
       recipe: the recipe whose steps were timed.
-      epoch_steps: number of steps in each epoch; those of the first batch and image size are timed.
+      steps_per_epoch: steps in an epoch of the first batch and image size, which are timed.
       laps: seconds and number of steps of each call into TensorFlow.
       used: utilization of the machine, as an entry's `misc` has it.
       cost_per_hour: price in USD per hour; None if not given.
@@ -80,7 +80,7 @@ class SpeedTest(NamedTuple):
     """
 
     recipe: Recipe
-    epoch_steps: list[int]
+    steps_per_epoch: int
     laps: list[tuple[float, int]]
     used: dict[str, Any]
     cost_per_hour: float | None
@@ -100,7 +100,7 @@ class SpeedTest(NamedTuple):
         An epoch of another batch or image size is taken to last as long as one of the first;
         `estimate` times each.
         """
-        return self.recipe.total_steps(self.epoch_steps[:1]) * self.seconds_per_step
+        return self.recipe.total_steps([self.steps_per_epoch]) * self.seconds_per_step
 
     @property
     def usd(self) -> float | None:
@@ -129,8 +129,8 @@ class SpeedTest(NamedTuple):
             f"{sum(n for _, n in self.laps)} steps: {each * 1e3:.4g} ms a step at the median, "
             f"{recipe.batch_size / each:,.0f} examples/s; the first {count} with compiling "
             f"{seconds:.1f} s{'' if later else ', which is all there were: ask for more'}\n"
-            f"so an epoch's {self.epoch_steps[0]:,} steps take "
-            f"{progress.duration(self.epoch_steps[0] * each)}, all {recipe.epochs:g} epochs "
+            f"so an epoch's {self.steps_per_epoch:,} steps take "
+            f"{progress.duration(self.steps_per_epoch * each)}, all {recipe.epochs:g} epochs "
             f"{progress.duration(self.seconds)}, without evaluations{cost}{need}"
         )
 
@@ -175,7 +175,7 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
         used = meter.facts()  # every worker has to call it
     terminal.status("")
     price, chief = options.credits.cost_per_hour, strategies.is_chief(strategy)
-    return SpeedTest(recipe, data.epoch_steps, laps.laps, used, price, chief, need, available)
+    return SpeedTest(recipe, data.epoch_steps[0], laps.laps, used, price, chief, need, available)
 
 
 def _timer(recipe: Recipe) -> TimeToAccuracy:
