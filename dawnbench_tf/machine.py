@@ -1,11 +1,14 @@
 """Describes this machine without TensorFlow: CPU, memory, git revision."""
 
+import math
 import os
 import platform
 import re
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
+
+CGROUP, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 class Machine(NamedTuple):
@@ -17,8 +20,9 @@ class Machine(NamedTuple):
 
 
 def cpus() -> int:
-    """Returns the number of CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))
+    """Returns the number of CPUs that this process may use: of its affinity, or its container's."""
+    shares = [_quota(text) for _, text in _limits("cpu.max")]
+    return max(1, math.ceil(min([len(os.sched_getaffinity(0)), *shares])))
 
 
 def cpu_name() -> str:
@@ -28,15 +32,43 @@ def cpu_name() -> str:
 
 
 def memory_gb() -> float:
-    """Returns the machine's memory in GiB."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    """Returns the memory of the machine, or of the process's container, in GiB."""
+    limits = [int(text) for _, text in _limits("memory.max") if text.isdigit()]
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits]) / 2**30
 
 
 def free_gib() -> float:
     """Returns the available memory in GiB; without /proc/meminfo, all of the machine's."""
-    info = Path("/proc/meminfo")
-    match = re.search(r"MemAvailable:\s*(\d+) kB", info.read_text() if info.exists() else "")
-    return int(match[1]) / 2**20 if match else memory_gb()
+    match = re.search(r"MemAvailable:\s*(\d+) kB", _text(Path("/proc/meminfo")))
+    free = [int(match[1]) / 2**20 if match else memory_gb()]
+    for group, text in _limits("memory.max"):
+        if text.isdigit():
+            cached = re.search(r"^inactive_file (\d+)", _text(group / "memory.stat"), re.MULTILINE)
+            used = int(_text(group / "memory.current") or 0) - int(cached[1] if cached else 0)
+            free.append((int(text) - used) / 2**30)
+    return max(min(free), 0.0)
+
+
+def _limits(name: str) -> list[tuple[Path, str]]:
+    """Returns (folder, content) of a file in this process's control groups, cgroup v2."""
+    match = re.search(r"^0::(/.*)$", _text(CGROUP), re.MULTILINE)
+    group = GROUPS / match[1].strip("/") if match else GROUPS
+    folders = [group, *group.parents][: len(group.parts) - len(GROUPS.parts) + 1]
+    return [(folder, text) for folder in folders if (text := _text(folder / name))]
+
+
+def _quota(text: str) -> float:
+    """Returns the CPUs of a cpu.max: microseconds in each period of microseconds, or "max"."""
+    quota, period = text.split()
+    return math.inf if quota == "max" else int(quota) / int(period)
+
+
+def _text(path: Path) -> str:
+    """Returns the content of a file of the kernel; "" if it can't be read."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
 
 def has_bfloat16() -> bool:
@@ -53,8 +85,7 @@ def instructions() -> set[str]:
 
 def _cpu_info() -> str:
     """Returns the text of /proc/cpuinfo; "" where there is none."""
-    info = Path("/proc/cpuinfo")
-    return info.read_text() if info.exists() else ""
+    return _text(Path("/proc/cpuinfo"))
 
 
 def git_revision() -> str:

@@ -1,0 +1,43 @@
+"""CPUs and memory of the machine, or of the container that the process runs in."""
+
+import os
+
+import pytest
+
+from dawnbench_tf import machine
+
+
+@pytest.fixture
+def group(tmp_path, monkeypatch):
+    """The folder of this process's control group, in place of the kernel's."""
+    (tmp_path / "cgroup").write_text("1:cpu:/other\n0::/pod/container\n")
+    folder = tmp_path / "fs/pod/container"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(machine, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(machine, "GROUPS", tmp_path / "fs")
+    return folder
+
+
+def test_a_container_s_limits_count(group, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    (group / "cpu.max").write_text("250000 100000\n")
+    (group / "memory.max").write_text(f"{4 << 30}\n")
+    (group / "memory.current").write_text(f"{3 << 30}\n")
+    (group / "memory.stat").write_text(f"anon 5\ninactive_file {2 << 30}\n")  # can be freed
+    assert machine.cpus() == 3 and machine.memory_gb() == 4
+    assert machine.free_gib() == pytest.approx(min(3, machine.free_gib()))
+
+
+def test_the_smallest_limit_of_a_group_and_those_around_it_counts(group, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    (group / "cpu.max").write_text("max 100000\n")
+    (group.parent / "cpu.max").write_text("400000 100000\n")
+    (group.parent.parent.parent / "cpu.max").write_text("100000 100000\n")  # outside
+    assert machine.cpus() == 4
+
+
+def test_without_limits_it_is_the_machine(group):
+    (group / "memory.max").write_text("max\n")
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert machine.memory_gb() == pages / 2**30
+    assert machine.cpus() == len(os.sched_getaffinity(0))
