@@ -185,18 +185,18 @@ def run_study(
 def _carry_out(name: str, options: Options, folder: Path, changes: dict[str, Any]) -> None:
     study = _changed_study(name, options, changes)
     grid.plan(study)  # refuses settings before the folder is touched
-    study = store.claim(folder, study)
-    planned = grid.plan(study)
-    if not store.read_outcomes(folder, planned):
-        terminal.say(str(plans.make(planned, options.estimate, bool(options.launch))))
-    launch = Launch(options.jobs, options.launch, options.retry)
-    running = runner.Runner(folder, planned, launch, study.latency)
-    terminal.say(f"{forecast.describe(planned, running.outcomes, options.jobs)}; in {folder}")
-    try:
-        running.run()
-    except Refusal:
-        store.unclaim(folder)
-        raise
+    with store.claimed(folder, study) as study:
+        planned = grid.plan(study)
+        if not store.read_outcomes(folder, planned):
+            terminal.say(str(plans.make(planned, options.estimate, bool(options.launch))))
+        launch = Launch(options.jobs, options.launch, options.retry)
+        running = runner.Runner(folder, planned, launch, study.latency)
+        terminal.say(f"{forecast.describe(planned, running.outcomes, options.jobs)}; in {folder}")
+        try:
+            running.run()
+        except Refusal:
+            store.unclaim(folder)
+            raise
 
 
 def _folder(name: str, options: Options) -> Path:

@@ -33,7 +33,8 @@ def main(runs: str = "1000") -> None:
     draw = random.Random(0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        store.claim(folder, study)
+        with store.claimed(folder, study):
+            pass
         for planned in grid.plan(study):
             (folder / planned.name).mkdir(parents=True)
             outcomes.write(folder / planned.name, _draw_outcome(planned, draw))

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from dawnbench_tf import study, terminal
-from dawnbench_tf.studies import grid, outcomes, runner, store
+from dawnbench_tf.studies import grid, outcomes, store
 from tests.studies import samples
 
 STUDY = ("-m", "dawnbench_tf.study")
@@ -90,8 +90,7 @@ def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_pat
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_report_has_json_and_a_picture_and_two_side_by_side(cold_command, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+def test_a_report_has_json_and_a_picture_and_two_side_by_side(cold_command, tmp_path):
     for name, seconds in (("a", 10.0), ("b", 20.0)):
         samples.write(
             tmp_path / name,

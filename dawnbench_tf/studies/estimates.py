@@ -93,7 +93,7 @@ def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     Returns:
       Seconds (n,) at which runs reached it; the share from then on (n,); the share's 95 % interval
-      (n, 2), nan where it is not defined.
+      (n, 2); where it is not defined, as once all have, from the lower limit before it, or 0, to 1.
     """
     if not len(times.reached):
         return np.zeros(0), np.zeros(0), np.zeros((0, 2))
@@ -103,7 +103,10 @@ def kaplan_meier(times: Times) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         limits = survival.confidence_interval(LEVEL, method="log-log")
     shares = 1 - survival.probabilities[rises]
     bounds = np.stack([limits.high.probabilities[rises], limits.low.probabilities[rises]], axis=1)
-    return survival.quantiles[rises], shares, 1 - bounds
+    low, high = np.vstack([[0, 1], 1 - bounds]).T
+    for index in np.flatnonzero(np.isnan(low)):
+        low[index], high[index] = low[index - 1], 1
+    return survival.quantiles[rises], shares, np.stack([low, high], axis=1)[1:]
 
 
 def _survival(times: Times) -> tuple[Any, np.ndarray]:

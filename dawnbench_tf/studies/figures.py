@@ -266,7 +266,7 @@ def _draw_distribution(figure: Figure, results: Results) -> None:
         x = np.r_[0, seconds, max(end, *seconds[-1:], 0)] / scale
         y = np.r_[0, shares, shares[-1:] if len(shares) else 0]
         share.step(x, y, where="post", color=colour, label=setting.name)
-        bounds = np.nan_to_num(np.vstack([[0, 0], limits, limits[-1:]]), nan=1.0)
+        bounds = np.vstack([[0, 0], limits, limits[-1:]])
         if len(seconds):
             share.fill_between(x, bounds[:, 0], bounds[:, 1], step="post", color=colour, alpha=0.15)
         last = [o.rows[-1][o.metric] for o in setting.outcomes if o.rows]

@@ -95,11 +95,17 @@ def _describe_composition(results: Results, threshold: float) -> list[str]:
     parts = " x ".join(f"{speed_up:.2f} ({name})" for name, speed_up in whole.single.items())
     if not whole.whole:
         return [f"To {goal}: {parts} = {whole.product:.2f}; all together do not converge."]
+    if not whole.product:
+        never = "; ".join(name for name, speed_up in whole.single.items() if not speed_up)
+        text = f"{parts}; all together {whole.whole:.2f}. Alone fewer than half reach it"
+        return [f"To {goal}: {text}: {never}."]
     share = whole.whole / whole.product
     text = f"{parts} = {whole.product:.2f}; all together {whole.whole:.2f}"
     if whole.interval is None:
         return [f"To {goal}: {text}; an interval needs three runs of each setting."]
     low, high = whole.interval
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return [f"To {goal}: {text}, {share:.2f} of it; too few runs reach it for an interval."]
     verdict = "consistent with the product" if low <= 1 <= high else "not the product"
     return [f"To {goal}: {text}, {share:.2f} of it{format_interval(whole.interval)}: {verdict}."]
 

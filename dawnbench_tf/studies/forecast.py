@@ -30,8 +30,10 @@ def estimate_seconds(
     each = [length for _, length in _expected(planned, outcomes)]
     if None in each:
         return None
-    total = sum(filter(None, each))
-    return max(total - sum(begun), 0.0) / min(jobs, max(len(each), 1))
+    lengths = [length for length in each if length]
+    # A run that takes longer than expected takes nothing from the time of those that wait.
+    spent = sum(min(seconds, length) for seconds, length in zip(begun, lengths, strict=False))
+    return (sum(lengths) - spent) / min(jobs, max(len(each), 1))
 
 
 def _expected(

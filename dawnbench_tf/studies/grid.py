@@ -70,7 +70,7 @@ class Study:
     source: str = ""  # figure or section of the paper that it repeats
 
     def values(self) -> dict[str, Any]:
-        """Returns the study as JSON values; `store.claim` compares them with the folder's."""
+        """Returns the study as JSON values; `store.claimed` compares them with the folder's."""
         values = asdict(self)
         values["factors"] = [
             {"name": f.name, "levels": [[level.label, dict(level.settings)] for level in f.levels]}

@@ -27,9 +27,14 @@ def is_multiple(value: object) -> bool:
 
 def reference_values(name: str, common: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values that multiples refer to: the study's recipe and its price per hour."""
-    common = {key: value for key, value in common.items() if not is_multiple(value)}
+    common = {key: _as_tuple(value) for key, value in common.items() if not is_multiple(value)}
     recipe = recipes.get(name, **{k: v for k, v in common.items() if k in RECIPE_SETTINGS})
     return {**recipe.values(), "cost_per_hour": common.get("cost_per_hour")}
+
+
+def _as_tuple(value: Any) -> Any:
+    """Returns a list, as JSON and TOML have it, as the tuple that a setting is."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def resolve(key: str, value: Any, base: Mapping[str, Any]) -> Any:
@@ -63,7 +68,7 @@ def resolve(key: str, value: Any, base: Mapping[str, Any]) -> Any:
         refuse(key, ascii(value)[:80], "should be printable")
     match = _MULTIPLE.fullmatch(value) if isinstance(value, str) and key not in _TEXTS else None
     if not match:
-        return tuple(value) if isinstance(value, list) else value
+        return _as_tuple(value)
     return _multiplied(key, value, match, base)
 
 

@@ -6,6 +6,7 @@ determine how it failed.
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ LOG_TAIL = 20_000  # bytes read from the end of a log
 REACHED, MISSED, DIVERGED = "reached", "did not converge", "diverged"
 MEMORY, REFUSED, CRASHED = "out of memory", "refused", "crashed"
 STATUSES = (REACHED, MISSED, DIVERGED, MEMORY, REFUSED, CRASHED)
+_OWN_LINE = re.compile(r"\b(?:train|infer)\.py: (.+)")
 _LAST_LINES = (("training diverged", DIVERGED), ("does not fit into the device's memory", MEMORY))
 
 
@@ -79,12 +81,13 @@ def classify_failure(code: int, log: str, killed_for_memory: bool = False) -> tu
 
     Args:
       code: exit status of `train` or of its launcher; minus the signal's number after a signal.
-      log: output of the run; its last line is taken for the reason.
+      log: output of the run. The last line of `train` or `infer` is the reason; if there is none,
+        the last line, which is a launcher's: then the run was not refused, but crashed.
       killed_for_memory: whether Linux killed processes for memory during the run.
     """
     lines = [line.rsplit("\r", 1)[-1] for line in log.splitlines() if line.strip()]
-    last = one_line(shown(lines[-1]), 300) if lines else ""
-    last = last.removeprefix("train.py: ")
+    own = [match[1] for match in map(_OWN_LINE.search, lines) if match]
+    last = one_line(shown([*lines, *own][-1]), 300) if lines else ""
     for words, status in _LAST_LINES:
         if words in last:
             return status, last
@@ -93,7 +96,7 @@ def classify_failure(code: int, log: str, killed_for_memory: bool = False) -> tu
         return MEMORY, "killed by Linux, as memory had run out"
     if number in set(signal.Signals):
         return CRASHED, f"ended by {signal.Signals(number).name}"
-    if code == 1 and last:
+    if code == 1 and own:
         return REFUSED, last
     return CRASHED, f"exit status {code}{': ' if last else ''}{last}"
 

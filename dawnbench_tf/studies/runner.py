@@ -116,7 +116,7 @@ class Runner:
             del self._running[slot]
             planned, folder = running.planned, self.folder / running.planned.name
             spent = round(time.monotonic() - running.since, 1)
-            if self._finish(planned, spent):
+            if self._finish(planned, spent, failed=code not in (0, 3)):
                 continue
             if code in (0, 3):
                 self._ended_too_early(planned, folder, code, waiting)
@@ -134,12 +134,21 @@ class Runner:
             else:
                 self._keep(planned, outcomes.read_failed(planned, folder, status, reason, spent))
 
-    def _finish(self, planned: PlannedRun, spent: float) -> bool:
-        """Records a run's outcome if its folder shows that it has finished; returns whether."""
-        outcome = outcomes.read_finished(planned, self.folder / planned.name, spent)
-        if outcome:
-            self._keep(planned, outcome)
-        return outcome is not None
+    def _finish(self, planned: PlannedRun, spent: float, failed: bool = False) -> bool:
+        """Records a run's outcome if its folder shows that it has finished; returns whether.
+
+        A run whose process failed has finished only if its entries are written.
+        """
+        folder = self.folder / planned.name
+        outcome = outcomes.read_finished(planned, folder, spent)
+        if outcome is None or (failed and not self._has_entries(folder, outcome)):
+            return False
+        self._keep(planned, outcome)
+        return True
+
+    def _has_entries(self, folder: Path, outcome: Outcome) -> bool:
+        timed = self.latency and outcome.status == outcomes.REACHED
+        return outcomes.has_entry(folder) and (not timed or "latency_ms" in outcome.facts)
 
     def _keep(self, planned: PlannedRun, outcome: Outcome) -> None:
         outcome = outcome._replace(facts={**outcome.facts, "jobs": self.launch.jobs})

@@ -7,7 +7,9 @@ SETTING/seed-N/outcome.json the run's outcome; a run without one is started or r
 SETTING/seed-N/.lock        locked while the run's process lives, also after the study was killed
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +23,11 @@ from dawnbench_tf.studies.outcomes import Outcome
 STUDY = "study.json"
 
 
-def claim(folder: Path, study: Study) -> Study:
-    """Claims a folder for a study and holds its lock until the process ends.
+@contextmanager
+def claimed(folder: Path, study: Study) -> Iterator[Study]:
+    """Claims a folder for a study, and holds the folder's lock during the body.
 
-    Returns:
-      The study to run: the given one, with at least the trials that the folder's study has.
+    Yields the study to run: the given one, with at least the trials that the folder's study has.
 
     Raises:
       Refusal: the folder holds another study or other files, or a study is running in it.
@@ -35,16 +37,25 @@ def claim(folder: Path, study: Study) -> Study:
         reason = "holds other files and no study; name a new or an empty folder"
         raise Refusal(f"--output_dir={folder}: {reason}")
     files.make_folder(folder)
-    files.lock(folder, "another process carries out the study in it; wait for its end")
-    if path.exists():
-        earlier = read(folder)
-        trials = max(study.trials, earlier.trials)
-        study, earlier = replace(study, trials=trials), replace(earlier, trials=trials)
-        other = _difference(earlier.values(), study.values())
-        if other:
-            text = f"holds study {earlier.name} with {other}; name another folder"
-            raise Refusal(f"--output_dir={folder}: {text}")
-    files.write_json(path, study.values())
+    lock = files.lock(folder, "another process carries out the study in it; wait for its end")
+    try:
+        if path.exists():
+            study = _checked(folder, study)
+        files.write_json(path, study.values())
+        yield study
+    finally:
+        os.close(lock)
+
+
+def _checked(folder: Path, study: Study) -> Study:
+    """Returns a study with the trials of the folder's. Raises Refusal if they differ otherwise."""
+    earlier = read(folder)
+    trials = max(study.trials, earlier.trials)
+    study, earlier = replace(study, trials=trials), replace(earlier, trials=trials)
+    other = _difference(earlier.values(), study.values())
+    if other:
+        text = f"holds study {earlier.name} with {other}; name another folder"
+        raise Refusal(f"--output_dir={folder}: {text}")
     return study
 
 

@@ -36,10 +36,15 @@ class Setting(NamedTuple):
 
     @property
     def devices(self) -> int | None:
-        """Number of devices that a run trained on, from its settings; None if unknown."""
+        """Number of devices that a run trained on, from its settings; None if unknown.
+
+        That of several workers is: `num_gpus` is the number of one worker.
+        """
         settings = self.outcomes[0].settings
         if settings.get("strategy", "off") in ("off", "one_device"):
             return 1
+        if settings["strategy"] != "mirrored":
+            return None
         count = settings.get("num_gpus", -1)
         return count if isinstance(count, int) and count > 0 else settings.get("logical_cpus")
 

@@ -61,10 +61,10 @@ def prepare(home: Path) -> None:
 
 def carry_out(folder: Path) -> None:
     """Runs the study; the main function of its process."""
-    study = store.claim(folder, samples.study(trials=TRIALS))
     launch = launching.Launch(jobs=JOBS, template=f"{folder.parent}/launch {{command}}")
     runner.POLL_SECONDS = 0.01
-    runner.Runner(folder, grid.plan(study), launch, latency=False).run()
+    with store.claimed(folder, samples.study(trials=TRIALS)) as study:
+        runner.Runner(folder, grid.plan(study), launch, latency=False).run()
 
 
 def start(folder: Path) -> subprocess.Popen:

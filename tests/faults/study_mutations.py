@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 from pathlib import Path
-from unittest import mock
 
 from dawnbench_tf import files
 from dawnbench_tf.studies import grid, grid_files, reports
@@ -16,10 +15,9 @@ def studies(home: Path) -> Kind:
     """A damaged grid is planned or refused; a damaged study is reported unchanged, or refused."""
     own, folder = home / "own.toml", home / "study"
     own.write_text(samples.GRID)
-    with mock.patch.object(files, "lock"):
-        samples.write(
-            folder, samples.study(trials=1), lambda run: samples.outcome(run.labels, run.seed)
-        )
+    samples.write(
+        folder, samples.study(trials=1), lambda run: samples.outcome(run.labels, run.seed)
+    )
     paths = [own, folder / "study.json", *sorted(folder.glob("*/*/outcome.json"))]
 
     def report():

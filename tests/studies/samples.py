@@ -63,7 +63,8 @@ def write(folder, study, make_outcome):
     """Writes a study's folder with the outcome `make_outcome(planned)` of each planned run."""
     from dawnbench_tf.studies import grid, store
 
-    store.claim(folder, study)
+    with store.claimed(folder, study):
+        pass
     for planned in grid.plan(study):
         (folder / planned.name).mkdir(parents=True)
         outcome = make_outcome(planned)._replace(settings=dict(planned.settings))

@@ -140,3 +140,9 @@ def test_speed_ups_are_ratios_of_medians():
     assert value == 2 and low == 2 and high == pytest.approx(2.2)
     assert estimates.ratio(whole(5.0), whole(INF)) == (INF, None)
     assert math.isnan(estimates.ratio(whole(INF), whole(INF))[0])
+
+
+def test_where_an_interval_is_undefined_it_goes_from_the_lower_limit_before_to_1():
+    *earlier, last = estimates.kaplan_meier(whole(1.0, 2.0, 3.0))[2]
+    assert np.isfinite(earlier).all() and last.tolist() == [earlier[-1][0], 1]
+    assert estimates.kaplan_meier(whole(1.0))[2].tolist() == [[0, 1]]

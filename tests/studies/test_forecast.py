@@ -30,3 +30,8 @@ def test_what_nothing_is_known_of_has_no_forecast():
     planned = grid.plan(samples.study(recipe="cifar10/resnet20_tf", factors=()))
     assert forecast.estimate_seconds(planned, {}) is None
     assert forecast.describe(planned, {}, 1) == "3 runs, 0 finished before"
+
+
+def test_a_run_that_takes_too_long_takes_nothing_from_those_that_wait():
+    ended = {PLANNED[0].name: samples.outcome(seconds=50)}  # 100 s of its process
+    assert forecast.estimate_seconds(PLANNED, ended, begun=[900.0]) == pytest.approx(200)

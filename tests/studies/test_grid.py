@@ -119,3 +119,12 @@ def test_what_a_study_varies_is_not_replaced():
 def test_what_levels_are_multiples_of_is_the_user_s():
     study = grid.with_changes(rows.STUDIES["small"]["batch_size"], "", 1, {"batch_size": 32})
     assert [run.recipe.batch_size for run in grid.plan(study)][:3] == [8, 16, 32]
+
+
+def test_lists_of_a_study_s_settings_are_planned_and_read_back():
+    """JSON and TOML have lists; a recipe has tuples."""
+    settings = {"schedule": "linear", "schedule_epochs": [0, 2, 30], "schedule_factors": [0, 1, 0]}
+    study = samples.study(settings=settings)
+    planned = grid.plan(study)
+    assert planned[0].recipe.schedule.epochs == (0, 2, 30)
+    assert grid.plan(Study.from_values(study.values())) == planned

@@ -29,6 +29,19 @@ DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the ra
             outcomes.REFUSED,
             "--data_dir=x: does not exist",
         ),
+        (
+            1,
+            f"{DIVERGED}\nsrun: error: node7: task 0: Exited with exit code 1",
+            outcomes.DIVERGED,
+            DIVERGED[10:],
+        ),
+        (1, "0: train.py: --epochs=x: no", outcomes.REFUSED, "--epochs=x: no"),
+        (
+            1,
+            "Submitted batch job 4711",
+            outcomes.CRASHED,
+            "exit status 1: Submitted batch job 4711",
+        ),
         (-11, "epoch 1", outcomes.CRASHED, "ended by SIGSEGV"),
         (137, "Killed", outcomes.CRASHED, "ended by SIGKILL"),
         (2, "", outcomes.CRASHED, "exit status 2"),
@@ -36,7 +49,7 @@ DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the ra
         (7, "no \x1b[31mnode", outcomes.CRASHED, "exit status 7: no \ufffd[31mnode"),
     ],
 )
-def test_how_a_run_failed_is_told_from_its_status_and_its_last_line(code, log, status, reason):
+def test_how_a_run_failed_is_told_from_its_status_and_its_own_last_line(code, log, status, reason):
     assert outcomes.classify_failure(code, log) == (status, reason)
 
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import figures, grid, outcomes, page, reports, rows, runner, store
+from dawnbench_tf.studies import figures, grid, outcomes, page, reports, rows, store
 from dawnbench_tf.studies.grid import Factor, Level
 from tests.studies import samples
 
@@ -26,8 +26,7 @@ def make_outcome(planned, **facts):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+def folder(tmp_path):
     samples.write(tmp_path / "a", samples.study(), make_outcome)
     return tmp_path / "a"
 
@@ -122,8 +121,7 @@ def test_the_cumulative_factors_are_those_of_figure_3():
     ]
 
 
-def test_evidence_is_printed_ready_to_paste(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+def test_evidence_is_printed_ready_to_paste(tmp_path):
     study = samples.study(factors=(), trials=4)
     samples.write(
         tmp_path / "a",
@@ -156,18 +154,16 @@ def draw_outcome(planned):
     ],
 )
 def test_evidence_is_of_the_recipe_that_was_trained_and_of_none_that_was_changed(
-    study, names, tmp_path, monkeypatch
+    study, names, tmp_path
 ):
-    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
     samples.write(tmp_path / "a", study, draw_outcome)
     text = reports.format_text(reports.load(tmp_path / "a"), "command")
     assert re.findall(r"(\S+): Measured\(", text) == names
     assert "Measured(" not in reports.format_text(reports.load(tmp_path / "a"), "")
 
 
-def test_a_miss_makes_the_evidence_no_faster(tmp_path, monkeypatch):
+def test_a_miss_makes_the_evidence_no_faster(tmp_path):
     """If 1 run of 4 reaches the goal there is no median, however long the others trained."""
-    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
 
     def missed(planned):
         status = outcomes.MISSED if planned.seed else outcomes.REACHED
@@ -178,8 +174,7 @@ def test_a_miss_makes_the_evidence_no_faster(tmp_path, monkeypatch):
     assert "reached=1," in text and "seconds=None," in text
 
 
-def test_a_crash_after_a_second_is_not_101_times_as_fast(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
+def test_a_crash_after_a_second_is_not_101_times_as_fast(tmp_path):
 
     def crashed(planned):
         status = outcomes.CRASHED if planned.seed else outcomes.REACHED
@@ -227,7 +222,24 @@ def test_studies_with_nothing_in_common_are_refused(folder):
 
 
 def test_a_study_without_a_finished_run_has_no_report(tmp_path):
-    store.claim(tmp_path / "a", samples.study())
+    with store.claimed(tmp_path / "a", samples.study()):
+        pass
     with pytest.raises(Refusal, match="no run has ended yet"):
         reports.load(tmp_path / "a")
     assert len(grid.plan(store.read(tmp_path / "a"))) == 6
+
+
+def test_a_factor_that_alone_never_reaches_the_goal_has_no_product(tmp_path):
+    factors = (
+        Factor("a", (Level("-", {}), Level("A", {"batch_size": 64}))),
+        Factor("b", (Level("-", {}), Level("B", {"learning_rate": 0.2}))),
+    )
+
+    def outcome(planned):
+        missed = planned.labels == ("A", "-")
+        status = outcomes.MISSED if missed else outcomes.REACHED
+        return samples.outcome(planned.labels, planned.seed, 10.0, status)
+
+    samples.write(tmp_path / "s", samples.study(factors=factors, figure="factors"), outcome)
+    text = reports.format_text(reports.load(tmp_path / "s"), "")
+    assert "all together 1.00. Alone fewer than half reach it: A." in text

@@ -32,9 +32,11 @@ folder.mkdir(exist_ok=True)
 recipe = recipes.get(flags["recipe"], batch_size=int(flags["batch_size"]), seed=int(flags["seed"]))
 files.write_json(folder / runs.RECIPE, recipe.values())
 (folder / runs.ROWS).write_text("epoch\\thours\\ttop1Accuracy\\n1\\t0.001\\t99.0\\n")
+open(folder / "times", "a").write("ran\\n")
+if os.environ.get("FULL", "none") in flags["output_dir"]:
+    sys.exit("train.py: x/run.json: can't be written (No space left on device)")
 (folder / "digits/train").mkdir(parents=True, exist_ok=True)
 (folder / "digits/train/entry.json").write_text('{"hardware": "none"}')
-open(folder / "times", "a").write("ran\\n")
 if os.environ.get("HANG", "none") in flags["output_dir"]:
     import time
     time.sleep(60)
@@ -52,15 +54,15 @@ def template(tmp_path):
     return f"{launcher} {{command}}"
 
 
+def claim(folder, study):
+    """Claims a folder as one call of a study does, and releases it."""
+    with store.claimed(folder, study) as claimed:
+        return claimed
+
+
 def carry_out(folder, template, **launch):
-    study = store.claim(folder, samples.study(trials=2))
+    study = claim(folder, samples.study(trials=2))
     return Runner(folder, grid.plan(study), Launch(template=template, **launch), False).run()
-
-
-@pytest.fixture(autouse=True)
-def without_lock(monkeypatch):
-    """Disables a folder's lock, which a process can take once, as tests claim a folder twice."""
-    monkeypatch.setattr(runner.files, "lock", lambda *_: None)
 
 
 def test_every_run_is_run_once_and_what_is_finished_never_again(tmp_path, template, capsys):
@@ -75,10 +77,10 @@ def test_every_run_is_run_once_and_what_is_finished_never_again(tmp_path, templa
 
 def test_more_trials_go_on_from_those_that_there_are(tmp_path, template):
     carry_out(tmp_path / "s", template, jobs=2)
-    study = store.claim(tmp_path / "s", samples.study(trials=3))
+    study = claim(tmp_path / "s", samples.study(trials=3))
     planned = grid.plan(study)
     assert len(planned) == 6 and len(store.read_outcomes(tmp_path / "s", planned)) == 4
-    assert store.claim(tmp_path / "s", samples.study(trials=1)).trials == 3
+    assert claim(tmp_path / "s", samples.study(trials=1)).trials == 3
 
 
 def test_a_crash_and_a_divergence_are_results(tmp_path, template, monkeypatch):
@@ -162,9 +164,9 @@ from dawnbench_tf.studies import grid, launching, runner, store
 from tests.studies import samples
 from pathlib import Path
 folder = Path({str(tmp_path / "s")!r})
-study = store.claim(folder, samples.study(trials=2))
-launch = launching.Launch(template={template!r})
-runner.Runner(folder, grid.plan(study), launch, False).run()
+with store.claimed(folder, samples.study(trials=2)) as study:
+    launch = launching.Launch(template={template!r})
+    runner.Runner(folder, grid.plan(study), launch, False).run()
 """
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
@@ -204,22 +206,53 @@ def test_a_model_that_reached_its_goal_is_timed_too(tmp_path, monkeypatch, statu
     assert (tmp_path / "ran").read_text().split() == ran
 
 
+def test_a_claimed_folder_is_refused_to_others_until_it_is_released(tmp_path):
+    with store.claimed(tmp_path, samples.study()), pytest.raises(Refusal, match="carries out"):
+        claim(tmp_path, samples.study())
+    claim(tmp_path, samples.study())
+
+
+def test_a_run_whose_record_failed_is_refused_and_run_again(tmp_path, template, monkeypatch):
+    """Its rows reach the goal, but its entry, with price and speed, could not be written."""
+    monkeypatch.setenv("FULL", "64/seed-0")
+    with pytest.raises(Refusal, match="^64/seed-0: refused: .*No space left"):
+        carry_out(tmp_path / "s", template)
+    monkeypatch.delenv("FULL")
+    assert len(carry_out(tmp_path / "s", template)) == 4
+    assert (tmp_path / "s/64/seed-0/run/times").read_text() == "ran\nran\n"
+
+
+def test_a_model_that_could_not_be_timed_is_no_finished_run(tmp_path, template, monkeypatch):
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/sh\n[ $2 = dawnbench_tf.infer ] && echo "infer.py: x: is full" >&2 && exit 1\n'
+        f'shift 2\nexec {template.split()[0]} x x x "$@"\n'
+    )
+    python.chmod(0o755)
+    monkeypatch.setattr(launching.sys, "executable", str(python))
+    study = claim(tmp_path / "s", samples.study(trials=1))
+    running = Runner(tmp_path / "s", grid.plan(study), Launch(), latency=True)
+    with pytest.raises(Refusal, match="x: is full"):
+        running.run()
+    assert not list(tmp_path.glob("s/*/*/outcome.json"))
+
+
 def test_a_study_with_lists_among_its_settings_goes_on(tmp_path):
     study = samples.study(settings={"schedule_epochs": (0.0, 2.0, 30.0)})
-    assert store.claim(tmp_path, study).values() == store.claim(tmp_path, study).values()
+    assert claim(tmp_path, study).values() == claim(tmp_path, study).values()
 
 
 def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
-    store.claim(tmp_path / "a", samples.study())
+    claim(tmp_path / "a", samples.study())
     with pytest.raises(
         Refusal,
         match="holds study sample with recipe=digits/resnet8, not cifar10/resnet20_tf",
     ):
-        store.claim(tmp_path / "a", samples.study(recipe="cifar10/resnet20_tf"))
+        claim(tmp_path / "a", samples.study(recipe="cifar10/resnet20_tf"))
     (tmp_path / "b").mkdir()
     (tmp_path / "b/thesis.txt").touch()
     with pytest.raises(Refusal, match="holds other files and no study"):
-        store.claim(tmp_path / "b", samples.study())
+        claim(tmp_path / "b", samples.study())
     with pytest.raises(Refusal, match="holds no study.json"):
         store.read(tmp_path / "b")
 
@@ -277,9 +310,9 @@ from pathlib import Path
 from dawnbench_tf.studies import grid, launching, runner, store
 from tests.studies import samples
 folder = Path({str(tmp_path / "s")!r})
-study = store.claim(folder, samples.study(trials=1))
-launch = launching.Launch(jobs=2, template="{slow} {{command}}")
-runner.Runner(folder, grid.plan(study), launch, False).run()
+with store.claimed(folder, samples.study(trials=1)) as study:
+    launch = launching.Launch(jobs=2, template="{slow} {{command}}")
+    runner.Runner(folder, grid.plan(study), launch, False).run()
 """
     first = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -304,9 +337,9 @@ from dawnbench_tf.studies import grid, launching, runner, store
 from tests.studies import samples
 terminal.show()
 folder = Path("s")
-study = store.claim(folder, samples.study(trials=1))
-launch = launching.Launch(template="{deaf} {{command}}")
-runner.Runner(folder, grid.plan(study), launch, False).run()
+with store.claimed(folder, samples.study(trials=1)) as study:
+    launch = launching.Launch(template="{deaf} {{command}}")
+    runner.Runner(folder, grid.plan(study), launch, False).run()
 """
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     process = subprocess.Popen(

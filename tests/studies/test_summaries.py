@@ -81,6 +81,9 @@ def test_efficiency_is_throughput_over_that_of_so_many_devices():
     first, second = summaries.summarize([one, two], 98.0)
     assert (first.devices, second.devices) == (1, 2)
     assert summaries.efficiency(second, first) == 0.75
+    workers = {"strategy": "multi_worker_mirrored", "num_gpus": 4}  # of each worker
+    several = two._replace(outcomes=[o._replace(settings=workers) for o in two.outcomes])
+    assert several.devices is None
     unknown = second._replace(devices=None)
     assert summaries.efficiency(unknown, first) is None
 
