@@ -255,6 +255,7 @@ def _recorded(session: "Session") -> Run:
         )
         return Run(recipe, session.timer.rows, session.timer.clock.parts())
     run = runs.read(folder.path)
+    session.evaluate.save(folder.path)
     folder.save_utilization(used)
     facts: dict[str, object] = {
         "data": session.data.origin.facts(),
@@ -263,11 +264,14 @@ def _recorded(session: "Session") -> Run:
     }
     if before := runs.epochs_before(folder.path):
         facts |= {"epochsBefore": before}  # rates of the first ones are those of shorter schedules
+    hardware = [machine.hardware for machine in runs.machines_of(folder.path)]
+    if len(set(hardware)) > 1:
+        facts |= {"machines": hardware}
     speed = used.get("examplesPerSecond")
     entry = run_entry.training_entry(run, session.options, session.machine, speed, facts)
     run_entry.write(folder.path, entry)
-    session.evaluate.save(folder.path)
-    curve.draw(run, entry.hardware, folder.path / "accuracy.png")
+    if run.rows:
+        curve.draw(run, entry.hardware, folder.path / "accuracy.png")
     return run
 
 

@@ -204,6 +204,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             logs.setdefault(self.metric, self.rows[-1][self.metric])
 
     def on_train_end(self, logs: Logs = None) -> None:
+        measurable = self._evaluate or self.metric in (logs or {})
+        if self.model.stop_training and self.step > self._evaluated_at and measurable:
+            self._add_row(self._values(logs))  # another callback ended `fit`
         self.clock.switch(self._before_training)
 
     # How.

@@ -10,12 +10,13 @@ import time
 import numpy as np
 import pytest
 
-from dawnbench_tf import entries, files, recipes
+from dawnbench_tf import entries, files, recipes, runs
 from dawnbench_tf import infer as infer_command
 from dawnbench_tf.data.questions import spans
 from dawnbench_tf.inference import runtime_choice, runtimes, serving
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission.entry import read_entry
+from dawnbench_tf.train import train
 from dawnbench_tf.training import claims
 from tests import warm
 
@@ -131,6 +132,21 @@ def test_a_reader_s_answers_one_at_a_time_are_those_of_training(trained_reader, 
     answers = spans.predictions(first.join(outputs), first.splits)
     assert answers == {key: written[key] for key in answers} and len(answers) == 60
     assert 0 <= questions.score(outputs, 60)["f1Score"] <= 1
+
+
+def test_a_run_killed_before_its_record_is_recorded_by_the_next_call(trained_reader, tmp_path):
+    """On another machine too: the entry names the one that trained, and has the last answers."""
+    run = tmp_path / "run"
+    shutil.copytree(trained_reader / "run", run)
+    answers = (run / "predictions.json").read_bytes()
+    for name in ("predictions.json", "utilization.json", "not_an_entry"):
+        files.remove(run / name)
+    values = files.read_json(run / "run.json")
+    values["machines"][-1]["hardware"] = "1 other GPU"
+    files.write_json(run / "run.json", values)
+    again = train(runs.recipe_of(run), runs.options_of(run), run)
+    assert (run / "predictions.json").read_bytes() == answers
+    assert again.entry.hardware == "1 other GPU"
 
 
 def test_a_reader_is_timed_by_the_same_command(trained_reader, tmp_path):

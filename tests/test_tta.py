@@ -316,3 +316,14 @@ def test_the_log_of_an_earlier_run_is_kept(tmp_path):
     assert [text.count("\n") for text in logs] == [2, 3, 4]
     kept = [(tmp_path / name).read_text() for name in ("tta.1.tsv", "tta.2.tsv", "tta.tsv")]
     assert kept == logs
+
+
+def test_the_last_weights_are_measured_when_another_callback_ends_fit():
+    class Stop(tf.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            self.model.stop_training = batch == 1
+
+    timer = TimeToAccuracy(2.0, evaluate=lambda: {"val_accuracy": 0.5}, every=5)
+    model().fit(X, Y, batch_size=16, epochs=9, verbose=0, callbacks=[timer, Stop()])
+    assert [row["val_accuracy"] for row in timer.rows] == [0.5]
+    assert 0 < timer.rows[0]["epoch"] < 1

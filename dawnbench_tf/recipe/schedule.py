@@ -1,7 +1,8 @@
 """Schedule: the learning rate's factor, and the momentum, as functions of the epoch."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
@@ -94,3 +95,13 @@ class Schedule:
         if not fits:
             counts = f"{len(epochs)} schedule_epochs and {len(factors)} schedule_factors"
             refuse("schedule", self.form, f"{rule}; found {counts}")
+
+    @property
+    def zero_from(self) -> float:
+        """The epoch from which the factor is 0 for good; infinity if it never is."""
+        ends_at_0 = self.form in ("linear", "cosine_points") and not self.factors[-1]
+        return self.epochs[-1] if ends_at_0 else math.inf
+
+    def stretched(self, ratio: float) -> "Schedule":
+        """Returns the schedule with each of its epochs multiplied by `ratio`."""
+        return replace(self, epochs=tuple(ratio * epoch for epoch in self.epochs))

@@ -174,6 +174,10 @@ class Saver(tf.keras.callbacks.Callback):
         return newest.epochs
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        timer = self.timer
+        ended = timer.reached or (timer.last_step is not None and timer.step >= timer.last_step)
+        if timer.epoch < epoch + 1 and not ended:
+            return  # a callback of the user's ended `fit` inside the epoch
         with self.timer.clock.part("checkpoint"):
             try:
                 self._save(epoch + 1)

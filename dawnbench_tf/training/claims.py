@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dawnbench_tf import files, runs, terminal
+from dawnbench_tf.machine import Machine
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
@@ -20,14 +21,26 @@ class Claim(NamedTuple):
     path: Path
     recipe: Recipe  # the recipe to run, which may differ from the one asked for: see `claim`
     is_new: bool = False  # whether this process began the run
+    is_longer: bool = False  # whether the recipe has more epochs than the missed run in the folder
     descriptor: int | None = None  # of the folder's lock; None: this process does not write to it
     absent: tuple[Path, ...] = ()  # folders that this process created, the innermost first
 
     def complete(self, recipe: Recipe) -> None:
-        """Writes the recipe to run.json with its task's numbers, if they were left open before."""
-        if recipe.whole_task != self.recipe.whole_task:
-            path = self.path / runs.RECIPE
-            files.write_json(path, {**files.read_json(path), **recipe.values()})
+        """Writes the recipe of a run that is built to run.json, if the file has another.
+
+        It has if the task's numbers were left open before, or a missed run is trained longer.
+        """
+        path = self.path / runs.RECIPE
+        values = files.read_json(path)
+        changes = recipe.values() if recipe.whole_task != self.recipe.whole_task else {}
+        if self.is_longer:
+            before = [*values.get(runs.EPOCHS_BEFORE, []), values["epochs"]]
+            changes |= {"epochs": recipe.epochs, "schedule_epochs": recipe.schedule.epochs}
+            changes |= {runs.EPOCHS_BEFORE: before}
+            if runs.REPLACED in values:
+                changes[runs.REPLACED] = sorted({"epochs", *values[runs.REPLACED]})
+        if changes:
+            files.write_json(path, values | changes)
 
     def unlock(self) -> None:
         """Releases the folder, so that a later call in this process may go on with the run."""
@@ -43,7 +56,8 @@ class Claim(NamedTuple):
             if self.is_new:
                 # run.json first: without it `clock_writer`, in its thread, writes no new file.
                 for path in (self.path / runs.RECIPE, *self.path.iterdir()):
-                    files.discard(path)
+                    if path.name != runs.TRIAL:  # of an earlier call
+                        files.discard(path)
                 with suppress(OSError):  # a folder that another process wrote to stays
                     for folder in self.absent:
                         folder.rmdir()
@@ -80,7 +94,7 @@ def claim(
     absent = tuple(folder for folder in (path, *path.parents) if not folder.exists())
     if not writer:
         if owner.is_file():
-            recipe = _recipe_to_continue(path, recipe, replaced, writer)
+            recipe, _ = _recipe_to_continue(path, recipe, replaced)
         return Claim(path, recipe)
     files.make_folder(path)
     descriptor = files.lock(path, "another process is training in it; name another folder")
@@ -104,7 +118,8 @@ def _claim_locked(
         for name in (runs.ROWS, runs.CLOCK):
             if os.path.lexists(path / name) and not files.is_regular(path / name):
                 raise Refusal(f"{path / name}: should be a file; move it away")
-        return Claim(path, _recipe_to_continue(path, recipe, replaced, writer=True))
+        recipe, is_longer = _recipe_to_continue(path, recipe, replaced)
+        return Claim(path, recipe, is_longer=is_longer)
     if {item.name for item in path.iterdir()} - {".lock", runs.CLOCK, runs.TRIAL}:
         raise Refusal(
             f"--output_dir={path}: holds other files and no run; name a new or an empty folder"
@@ -114,22 +129,27 @@ def _claim_locked(
     return Claim(path, recipe, is_new=True)
 
 
-def record_options(path: Path, options: Mapping[str, Any]) -> None:
-    """Writes the options of a run that goes on to its run.json, unless it has them.
+def record(path: Path, options: Mapping[str, Any], machine: Machine | None = None) -> None:
+    """Writes the options and the machine of this process to run.json, unless it has them.
 
     Called once the run is built: options that were refused are not those to go on with.
 
     Args:
       path: folder that this process has claimed.
       options: the options, as `options.to_record` returns them.
+      machine: the machine, if this process trains on it.
 
     Raises:
       Refusal: the file can't be read or written.
     """
     values = files.read_json(path / runs.RECIPE)
-    if values.pop(runs.OPTIONS, {}) != options:
-        recorded = {runs.OPTIONS: options} if options else {}
-        files.write_json(path / runs.RECIPE, values | recorded)
+    others = {name: value for name, value in values.items() if name != runs.OPTIONS}
+    recorded = others | ({runs.OPTIONS: options} if options else {})
+    machines = values.get(runs.MACHINES, [])
+    if machine and machines[-1:] != [machine._asdict()]:
+        recorded[runs.MACHINES] = [*machines, machine._asdict()]
+    if recorded != values:
+        files.write_json(path / runs.RECIPE, recorded)
 
 
 def _check_encoding(path: Path) -> None:
@@ -142,9 +162,12 @@ def _check_encoding(path: Path) -> None:
 
 
 def _recipe_to_continue(
-    path: Path, recipe: Recipe, replaced: Collection[str] | None, writer: bool
-) -> Recipe:
-    """Returns the recipe to continue in a folder. Raises Refusal if another recipe owns it."""
+    path: Path, recipe: Recipe, replaced: Collection[str] | None
+) -> tuple[Recipe, bool]:
+    """Returns the recipe to continue in a folder, and whether it is longer than the folder's.
+
+    Raises Refusal if another recipe owns the folder.
+    """
     owner, owners_replaced = runs.owner_of(path)
     theirs, ours = owner.values(), recipe.values()
     # Fields that have to be equal: those that a user set, in this call or the first one. The others
@@ -165,12 +188,27 @@ def _recipe_to_continue(
             difference = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
             raise Refusal(f"--output_dir={path}: holds a run of {difference}; name another folder")
     if longer:
-        return _extend(path, owner, recipe.epochs, writer, owners_replaced)
+        return _longer(path, owner, recipe.epochs, "schedule_epochs" not in compared), True
     others = [name for name in ours if name != "task" and theirs[name] != ours[name]]
     changed = [f"{name}={theirs[name]}" for name in others]
     if changed:
         terminal.say(f"{path}: goes on as it began, with {', '.join(changed)}")
-    return owner
+    return owner, False
+
+
+def _longer(path: Path, owner: Recipe, epochs: float, stretches: bool) -> Recipe:
+    """Returns a missed run's recipe with more epochs.
+
+    A schedule that ends at a learning rate of 0 is stretched, unless the user has set its epochs.
+    """
+    schedule, rates = owner.schedule, "with its schedule as it is"
+    if stretches and schedule.zero_from <= owner.epochs:
+        schedule = schedule.stretched(epochs / owner.epochs)
+    if schedule != owner.schedule or schedule.form in ("cosine", "quadratic"):
+        rates = f"from here on at the rates of a schedule of {epochs:g} epochs"
+    text = f"{path}: missed {owner.goal:g} in {owner.epochs:g} epochs; trained longer"
+    terminal.say(f"{text}, to {epochs:g}, {rates}")
+    return replace(owner, epochs=epochs, schedule=schedule)
 
 
 def _check_task(path: Path, owned: Task, task: Task) -> None:
@@ -203,23 +241,6 @@ def _missed(path: Path, owner: Recipe) -> bool:
     done = max((epochs for epochs, _ in runs.checkpoints(path)), default=0)
     whole = owner.epochs == int(owner.epochs)  # the rest of a partial epoch would be skipped
     return whole and done >= owner.epochs and not runs.read(path).reached
-
-
-def _extend(
-    path: Path, owner: Recipe, epochs: float, writer: bool, owners_replaced: list[str] | None
-) -> Recipe:
-    """Returns a missed run's recipe with more epochs, and writes it to run.json."""
-    terminal.say(
-        f"{path}: missed {owner.goal:g} in {owner.epochs:g} epochs; trained longer, to {epochs:g}, "
-        f"from here on at the rates of a schedule of {epochs:g} epochs"
-    )
-    recipe = replace(owner, epochs=epochs)
-    if writer:
-        before = [*runs.epochs_before(path), owner.epochs]
-        names = None if owners_replaced is None else {"epochs", *owners_replaced}
-        options = files.read_json(path / runs.RECIPE).get(runs.OPTIONS, {})
-        _write_owner(path, recipe, names, {runs.EPOCHS_BEFORE: before, runs.OPTIONS: options})
-    return recipe
 
 
 def _write_owner(

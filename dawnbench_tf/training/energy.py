@@ -1,5 +1,6 @@
 """Energy counters: RAPL for CPUs, NVML for NVIDIA GPUs."""
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -73,13 +74,36 @@ def _nvml(gpus: int) -> Sequence[_Counter]:
         import pynvml
 
         pynvml.nvmlInit()
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(gpus)]
+        handles = [
+            pynvml.nvmlDeviceGetHandleByUUID(name)
+            if isinstance(name, str)
+            else pynvml.nvmlDeviceGetHandleByIndex(name)
+            for name in visible_gpus(gpus)
+        ]
 
         def reader(handle: Any) -> Callable[[], float]:
-            return lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3
+            def read() -> float:
+                try:
+                    return pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3
+                except pynvml.NVMLError as error:
+                    raise OSError(str(error)) from None
+
+            return read
 
         return [_Counter("NVML", reader(handle), 0.0) for handle in handles]
-    except ImportError:
+    except (ImportError, OSError):  # a GPU without an energy counter
         return []
-    except pynvml.NVMLError:  # no driver, or a GPU without an energy counter
+    except pynvml.NVMLError:  # no driver
         return []
+
+
+def visible_gpus(count: int) -> Sequence[int | str]:
+    """Returns NVML's index or the UUID of each of the first GPUs that this process may use.
+
+    CUDA numbers those of CUDA_VISIBLE_DEVICES from 0 on; NVML numbers all GPUs of the machine.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return range(count)
+    names = [name.strip() for name in visible.split(",")]
+    return [int(name) if name.isdigit() else name for name in names[:count]]

@@ -11,6 +11,7 @@ from dawnbench_tf import terminal
 from dawnbench_tf.clock import seconds_of
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.money import dollars
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.training.checkpoints import Checkpoint, Folder
 from dawnbench_tf.tta import TimeToAccuracy
 
@@ -28,8 +29,18 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
         f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
         f"{_steps(data)}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
-        f"{data.origin}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}"
+        f"{data.origin}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}{_idle(recipe)}"
     )
+
+
+def _idle(recipe: Recipe) -> str:
+    """Returns a line on whole epochs at a learning rate of 0; "" if there are none."""
+    last = recipe.schedule.zero_from
+    if last > recipe.epochs - 1:
+        return ""
+    epochs = recipe.schedule.stretched(recipe.epochs / last).epochs
+    flag = f"--schedule_epochs={','.join(f'{epoch:g}' for epoch in epochs)}"
+    return f"\nthe learning rate is 0 from epoch {last:g} on; {flag} would stretch its schedule"
 
 
 def _steps(data: Data) -> str:

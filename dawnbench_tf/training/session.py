@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from dawnbench_tf import terminal, tta
+from dawnbench_tf import runs, terminal, tta
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data, Placement
@@ -47,7 +47,7 @@ class Session:
     meter: utilization.Utilization
     callbacks: list[tf.keras.callbacks.Callback]  # in order: timer, saver, meter, progress line
     ticks: list[Callable[[], None]]  # functions to call every second of `fit`
-    machine: Machine  # hardware and software, for the entry
+    machine: Machine  # hardware and software that trained last, for the entry
     epochs_done: int  # epochs that earlier processes trained
     finished: bool  # whether earlier processes trained all
     release: Callable[[], None]  # releases the folder, once the results are written
@@ -67,6 +67,9 @@ class Session:
     def measure(self) -> None:
         """Sets `used` and `held_out`, after `fit`; every worker has to call it."""
         self.used = self.folder.read_utilization() if self.finished else self.meter.facts()
+        if not self.used:  # the process that trained was killed before it wrote the last answers
+            with self.timer.clock.part("eval"):
+                self.evaluate()
         with self.timer.clock.part("eval"):
             if self.recipe.held_out:
                 self.held_out = evaluation.Evaluator(self.data.held_out(), self.model)()
@@ -172,10 +175,11 @@ def _opened(
             data, model = _build(recipe, options, strategy, clock, folder, newest, examples)
             if chief:
                 claim.complete(data.recipe)
-        if chief:
-            claims.record_options(output, to_record(options))
         session = _make_session(options, folder, data, model, clock, newest, claim.unlock)
         if chief:
+            claims.record(output, to_record(options), None if finished else session.machine)
+            if finished:  # perhaps on another machine
+                session.machine = [session.machine, *runs.machines_of(output)][-1]
             terminal.status("")
             terminal.say(progress.summary(data, model, session.machine.hardware))
             terminal.say(progress.describe_start(folder, newest, recorded))

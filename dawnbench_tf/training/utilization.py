@@ -56,7 +56,7 @@ class Utilization(tf.keras.callbacks.Callback):
             self._flops = proxies.step_flops(self.model)
             self._peak, self._peak_from = self._device_peak()
             self._energy = Energy(self._gpus)
-        self._step, self._seconds = self._timer.step, self._trained()
+        self._seconds = self._trained()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         if logs is not None:
@@ -85,11 +85,9 @@ class Utilization(tf.keras.callbacks.Callback):
                 before = self._peak, self._peak_from
                 self._peak, self._peak_from = max(before, self._device_peak())
         self._energy.tick()
-        steps = self._timer.step - self._step
-        step_seconds = (self._trained() - self._seconds) / steps if steps else None
-        share = exchange / step_seconds if exchange and step_seconds else None
-        speed = self._timer.examples_per_second
+        speed, sources = self._timer.examples_per_second, self._energy.sources
         one_size = len(self._recipe.phases()) == 1  # of batches and images
+        step_seconds = self._recipe.batch_size / speed if speed and one_size else None
         facts = {
             "examplesPerSecond": speed,
             "flopsPerExample": self._flops,
@@ -98,13 +96,13 @@ class Utilization(tf.keras.callbacks.Callback):
             "peakFrom": self._peak_from + (EXCEEDED if self._exceeded() else ""),
             **self._shares(),
             "inputWaitSeconds": self._waits and self._waits.seconds,
-            "stepSeconds": self._recipe.batch_size / speed if speed and one_size else None,
+            "stepSeconds": step_seconds,
             "gradientBytes": sum(map(_bytes, self.model.trainable_variables)),
             "communicationSecondsPerStep": exchange,
-            "communicationShare": share,
+            "communicationShare": exchange / step_seconds if exchange and step_seconds else None,
             **memory(),
             "energyJoules": self._energy.joules,
-            "energyFrom": self._energy.sources,
+            "energyFrom": [name + ", of worker 0" * (self._workers() > 1) for name in sources],
         }
         return {name: _rounded(value) for name, value in facts.items()}
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from dawnbench_tf import recipes
+from dawnbench_tf import recipes, runs
 from dawnbench_tf.clock import Clock
+from dawnbench_tf.machine import Machine
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, claims, pulse
 
@@ -63,3 +64,53 @@ def test_more_epochs_of_a_run_that_has_not_ended_are_refused(tmp_path):
     line = f"^--epochs=60: {tmp_path} holds a run with epochs=30 that has not ended; go on with it"
     with pytest.raises(Refusal, match=line):
         claims.claim(tmp_path, replace(RECIPE, epochs=60), replaced=["epochs"])
+
+
+def test_more_epochs_that_are_refused_are_not_recorded(tmp_path):
+    """A missed run is trained longer only once it is built."""
+    recipe = replace(RECIPE, epochs=2)
+    claims.claim(tmp_path, recipe).unlock()
+    (tmp_path / "checkpoint-2").mkdir()
+    (tmp_path / "rows.tsv").write_text("epoch\thours\ttop1Accuracy\n2\t0.1\t50.0\n")
+    before = (tmp_path / "run.json").read_bytes()
+    claim = claims.claim(tmp_path, replace(RECIPE, epochs=60))
+    assert claim.is_longer and (tmp_path / "run.json").read_bytes() == before
+    claim.complete(claim.recipe)
+    claim.unlock()
+    assert runs.recipe_of(tmp_path).epochs == 60 and runs.epochs_before(tmp_path) == [2]
+
+
+def test_a_refused_run_leaves_the_speed_test_of_an_earlier_call(tmp_path):
+    (tmp_path / "trial.json").write_text("{}")
+    claim = claims.claim(tmp_path, RECIPE)
+    with pytest.raises(Refusal), claim.released_if_refused():
+        raise Refusal("no data")
+    assert [path.name for path in tmp_path.iterdir()] == ["trial.json"]
+
+
+def test_the_machines_that_trained_are_recorded_once_each(tmp_path):
+    claims.claim(tmp_path, RECIPE)
+    first, second = (Machine(hardware, "1gpu", {"python": "3.11"}) for hardware in ("A", "B"))
+    for machine in (first, None, first, second):
+        claims.record(tmp_path, {}, machine)
+    assert runs.machines_of(tmp_path) == [first, second]
+    assert runs.recipe_of(tmp_path) == RECIPE
+
+
+@pytest.mark.parametrize(
+    ("replaced", "epochs"),
+    [({"epochs"}, (0, 4, 60)), ({"epochs", "schedule_epochs"}, (0, 2, 30)), (None, (0, 2, 30))],
+)
+def test_a_longer_run_does_not_train_at_a_rate_of_0(tmp_path, replaced, epochs):
+    """The default schedule ends at 0; what the user set is kept."""
+    claims.claim(tmp_path, RECIPE, replaced=replaced).unlock()
+    (tmp_path / "checkpoint-30").mkdir()
+    (tmp_path / "rows.tsv").write_text("epoch\thours\ttop1Accuracy\n30\t0.1\t50.0\n")
+    assert RECIPE.schedule.epochs == (0, 2, 30) and RECIPE.schedule.factors[-1] == 0
+    for _ in range(2):  # the same command goes on with what the first has written
+        claim = claims.claim(tmp_path, replace(RECIPE, epochs=60), replaced=replaced)
+        claim.complete(claim.recipe)
+        claim.unlock()
+        assert claim.recipe.schedule.epochs == epochs
+        assert runs.recipe_of(tmp_path).schedule.epochs == epochs
+    assert runs.epochs_before(tmp_path) == [30]

@@ -120,6 +120,38 @@ def test_the_line_says_what_is_known_and_no_more():
     assert np.isfinite(utilization.memory()["processGiB"])
 
 
+def test_the_gpus_of_this_process_are_those_that_cuda_shows(monkeypatch):
+    assert [*energy.visible_gpus(2)] == [0, 1]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-8f2,0")
+    assert energy.visible_gpus(2) == [3, "GPU-8f2"]
+
+
+def test_an_error_of_nvml_ends_no_run(monkeypatch, tmp_path):
+    class NVMLError(Exception):
+        pass
+
+    values = iter([1_000, 3_000])
+
+    def consumption(handle):
+        try:
+            return next(values)
+        except StopIteration:
+            raise NVMLError("GPU is lost") from None
+
+    nvml = types.SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByIndex=lambda number: number,
+        nvmlDeviceGetTotalEnergyConsumption=consumption,
+        NVMLError=NVMLError,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    used = energy.Energy(gpus=1, root=tmp_path)
+    for _ in range(3):
+        used.tick()
+    assert used.joules == 2
+    assert energy.Energy(gpus=1, root=tmp_path).joules is None  # has no counter now
+
+
 def test_the_memory_of_the_eleventh_gpu_is_read_by_its_own_name(monkeypatch):
     names = [f"/device:GPU:{number}" for number in range(12)]
     gpus = [types.SimpleNamespace(name=name) for name in names]
@@ -151,6 +183,12 @@ def test_the_peak_is_the_larger_of_before_and_after_training(monkeypatch):
     facts = measured_run(monkeypatch, before=82, after=219, speed=100.0)
     assert facts["peakFlopsPerSecond"] == 219e9 and facts["peakFrom"] == "a convolution"
     assert facts["shareOfPeak"] == pytest.approx(100 / 219, rel=1e-3)
+
+
+def test_communication_is_a_share_of_a_step_without_compilation(monkeypatch):
+    monkeypatch.setattr(communication, "seconds_per_step", lambda *_: 0.05)
+    facts = measured_run(monkeypatch, before=90, after=80, speed=640.0)  # a step of 64 takes 0.1 s
+    assert facts["stepSeconds"] == 0.1 and facts["communicationShare"] == 0.5
 
 
 def test_a_run_that_did_more_than_the_peak_has_no_share_of_it(monkeypatch):
