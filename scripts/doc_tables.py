@@ -41,9 +41,14 @@ def results() -> str:
         if item is None:
             continue
         goal = f"{recipe.task_row.metric} {recipe.goal:g}"
-        share = f"{item.reached} of {item.runs} runs"
-        time = "never" if item.seconds is None else f"{item.seconds:g} s, the median"
-        score, where = f"{item.mean:g} (sd {item.sd:g})", f"{item.machine}, {item.date}"
+        share = f"{item.reached} of {item.runs} run{'s' * (item.runs > 1)}"
+        time = "never" if item.seconds is None else f"{item.seconds:g} s"
+        score, where = f"{item.mean:g}", f"{item.machine}, {item.date}"
+        if item.runs > 1:
+            time, score = (
+                f"{time}{', the median' * bool(item.seconds)}",
+                f"{score} (sd {item.sd:g})",
+            )
         lines.append(f"| `{recipe.name}` | {goal} | {share} | {time} | {score} | {where} |")
     return "\n".join(lines) + "\n"
 
