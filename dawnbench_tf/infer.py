@@ -162,7 +162,8 @@ def _check_folder(options: Options) -> None:
 def infer(options: Options, data: Any = None) -> Entry:
     """Measures the latency of a run on its test set, and writes and returns its inference entry.
 
-    Binds the process to the first `options.threads` of its CPUs for the rest of its life.
+    With fewer `options.threads` than CPUs it binds the process to the first of them for the rest of
+    its life.
 
     Args:
       options: the flags of `dawnbench infer`.
@@ -173,7 +174,9 @@ def infer(options: Options, data: Any = None) -> Entry:
     """
     options = _check(options)
     machine_cpus = machine.cpus()
-    cpus = sorted(os.sched_getaffinity(0))[: options.threads]
+    cpus = sorted(os.sched_getaffinity(0))
+    if options.threads < machine_cpus:  # a container with a quota may use any of the host's
+        cpus = cpus[: options.threads]
     os.sched_setaffinity(0, cpus)  # inherited by all threads, whichever runtime starts them
     terminal.status("loading")
     with tensorflow_env.importing(logging.ERROR):

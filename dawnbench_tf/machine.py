@@ -43,8 +43,8 @@ def free_gib() -> float:
     free = [int(match[1]) / 2**20 if match else memory_gb()]
     for group, text in _limits("memory.max"):
         if text.isdigit():
-            cached = re.search(r"^inactive_file (\d+)", _text(group / "memory.stat"), re.MULTILINE)
-            used = int(_text(group / "memory.current") or 0) - int(cached[1] if cached else 0)
+            cached = re.findall(r"(?m)^(?:in)?active_file (\d+)", _text(group / "memory.stat"))
+            used = int(_text(group / "memory.current") or 0) - sum(map(int, cached))
             free.append((int(text) - used) / 2**30)
     return max(min(free), 0.0)
 

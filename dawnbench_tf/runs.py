@@ -16,8 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dawnbench_tf import files, models, typed
-from dawnbench_tf.machine import Machine
+from dawnbench_tf import files, models
 from dawnbench_tf.options import RunOptions, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
@@ -32,7 +31,6 @@ NOT_RANKED = "not_an_entry"  # folder below a run's for what the rules do not ra
 FORMAT, NEWEST_FORMAT = "format", 2  # key in run.json; folders of release 0.1 have none
 EPOCHS_BEFORE = "epochs_before"  # key in run.json: epochs of a miss, each time it was prolonged
 OPTIONS = "options"  # key in run.json: options that are not defaults; releases to 0.2 wrote none
-MACHINES = "machines"  # key in run.json: hardware and software of the processes that trained
 REPLACED = "replaced"  # key in run.json: the fields that flags gave, against the library's row
 
 Rows = list[dict[str, float]]
@@ -210,7 +208,7 @@ def owner_of(folder: Path) -> tuple[Recipe, list[str] | None]:
     """
     owner = folder / RECIPE
     values = _read_owner(owner)
-    for name in (FORMAT, EPOCHS_BEFORE, OPTIONS, MACHINES):
+    for name in (FORMAT, EPOCHS_BEFORE, OPTIONS):
         values.pop(name, None)
     replaced = values.pop(REPLACED, None)
     try:
@@ -257,16 +255,6 @@ def epochs_before(folder: Path) -> list[float]:
     if not isinstance(epochs, list) or not all(map(is_figure, epochs)):
         raise Refusal(f"{folder / RECIPE}: {EPOCHS_BEFORE} should be a list of numbers")
     return epochs
-
-
-def machines_of(folder: Path) -> list[Machine]:
-    """Returns the machines that a run was trained on, in order; [] for releases to 0.2."""
-    values = files.read_json(folder / RECIPE).get(MACHINES, [])
-    try:
-        typed.check(values, list[Machine], MACHINES)
-    except ValueError as error:
-        raise Refusal(f"{folder / RECIPE}: {one_line(error)}") from None
-    return [Machine(**value) for value in values]
 
 
 def _are_fields(names: object, values: dict[str, Any]) -> bool:

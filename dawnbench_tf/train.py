@@ -264,11 +264,12 @@ def _recorded(session: "Session") -> Run:
     }
     if before := runs.epochs_before(folder.path):
         facts |= {"epochsBefore": before}  # rates of the first ones are those of shorter schedules
-    hardware = [machine.hardware for machine in runs.machines_of(folder.path)]
-    if len(set(hardware)) > 1:
+    hardware = list(dict.fromkeys(machine.hardware for machine in session.machines))
+    if len(hardware) > 1:
         facts |= {"machines": hardware}
     speed = used.get("examplesPerSecond")
-    entry = run_entry.training_entry(run, session.options, session.machine, speed, facts)
+    machine = [session.machine, *session.machines][-1]  # perhaps another one trained
+    entry = run_entry.training_entry(run, session.options, machine, speed, facts)
     run_entry.write(folder.path, entry)
     if run.rows:
         curve.draw(run, entry.hardware, folder.path / "accuracy.png")

@@ -196,17 +196,15 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             last = epoch + 1 == self.params["epochs"]
         else:
             last = self.step >= self.last_step
-        if due or (
-            last and self.step > self._evaluated_at
-        ):  # the last weights are never left unmeasured
+        last = last or self._stopped(logs)
+        if due or (last and self.step > self._evaluated_at):  # no last weights are left unmeasured
             self._add_row(self._values(logs))
         if self._evaluated_at == self.step and logs is not None:  # for TensorBoard and History
             logs.setdefault(self.metric, self.rows[-1][self.metric])
 
     def on_train_end(self, logs: Logs = None) -> None:
-        measurable = self._evaluate or self.metric in (logs or {})
-        if self.model.stop_training and self.step > self._evaluated_at and measurable:
-            self._add_row(self._values(logs))  # another callback ended `fit`
+        if self._stopped(logs) and self.step > self._evaluated_at:  # by a later callback
+            self._add_row(self._values(logs))
         self.clock.switch(self._before_training)
 
     # How.
@@ -218,6 +216,10 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     @property
     def _epochs(self) -> float:
         return self._epochs_before + self._steps_in_epoch / (self._steps or math.inf)
+
+    def _stopped(self, logs: Logs) -> bool:
+        """Whether another callback has ended `fit`, and the metric can be measured."""
+        return self.model.stop_training and bool(self._evaluate or self.metric in (logs or {}))
 
     def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""

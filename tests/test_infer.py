@@ -141,9 +141,10 @@ def test_a_run_killed_before_its_record_is_recorded_by_the_next_call(trained_rea
     answers = (run / "predictions.json").read_bytes()
     for name in ("predictions.json", "utilization.json", "not_an_entry"):
         files.remove(run / name)
-    values = files.read_json(run / "run.json")
+    (state,) = run.glob("checkpoint-*/state.json")
+    values = files.read_json(state)
     values["machines"][-1]["hardware"] = "1 other GPU"
-    files.write_json(run / "run.json", values)
+    files.write_json(state, values)
     again = train(runs.recipe_of(run), runs.options_of(run), run)
     assert (run / "predictions.json").read_bytes() == answers
     assert again.entry.hardware == "1 other GPU"

@@ -21,11 +21,12 @@ def group(tmp_path, monkeypatch):
 def test_a_container_s_limits_count(group, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
     (group / "cpu.max").write_text("250000 100000\n")
-    (group / "memory.max").write_text(f"{4 << 30}\n")
-    (group / "memory.current").write_text(f"{3 << 30}\n")
-    (group / "memory.stat").write_text(f"anon 5\ninactive_file {2 << 30}\n")  # can be freed
-    assert machine.cpus() == 3 and machine.memory_gb() == 4
-    assert machine.free_gib() == pytest.approx(min(3, machine.free_gib()))
+    (group / "memory.max").write_text(f"{8 << 20}\n")
+    (group / "memory.current").write_text(f"{7 << 20}\n")
+    cached = f"inactive_file {2 << 20}\nactive_file {1 << 20}\n"  # can be freed
+    (group / "memory.stat").write_text(f"anon 5\n{cached}active_anon 9\n")
+    assert machine.cpus() == 3 and machine.memory_gb() * 1024 == 8
+    assert machine.free_gib() * 1024 == 8 - 7 + 2 + 1
 
 
 def test_the_smallest_limit_of_a_group_and_those_around_it_counts(group, monkeypatch):

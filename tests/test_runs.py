@@ -186,11 +186,13 @@ def test_a_folder_records_options_but_not_those_of_one_call(tmp_path):
 def test_new_options_replace_the_recorded_ones_and_nothing_else(old):
     assert runs.options_of(old) == RunOptions()
     before = (old / "run.json").read_bytes()
-    claims.record(old, {})
+    recipe = runs.recipe_of(old)
+    claim = claims.Claim(old, recipe)
+    claim.record(recipe, {})
     assert (old / "run.json").read_bytes() == before
-    claims.record(old, to_record(OPTIONS))
+    claim.record(recipe, to_record(OPTIONS))
     assert runs.options_of(old) == RECORDED
-    claims.record(old, {})
+    claim.record(recipe, {})
     values = json.loads((old / "run.json").read_text())
     assert {k: v for k, v in values.items() if k != "sha256"} == json.loads(before)
 

@@ -318,12 +318,24 @@ def test_the_log_of_an_earlier_run_is_kept(tmp_path):
     assert kept == logs
 
 
-def test_the_last_weights_are_measured_when_another_callback_ends_fit():
-    class Stop(tf.keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
-            self.model.stop_training = batch == 1
+class Stop(tf.keras.callbacks.Callback):
+    """Ends `fit` in the first epoch, after its second step or at its end."""
 
+    def __init__(self, inside):
+        super().__init__()
+        self.inside = inside
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.inside and batch == 1:
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = True
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_last_weights_are_measured_when_another_callback_ends_fit(inside):
     timer = TimeToAccuracy(2.0, evaluate=lambda: {"val_accuracy": 0.5}, every=5)
-    model().fit(X, Y, batch_size=16, epochs=9, verbose=0, callbacks=[timer, Stop()])
+    model().fit(X, Y, batch_size=16, epochs=9, verbose=0, callbacks=[timer, Stop(inside)])
     assert [row["val_accuracy"] for row in timer.rows] == [0.5]
-    assert 0 < timer.rows[0]["epoch"] < 1
+    assert (timer.rows[0]["epoch"] < 1) == inside

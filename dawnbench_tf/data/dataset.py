@@ -53,6 +53,10 @@ class Data(Protocol):
         """Source of the files, and whether their SHA-256 is the published one."""
 
     @property
+    def answers_file(self) -> str:
+        """Name of the file that `save_answers` writes; "" if it writes none."""
+
+    @property
     def fixed_shape(self) -> bool:
         """Whether all examples have one shape."""
 

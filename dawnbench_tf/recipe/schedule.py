@@ -98,10 +98,12 @@ class Schedule:
 
     @property
     def zero_from(self) -> float:
-        """The epoch from which the factor is 0 for good; infinity if it never is."""
-        ends_at_0 = self.form in ("linear", "cosine_points") and not self.factors[-1]
-        return self.epochs[-1] if ends_at_0 else math.inf
+        """The epoch from which an interpolated schedule stays at 0; infinity if it does not."""
+        if self.form not in ("linear", "cosine_points"):
+            return math.inf
+        last = max(number for number, factor in enumerate(self.factors) if factor)
+        return self.epochs[last + 1] if last + 1 < len(self.epochs) else math.inf
 
-    def stretched(self, ratio: float) -> "Schedule":
-        """Returns the schedule with each of its epochs multiplied by `ratio`."""
-        return replace(self, epochs=tuple(ratio * epoch for epoch in self.epochs))
+    def zero_at(self, epoch: float) -> "Schedule":
+        """Returns the schedule stretched so that it stays at 0 from `epoch` on."""
+        return replace(self, epochs=tuple(each * epoch / self.zero_from for each in self.epochs))

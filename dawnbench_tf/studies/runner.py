@@ -124,9 +124,9 @@ class Runner:
             killed = not self.launch.template and outcomes.count_oom_kills() > running.kills
             log = outcomes.read_tail(folder / outcomes.LOG, running.log)
             status, reason = outcomes.classify_failure(code, log, killed)
-            # A launcher that fails before `train` has begun would fail for every run.
-            launched = outcomes.has_begun(folder) or not self.launch.template or code < 0
-            if not self.outcomes and (status == outcomes.REFUSED or not launched):
+            # A process that fails before `train` has begun would fail for every run.
+            absent = status == outcomes.CRASHED and not outcomes.has_begun(folder) and code > 0
+            if not self.outcomes and (status == outcomes.REFUSED or absent):
                 raise Refusal(f"{planned.name}: {reason}")
             if status == outcomes.REFUSED:
                 self.refused[planned.name] = reason

@@ -278,9 +278,8 @@ def misses(settings: Sequence[Setting], threshold: float) -> list[tuple[str, Out
 
 
 def status_at(outcome: Outcome, threshold: float) -> str:
-    """Returns the status at `threshold`: REACHED also if only a higher goal was missed."""
-    reached = outcome.row_at(threshold) and outcome.status == outcomes.MISSED
-    return outcomes.REACHED if reached else outcome.status
+    """Returns the status at `threshold`: REACHED if it was, however the run ended later."""
+    return outcomes.REACHED if outcome.row_at(threshold) else outcome.status
 
 
 def efficiency(row: Summary, first: Summary) -> float | None:

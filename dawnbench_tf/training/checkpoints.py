@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from dawnbench_tf import files, runs, terminal, weights
+from dawnbench_tf import files, runs, terminal, typed, weights
 from dawnbench_tf.clock import Clock
+from dawnbench_tf.machine import Machine
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, shown
 from dawnbench_tf.runs import Run
@@ -35,6 +36,11 @@ class Checkpoint(NamedTuple):
     epochs: int  # epochs that were trained
     path: Path
     state: dict[str, Any]  # "rows" and "step" of TimeToAccuracy; "clock", seconds by part
+
+    @property
+    def machines(self) -> list[Machine]:
+        """The machines that trained up to here, in order; [] in checkpoints of release 0.2."""
+        return [Machine(**facts) for facts in self.state.get("machines", [])]
 
 
 class Folder:
@@ -116,11 +122,20 @@ def _read_state(path: Path, metric: str) -> dict[str, Any]:
     state = files.read_json(path / runs.STATE)
     _check_files(path, state.get("files", {}))
     rows, step = state.get("rows"), state.get("step")
-    fits = set(state) <= {"rows", "step", "clock", "files"} and runs.are_rows(rows, metric)
+    fits = set(state) <= {"rows", "step", "clock", "files", "machines"}
+    fits = fits and runs.are_rows(rows, metric) and _are_machines(state.get("machines", []))
     fits = fits and isinstance(step, int) and step >= 0
     if not fits or not runs.are_seconds(state.get("clock", {})):
         raise Refusal(f"{path / runs.STATE}: should hold rows, step and clock of a run")
     return state
+
+
+def _are_machines(value: object) -> bool:
+    try:
+        typed.check(value, list[Machine])
+    except ValueError:
+        return False
+    return True
 
 
 def _check_files(path: Path, checksums: Any) -> None:
@@ -155,11 +170,21 @@ class Saver(tf.keras.callbacks.Callback):
       model: compiled Keras model.
       timer: TimeToAccuracy, whose rows and clock are saved; it has to precede this callback in
         `callbacks`.
+      machine: the machine that trains; each checkpoint has it, and those before it.
     """
 
-    def __init__(self, folder: Folder, model: tf.keras.Model, timer: TimeToAccuracy):
+    def __init__(
+        self,
+        folder: Folder,
+        model: tf.keras.Model,
+        timer: TimeToAccuracy,
+        machine: Machine | None = None,
+    ):
         super().__init__()
         self.folder, self.timer = folder, timer
+        self.machines: list[Machine] = []
+        self.machine = machine
+        self._rows = self._epochs = 0  # number of rows and of epochs in the last checkpoint
         self._saved = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
         self._model = model
 
@@ -171,6 +196,7 @@ class Saver(tf.keras.callbacks.Callback):
         averages.inner_optimizer(self._model).build(self._model.trainable_variables)
         _restore(self._saved, newest.path)
         self.timer.restore({**newest.state, "epochs": newest.epochs})
+        self.machines = newest.machines
         return newest.epochs
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
@@ -178,9 +204,20 @@ class Saver(tf.keras.callbacks.Callback):
         ended = timer.reached or (timer.last_step is not None and timer.step >= timer.last_step)
         if timer.epoch < epoch + 1 and not ended:
             return  # a callback of the user's ended `fit` inside the epoch
+        self._save(epoch + 1)
+
+    def on_train_end(self, logs: dict[str, float] | None = None) -> None:
+        if len(self.timer.rows) > self._rows and self.timer.epoch == self._epochs:
+            self._save(self._epochs)  # a later callback ended `fit`, and the timer added a row
+
+    def _save(self, epochs: int) -> None:
+        """Writes checkpoint-EPOCHS off the clock."""
+        if self.machine and self.machine not in self.machines[-1:]:
+            self.machines.append(self.machine)
+        self._rows, self._epochs = len(self.timer.rows), epochs
         with self.timer.clock.part("checkpoint"):
             try:
-                self._save(epoch + 1)
+                self._write(epochs)
             except (OSError, tf.errors.OpError) as error:
                 raise files.cannot_write(self.folder.path, error) from None
 
@@ -195,7 +232,7 @@ class Saver(tf.keras.callbacks.Callback):
         values["files"] = {**values.get("files", {}), path.name: files.digest(path)}
         files.write_json(state, values)
 
-    def _save(self, epochs: int) -> None:
+    def _write(self, epochs: int) -> None:
         """Writes checkpoint-EPOCHS; every worker calls it, as reading values may need them all."""
         home = self.folder.path if self.folder.writer else None
         temporary = Path(tempfile.mkdtemp(prefix=".checkpoint-", dir=home))
@@ -214,6 +251,7 @@ class Saver(tf.keras.callbacks.Callback):
             _flush(path)
         state = self.timer.state() | {"clock": self.timer.clock.parts()}
         state.pop("epochs")  # the folder's name has them
+        state["machines"] = [machine._asdict() for machine in self.machines]
         state["files"] = {path.name: files.digest(path) for path in sorted(temporary.iterdir())}
         files.write_json(temporary / runs.STATE, state)
         _flush(temporary)

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dawnbench_tf import files, runs, terminal
-from dawnbench_tf.machine import Machine
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
@@ -25,22 +24,32 @@ class Claim(NamedTuple):
     descriptor: int | None = None  # of the folder's lock; None: this process does not write to it
     absent: tuple[Path, ...] = ()  # folders that this process created, the innermost first
 
-    def complete(self, recipe: Recipe) -> None:
-        """Writes the recipe of a run that is built to run.json, if the file has another.
+    def record(self, recipe: Recipe, options: Mapping[str, Any]) -> None:
+        """Writes recipe and options of a run that is built to run.json, if others are there.
 
-        It has if the task's numbers were left open before, or a missed run is trained longer.
+        The recipe is another if the task's numbers were left open before, or a missed run is
+        trained longer. Refused options are not those to go on with: so they are written now.
+
+        Args:
+          recipe: the recipe, with its task's numbers.
+          options: the options, as `options.to_record` returns them.
+
+        Raises:
+          Refusal: the file can't be read or written.
         """
         path = self.path / runs.RECIPE
         values = files.read_json(path)
-        changes = recipe.values() if recipe.whole_task != self.recipe.whole_task else {}
+        changed = {name: value for name, value in values.items() if name != runs.OPTIONS}
+        changed |= {runs.OPTIONS: options} if options else {}
+        if recipe.whole_task != self.recipe.whole_task:
+            changed |= recipe.values()
         if self.is_longer:
-            before = [*values.get(runs.EPOCHS_BEFORE, []), values["epochs"]]
-            changes |= {"epochs": recipe.epochs, "schedule_epochs": recipe.schedule.epochs}
-            changes |= {runs.EPOCHS_BEFORE: before}
+            changed |= {"epochs": recipe.epochs, "schedule_epochs": recipe.schedule.epochs}
+            changed[runs.EPOCHS_BEFORE] = [*runs.epochs_before(self.path), values["epochs"]]
             if runs.REPLACED in values:
-                changes[runs.REPLACED] = sorted({"epochs", *values[runs.REPLACED]})
-        if changes:
-            files.write_json(path, values | changes)
+                changed[runs.REPLACED] = sorted({"epochs", *values[runs.REPLACED]})
+        if changed != values:
+            files.write_json(path, changed)
 
     def unlock(self) -> None:
         """Releases the folder, so that a later call in this process may go on with the run."""
@@ -129,29 +138,6 @@ def _claim_locked(
     return Claim(path, recipe, is_new=True)
 
 
-def record(path: Path, options: Mapping[str, Any], machine: Machine | None = None) -> None:
-    """Writes the options and the machine of this process to run.json, unless it has them.
-
-    Called once the run is built: options that were refused are not those to go on with.
-
-    Args:
-      path: folder that this process has claimed.
-      options: the options, as `options.to_record` returns them.
-      machine: the machine, if this process trains on it.
-
-    Raises:
-      Refusal: the file can't be read or written.
-    """
-    values = files.read_json(path / runs.RECIPE)
-    others = {name: value for name, value in values.items() if name != runs.OPTIONS}
-    recorded = others | ({runs.OPTIONS: options} if options else {})
-    machines = values.get(runs.MACHINES, [])
-    if machine and machines[-1:] != [machine._asdict()]:
-        recorded[runs.MACHINES] = [*machines, machine._asdict()]
-    if recorded != values:
-        files.write_json(path / runs.RECIPE, recorded)
-
-
 def _check_encoding(path: Path) -> None:
     """Raises Refusal for a path that is not UTF-8, to which TensorFlow can't save checkpoints."""
     try:
@@ -188,7 +174,8 @@ def _recipe_to_continue(
             difference = f"{owner.name} with {name}={theirs[name]}, not {ours[name]}"
             raise Refusal(f"--output_dir={path}: holds a run of {difference}; name another folder")
     if longer:
-        return _longer(path, owner, recipe.epochs, "schedule_epochs" not in compared), True
+        own = owners_replaced is None or "schedule_epochs" in compared
+        return _longer(path, owner, recipe.epochs, stretches=not own), True
     others = [name for name in ours if name != "task" and theirs[name] != ours[name]]
     changed = [f"{name}={theirs[name]}" for name in others]
     if changed:
@@ -202,8 +189,10 @@ def _longer(path: Path, owner: Recipe, epochs: float, stretches: bool) -> Recipe
     A schedule that ends at a learning rate of 0 is stretched, unless the user has set its epochs.
     """
     schedule, rates = owner.schedule, "with its schedule as it is"
-    if stretches and schedule.zero_from <= owner.epochs:
-        schedule = schedule.stretched(epochs / owner.epochs)
+    if schedule.zero_from < epochs:
+        rates += f": the learning rate is 0 from epoch {schedule.zero_from:g} on"
+        if stretches:
+            schedule = schedule.zero_at(epochs)
     if schedule != owner.schedule or schedule.form in ("cosine", "quadratic"):
         rates = f"from here on at the rates of a schedule of {epochs:g} epochs"
     text = f"{path}: missed {owner.goal:g} in {owner.epochs:g} epochs; trained longer"

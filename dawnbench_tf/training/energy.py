@@ -74,12 +74,7 @@ def _nvml(gpus: int) -> Sequence[_Counter]:
         import pynvml
 
         pynvml.nvmlInit()
-        handles = [
-            pynvml.nvmlDeviceGetHandleByUUID(name)
-            if isinstance(name, str)
-            else pynvml.nvmlDeviceGetHandleByIndex(name)
-            for name in visible_gpus(gpus)
-        ]
+        handles = _handles(pynvml, gpus)
 
         def reader(handle: Any) -> Callable[[], float]:
             def read() -> float:
@@ -97,13 +92,21 @@ def _nvml(gpus: int) -> Sequence[_Counter]:
         return []
 
 
-def visible_gpus(count: int) -> Sequence[int | str]:
-    """Returns NVML's index or the UUID of each of the first GPUs that this process may use.
+def _handles(nvml: Any, count: int) -> Sequence[Any]:
+    """Returns NVML's handles of the first `count` GPUs that CUDA shows; [] if that is not certain.
 
-    CUDA numbers those of CUDA_VISIBLE_DEVICES from 0 on; NVML numbers all GPUs of the machine.
+    NVML numbers all GPUs of the machine by their place on the bus. CUDA numbers those that
+    CUDA_VISIBLE_DEVICES names, and puts the fastest first unless CUDA_DEVICE_ORDER is PCI_BUS_ID.
     """
+    handles = [nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())]
+    by_bus = os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return range(count)
-    names = [name.strip() for name in visible.split(",")]
-    return [int(name) if name.isdigit() else name for name in names[:count]]
+    names = [*map(str, range(len(handles)))] if visible is None else visible.split(",")
+    shown = []
+    for name in map(str.strip, names[:count]):
+        if name.isdigit():
+            same = by_bus or len(set(map(nvml.nvmlDeviceGetName, handles))) == 1
+            shown += handles[int(name) : int(name) + 1] if same else []
+        else:  # a UUID, or the start of one
+            shown += [h for h in handles if nvml.nvmlDeviceGetUUID(h).startswith(name)][:1]
+    return shown if len(shown) == count else []

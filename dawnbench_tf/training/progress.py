@@ -29,7 +29,7 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
         f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
         f"{_steps(data)}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
-        f"{data.origin}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}{_idle(recipe)}"
+        f"{data.origin}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}"
     )
 
 
@@ -38,9 +38,9 @@ def _idle(recipe: Recipe) -> str:
     last = recipe.schedule.zero_from
     if last > recipe.epochs - 1:
         return ""
-    epochs = recipe.schedule.stretched(recipe.epochs / last).epochs
-    flag = f"--schedule_epochs={','.join(f'{epoch:g}' for epoch in epochs)}"
-    return f"\nthe learning rate is 0 from epoch {last:g} on; {flag} would stretch its schedule"
+    epochs = ",".join(f"{epoch:g}" for epoch in recipe.schedule.zero_at(recipe.epochs).epochs)
+    advice = f"in another folder --schedule_epochs={epochs} would stretch its schedule"
+    return f"\nthe learning rate is 0 from epoch {last:g} on; {advice}"
 
 
 def _steps(data: Data) -> str:
@@ -55,7 +55,7 @@ def describe_start(folder: Folder, newest: Checkpoint | None, recorded: dict[str
     spent = seconds_of(recorded)
     if newest is None:
         again = f"begins again, {spent:.1f} s on the clock" if spent else "a new run"
-        return f"in {folder.path}: {again}"
+        return f"in {folder.path}: {again}{_idle(folder.recipe)}"
     return f"in {folder.path}: goes on after epoch {newest.epochs}, {spent:.1f} s on the clock"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from dawnbench_tf import runs, terminal, tta
+from dawnbench_tf import terminal, tta
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data, Placement
@@ -47,7 +47,8 @@ class Session:
     meter: utilization.Utilization
     callbacks: list[tf.keras.callbacks.Callback]  # in order: timer, saver, meter, progress line
     ticks: list[Callable[[], None]]  # functions to call every second of `fit`
-    machine: Machine  # hardware and software that trained last, for the entry
+    machine: Machine  # hardware and software of this process
+    machines: list[Machine]  # those that trained, in order; grows with the first checkpoint
     epochs_done: int  # epochs that earlier processes trained
     finished: bool  # whether earlier processes trained all
     release: Callable[[], None]  # releases the folder, once the results are written
@@ -67,7 +68,8 @@ class Session:
     def measure(self) -> None:
         """Sets `used` and `held_out`, after `fit`; every worker has to call it."""
         self.used = self.folder.read_utilization() if self.finished else self.meter.facts()
-        if not self.used:  # the process that trained was killed before it wrote the last answers
+        name = self.data.answers_file
+        if self.finished and name and not (self.folder.path / name).exists():  # killed before
             with self.timer.clock.part("eval"):
                 self.evaluate()
         with self.timer.clock.part("eval"):
@@ -173,13 +175,10 @@ def _opened(
             if newest is None and recipe.whole_task.any_size and not recipe.synthetic:
                 recipe = recipe.with_values(task=recipe.whole_task.without_counts())
             data, model = _build(recipe, options, strategy, clock, folder, newest, examples)
+            session = _make_session(options, folder, data, model, clock, newest, claim.unlock)
             if chief:
-                claim.complete(data.recipe)
-        session = _make_session(options, folder, data, model, clock, newest, claim.unlock)
+                claim.record(data.recipe, to_record(options))
         if chief:
-            claims.record(output, to_record(options), None if finished else session.machine)
-            if finished:  # perhaps on another machine
-                session.machine = [session.machine, *runs.machines_of(output)][-1]
             terminal.status("")
             terminal.say(progress.summary(data, model, session.machine.hardware))
             terminal.say(progress.describe_start(folder, newest, recorded))
@@ -228,7 +227,9 @@ def _make_session(
     finished = newest is not None and checkpoints.is_finished(newest, recipe)
     evaluate = evaluation.Evaluator(data, model)
     timer = _make_timer(options, folder, data, evaluate, clock)
-    saver = checkpoints.Saver(folder, model, timer)  # weights, rows and clock in one checkpoint
+    machine = devices.machine_of(strategy)
+    # Weights, rows and clock are in one checkpoint.
+    saver = checkpoints.Saver(folder, model, timer, machine)
     saver.restore(newest)
     if newest and finished:
         saver.complete(newest)
@@ -250,7 +251,8 @@ def _make_session(
         meter,
         callbacks,
         ticks,
-        devices.machine_of(strategy),
+        machine,
+        saver.machines,
         newest.epochs if newest else 0,
         finished,
         release,

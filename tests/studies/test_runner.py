@@ -237,6 +237,17 @@ def test_a_model_that_could_not_be_timed_is_no_finished_run(tmp_path, template, 
     assert not list(tmp_path.glob("s/*/*/outcome.json"))
 
 
+def test_a_broken_environment_ends_a_study_at_its_first_run(tmp_path, monkeypatch):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho ModuleNotFoundError: no module scipy >&2\nexit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(launching.sys, "executable", str(python))
+    study = claim(tmp_path / "s", samples.study(trials=2))
+    with pytest.raises(Refusal, match="no module scipy"):
+        Runner(tmp_path / "s", grid.plan(study), Launch(), latency=False).run()
+    assert len(list(tmp_path.glob("s/*/*/log.txt"))) == 1
+
+
 def test_a_study_with_lists_among_its_settings_goes_on(tmp_path):
     study = samples.study(settings={"schedule_epochs": (0.0, 2.0, 30.0)})
     assert claim(tmp_path, study).values() == claim(tmp_path, study).values()

@@ -116,3 +116,9 @@ def test_thresholds_are_the_study_s_or_the_lowest_goal():
     runs = [setting(("a",), 1.0), Setting(("b",), [samples.outcome(("b",), goal=100.0)])]
     assert summaries.choose_thresholds(samples.study(), runs) == (98.0,)
     assert summaries.choose_thresholds(samples.study(thresholds=(95, 98)), runs) == (95, 98)
+
+
+def test_a_run_that_reached_the_threshold_and_then_crashed_reached_it():
+    crashed = samples.outcome()._replace(status=outcomes.CRASHED, reason="ended by SIGSEGV")
+    assert summaries.status_at(crashed, 98.0) == outcomes.REACHED
+    assert summaries.status_at(crashed, 99.9) == outcomes.CRASHED

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from dawnbench_tf import files, recipes, runs
 from dawnbench_tf.clock import Clock
+from dawnbench_tf.machine import Machine
 from dawnbench_tf.recipe import Average, Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, claims, optimizers
@@ -194,3 +195,47 @@ def test_rows_are_not_written_through_a_link(tmp_path):
     (tmp_path / runs.ROWS).symlink_to(tmp_path / "somebody's")
     with pytest.raises(Refusal, match="rows.tsv: should be a file; move it away"):
         claims.claim(tmp_path, RECIPE)
+
+
+class Stop(tf.keras.callbacks.Callback):
+    """Ends `fit` in an epoch, inside it or at its end."""
+
+    def __init__(self, epoch, inside):
+        super().__init__()
+        self.epoch, self.inside = epoch, inside
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.due = epoch == self.epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.due and self.inside:
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.due:
+            self.model.stop_training = True
+
+
+@pytest.mark.parametrize(("inside", "checkpoint", "rows"), [(True, 2, 0), (False, 3, 1)])
+def test_a_run_that_another_callback_ends_has_its_whole_epochs_and_rows(
+    tmp_path, inside, checkpoint, rows
+):
+    model, keeper = saver(tmp_path)
+    keeper.timer.every, keeper.timer.last_step = 5, 100
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8)
+    callbacks = [keeper.timer, keeper, Stop(2, inside)]
+    model.fit(data, epochs=9, verbose=0, callbacks=callbacks)
+    newest = keeper.folder.newest()
+    assert newest.epochs == checkpoint and len(newest.state["rows"]) == rows
+    assert len(keeper.timer.rows) == 1
+
+
+def test_a_checkpoint_has_the_machines_that_trained(tmp_path):
+    first, second = (Machine(name, "1gpu", {"python": "3.11"}) for name in ("A", "B"))
+    for epochs, machine in enumerate((first, first, second)):
+        model, keeper = saver(tmp_path)
+        keeper.machine = machine
+        if epochs:
+            restore(keeper)
+        fit((model, keeper), epochs, epochs + 1)
+    assert keeper.folder.newest().machines == keeper.machines == [first, second]

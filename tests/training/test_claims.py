@@ -7,7 +7,6 @@ import pytest
 
 from dawnbench_tf import recipes, runs
 from dawnbench_tf.clock import Clock
-from dawnbench_tf.machine import Machine
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import checkpoints, claims, pulse
 
@@ -75,7 +74,7 @@ def test_more_epochs_that_are_refused_are_not_recorded(tmp_path):
     before = (tmp_path / "run.json").read_bytes()
     claim = claims.claim(tmp_path, replace(RECIPE, epochs=60))
     assert claim.is_longer and (tmp_path / "run.json").read_bytes() == before
-    claim.complete(claim.recipe)
+    claim.record(claim.recipe, {})
     claim.unlock()
     assert runs.recipe_of(tmp_path).epochs == 60 and runs.epochs_before(tmp_path) == [2]
 
@@ -88,29 +87,30 @@ def test_a_refused_run_leaves_the_speed_test_of_an_earlier_call(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["trial.json"]
 
 
-def test_the_machines_that_trained_are_recorded_once_each(tmp_path):
-    claims.claim(tmp_path, RECIPE)
-    first, second = (Machine(hardware, "1gpu", {"python": "3.11"}) for hardware in ("A", "B"))
-    for machine in (first, None, first, second):
-        claims.record(tmp_path, {}, machine)
-    assert runs.machines_of(tmp_path) == [first, second]
-    assert runs.recipe_of(tmp_path) == RECIPE
-
-
 @pytest.mark.parametrize(
-    ("replaced", "epochs"),
-    [({"epochs"}, (0, 4, 60)), ({"epochs", "schedule_epochs"}, (0, 2, 30)), (None, (0, 2, 30))],
+    ("replaced", "numbers", "corners"),
+    [
+        ({"epochs"}, (30, 60), (0, 4, 60)),
+        ({"epochs"}, (60, 120), (0, 8, 120)),
+        ({"epochs"}, (10, 60), (0, 4, 60)),
+        ({"epochs"}, (10, 20), (0, 2, 30)),
+        ({"epochs"}, (30, 62, 124), (0, 248 / 30, 124)),
+        ({"epochs", "schedule_epochs"}, (30, 60), (0, 2, 30)),
+        (None, (30, 60), (0, 2, 30)),
+    ],
 )
-def test_a_longer_run_does_not_train_at_a_rate_of_0(tmp_path, replaced, epochs):
-    """The default schedule ends at 0; what the user set is kept."""
-    claims.claim(tmp_path, RECIPE, replaced=replaced).unlock()
-    (tmp_path / "checkpoint-30").mkdir()
-    (tmp_path / "rows.tsv").write_text("epoch\thours\ttop1Accuracy\n30\t0.1\t50.0\n")
+def test_a_longer_run_does_not_train_at_a_rate_of_0(tmp_path, replaced, numbers, corners):
+    """The default schedule ends at 0 in epoch 30; what the user set is kept."""
     assert RECIPE.schedule.epochs == (0, 2, 30) and RECIPE.schedule.factors[-1] == 0
-    for _ in range(2):  # the same command goes on with what the first has written
-        claim = claims.claim(tmp_path, replace(RECIPE, epochs=60), replaced=replaced)
-        claim.complete(claim.recipe)
-        claim.unlock()
-        assert claim.recipe.schedule.epochs == epochs
-        assert runs.recipe_of(tmp_path).schedule.epochs == epochs
-    assert runs.epochs_before(tmp_path) == [30]
+    first, *longer = numbers
+    claims.claim(tmp_path, replace(RECIPE, epochs=first), replaced=replaced).unlock()
+    (tmp_path / "rows.tsv").write_text("epoch\thours\ttop1Accuracy\n1\t0.1\t50.0\n")
+    for before, epochs in zip(numbers, longer, strict=False):
+        (tmp_path / f"checkpoint-{before}").mkdir()
+        for _ in range(2):  # the same command goes on with what the first has written
+            claim = claims.claim(tmp_path, replace(RECIPE, epochs=epochs), replaced=replaced)
+            claim.record(claim.recipe, {})
+            claim.unlock()
+            assert claim.recipe == runs.recipe_of(tmp_path)
+    assert claim.recipe.schedule.epochs == pytest.approx(corners)
+    assert runs.epochs_before(tmp_path) == [*numbers[:-1]]

@@ -62,23 +62,6 @@ def test_where_no_counter_can_be_read_energy_is_not_known(tmp_path):
     assert used.joules is None and used.sources == []
 
 
-def test_energy_of_gpus_is_nvml_s_where_it_is_installed(monkeypatch, tmp_path):
-    millijoules = iter([1_000, 5_000, 9_500])
-    nvml = types.SimpleNamespace(
-        nvmlInit=lambda: None,
-        nvmlDeviceGetHandleByIndex=lambda number: number,
-        nvmlDeviceGetTotalEnergyConsumption=lambda handle: next(millijoules),
-        NVMLError=RuntimeError,
-    )
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    used = energy.Energy(gpus=1, root=tmp_path)
-    used.tick()
-    used.tick()
-    assert used.joules == pytest.approx(8.5) and used.sources == ["NVML"]
-    monkeypatch.setitem(sys.modules, "pynvml", None)  # not installed
-    assert energy.Energy(gpus=1, root=tmp_path).joules is None
-
-
 def test_waits_are_what_a_slow_pipeline_takes_and_not_what_its_reader_does():
     waits = Waits()
 
@@ -120,31 +103,70 @@ def test_the_line_says_what_is_known_and_no_more():
     assert np.isfinite(utilization.memory()["processGiB"])
 
 
-def test_the_gpus_of_this_process_are_those_that_cuda_shows(monkeypatch):
-    assert [*energy.visible_gpus(2)] == [0, 1]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-8f2,0")
-    assert energy.visible_gpus(2) == [3, "GPU-8f2"]
+class NVMLError(Exception):
+    """NVML's, of `nvml`."""
 
 
-def test_an_error_of_nvml_ends_no_run(monkeypatch, tmp_path):
-    class NVMLError(Exception):
-        pass
-
-    values = iter([1_000, 3_000])
+def nvml(monkeypatch, millijoules, names=("H100",)):
+    """Puts an NVML in place whose GPUs have these names and energy counters."""
+    counters = [iter(values) for values in millijoules]
 
     def consumption(handle):
         try:
-            return next(values)
+            return next(counters[handle])
         except StopIteration:
             raise NVMLError("GPU is lost") from None
 
-    nvml = types.SimpleNamespace(
+    stub = types.SimpleNamespace(
         nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: len(counters),
         nvmlDeviceGetHandleByIndex=lambda number: number,
+        nvmlDeviceGetName=lambda handle: (names * len(counters))[handle],
+        nvmlDeviceGetUUID=lambda handle: f"GPU-8f{handle}-4e1b",
         nvmlDeviceGetTotalEnergyConsumption=consumption,
         NVMLError=NVMLError,
     )
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setitem(sys.modules, "pynvml", stub)
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_energy_of_gpus_is_nvml_s_where_it_is_installed(monkeypatch, tmp_path):
+    nvml(monkeypatch, [[1_000, 5_000, 9_500]])
+    used = energy.Energy(gpus=1, root=tmp_path)
+    used.tick()
+    used.tick()
+    assert used.joules == pytest.approx(8.5) and used.sources == ["NVML"]
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # not installed
+    assert energy.Energy(gpus=1, root=tmp_path).joules is None
+
+
+@pytest.mark.parametrize(
+    ("visible", "order", "names", "joules"),
+    [
+        (None, None, ("H100",), 1),
+        ("2", None, ("H100",), 3),
+        ("GPU-8f1", None, ("T4", "H100", "T4"), 2),
+        ("1,0", "PCI_BUS_ID", ("T4", "H100", "T4"), 2),
+        ("1", None, ("T4", "H100", "T4"), None),  # CUDA's fastest first
+        ("-1", None, ("H100",), None),
+        ("MIG-1", None, ("H100",), None),
+    ],
+)
+def test_energy_is_that_of_the_gpus_that_cuda_shows(
+    monkeypatch, tmp_path, visible, order, names, joules
+):
+    nvml(monkeypatch, [[0, 1_000], [0, 2_000], [0, 3_000]], names)
+    for name, value in (("CUDA_VISIBLE_DEVICES", visible), ("CUDA_DEVICE_ORDER", order)):
+        if value:
+            monkeypatch.setenv(name, value)
+    used = energy.Energy(gpus=1, root=tmp_path)
+    used.tick()
+    assert used.joules == joules
+
+
+def test_an_error_of_nvml_ends_no_run(monkeypatch, tmp_path):
+    nvml(monkeypatch, [[1_000, 3_000]])
     used = energy.Energy(gpus=1, root=tmp_path)
     for _ in range(3):
         used.tick()

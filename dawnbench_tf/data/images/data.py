@@ -44,6 +44,7 @@ class ImageData:
     recipe: Recipe
     splits: Splits
     placement: Placement
+    answers_file = ""
     fixed_shape = True
     sample_size = 200
 

@@ -42,6 +42,7 @@ class QuestionData:
     recipe: Recipe
     splits: Encoded
     placement: Placement
+    answers_file = "predictions.json"
     fixed_shape = False
     sample_size = 40
     selects_views = False
@@ -158,7 +159,7 @@ class QuestionData:
     def save_answers(self, answers: Answers, folder: Path) -> None:
         """Writes predictions.json in the format of SQuAD's official evaluator."""
         text = json.dumps(predictions(answers, self.splits)) + "\n"
-        files.write_whole(folder / "predictions.json", text)
+        files.write_whole(folder / self.answers_file, text)
 
 
 DATA = QuestionData
