@@ -4,7 +4,8 @@
     python -m dawnbench_tf.infer --model=resnet50_v1_5 --weights=FILE --task=imagenet --data_dir=VAL
 
 Each test example is timed alone. The accuracy is that of the timed outputs. The entry is written to
-the run's folder; that of published weights to infer/MODEL-FILE. Exit status: 0, or 1 for bad input.
+the run's folder; that of published weights to infer/MODEL-FILE-DIGEST. Exit status: 0, or 1 for bad
+input.
 """
 
 import os
@@ -83,7 +84,8 @@ class Options:
         (), "time batches of these sizes as well, e.g. 1,2,4 (images only)", low=1
     )
     output_dir: str = setting(
-        "", "folder to write the entry to; default: the folder of --model, or infer/MODEL-FILE"
+        "",
+        "folder to write the entry to; default: the folder of --model, or infer/MODEL-FILE-DIGEST",
     )
     credits: Credits = Credits()
 
@@ -182,6 +184,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     with tensorflow_env.importing(logging.ERROR):
         import tensorflow as tf
 
+        from dawnbench_tf.inference import runtime_choice
         from dawnbench_tf.training import devices
 
     loaded = _load(options, data)
@@ -192,8 +195,8 @@ def infer(options: Options, data: Any = None) -> Entry:
     if options.examples:
         examples = examples[: options.examples]
     candidates = _candidates(options, loaded)
-    name, precision, runtime, latencies, score = _time_candidates(
-        options, loaded, candidates, examples
+    name, precision, runtime, latencies, score = runtime_choice.time_until_reached(
+        loaded, candidates, examples, options.passes, options.seconds
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     timed = Timed(name, precision, options.threads, cpus, runtime.size, latencies, score, peak)
@@ -238,41 +241,6 @@ def _time_batches(options: Options, loaded: "Serving", timed: Timed, output: Pat
     terminal.say(batch_sizes.format_table(rows), sys.stdout)
 
 
-def _time_candidates(
-    options: Options, loaded: "Serving", candidates: list[Any], examples: Any
-) -> tuple[Any, ...]:
-    """Times candidates in order until one reaches the threshold on the whole test set.
-
-    Returns:
-      Name, precision, runtime, latencies and score of that candidate, or of the last.
-    """
-    from dawnbench_tf.inference import latency
-
-    task = loaded.recipe.task_row
-    for number, (name, precision, runtime) in enumerate(candidates, 1):
-
-        def progress(done: int, total: int, name: str = name) -> None:
-            terminal.status(f"{name}: pass {done + 1} of {total}, {len(examples):,} examples")
-
-        try:
-            latencies = latency.measure(
-                runtime.call, examples, options.passes, options.seconds, progress
-            )
-        except Exception as error:  # a runtime may raise anything
-            if number == len(candidates):
-                refuse("runtime", name, runtimes.describe_failure(error))
-            terminal.say(
-                f"{name}, {precision}: {runtimes.describe_failure(error)}; the next is timed"
-            )
-            continue
-        score = loaded.score(latencies.outputs, len(examples))[task.metric]
-        if score >= task.threshold or number == len(candidates):
-            return name, precision, runtime, latencies, score
-        reason = f"{task.metric} {score:g} on the whole test, under {task.threshold:g}"
-        terminal.say(f"{name}, {precision}: {reason}; the next fastest is timed")
-    raise AssertionError("the last candidate is returned, or its failure is raised")
-
-
 def _candidates(options: Options, loaded: "Serving") -> list[Any]:
     """Returns (name, precision, runtime) of the candidates to time, the fastest first.
 
@@ -286,7 +254,7 @@ def _candidates(options: Options, loaded: "Serving") -> list[Any]:
         candidates = runtime_choice.compare(
             loaded, options.precision, options.threads, terminal.status
         )
-        best = runtime_choice.select_accurate(candidates, task)
+        best = runtime_choice.select_accurate(candidates, task, options.precision)
         terminal.status("")
         terminal.say(runtime_choice.format_table(candidates, best[0], task), sys.stdout)
         reaches = max(candidate.score for candidate in best) >= task.threshold

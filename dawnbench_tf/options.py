@@ -160,7 +160,7 @@ def to_record(options: RunOptions) -> dict[str, Any]:
     defaults = {**flat(RunOptions()), **flat(Credits())}
     values = {**flat(options), **flat(options.credits)}
     if options.data_dir and "://" not in options.data_dir:
-        values["data_dir"] = os.path.abspath(options.data_dir)
+        values["data_dir"] = os.path.abspath(os.path.expanduser(options.data_dir))
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in values.items()

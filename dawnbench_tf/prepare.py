@@ -7,6 +7,7 @@ so damaged ones are found now. Exit status: 0; 1 for bad input. After Ctrl-C, th
 continues.
 """
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from importlib import import_module
@@ -89,13 +90,16 @@ def prepare(options: Options) -> Counter[str]:
     check(task, located.splits())
     out = Path(options.out).expanduser()
     files.make_folder(out)
-    files.lock(out, "another `prepare` writes to it; wait for its end", flag="out")
+    lock = files.lock(out, "another `prepare` writes to it; wait for its end", flag="out")
     unusual = Counter[str]()
-    for split, index in (("validation", located.test), ("train", located.train)):
-        terminal.status(f"{split}: {len(index.labels):,} images from {located.source}")
-        unusual += shard_writer.write(
-            index, located.classes, out, split, options.examples_per_shard, split == "train"
-        )
+    try:
+        for split, index in (("validation", located.test), ("train", located.train)):
+            terminal.status(f"{split}: {len(index.labels):,} images from {located.source}")
+            unusual += shard_writer.write(
+                index, located.classes, out, split, options.examples_per_shard, split == "train"
+            )
+    finally:
+        os.close(lock)
     return unusual
 
 

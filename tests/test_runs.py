@@ -180,6 +180,7 @@ def test_a_folder_records_options_but_not_those_of_one_call(tmp_path):
     assert runs.options_of(tmp_path) == RECORDED
     assert runs.recipe_of(tmp_path) == recipes.get("digits/resnet8")
     assert to_record(RunOptions(data_dir="x")) == {"data_dir": os.path.abspath("x")}
+    assert to_record(RunOptions(data_dir="~/x")) == {"data_dir": os.path.expanduser("~/x")}
     assert with_recorded(OPTIONS, {}) == OPTIONS
 
 

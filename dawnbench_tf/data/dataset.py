@@ -60,10 +60,6 @@ class Data(Protocol):
     def fixed_shape(self) -> bool:
         """Whether all examples have one shape."""
 
-    @property
-    def sample_size(self) -> int:
-        """Number of test examples on which inference compares runtimes."""
-
     # Training.
 
     @property
@@ -176,8 +172,14 @@ class Data(Protocol):
     def first(self, count: int) -> "Data":
         """Returns the data set with only its first `count` test examples."""
 
+    def sample(self) -> tuple[slice, "Data"]:
+        """Returns a slice of `examples`, to compare runtimes on, and the data set with only them.
+
+        Images are evenly spaced, as files may be in the order of their classes.
+        """
+
     def training_as_test(self, count: int) -> "Data":
-        """Returns the data set with its first `count` training examples as the test set."""
+        """Returns the data set with `count` training examples as the test set, to calibrate."""
 
     def held_out(self) -> "Data":
         """Returns the data set with its held-out training examples as the test set.

@@ -6,6 +6,7 @@ loop itself. Plain Python and NumPy.
 """
 
 import gc
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -76,11 +77,12 @@ class Latencies(NamedTuple):
     def facts(self) -> dict[str, float]:
         """Returns the keys and values of the latency in an entry's misc."""
         percentiles = {f"p{p}Ms": round(self.percentile(p) * 1e3, 6) for p in (50, 90, 99)}
+        interval = self.interval()  # infinite for one call
         return {
             "passes": len(self.seconds),
             "warmUpCalls": self.warm_up,
             "warmUpSteady": self.steady,
-            "confidenceMs": round(self.interval() * 1e3, 6),
+            **({"confidenceMs": round(interval * 1e3, 6)} if math.isfinite(interval) else {}),
             "loopOverheadMs": round(self.overhead * 1e3, 6),
             **percentiles,
         }

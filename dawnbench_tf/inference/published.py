@@ -1,6 +1,5 @@
 """Loads published weights for inference, without a training run: network, test set, facts."""
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from dawnbench_tf.data import dataset, imagenet, squad
 from dawnbench_tf.data.dataset import Data, Placement
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.questions import wordpieces
+from dawnbench_tf.inference import weights_file
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS, PreparedImages
 from dawnbench_tf.inference.served import Served
 from dawnbench_tf.inference.serving import CALIBRATION, Serving
@@ -123,9 +123,14 @@ def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
     data = dataset.from_splits(recipe, encoded)
     build = _builder(recipe, weights, data.network)
     build("float32")
-    examples = data.examples()
-    served = Served(build, examples, examples[:CALIBRATION], data.fixed_shape, fixed_batch=False)
-    return Serving(data, served, _facts(data, weights))
+    examples, facts = data.examples(), _facts(data, weights)
+    if TASKS[task].embedded:
+        calibration = data.training_as_test(CALIBRATION).examples()
+    else:  # SQuAD's training questions may not be there
+        calibration = examples[:CALIBRATION]
+        facts["calibration"] = f"{len(calibration)} test questions, without answers"
+    served = Served(build, examples, calibration, data.fixed_shape, fixed_batch=False)
+    return Serving(data, served, facts)
 
 
 def _cased(recipe: Recipe, vocabulary: Path) -> Recipe:
@@ -138,10 +143,8 @@ def _cased(recipe: Recipe, vocabulary: Path) -> Recipe:
 
 def _facts(data: Data, weights: Path) -> dict[str, Any]:
     """Returns what an entry says in place of a recipe: no training is known."""
-    with open(weights, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     recipe = data.recipe
     return {
         "recipe": {"task": recipe.values()["task"], "model": recipe.model},
-        "weights": {"file": weights.name, "sha256": digest},
+        "weights": {"file": weights.name, "sha256": weights_file.digest(weights)},
     }

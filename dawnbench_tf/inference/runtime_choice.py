@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import machine
+from dawnbench_tf import machine, terminal
 from dawnbench_tf.data.dataset import Example
 from dawnbench_tf.inference import latency, runtimes
 from dawnbench_tf.inference.latency import Latencies
@@ -18,6 +18,10 @@ from dawnbench_tf.tasks import Task
 ROUNDS = 3  # rounds over the sample; each times all runtimes in turn
 TOO_SLOW = 100  # runtimes this many times slower than the fastest are timed in round 1 only
 LOSS = 0.002  # allowed loss against Keras in float32, as a share of the metric's maximum
+
+
+class _Failure(Exception):
+    """A runtime failed at an example."""
 
 
 class Candidate(NamedTuple):
@@ -37,7 +41,7 @@ class Candidate(NamedTuple):
 def compare(
     serving: Serving, precision: str, threads: int, progress: Callable[[str], None] = print
 ) -> list[Candidate]:
-    """Times every runtime on the first test examples, in turn within each round.
+    """Times every runtime on a sample of the test examples, in turn within each round.
 
     Returns all candidates, the fastest first; those that can't run the model come last.
 
@@ -50,7 +54,8 @@ def compare(
     Raises:
       Refusal: Keras in float32 can't run the model.
     """
-    examples = serving.served.examples[: serving.data.sample_size]
+    chosen, data = serving.data.sample()
+    examples = serving.served.examples[chosen]
     candidates = []
     for name, candidate_precision in _candidate_names(precision):
         progress(f"building {name}, {candidate_precision}")
@@ -66,8 +71,8 @@ def compare(
             progress(f"{part} of {len(timed)}: {candidate.name}, {candidate.precision}")
             try:
                 latencies = _measure(built[index], examples)
-            except Refusal as refusal:
-                candidates[index] = candidate._replace(runtime=None, reason=str(refusal))
+            except _Failure as failure:
+                candidates[index] = candidate._replace(runtime=None, reason=str(failure))
                 del built[index], seconds[index]
                 continue
             seconds[index].append(latencies.seconds)
@@ -78,7 +83,7 @@ def compare(
         candidates[index] = candidates[index]._replace(
             p50=float(np.percentile(round_seconds, 50)),
             p99=float(np.percentile(round_seconds, 99)),
-            score=serving.score(outputs[index], len(examples))[metric],
+            score=data.score(data.join(outputs[index]))[metric],
             agreement=agreement(outputs[index], outputs[keras]),
             rounds=len(round_seconds),
         )
@@ -90,8 +95,10 @@ def _measure(runtime: Runtime, examples: Sequence[Example]) -> Latencies:
         return latency.measure(
             runtime.call, examples, 1, warm_up_seconds=latency.SHORT_WARM_UP_SECONDS
         )
+    except Refusal:
+        raise  # an example can't be read
     except Exception as error:  # a runtime may raise anything; the table shows the reason
-        raise Refusal(runtimes.describe_failure(error)) from None
+        raise _Failure(runtimes.describe_failure(error)) from None
 
 
 def _keras_index(candidates: list[Candidate]) -> int:
@@ -108,16 +115,75 @@ def _too_slow(seconds: dict[int, list[np.ndarray]]) -> set[int]:
     return {index for index in medians if medians[index] >= TOO_SLOW * min(medians.values())}
 
 
-def select_accurate(candidates: list[Candidate], task: Task) -> list[Candidate]:
+def select_accurate(
+    candidates: list[Candidate], task: Task, precision: str = ""
+) -> list[Candidate]:
     """Returns the candidates that score as Keras in float32 does, minus LOSS; the fastest first.
 
     Args:
       candidates: candidates of `compare`.
       task: the task, whose metric's maximum LOSS refers to.
+      precision: the only precision to choose; "" for any.
+
+    Raises:
+      Refusal: no candidate in this precision keeps the accuracy.
     """
     keras = next(candidate for candidate in candidates if candidate.name == "keras")
     least = keras.score - LOSS * task.highest - 1e-9
-    return [candidate for candidate in candidates if candidate.runtime and candidate.score >= least]
+    accurate = [c for c in candidates if c.runtime and c.score >= least]
+    accurate = [c for c in accurate if precision in ("", c.precision)]
+    if not accurate:
+        text = f"no runtime keeps Keras's {task.metric} {keras.score:g} on the sample"
+        refuse("precision", precision, f"{text}; without this flag the fastest that does is timed")
+    return accurate
+
+
+def time_until_reached(
+    serving: Serving,
+    candidates: Sequence[tuple[str, str, Runtime]],
+    examples: Sequence[Example],
+    passes: int,
+    seconds: float,
+) -> tuple[str, str, Runtime, Latencies, float]:
+    """Times candidates in order until one reaches the threshold on the whole test set.
+
+    Args:
+      serving: the loaded run.
+      candidates: name, precision and runtime of each, the fastest first.
+      examples: the test examples.
+      passes: maximum number of passes over them.
+      seconds: time after which no further pass starts.
+
+    Returns:
+      Name, precision, runtime, latencies and score of that candidate, or of the one with the best
+      score, the fastest of several.
+
+    Raises:
+      Refusal: every candidate fails, or an example can't be read.
+    """
+    task, timed = serving.recipe.task_row, list[tuple[str, str, Runtime, Latencies, float]]()
+    for number, (name, precision, runtime) in enumerate(candidates, 1):
+
+        def progress(done: int, total: int, name: str = name) -> None:
+            terminal.status(f"{name}: pass {done + 1} of {total}, {len(examples):,} examples")
+
+        try:
+            latencies = latency.measure(runtime.call, examples, passes, seconds, progress)
+        except Refusal:
+            raise  # an example can't be read
+        except Exception as error:  # a runtime may raise anything
+            reason = runtimes.describe_failure(error)
+            if number == len(candidates) and not timed:
+                refuse("runtime", name, reason)
+        else:
+            score = serving.score(latencies.outputs, len(examples))[task.metric]
+            timed.append((name, precision, runtime, latencies, score))
+            if score >= task.threshold:
+                return timed[-1]
+            reason = f"{task.metric} {score:g} on the whole test, under {task.threshold:g}"
+        if number < len(candidates):
+            terminal.say(f"{name}, {precision}: {reason}; the next fastest is timed")
+    return max(timed, key=lambda item: item[-1])  # the first of several
 
 
 def format_table(candidates: list[Candidate], chosen: Candidate, task: Task) -> str:

@@ -68,7 +68,9 @@ class Recipe:
     threshold: float | None = setting(
         None, "stop when the metric reaches this; default: the task's", low=0
     )
-    epochs: float = setting(1, "maximum number of training epochs; may be a fraction", above=0)
+    epochs: float = setting(
+        1, "maximum number of training epochs; may be a fraction", above=0, high=1e6
+    )
     batch_size: int = setting(128, "global batch size: examples per step of all replicas", low=1)
     later_batch_sizes: tuple[int, ...] = setting(
         (),

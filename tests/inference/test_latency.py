@@ -95,6 +95,11 @@ def test_the_interval_holds_the_true_mean_as_often_as_it_says():
     assert 0.91 < hits / 400 < 0.99
 
 
+def test_one_call_has_no_interval():
+    assert "confidenceMs" not in latencies_of([[0.001]]).facts()
+    assert latencies_of([[0.001, 0.002]]).facts()["confidenceMs"] > 0
+
+
 def test_examples_that_differ_are_no_noise_but_a_busy_spell_is():
     steady = np.tile(np.linspace(1, 9, 200), (3, 1))
     steady += np.random.default_rng(0).normal(0, 0.01, steady.shape)

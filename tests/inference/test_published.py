@@ -83,7 +83,7 @@ def test_the_entry_says_where_the_weights_come_from(weights, tmp_path, monkeypat
     assert misc["weights"]["file"] == "resnet8.safetensors" and len(misc["weights"]["sha256"]) == 64
     assert misc["preprocessing"]["name"] == "akamaster" and misc["preprocessing"]["scale"] == 255
     assert misc["recipe"] == {"task": "digits", "model": "resnet8_v1_proj"}
-    (path,) = (tmp_path / "infer").glob("resnet8_v1_proj-resnet8/not_an_entry/digits/*/*.json")
+    (path,) = (tmp_path / "infer").glob("resnet8_v1_proj-resnet8-*/not_an_entry/digits/*/*.json")
     reasons = json.loads(path.read_text())["misc"]["violations"]
     assert any("should be at least 98" in reason for reason in reasons)
     assert "only 20 of 500 examples were timed" in reasons

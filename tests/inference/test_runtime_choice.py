@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dawnbench_tf import recipes
+from dawnbench_tf.data import dataset
 from dawnbench_tf.inference import latency, runtime_choice, runtimes
 from dawnbench_tf.inference.runtime_choice import Candidate
 from dawnbench_tf.inference.served import Runtime
@@ -24,6 +26,11 @@ def test_the_accuracy_decides_before_the_speed():
         Candidate("xla", "float32", None, "not here"),
     ]
     assert runtime_choice.select_accurate(candidates, TASKS["cifar10"])[0] is accurate
+    chosen = runtime_choice.select_accurate(candidates, TASKS["cifar10"], accurate.precision)
+    assert {candidate.precision for candidate in chosen} == {accurate.precision}
+    line = "--precision=float64: no runtime keeps Keras's top1Accuracy 94.1 on the sample"
+    with pytest.raises(Refusal, match=line):
+        runtime_choice.select_accurate(candidates, TASKS["cifar10"], "float64")
 
 
 class Clock:
@@ -47,11 +54,11 @@ def compared(monkeypatch, **builds):
         runtime_choice, "_candidate_names", lambda _: [(name, "float32") for name in builds]
     )
     monkeypatch.setattr(runtimes, "import_module", lambda name: builds[name.rpartition(".")[2]])
+    scored = SimpleNamespace(join=list, score=lambda answers: {"top1Accuracy": 99.0})
     serving = SimpleNamespace(
         served=SimpleNamespace(examples=[(number,) for number in range(30)], fixed_shape=True),
-        data=SimpleNamespace(sample_size=30),
+        data=SimpleNamespace(sample=lambda: (slice(30), scored)),
         recipe=SimpleNamespace(task_row=TASKS["digits"]),
-        score=lambda outputs, count: {"top1Accuracy": 99.0},
     )
     return runtime_choice.compare(serving, "", 1, lambda line: None)
 
@@ -116,3 +123,43 @@ def test_the_table_marks_the_choice_and_says_what_was_not_tried():
     assert first.split() == ["*", *"keras float32 50.000 60.000 94.1 100.0% 2.00".split()]
     assert second.split(maxsplit=2) == ["xla", "float32", "not tried: not here"]
     assert "top1Accuracy" in head
+
+
+def test_a_damaged_example_is_named_and_no_runtime_is_blamed(monkeypatch):
+    class Examples:
+        def __len__(self):
+            return 30
+
+        def __getitem__(self, index):
+            if isinstance(index, slice):
+                return self
+            raise Refusal("--data_dir: val/rose/1.jpg: is damaged")
+
+    with pytest.raises(Refusal, match="^--data_dir: val/rose/1.jpg: is damaged$"):
+        runtime_choice._measure(Runtime(lambda example: np.ones((1, 2)), 1), Examples())
+
+
+def test_images_of_a_sample_and_for_calibration_are_evenly_spaced():
+    """Files may be in the order of their classes."""
+    recipe = recipes.get("digits/resnet8", train_examples=1000)
+    data = dataset.open(recipe)
+    labels = data.splits.test.labels
+    chosen, sampled = data.sample()
+    assert np.array_equal(sampled.splits.test.labels, labels[chosen]) and len(labels[chosen]) == 200
+    assert np.array_equal(sampled.examples()[1][0], data.examples()[chosen][1][0])
+    calibration = data.training_as_test(100).splits.test
+    assert np.array_equal(calibration.labels, data.splits.train.labels[::10])
+
+
+def test_if_none_reaches_the_threshold_the_best_score_is_reported_the_fastest_of_several(
+    monkeypatch,
+):
+    scores = {"a": 90.0, "b": 92.0, "c": 92.0}
+    loaded = SimpleNamespace(
+        recipe=SimpleNamespace(task_row=TASKS["digits"]),
+        score=lambda outputs, count: {"top1Accuracy": scores[outputs[0]]},
+    )
+    candidates = [(name, "float32", Runtime(lambda _, n=name: n, 1)) for name in scores]
+    timed = runtime_choice.time_until_reached(loaded, candidates, [(0,)] * 30, 1, 1.0)
+    name, *_, score = timed
+    assert (name, score) == ("b", 92.0)

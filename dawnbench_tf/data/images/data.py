@@ -28,6 +28,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.tasks import Task
 
+SAMPLE = 200  # test images that runtimes are compared on
 CLASSES, TEST_IMAGES = "classes.json", "test_images.txt"  # of a run on a task of the user's own
 
 
@@ -46,7 +47,6 @@ class ImageData:
     placement: Placement
     answers_file = ""
     fixed_shape = True
-    sample_size = 200
 
     @property
     def origin(self) -> Origin:
@@ -123,8 +123,13 @@ class ImageData:
         return self._tested_on(self.splits.test.first(count))
 
     def training_as_test(self, count: int) -> "ImageData":
-        """Returns the data set with its first `count` training images as the test set."""
-        return self._tested_on(self.splits.train.first(count))
+        """Returns the data set with `count` training images as the test set, to calibrate."""
+        return self._tested_on(_spaced(self.splits.train, count)[1])
+
+    def sample(self) -> tuple[slice, "ImageData"]:
+        """Returns a slice of `examples`, evenly spaced, and the data set with only them."""
+        chosen, split = _spaced(self.splits.test, SAMPLE)
+        return chosen, self._tested_on(split)
 
     @property
     def selects_views(self) -> bool:
@@ -215,6 +220,19 @@ class ImageData:
 
 
 DATA = ImageData
+
+
+def _spaced(split: Split, count: int) -> tuple[slice, Split]:
+    """Returns a slice of at most `count` examples, and the split with only them.
+
+    They are evenly spaced, as files may be in the order of their classes; of a split that can only
+    be read in file order they are the first.
+    """
+    if split.in_sequence is not None:
+        return slice(count), split.first(count)
+    every = max(1, len(split.labels) // count)
+    chosen = slice(0, every * count, every)
+    return chosen, split.take(np.arange(len(split.labels))[chosen])
 
 
 def load_options(recipe: Recipe) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
 
+SAMPLE = 40  # test questions that runtimes are compared on
 _SIGNS = ("cls", "sep")
 
 
@@ -44,7 +45,6 @@ class QuestionData:
     placement: Placement
     answers_file = "predictions.json"
     fixed_shape = False
-    sample_size = 40
     selects_views = False
 
     @property
@@ -106,11 +106,15 @@ class QuestionData:
         return replace(self, splits=_first(self.splits, count))
 
     def training_as_test(self, count: int) -> "QuestionData":
-        """Returns the data set with its first `count` training questions as the test set.
+        """Returns the data set with `count` training questions as the test set.
 
         For calibration: `test_corpus` remains that of the test, so do not score the answers.
         """
         return replace(self, splits=_first(self.splits._replace(test=self.splits.train), count))
+
+    def sample(self) -> tuple[slice, "QuestionData"]:
+        """Returns a slice of `examples`, the first ones, and the data set with only them."""
+        return slice(SAMPLE), self.first(SAMPLE)
 
     def unsure(self, answers: Answers) -> tuple[np.ndarray, "QuestionData"]:
         """Raises ValueError: questions have no test-time augmentation."""

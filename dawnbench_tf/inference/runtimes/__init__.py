@@ -76,10 +76,11 @@ def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime
     if absent:
         hint = 'pip install "dawnbench_tf[runtimes]" has all'
         refuse("runtime", name, f"{', '.join(absent)} is not installed; {hint}")
+    example = served.examples[0]  # outside of `try`: one that can't be read is no runtime's failure
     try:
         with tensorflow_env.silent():
             runtime = import_module(f"{__name__}.{name}").build(served, precision, threads)
-            runtime.call(served.examples[0])  # some runtimes compile at the first call
+            runtime.call(example)  # some runtimes compile at the first call
     except Exception as error:  # installations, converters and compilers may raise anything
         refuse("runtime", name, describe_failure(error))
     return runtime
