@@ -55,7 +55,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
         )
     root = Path(data_dir).expanduser()
     if download:
-        tfds.check_reachable(HOME)
+        tfds.check_reachable(HOME, root / "cifar10")
         return _from_tfds(root, download=True)
     if not root.exists():
         refuse(

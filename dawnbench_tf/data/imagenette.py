@@ -45,6 +45,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
       Refusal: `data_dir` holds no data set, or one that is not Imagenette.
     """
     if download:
-        tfds.check_reachable(HOME)
-        tfds.prepare(Path(data_dir).expanduser(), "imagenette/full-size-v2")
+        root, name = Path(data_dir).expanduser(), "imagenette/full-size-v2"
+        tfds.check_reachable(HOME, root / name)
+        tfds.prepare(root, name)
     return layouts.load(_WANTED, data_dir)

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def check_reachable(url: str) -> None:
-    """Raises Refusal within 10 s if a server can't be reached; TFDS would retry for minutes."""
+def check_reachable(url: str, prepared: Path) -> None:
+    """Raises Refusal within 10 s if a server can't be reached; TFDS would retry for minutes.
+
+    Does nothing if the folder of the data set, `prepared`, is there: it needs no server.
+    """
+    if prepared.is_dir():
+        return
     try:
         urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=10).close()
     except urllib.error.HTTPError:

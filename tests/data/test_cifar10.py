@@ -173,12 +173,14 @@ def test_download_without_a_network_is_refused_at_once(tmp_path, monkeypatch):
     with pytest.raises(Refusal, match="--download=true: http://localhost:1/ can't be reached"):
         cifar10.load(str(tmp_path / "new"), download=True)
     assert not (tmp_path / "new").exists()
+    (tmp_path / "cifar10").mkdir()  # prepared before: a run that goes on needs no network
+    assert cifar10.tfds.check_reachable("http://localhost:1/", tmp_path / "cifar10") is None
 
 
 def test_download_asks_tensorflow_datasets_to_prepare_the_folder(tmp_path, monkeypatch):
     import tensorflow_datasets as tfds
 
-    monkeypatch.setattr(cifar10.tfds, "check_reachable", lambda url: None)
+    monkeypatch.setattr(cifar10.tfds, "check_reachable", lambda *_: None)
     with tfds.testing.mock_data(num_examples=3):
         splits = cifar10.load(str(tmp_path), download=True)
     assert splits.train.images().shape == (3, 32, 32, 3) and splits.test.labels.shape == (3,)
