@@ -227,18 +227,18 @@ def _time_batches(options: Options, loaded: "Serving", timed: Timed, output: Pat
     """Times batches of `options.batch_sizes` in the timed runtime."""
     from dawnbench_tf.inference import batch_sizes
 
-    rows = batch_sizes.sweep(
-        loaded,
-        timed.runtime,
-        timed.precision,
-        timed.threads,
-        options.batch_sizes,
-        terminal.status,
-    )
-    terminal.status("")
-    title = f"{loaded.recipe.model}, {timed.runtime} {timed.precision}"
-    batch_sizes.write(rows, title, output)
-    terminal.say(batch_sizes.format_table(rows), sys.stdout)
+    name, precision, rows = timed.runtime, timed.precision, list[batch_sizes.Row]()
+    sizes = options.batch_sizes
+    try:
+        for row in batch_sizes.sweep(
+            loaded, name, precision, timed.threads, sizes, terminal.status
+        ):
+            rows.append(row)
+    finally:  # a size may fail: the rows before it are kept
+        terminal.status("")
+        if rows:
+            batch_sizes.write(rows, f"{loaded.recipe.model}, {name} {precision}", output)
+            terminal.say(batch_sizes.format_table(rows), sys.stdout)
 
 
 def _candidates(options: Options, loaded: "Serving") -> list[Any]:

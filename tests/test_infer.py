@@ -251,3 +251,25 @@ def test_the_data_are_those_of_the_run_unless_named(tmp_path, monkeypatch):
     for named, used in (("", "/theirs"), ("/mine", "/mine")):
         with pytest.raises(Refusal, match=f"^{used}$"):
             infer_command.infer(infer_command.Options(model=str(tmp_path), data_dir=named))
+
+
+def test_batch_sizes_before_one_that_fails_are_kept(trained_digits, tmp_path, monkeypatch):
+    from dawnbench_tf.inference import batch_sizes
+
+    def sweep(*_):
+        yield 1, 0.5, 2000.0
+        raise Refusal("--runtime=function: can't run the model")
+
+    monkeypatch.setattr(batch_sizes, "sweep", sweep)
+    monkeypatch.setattr("os.sched_setaffinity", lambda process, cpus: None)
+    options = infer_command.Options(
+        model=str(trained_digits / "run"),
+        runtime="function",
+        examples=5,
+        passes=1,
+        batch_sizes=(1, 2),
+        output_dir=str(tmp_path),
+    )
+    with pytest.raises(Refusal, match="can't run the model"):
+        infer_command.infer(options)
+    assert len((tmp_path / "batch_sizes.tsv").read_text().splitlines()) == 2

@@ -1,6 +1,6 @@
 """Latency and throughput by batch size, as in DAWNBench's original time_inference."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ def sweep(
     threads: int,
     batch_sizes: tuple[int, ...],
     progress: Callable[[str], None],
-) -> list[Row]:
+) -> Iterator[Row]:
     """Times batches of each size, with a model built for that size.
 
     Args:
@@ -31,13 +31,12 @@ def sweep(
       batch_sizes: the batch sizes to time.
       progress: called with a progress line for each size.
 
-    Returns:
-      One row for each size: batch size, median milliseconds per batch, examples per second.
+    Yields:
+      A row for each size: batch size, median milliseconds per batch, examples per second.
 
     Raises:
       Refusal: the runtime can't run batches of a size.
     """
-    rows = []
     for size in batch_sizes:
         progress(f"{runtime}: batches of {size}")
         served = serving.with_batches(loaded.served, size, CALLS)
@@ -45,8 +44,7 @@ def sweep(
         median = latency.measure(
             built.call, served.examples, 1, warm_up_seconds=latency.SHORT_WARM_UP_SECONDS
         ).percentile(50)
-        rows.append((size, median * 1e3, size / median))
-    return rows
+        yield size, median * 1e3, size / median
 
 
 def format_table(rows: list[Row]) -> str:

@@ -249,9 +249,17 @@ def saved_network(
 
 
 def complete(recipe: Recipe, splits: Splits) -> Recipe:
-    """Returns the recipe with what its task leaves open, the fields that are 0, from the data."""
+    """Returns the recipe with what its task leaves open, the fields that are 0, from the data.
+
+    Raises:
+      Refusal: most classes up to the largest label have no example.
+    """
     task, labels = recipe.whole_task, [splits.train.labels, splits.test.labels]
-    classes = len(splits.classes) or 1 + max(int(part.max()) for part in labels if len(part))
+    numbers = np.unique(np.concatenate(labels))
+    classes = len(splits.classes) or 1 + int(numbers.max())
+    if not splits.classes and not task.classes and classes > 2 * len(numbers):
+        text = f"{len(numbers)} classes have examples, but the largest label is {classes - 1:,}"
+        raise Refusal(f"{task.name}: labels should be 0 to {len(numbers) - 1:,}: {text}")
     held = splits.train.held
     side = 0 if held is None else int(held.shape[1])
     excluded = task.blacklisted * recipe.skip_blacklisted

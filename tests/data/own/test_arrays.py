@@ -118,3 +118,11 @@ def test_images_of_another_size_than_the_task_are_refused(own):
 def test_a_task_of_arrays_has_no_files():
     with pytest.raises(Refusal, match="colours has no files; pass its examples to train or infer"):
         dataset.load(RECIPE)
+
+
+def test_a_label_far_above_the_others_is_refused(own):
+    x_train, y_train, *test = parts(own)
+    y_train = np.where(y_train == 2, 2**32 - 1, y_train)
+    line = "^colours: labels should be 0 to 3: 4 classes have examples, but .* 4,294,967,295$"
+    with pytest.raises(Refusal, match=line):
+        dataset.load_completed(RECIPE, examples=(x_train, y_train, *test))
