@@ -124,11 +124,11 @@ class ImageData:
 
     def training_as_test(self, count: int) -> "ImageData":
         """Returns the data set with `count` training images as the test set, to calibrate."""
-        return self._tested_on(_spaced(self.splits.train, count)[1])
+        return self._tested_on(self.splits.train.spaced(count)[1])
 
     def sample(self) -> tuple[slice, "ImageData"]:
         """Returns a slice of `examples`, evenly spaced, and the data set with only them."""
-        chosen, split = _spaced(self.splits.test, SAMPLE)
+        chosen, split = self.splits.test.spaced(SAMPLE)
         return chosen, self._tested_on(split)
 
     @property
@@ -222,19 +222,6 @@ class ImageData:
 DATA = ImageData
 
 
-def _spaced(split: Split, count: int) -> tuple[slice, Split]:
-    """Returns a slice of at most `count` examples, and the split with only them.
-
-    They are evenly spaced, as files may be in the order of their classes; of a split that can only
-    be read in file order they are the first.
-    """
-    if split.in_sequence is not None:
-        return slice(count), split.first(count)
-    every = max(1, len(split.labels) // count)
-    chosen = slice(0, every * count, every)
-    return chosen, split.take(np.arange(len(split.labels))[chosen])
-
-
 def load_options(recipe: Recipe) -> dict[str, Any]:
     """Returns the arguments of a task's `load` that the recipe sets."""
     return {"skip_blacklisted": True} if recipe.skip_blacklisted else {}
@@ -254,20 +241,15 @@ def complete(recipe: Recipe, splits: Splits) -> Recipe:
     Raises:
       Refusal: most classes up to the largest label have no example.
     """
-    task, labels = recipe.whole_task, [splits.train.labels, splits.test.labels]
-    numbers = np.unique(np.concatenate(labels))
-    classes = len(splits.classes) or 1 + int(numbers.max())
-    if not splits.classes and not task.classes and classes > 2 * len(numbers):
-        text = f"{len(numbers)} classes have examples, but the largest label is {classes - 1:,}"
-        raise Refusal(f"{task.name}: labels should be 0 to {len(numbers) - 1:,}: {text}")
+    task = recipe.whole_task
     held = splits.train.held
     side = 0 if held is None else int(held.shape[1])
     excluded = task.blacklisted * recipe.skip_blacklisted
     completed = replace(
         task,
-        train_examples=task.train_examples or len(labels[0]),
-        test_examples=task.test_examples or len(labels[1]) + excluded,
-        classes=task.classes or classes,
+        train_examples=task.train_examples or len(splits.train.labels),
+        test_examples=task.test_examples or len(splits.test.labels) + excluded,
+        classes=task.classes or splits.count_classes(task.name),
         image_size=task.image_size or side,
     )
     return recipe.with_values(task=completed)

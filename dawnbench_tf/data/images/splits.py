@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import GIVEN
 
 
@@ -44,6 +45,18 @@ class Split(NamedTuple):
         """Returns the split with only its first `count` examples."""
         return self._replace(labels=self.labels[:count], names=self.names[:count])
 
+    def spaced(self, count: int) -> tuple[slice, "Split"]:
+        """Returns a slice of at most `count` examples, and the split with only them.
+
+        They are evenly spaced, as files may be in the order of their classes; of a split that can
+        only be read in file order they are the first.
+        """
+        if self.in_sequence is not None:
+            return slice(count), self.first(count)
+        every = max(1, len(self.labels) // count)
+        chosen = slice(0, every * count, every)
+        return chosen, self.take(np.arange(len(self.labels))[chosen])
+
     def take(self, indices: np.ndarray) -> "Split":
         """Returns the split with only the examples of the given indices, in their order.
 
@@ -67,6 +80,19 @@ class Splits(NamedTuple):
     origin: Origin = Origin(GIVEN)
     held_out: Split | None = None  # training examples excluded from training
     classes: Sequence[str] = ()  # names of the classes of a task of the user's own
+
+    def count_classes(self, name: str) -> int:
+        """Returns the number of classes: of their names, or up to the largest label.
+
+        Raises:
+          Refusal: most of them have no example in the data set `name`.
+        """
+        numbers = np.unique(np.concatenate([self.train.labels, self.test.labels]))
+        classes = len(self.classes) or 1 + int(numbers.max())
+        if not self.classes and classes > 2 * len(numbers):
+            text = f"{len(numbers)} classes have examples, but the largest label is {classes - 1:,}"
+            raise Refusal(f"{name}: labels should be 0 to {len(numbers) - 1:,}: {text}")
+        return classes
 
     def hold_out(self, count: int) -> "Splits":
         """Returns the data set with its last `count` training images (in memory) held out."""
