@@ -160,6 +160,16 @@ def lock(folder: Path, reason: str, flag: str = "output_dir") -> int:
     return descriptor
 
 
+@contextmanager
+def locked(folder: Path, reason: str, flag: str = "output_dir") -> Iterator[None]:
+    """Holds the lock on a folder during the body. Raises Refusal as `lock` does."""
+    descriptor = lock(folder, reason, flag)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def is_locked(folder: Path) -> bool:
     """Whether another process holds the lock on a folder. Raises Refusal if it can't be written."""
     descriptor = take_lock(folder)

@@ -205,7 +205,9 @@ def infer(options: Options, data: Any = None) -> Entry:
     terminal.status("")
     terminal.say(_format_report(task, timed, entry.cost), sys.stdout)
 
-    output = Path(options.output_dir or weights_file.folder(options.model, options.weights))
+    digest = loaded.facts.get("weights", {}).get("sha256", "")
+    folder = weights_file.folder(options.model, options.weights, digest)
+    output = Path(options.output_dir or folder)
     path, reasons = run_entry.write(output, entry)
     terminal.say(run_entry.describe_entry(task, path, reasons), sys.stdout)
     if options.batch_sizes:

@@ -7,7 +7,6 @@ so damaged ones are found now. Exit status: 0; 1 for bad input. After Ctrl-C, th
 continues.
 """
 
-import os
 from collections import Counter
 from dataclasses import dataclass
 from importlib import import_module
@@ -90,16 +89,13 @@ def prepare(options: Options) -> Counter[str]:
     check(task, located.splits())
     out = Path(options.out).expanduser()
     files.make_folder(out)
-    lock = files.lock(out, "another `prepare` writes to it; wait for its end", flag="out")
     unusual = Counter[str]()
-    try:
+    with files.locked(out, "another `prepare` writes to it; wait for its end", flag="out"):
         for split, index in (("validation", located.test), ("train", located.train)):
             terminal.status(f"{split}: {len(index.labels):,} images from {located.source}")
             unusual += shard_writer.write(
                 index, located.classes, out, split, options.examples_per_shard, split == "train"
             )
-    finally:
-        os.close(lock)
     return unusual
 
 

@@ -1,6 +1,5 @@
 """Checks a model's name and its file of published weights, without TensorFlow."""
 
-import hashlib
 from pathlib import Path
 
 from dawnbench_tf import models
@@ -23,17 +22,10 @@ def check(model: str, weights: str, task: str) -> None:
         refuse("task", task, f"{model} takes {variant.inputs}")
 
 
-def folder(model: str, weights: str) -> Path:
+def folder(model: str, weights: str, sha256: str) -> Path:
     """Returns the folder for an entry: that of the run, or infer/MODEL-FILE-DIGEST.
 
     Files of different weights often have one name, as model.safetensors.
     """
-    if not weights:
-        return Path(model)
-    return Path("infer") / f"{model}-{Path(weights).stem}-{digest(weights)[:8]}"
-
-
-def digest(weights: str | Path) -> str:
-    """Returns the SHA-256 of a file as hexadecimal digits."""
-    with open(weights, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    name = f"{model}-{Path(weights).stem}-{sha256[:8]}"
+    return Path("infer") / name if weights else Path(model)

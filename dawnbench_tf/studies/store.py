@@ -7,7 +7,6 @@ SETTING/seed-N/outcome.json the run's outcome; a run without one is started or r
 SETTING/seed-N/.lock        locked while the run's process lives, also after the study was killed
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,14 +36,11 @@ def claimed(folder: Path, study: Study) -> Iterator[Study]:
         reason = "holds other files and no study; name a new or an empty folder"
         raise Refusal(f"--output_dir={folder}: {reason}")
     files.make_folder(folder)
-    lock = files.lock(folder, "another process carries out the study in it; wait for its end")
-    try:
+    with files.locked(folder, "another process carries out the study in it; wait for its end"):
         if path.exists():
             study = _checked(folder, study)
         files.write_json(path, study.values())
         yield study
-    finally:
-        os.close(lock)
 
 
 def _checked(folder: Path, study: Study) -> Study:
