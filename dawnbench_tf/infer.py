@@ -205,14 +205,18 @@ def infer(options: Options, data: Any = None) -> Entry:
     terminal.status("")
     terminal.say(_format_report(task, timed, entry.cost), sys.stdout)
 
-    digest = loaded.facts.get("weights", {}).get("sha256", "")
-    folder = weights_file.folder(options.model, options.weights, digest)
-    output = Path(options.output_dir or folder)
+    output = _output_folder(options, loaded)
     path, reasons = run_entry.write(output, entry)
     terminal.say(run_entry.describe_entry(task, path, reasons), sys.stdout)
     if options.batch_sizes:
         _time_batches(options, loaded, timed, output)
     return entry
+
+
+def _output_folder(options: Options, loaded: "Serving") -> Path:
+    """Returns the folder of the entry: --output_dir, or one of the run's or the weights'."""
+    digest = loaded.facts.get("weights", {}).get("sha256", "")
+    return Path(options.output_dir or weights_file.folder(options.model, options.weights, digest))
 
 
 def _load(options: Options, data: Any) -> "Serving":

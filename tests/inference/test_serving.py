@@ -20,8 +20,9 @@ def save(folder, recipe):
     """Writes a run's folder with a checkpoint of an untrained model; returns the model."""
     claims.claim(folder, recipe)
     model = fitting.build(dataset.open(recipe))
-    saver = checkpoints.Saver(checkpoints.Folder(folder, recipe), model, TimeToAccuracy(0.98))
-    saver.on_epoch_end(0)
+    timer = TimeToAccuracy(0.98)
+    timer.restore({"rows": [], "step": 1, "epochs": 1})
+    checkpoints.Saver(checkpoints.Folder(folder, recipe), model, timer).on_epoch_end(0)
     return model
 
 
