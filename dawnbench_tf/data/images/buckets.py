@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from dawnbench_tf.data.images import jpeg_index, shards
 from dawnbench_tf.data.images.jpeg_index import JpegIndex
-from dawnbench_tf.data.images.splits import Split, Splits
+from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import one_line, refuse
 
@@ -31,7 +31,7 @@ def find(url: str, flag: str = "data_dir") -> Splits:
       Refusal: an index is missing or can't be read.
     """
     train, test = (_index(url, split, flag) for split in ("train", "validation"))
-    in_sequence = Split(train.labels, in_sequence=_in_sequence(train))
+    in_sequence = jpeg_index.split(train)._replace(in_sequence=_in_sequence(train))
     source = f"TFRecord shards, in the order of files and {BUFFER:,} images at a time"
     return Splits(in_sequence, jpeg_index.split(test), Origin(source))
 

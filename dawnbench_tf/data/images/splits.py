@@ -14,8 +14,9 @@ from dawnbench_tf.tasks import GIVEN
 class Split(NamedTuple):
     """One split of an image data set: labels, and images by index.
 
-    Exactly one of `held`, `jpegs` and `in_sequence` is set: images of one size in memory, JPEGs of
-    any size that are read by index, or JPEGs that can only be read in file order.
+    One of `held` and `jpegs` is set: images of one size in memory, or JPEGs of any size that are
+    read by index. With `in_sequence` training reads these JPEGs in the order of files, as reading
+    each of them alone would be slow.
     """
 
     labels: np.ndarray  # int64 (examples,)
@@ -48,26 +49,18 @@ class Split(NamedTuple):
     def spaced(self, count: int) -> tuple[slice, "Split"]:
         """Returns a slice of at most `count` examples, and the split with only them.
 
-        They are evenly spaced, as files may be in the order of their classes; of a split that can
-        only be read in file order they are the first.
+        They are evenly spaced, as files may be in the order of their classes.
         """
-        if self.in_sequence is not None:
-            return slice(count), self.first(count)
         every = max(1, len(self.labels) // count)
         chosen = slice(0, every * count, every)
         return chosen, self.take(np.arange(len(self.labels))[chosen])
 
     def take(self, indices: np.ndarray) -> "Split":
-        """Returns the split with only the examples of the given indices, in their order.
-
-        Raises:
-          ValueError: the examples can only be read in the order of files.
-        """
+        """Returns the split with only the examples of the given indices, in their order."""
         labels, names = self.labels[indices], [self.names[i] for i in indices if self.names]
         if self.held is not None:
             return in_memory(self.images(indices), labels)
-        if self.jpegs is None:
-            raise ValueError("examples that are read in the order of files can't be selected")
+        assert self.jpegs is not None
         read, wanted = self.jpegs, np.asarray(indices)
         return Split(labels, jpegs=lambda own: read(tf.gather(wanted, own)), names=names)
 

@@ -82,6 +82,13 @@ def test_the_test_is_read_by_index_and_the_source_says_how_training_is(url, smal
     )
 
 
+def test_single_training_images_are_read_by_index_for_calibration(url, small):
+    placement = Placement(tf.distribute.get_strategy())
+    calibration = ImageData(RECIPE, buckets.find(url), placement).training_as_test(3)
+    assert small.greys(calibration.splits.test) == [0, 3, 6]
+    assert [image.shape for (image,) in calibration.examples()] == [(1, 16, 16, 3)] * 3
+
+
 def test_what_prepare_has_not_written_is_refused(tmp_path):
     with pytest.raises(Refusal, match="--data_dir=file://.*train.index.npz can't be read there"):
         buckets.find(f"file://{tmp_path}")
