@@ -35,6 +35,7 @@ STEPS = (
     Step(2024, "airbench94_muon", "orthogonal updates of the kernels (Muon)"),
     Step(2025, "hiverge94", "kernels normalized ever more rarely, jitter, SiLU"),
     Step(2026, "airbench94_12ep", "airbench94 with two epochs more, so that all runs reach 94 %"),
+    Step(2026, "cpu94", "hiverge94 for ten epochs, the first three on images of 16 pixels"),
     Step(2024, "airbench96", "94 % is passed on the way to 96 %: wider, deeper, Cutout"),
     Step(2024, "airbench96_faster", "a proxy picks the half of each batch with the largest loss"),
 )
@@ -50,7 +51,18 @@ def petaflop(recipe: Recipe) -> float:
     each = computation.step_flops(
         2 * model.multiply_adds, proxy, data.proxy_share, data.proxy_every
     )
-    return recipe.total_steps([per_epoch]) * recipe.batch_size * each / 1e15
+    return recipe.total_steps([per_epoch]) * recipe.batch_size * each * _area(recipe) / 1e15
+
+
+def _area(recipe: Recipe) -> float:
+    """Returns the mean area of the training images, as a share of the network's input."""
+    data = recipe.data
+    if not data.image_sizes:
+        return 1
+    begins, ends = (0, *data.image_size_epochs), (*data.image_size_epochs, recipe.epochs)
+    parts = zip(data.image_sizes, begins, ends, strict=True)
+    whole = recipe.epochs * models.get(recipe.model).image_size ** 2
+    return sum(side**2 * (end - begin) for side, begin, end in parts) / whole
 
 
 def measured(recipe: Recipe) -> Measured | None:

@@ -157,8 +157,8 @@ HIVERGE94 = replace(
         views_share=0.25,
     ),
 )
-# Made for CPUs, where an image of 16 pixels takes 0.22 of the time of one of 32. It was chosen on
-# 5,000 training images that were held out (docs/cifar10.md). Most runs reach 94 % in the last epoch.
+# Made for CPUs, where an image of 16 pixels takes 0.22 of the time of one of 32. It was chosen by
+# the score of 5,000 training images that were held out; docs/cifar10.md has the others.
 CPU94 = replace(
     HIVERGE94,
     name="cifar10/cpu94",

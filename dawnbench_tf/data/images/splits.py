@@ -60,7 +60,8 @@ class Split(NamedTuple):
         labels, names = self.labels[indices], [self.names[i] for i in indices if self.names]
         if self.held is not None:
             return in_memory(self.images(indices), labels)
-        assert self.jpegs is not None
+        if self.jpegs is None:
+            raise ValueError("the split has neither images nor JPEGs")
         read, wanted = self.jpegs, np.asarray(indices)
         return Split(labels, jpegs=lambda own: read(tf.gather(wanted, own)), names=names)
 
