@@ -128,9 +128,9 @@ def _convolution(layer, batch):
     if kernel.shape[:2] == [3, 3] and strides == [1, 1] and padding == "SAME":
         forms["input's gradient"]["as a convolution"] = input_gradient_forward
         forms["kernel's gradient"]["as products"] = kernel_gradient_products
-        calls = _winograd_calls(x, kernel, turned, upstream)
-        for pass_forms, call in zip(forms.values(), calls, strict=True):
-            pass_forms[WINOGRAD] = call
+        by_winograd = _winograd_calls(x, kernel, turned, upstream)
+        for calls, call in zip(forms.values(), by_winograd, strict=True):
+            calls[WINOGRAD] = call
     shape = "x".join(map(str, (*layer.input_shape[1:], kernel.shape[-1])))
     for name, calls in forms.items():
         yield (

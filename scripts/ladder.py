@@ -56,13 +56,12 @@ def petaflop(recipe: Recipe) -> float:
 
 def _area(recipe: Recipe) -> float:
     """Returns the mean area of the training images, as a share of the network's input."""
-    data = recipe.data
-    if not data.image_sizes:
-        return 1
-    begins, ends = (0, *data.image_size_epochs), (*data.image_size_epochs, recipe.epochs)
-    parts = zip(data.image_sizes, begins, ends, strict=True)
     whole = recipe.epochs * models.get(recipe.model).image_size ** 2
-    return sum(side**2 * (end - begin) for side, begin, end in parts) / whole
+    areas = (
+        recipe.in_epoch(phase.start).sizes[0] ** 2 * (min(phase.end, recipe.epochs) - phase.start)
+        for phase in recipe.phases()
+    )
+    return sum(areas) / whole
 
 
 def measured(recipe: Recipe) -> Measured | None:

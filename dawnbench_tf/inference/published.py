@@ -1,13 +1,12 @@
 """Loads published weights for inference, without a training run: network, test set, facts."""
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from dawnbench_tf import models, recipes
+from dawnbench_tf import files, models, recipes
 from dawnbench_tf.data import dataset, imagenet, squad
 from dawnbench_tf.data.dataset import Data, Placement
 from dawnbench_tf.data.images.splits import Splits
@@ -143,10 +142,8 @@ def _cased(recipe: Recipe, vocabulary: Path) -> Recipe:
 
 def _facts(data: Data, weights: Path) -> dict[str, Any]:
     """Returns what an entry says in place of a recipe: no training is known."""
-    with open(weights, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     recipe = data.recipe
     return {
         "recipe": {"task": recipe.values()["task"], "model": recipe.model},
-        "weights": {"file": weights.name, "sha256": digest},
+        "weights": {"file": weights.name, "sha256": files.digest(weights)},
     }
