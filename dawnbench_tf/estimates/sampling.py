@@ -146,6 +146,7 @@ def _time_steps(
         share = _limit(last, len(bounds) - number)
         laps, begins = speed_test.Laps(share), _Start(clock)
         model.train_function = None  # a second trace of one function has dynamic shapes
+        fitting.freeze_whitening(model, recipe, begin)
         terminal.status("compiling and first steps" if not number else f"from epoch {begin} on")
         with clock.part("train"):
             model.fit(
@@ -194,7 +195,7 @@ def _limit(last: float, phases: int) -> Callable[[], float]:
 def _bounds(recipe: Recipe) -> list[tuple[int, int, float]]:
     """Returns (side, first epoch, end) of each phase of training; side 0: questions."""
     resized = getattr(recipe.data, "image_size_epochs", ())
-    changes = sorted({0, *resized, *recipe.batch_size_epochs})
+    changes = sorted({phase.start for phase in recipe.phases()} | {*resized})
     begins = [epoch for epoch in changes if epoch < recipe.epochs]
     sides = [recipe.sizes[sum(begin >= epoch for epoch in resized)] for begin in begins]
     return list(zip(sides, begins, [*begins[1:], recipe.epochs], strict=True))

@@ -235,11 +235,15 @@ class Recipe:
     def phases(self, first_epoch: int = 0) -> list[Phase]:
         """Returns the parts of training with one batch size and, but for JPEGs, one image size.
 
+        A part also ends where the biases of whitening layers are frozen.
+
         Args:
           first_epoch: index of the epoch, from 0, that the first part starts with.
         """
         resized = self.data.image_size_epochs if isinstance(self.data, Images) else ()
-        bounds = split((*self.batch_size_epochs, *resized), self.epochs, first_epoch)
+        frozen = math.ceil(self.optimizer.whitening_bias_epochs)
+        changes = *self.batch_size_epochs, *resized, frozen
+        bounds = split(changes, self.epochs, first_epoch)
         return [Phase(*bound, self.in_epoch(bound[0]).batch_size) for bound in bounds]
 
     def in_epoch(self, epoch: int) -> "Recipe":

@@ -1,4 +1,4 @@
-"""Phase: the epochs of one batch size, and of one size of images in memory."""
+"""Phase: the epochs of one batch size, of one size of images in memory, of one set of weights."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from dawnbench_tf.refusals import refuse
 
 
 class Phase(NamedTuple):
-    """A part of training with one batch size and, but for JPEGs, one image size.
+    """A part of training with one batch size, one set of trained weights and, in memory, one size.
 
     Attributes:
       start: its first epoch, from 0 on.

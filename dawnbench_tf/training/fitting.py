@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import tensorflow as tf
 
@@ -15,6 +15,7 @@ from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.models import parts
+from dawnbench_tf.models.layers.image import Whitening
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
@@ -87,6 +88,30 @@ def _freeze(model: tf.keras.Model, recipe: Recipe) -> None:
             parts.freeze(model, count)
     except ValueError as error:
         refuse("frozen_parts", count, str(error))
+
+
+def freeze_whitening(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
+    """Makes the step leave out the bias of whitening layers if its rate is 0 from `epoch` on.
+
+    The weights stay the same. The step saves the gradient of the layers' output, which is large: 3
+    to 7 % of the time of the airbench recipes.
+    """
+    trained, step = recipe.optimizer.whitening_bias_epochs, model.train_step
+    layers = [layer for layer in model.layers if isinstance(layer, Whitening)]
+    if not 0 < trained <= epoch:
+        return
+
+    def frozen_step(batch: Any) -> Any:
+        # Only while the step is traced: `fit` resets what has changed since `compile`.
+        for layer in layers:
+            layer.trainable = False
+        try:
+            return step(batch)
+        finally:
+            for layer in layers:
+                layer.trainable = True
+
+    model.train_step = frozen_step
 
 
 def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:

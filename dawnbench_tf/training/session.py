@@ -60,6 +60,7 @@ class Session:
         for phase in self.recipe.phases(self.epochs_done):
             self.timer.step_examples = phase.batch_size
             self.model.train_function = None  # a second trace of one function has dynamic shapes
+            fitting.freeze_whitening(self.model, self.recipe, phase.start)
             yield phase
             if self.model.stop_training:
                 return

@@ -86,7 +86,8 @@ class Utilization(tf.keras.callbacks.Callback):
                 self._peak, self._peak_from = max(before, self._device_peak())
         self._energy.tick()
         speed, sources = self._timer.examples_per_second, self._energy.sources
-        one_size = len(self._recipe.phases()) == 1  # of batches and images
+        sizes = self._recipe.batch_sizes, self._recipe.sizes
+        one_size = all(len(set(numbers)) == 1 for numbers in sizes)
         step_seconds = self._recipe.batch_size / speed if speed and one_size else None
         facts = {
             "examplesPerSecond": speed,

@@ -1,17 +1,20 @@
-"""Training with batch sizes that change within a run."""
+"""Training in phases: batch sizes, image sizes and trained weights that change within a run."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes, runs
+from dawnbench_tf import weights as saved
 from dawnbench_tf.data import dataset
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe.phases import Phase
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
-from dawnbench_tf.training import fitting, optimizers, progress, schedules, speed_test
-from tests.training import interruption
+from dawnbench_tf.training import fitting, losses, optimizers, progress, schedules, speed_test
+from tests.training import interruption, source_steps
 from tests.training.test_strategies import finish, start
 
 RECIPE = recipes.get(
@@ -190,3 +193,38 @@ def test_images_of_one_size_grow_within_a_run(tmp_path):
 def test_sizes_that_do_not_fit_are_refused(settings, message):
     with pytest.raises(Refusal, match=message):
         recipes.get("digits/resnet8", **settings)
+
+
+def test_freezing_the_whitening_s_bias_leaves_out_its_gradient_and_changes_no_weight(
+    tmp_path, monkeypatch
+):
+    """Its rate is 0 from one and a half epochs on; so its layer is frozen from the third epoch."""
+    settings = {"threshold": 100, "epochs": 3, "train_examples": 48, "batch_size": 16}
+    settings |= {
+        "precision": "float64",
+        "whitening_bias_epochs": 1.5,
+        "rate_in_velocity": False,
+        "learning_rate": 1e-5,
+    }
+    recipe = replace(recipes.get("digits/resnet8", **settings), model="airbench94")
+    assert recipe.phases() == [Phase(0, 2, 16), Phase(2, 3, 16)]
+    biases = []
+    apply = tf.keras.optimizers.Optimizer.apply_gradients
+
+    def watch(optimizer, pairs, **kwargs):
+        pairs = list(pairs)
+        biases.append(sum(losses.is_whitening_bias(weight) for _, weight in pairs))
+        return apply(optimizer, pairs, **kwargs)
+
+    monkeypatch.setattr(tf.keras.optimizers.Optimizer, "apply_gradients", watch)
+    with source_steps.building(32, {"widths": (8, 16, 16)}):
+        frozen = train(recipe, output=tmp_path / "frozen")
+    assert (biases[0], biases[-1]) == (1, 0)
+    traces = len(biases)
+    monkeypatch.setattr(fitting, "freeze_whitening", lambda *_: None)
+    with source_steps.building(32, {"widths": (8, 16, 16)}):
+        trained = train(recipe, output=tmp_path / "trained")
+    assert set(biases[traces:]) == {1}
+    weights = [saved.read(run.folder) for run in (frozen, trained)]
+    for ours, expected in zip(*weights, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-6)
