@@ -44,24 +44,19 @@ TRAINED = 50_000  # examples of an epoch
 
 def petaflop(recipe: Recipe) -> float:
     """Returns the operations of a recipe's whole training."""
-    left_out = TRAINED % recipe.batch_size if recipe.drop_remainder else 0
-    per_epoch = math.ceil((TRAINED - left_out) / recipe.batch_size)
     model, data = models.get(recipe.model), recipe.data
     proxy = 2 * models.get(data.proxy).multiply_adds if data.proxy else 0
-    each = computation.step_flops(
-        2 * model.multiply_adds, proxy, data.proxy_share, data.proxy_every
-    )
-    return recipe.total_steps([per_epoch]) * recipe.batch_size * each * _area(recipe) / 1e15
-
-
-def _area(recipe: Recipe) -> float:
-    """Returns the mean area of the training images, as a share of the network's input."""
-    whole = recipe.epochs * models.get(recipe.model).image_size ** 2
-    areas = (
-        recipe.in_epoch(phase.start).sizes[0] ** 2 * (min(phase.end, recipe.epochs) - phase.start)
-        for phase in recipe.phases()
-    )
-    return sum(areas) / whole
+    total = 0.0
+    for start, end, batch_size in recipe.phases():
+        whole_batches, rest = divmod(TRAINED, batch_size)
+        per_epoch = whole_batches + bool(rest and not recipe.drop_remainder)
+        steps = math.ceil(round((min(end, recipe.epochs) - start) * per_epoch, 6))
+        hardest = min(data.hardest or batch_size, batch_size) / batch_size
+        share = data.proxy_share if data.proxy else hardest
+        each = computation.step_flops(2 * model.multiply_adds, proxy, share, data.proxy_every)
+        area = (recipe.in_epoch(start).sizes[0] / model.image_size) ** 2
+        total += steps * batch_size * each * area
+    return total / 1e15
 
 
 def measured(recipe: Recipe) -> Measured | None:

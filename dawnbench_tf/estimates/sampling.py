@@ -159,8 +159,8 @@ def _time_steps(
             )
         if not number:
             start, used, first = begins.parts, meter.facts(), laps.laps[0][1]
-        flops = proxies.step_flops(model, side)
         size, steps = in_phase.recipe.batch_size, in_phase.steps_per_epoch
+        flops = proxies.step_flops(model, size, side)
         phases.append(Phase(side, size, steps, begin, end, laps.laps[1:] or laps.laps, flops))
     return _make_sample(data, start, first, phases, used)
 

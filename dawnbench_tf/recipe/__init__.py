@@ -169,8 +169,7 @@ class Recipe:
 
     def _check_data(self) -> None:
         task, settings = self.task_row, type(self.data)
-        expected = settings_of(task)
-        own = NAMES[settings]
+        expected, own = settings_of(task), NAMES[settings]
         if settings is not expected:
             refuse("recipe", self.name, f"{task.name} has {NAMES[expected]}, not {own}")
         if self.data.proxy and self.optimizer.name not in ("sgd", "lars"):
@@ -235,15 +234,15 @@ class Recipe:
     def phases(self, first_epoch: int = 0) -> list[Phase]:
         """Returns the parts of training with one batch size and, but for JPEGs, one image size.
 
-        A part also ends where the biases of whitening layers are frozen.
+        Without later sizes a part also ends where the bias of whitening layers is frozen; with
+        them that is left to the next part, as each compiles its step anew.
 
         Args:
           first_epoch: index of the epoch, from 0, that the first part starts with.
         """
         resized = self.data.image_size_epochs if isinstance(self.data, Images) else ()
         frozen = math.ceil(self.optimizer.whitening_bias_epochs)
-        changes = *self.batch_size_epochs, *resized, frozen
-        bounds = split(changes, self.epochs, first_epoch)
+        bounds = split((*self.batch_size_epochs, *resized) or (frozen,), self.epochs, first_epoch)
         return [Phase(*bound, self.in_epoch(bound[0]).batch_size) for bound in bounds]
 
     def in_epoch(self, epoch: int) -> "Recipe":

@@ -162,6 +162,13 @@ class Images:
         low=1,
         group=_PROXY,
     )
+    hardest: int = setting(
+        0,
+        "number N: train each step on the N examples of its batch whose loss was largest when they "
+        "were last trained on, new ones first; on all of a batch that has no more; on one device; "
+        "0: on all",
+        low=0,
+    )
     rectangular_test: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -169,6 +176,8 @@ class Images:
         _check_shared(self)
         if not self.proxy:
             refuse_group(self, _PROXY, "requires --proxy")
+        elif self.hardest:
+            refuse("hardest", self.hardest, f"is another selection than --proxy={self.proxy}")
         if len(self.color_jitter) not in (0, 3):
             expected = "should be three shares: of brightness, contrast, saturation"
             refuse("color_jitter", self.color_jitter, expected)
@@ -244,6 +253,7 @@ class Jpegs:
     rotation: ClassVar[float] = 0.0
     mixup: ClassVar[float] = 0.0
     proxy: ClassVar[str] = ""
+    hardest: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         check(self)

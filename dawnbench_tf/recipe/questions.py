@@ -65,6 +65,7 @@ class Questions:
     )
 
     proxy: ClassVar[str] = ""
+    hardest: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         check(self)

@@ -19,7 +19,7 @@ from dawnbench_tf.models.layers.image import Whitening
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.training import averages, losses, optimizers, proxies
+from dawnbench_tf.training import averages, hardest, losses, optimizers, proxies
 
 
 def build(
@@ -60,6 +60,8 @@ def build(
         averages.inner_optimizer(model).build(model.trainable_variables)
         if recipe.data.proxy:
             model.proxy = proxies.Proxy(cast(ImageData, data), restored)
+        if recipe.data.hardest:
+            model.hardest = hardest.Hardest(cast(ImageData, data))
     prepare_in_steps(model, data)
     # By default tf-keras logs the sum of the workers' mean losses.
     model.distribute_reduction_method = "first"
@@ -117,13 +119,22 @@ def freeze_whitening(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
 def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
     """Makes a model's training step prepare its batches, if the data set has `on_devices`.
 
-    A recipe with a proxy trains on the examples that it selects.
+    With a proxy or `hardest` it trains on the selected examples only.
     """
     prepare, step = data.on_devices(), model.train_step
     if prepare and data.recipe.data.proxy:
         model.train_step = lambda batch: step(
             model.proxy.select(*prepare(*batch), model.optimizer.iterations)
         )
+    elif prepare and data.recipe.data.hardest:
+        whole = model.compute_loss
+
+        def compute_loss(x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> tf.Tensor:
+            model.hardest.record(y, y_pred)
+            return whole(x, y, y_pred, sample_weight)
+
+        model.compute_loss = compute_loss
+        model.train_step = lambda batch: step(prepare(*model.hardest.select(batch)))
     elif prepare:
         model.train_step = lambda batch: step(prepare(*batch))
 

@@ -77,16 +77,19 @@ class Proxy(tf.train.Checkpoint):
         return self._loss.call(labels, self.network(images, training=True))
 
 
-def step_flops(model: tf.keras.Model, side: int = 0) -> float | None:
+def step_flops(model: tf.keras.Model, batch_size: int, side: int = 0) -> float | None:
     """Returns the operations of a training step for each example of its batch.
 
     Args:
-      model: the network that is trained, and its proxy, if it has one.
+      model: the network that is trained, and its proxy or `hardest`, if it has one.
+      batch_size: examples of the batch.
       side: as in `peaks.forward_flops`.
     """
     forward = peaks.forward_flops(model, side)
     proxy: Proxy | None = getattr(model, "proxy", None)
     if forward is None or not proxy:
-        return forward and computation.step_flops(forward)
+        hardest = getattr(model, "hardest", None)
+        share = min(1, hardest.count / batch_size) if hardest else 1
+        return forward and computation.step_flops(forward, share=share)
     own = peaks.forward_flops(proxy.network, side)
     return own and computation.step_flops(forward, own, proxy.share, proxy.every)

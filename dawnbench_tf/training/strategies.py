@@ -64,8 +64,9 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
     ):
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
-    if recipe.data.proxy and options.strategy not in _ONE_DEVICE:
-        refuse("proxy", recipe.data.proxy, f"is for --strategy={' or '.join(_ONE_DEVICE)}")
+    for name in ("proxy", "hardest"):
+        if (value := getattr(recipe.data, name)) and options.strategy not in _ONE_DEVICE:
+            refuse(name, value, f"is for --strategy={' or '.join(_ONE_DEVICE)}")
     for size in recipe.batch_sizes:
         if size % replicas:
             near = max(size // replicas, 1) * replicas

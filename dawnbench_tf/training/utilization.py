@@ -53,7 +53,9 @@ class Utilization(tf.keras.callbacks.Callback):
             return
         clock = self._timer.clock
         with clock.part("measure"):
-            self._flops = proxies.step_flops(self.model)
+            changing = self._recipe.data.hardest and self._recipe.later_batch_sizes
+            size = self._recipe.batch_size
+            self._flops = None if changing else proxies.step_flops(self.model, size)
             self._peak, self._peak_from = self._device_peak()
             self._energy = Energy(self._gpus)
         self._seconds = self._trained()

@@ -1,0 +1,97 @@
+"""Training on the hardest examples of each batch: which ones, an interrupted run, refusals."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models, recipes
+from dawnbench_tf.data import dataset
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.train import train
+from dawnbench_tf.training import fitting, peaks, proxies, strategies
+from tests.training import interruption
+
+# Epochs of 8 batches of 32, which are trained on whole, then of 2 batches of 128.
+RECIPE = recipes.get(
+    "digits/resnet8",
+    threshold=100,
+    epochs=4,
+    batch_size=32,
+    later_batch_sizes=(128,),
+    batch_size_epochs=(1,),
+    hardest=48,
+    train_examples=256,
+    precision="float64",
+    schedule="constant",
+    schedule_epochs=(),
+    schedule_factors=(),
+    learning_rate=2**-8,  # exact in float32, as optimizers hold it
+    momentum=0,
+    weight_decay=0,
+)
+
+
+def test_a_run_equals_a_written_out_loop(tmp_path):
+    """The loop ranks by a dictionary of losses, and takes gradients of the chosen examples only."""
+    data = dataset.open(RECIPE)
+    model = fitting.build(data)  # for its initial weights
+    prepare, last, counts = data.on_devices(), {}, []
+
+    @tf.function(reduce_retracing=True)
+    def gradients(images, labels):
+        with tf.GradientTape() as tape:
+            logits = model(images, training=True)
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+            loss = tf.reduce_mean(each)
+        return each, tape.gradient(loss, model.trainable_variables)
+
+    for batches in (data.training_batches(0), data.training_batches(1)):
+        for batch in batches:
+            indices = batch[0].numpy().tolist()
+            ranked = sorted(range(len(indices)), key=lambda i: -last.get(indices[i], np.inf))
+            chosen = ranked[:48]
+            images, labels = (tf.gather(part, chosen) for part in prepare(*batch))
+            each, slopes = gradients(images, labels)
+            for position, loss in zip(chosen, each.numpy().tolist(), strict=True):
+                last[indices[position]] = np.float32(loss)
+            for slope, weight in zip(slopes, model.trainable_variables, strict=True):
+                weight.assign_sub(2**-8 * slope)
+            counts.append(len(chosen))
+    assert counts == [32] * 8 + [48] * 6
+    run = train(RECIPE, output=tmp_path / "run")
+    for ours, loop in zip(run.model().get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, loop, rtol=1e-5, atol=1e-6)
+
+
+def test_a_run_goes_on_with_the_losses_of_its_checkpoint(tmp_path):
+    whole, again = interruption.both(RECIPE, tmp_path)
+    for one, other in zip(whole.model().get_weights(), again.model().get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_step_counts_the_examples_that_it_trains_on():
+    model = fitting.build(dataset.open(RECIPE))
+    forward = peaks.forward_flops(models.build("resnet8_v1_pad"))
+    assert proxies.step_flops(model, 32) == 3 * forward
+    assert proxies.step_flops(model, 128) == 3 * forward * 48 / 128
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hardest": -1}, "--hardest=-1: should be at least 0"),
+        ({"hardest": 8, "proxy": "resnet8_v1_pad"}, "--hardest=8: is another selection than --pro"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(Refusal, match=message):
+        recipes.get("digits/resnet8", **settings)
+
+
+def test_several_replicas_are_refused():
+    strategy = SimpleNamespace(num_replicas_in_sync=1)  # merges gradients of one, too
+    with pytest.raises(Refusal, match="--hardest=48: is for --strategy=off or one_device"):
+        strategies.check(strategy, RunOptions(strategy="mirrored"), RECIPE)
