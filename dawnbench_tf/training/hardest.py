@@ -37,11 +37,12 @@ class Hardest(tf.train.Checkpoint):
         Args:
           batch: of `ImageData.training_batches`; its first part is the examples' indices.
         """
-        indices = batch[0]
+        indices = tf.cast(batch[0], tf.int64)  # GPU kernels copy int32 to the host
         ranked = tf.gather(self.last, indices)
         chosen = tf.math.top_k(ranked, min(self.count, indices.shape[0])).indices
-        self._chosen = tf.gather(indices, chosen)
-        return tf.nest.map_structure(lambda values: tf.gather(values, chosen), batch)
+        parts = tf.nest.map_structure(lambda part: tf.gather(part, chosen), (indices, *batch[1:]))
+        self._chosen = parts[0]
+        return parts
 
     def record(self, labels: tf.Tensor, logits: tf.Tensor) -> None:
         """Keeps the losses of the examples that `select` returned, in the same step."""
