@@ -145,8 +145,7 @@ def _time_steps(
         timer.step_examples = in_phase.recipe.batch_size
         share = _limit(last, len(bounds) - number)
         laps, begins = speed_test.Laps(share), _Start(clock)
-        model.train_function = None  # a second trace of one function has dynamic shapes
-        fitting.freeze_whitening(model, recipe, begin)
+        fitting.begin_phase(model, recipe, begin)
         terminal.status("compiling and first steps" if not number else f"from epoch {begin} on")
         with clock.part("train"):
             model.fit(

@@ -92,6 +92,18 @@ def _freeze(model: tf.keras.Model, recipe: Recipe) -> None:
         refuse("frozen_parts", count, str(error))
 
 
+def begin_phase(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
+    """Makes the next `fit` compile a step for the batches and weights of a phase.
+
+    Args:
+      model: as `build` returns it.
+      recipe: its recipe.
+      epoch: the phase's first epoch, from 0 on.
+    """
+    model.train_function = None  # a second trace of one function has dynamic shapes
+    freeze_whitening(model, recipe, epoch)
+
+
 def freeze_whitening(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
     """Makes the step leave out the bias of whitening layers if its rate is 0 from `epoch` on.
 
@@ -99,9 +111,9 @@ def freeze_whitening(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
     to 7 % of the time of the airbench recipes.
     """
     trained, step = recipe.optimizer.whitening_bias_epochs, model.train_step
-    layers = [layer for layer in model.layers if isinstance(layer, Whitening)]
     if not 0 < trained <= epoch:
         return
+    layers = [layer for layer in model.layers if isinstance(layer, Whitening)]
 
     def frozen_step(batch: Any) -> Any:
         # Only while the step is traced: `fit` resets what has changed since `compile`.

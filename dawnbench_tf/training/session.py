@@ -59,8 +59,7 @@ class Session:
         """Yields the epochs left, by shape of batches; one `fit` trains each before the next."""
         for phase in self.recipe.phases(self.epochs_done):
             self.timer.step_examples = phase.batch_size
-            self.model.train_function = None  # a second trace of one function has dynamic shapes
-            fitting.freeze_whitening(self.model, self.recipe, phase.start)
+            fitting.begin_phase(self.model, self.recipe, phase.start)
             yield phase
             if self.model.stop_training:
                 return

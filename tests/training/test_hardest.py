@@ -12,25 +12,17 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from dawnbench_tf.training import fitting, peaks, proxies, strategies
-from tests.training import interruption
+from tests.training import interruption, test_phases
 
 # Epochs of 8 batches of 32, which are trained on whole, then of 2 batches of 128.
-RECIPE = recipes.get(
-    "digits/resnet8",
-    threshold=100,
+RECIPE = test_phases.RECIPE.with_values(
     epochs=4,
     batch_size=32,
     later_batch_sizes=(128,),
     batch_size_epochs=(1,),
     hardest=48,
     train_examples=256,
-    precision="float64",
-    schedule="constant",
-    schedule_epochs=(),
-    schedule_factors=(),
-    learning_rate=2**-8,  # exact in float32, as optimizers hold it
     momentum=0,
-    weight_decay=0,
 )
 
 
