@@ -51,7 +51,7 @@ def petaflop(recipe: Recipe) -> float:
         whole_batches, rest = divmod(TRAINED, batch_size)
         per_epoch = whole_batches + bool(rest and not recipe.drop_remainder)
         steps = math.ceil(round((min(end, recipe.epochs) - start) * per_epoch, 6))
-        hardest = min(data.hardest or batch_size, batch_size) / batch_size
+        hardest = computation.trained_share(data.hardest, batch_size)
         share = data.proxy_share if data.proxy else hardest
         each = computation.step_flops(2 * model.multiply_adds, proxy, share, data.proxy_every)
         area = (recipe.in_epoch(start).sizes[0] / model.image_size) ** 2

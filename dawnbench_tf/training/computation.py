@@ -6,6 +6,16 @@
 STEP_TO_FORWARD = 3
 
 
+def trained_share(hardest: int, batch_size: int) -> float:
+    """Returns the share of a batch that is trained on.
+
+    Args:
+      hardest: a recipe's `hardest`; 0: all examples are trained on.
+      batch_size: examples of the batch.
+    """
+    return min(hardest or batch_size, batch_size) / batch_size
+
+
 def step_flops(forward: float, proxy: float = 0, share: float = 1, every: int = 1) -> float:
     """Returns the operations of a training step for each example of its batch.
 

@@ -89,7 +89,7 @@ def step_flops(model: tf.keras.Model, batch_size: int, side: int = 0) -> float |
     proxy: Proxy | None = getattr(model, "proxy", None)
     if forward is None or not proxy:
         hardest = getattr(model, "hardest", None)
-        share = min(1, hardest.count / batch_size) if hardest else 1
+        share = computation.trained_share(hardest.count if hardest else 0, batch_size)
         return forward and computation.step_flops(forward, share=share)
     own = peaks.forward_flops(proxy.network, side)
     return own and computation.step_flops(forward, own, proxy.share, proxy.every)
