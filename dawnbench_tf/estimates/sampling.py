@@ -23,7 +23,6 @@ from dawnbench_tf.training import (
     evaluation,
     fitting,
     peaks,
-    proxies,
     session,
     speed_test,
     strategies,
@@ -159,7 +158,7 @@ def _time_steps(
         if not number:
             start, used, first = begins.parts, meter.facts(), laps.laps[0][1]
         size, steps = in_phase.recipe.batch_size, in_phase.steps_per_epoch
-        flops = proxies.step_flops(model, size, side)
+        flops = peaks.step_flops(model, size, side)
         phases.append(Phase(side, size, steps, begin, end, laps.laps[1:] or laps.laps, flops))
     return _make_sample(data, start, first, phases, used)
 

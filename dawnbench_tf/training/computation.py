@@ -16,7 +16,7 @@ def trained_share(hardest: int, batch_size: int) -> float:
     return min(hardest or batch_size, batch_size) / batch_size
 
 
-def step_flops(forward: float, proxy: float = 0, share: float = 1, every: int = 1) -> float:
+def step_flops(forward: float, proxy: float = 0, share: float = 1, every: int = 1) -> int:
     """Returns the operations of a training step for each example of its batch.
 
     Args:
@@ -25,7 +25,5 @@ def step_flops(forward: float, proxy: float = 0, share: float = 1, every: int = 
       share: share of the batch that is trained on.
       every: steps from one training step of the proxy to the next.
     """
-    if not proxy:
-        return forward * STEP_TO_FORWARD * share
-    gradients = proxy * (STEP_TO_FORWARD - 1)
-    return forward * STEP_TO_FORWARD * share + proxy + gradients / every
+    selection = proxy + proxy * (STEP_TO_FORWARD - 1) / every
+    return round(forward * STEP_TO_FORWARD * share + selection)

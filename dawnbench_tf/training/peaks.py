@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from dawnbench_tf.training import computation
+
 SECONDS = 0.1  # shortest duration of a measurement
 _MATRIX = ("Conv", "MatMul", "Einsum", "RNN", "LSTM", "GRU")  # operations that are counted
 _SIDES = {"CPU": (1024, 16), "GPU": (8192, 256)}  # side of the matrix, images in the batch
@@ -46,6 +48,23 @@ def forward_flops(model: tf.keras.Model, side: int = 0) -> int | None:
         if _multiplies(counted.name):
             total += counted.total_float_ops - rest
     return total
+
+
+def step_flops(model: tf.keras.Model, batch_size: int, side: int = 0) -> int | None:
+    """Returns the operations of a training step for each example of its batch; None: unknown.
+
+    Args:
+      model: the network that is trained, and its `proxy` or `hardest`, if it has one.
+      batch_size: examples of the batch.
+      side: as in `forward_flops`.
+    """
+    forward, proxy = forward_flops(model, side), getattr(model, "proxy", None)
+    if forward is None or not proxy:
+        hardest = getattr(model, "hardest", None)
+        share = computation.trained_share(hardest.count if hardest else 0, batch_size)
+        return forward and computation.step_flops(forward, share=share)
+    own = forward_flops(proxy.network, side)
+    return own and computation.step_flops(forward, own, proxy.share, proxy.every)
 
 
 def _multiplies(operation: str) -> bool:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.recipe import Average, Network
-from dawnbench_tf.training import computation, losses, optimizers, peaks
+from dawnbench_tf.training import losses, optimizers
 
 
 class Proxy(tf.train.Checkpoint):
@@ -75,21 +75,3 @@ class Proxy(tf.train.Checkpoint):
 
     def _losses(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         return self._loss.call(labels, self.network(images, training=True))
-
-
-def step_flops(model: tf.keras.Model, batch_size: int, side: int = 0) -> float | None:
-    """Returns the operations of a training step for each example of its batch.
-
-    Args:
-      model: the network that is trained, and its proxy or `hardest`, if it has one.
-      batch_size: examples of the batch.
-      side: as in `peaks.forward_flops`.
-    """
-    forward = peaks.forward_flops(model, side)
-    proxy: Proxy | None = getattr(model, "proxy", None)
-    if forward is None or not proxy:
-        hardest = getattr(model, "hardest", None)
-        share = computation.trained_share(hardest.count if hardest else 0, batch_size)
-        return forward and computation.step_flops(forward, share=share)
-    own = peaks.forward_flops(proxy.network, side)
-    return own and computation.step_flops(forward, own, proxy.share, proxy.every)

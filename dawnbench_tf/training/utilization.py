@@ -13,7 +13,7 @@ import tensorflow as tf
 from dawnbench_tf.data.waits import Waits
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.training import communication, peaks, proxies
+from dawnbench_tf.training import communication, peaks
 from dawnbench_tf.training.energy import Energy
 from dawnbench_tf.tta import TimeToAccuracy
 
@@ -55,7 +55,7 @@ class Utilization(tf.keras.callbacks.Callback):
         with clock.part("measure"):
             changing = self._recipe.data.hardest and self._recipe.later_batch_sizes
             size = self._recipe.batch_size
-            self._flops = None if changing else proxies.step_flops(self.model, size)
+            self._flops = None if changing else peaks.step_flops(self.model, size)
             self._peak, self._peak_from = self._device_peak()
             self._energy = Energy(self._gpus)
         self._seconds = self._trained()

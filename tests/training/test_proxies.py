@@ -13,7 +13,7 @@ from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import fitting, peaks, proxies, strategies
+from dawnbench_tf.training import fitting, peaks, strategies
 from tests.training import interruption
 
 SETTINGS = {"proxy": "resnet8_v1_pad", "batch_size": 64, "train_examples": 256}
@@ -48,9 +48,9 @@ def test_a_step_counts_the_chosen_examples_and_the_proxy_s_work():
     model = fitting.build(dataset.open(recipe))
     own, small = (peaks.forward_flops(models.build(n)) for n in ("airbench96", "airbench96_proxy"))
     # Half of the examples forward and backward; all through the proxy, in 1 of 4 steps also back.
-    assert proxies.step_flops(model, 1024) == 3 * own / 2 + small + 2 * small / 4
+    assert peaks.step_flops(model, 1024) == 3 * own / 2 + small + 2 * small / 4
     steps = 45 * (50_000 // 1024)
-    assert proxies.step_flops(model, 1024) * 1024 * steps / 1e15 == pytest.approx(3.1, abs=0.02)
+    assert peaks.step_flops(model, 1024) * 1024 * steps / 1e15 == pytest.approx(3.1, abs=0.02)
 
 
 @pytest.mark.parametrize(
