@@ -8,6 +8,7 @@ cifar10_speedrun.py has SiLU in the groups too.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import tensorflow as tf
 
@@ -38,7 +39,8 @@ def body(
       convolutions: convolutions of each group: 2, or 3 with a residual branch around the last two.
       norm_momentum: momentum of BN's moving statistics: share of the old value that a step keeps.
       activation: activation of the groups, "gelu" or "silu"; whitening is followed by GELU.
-      whitening_examples: number of training images that the network's authors whitened by.
+      whitening_examples: number of training images that the network's authors whitened by; 0: in
+        place of whitening there is a trained convolution with as many filters and a bias.
       whitening_bias: whether whitening has a trained bias.
       muon: the version for Muon: whitening's bias is initialized at random, the head's weights have
         the standard deviation 1, and logits are divided by the number of features, not by 9.
@@ -48,14 +50,14 @@ def body(
     """
     checks.one_of((2, 3), convolutions=convolutions)
     checks.one_of(("gelu", "silu"), activation=activation)
-    make = layers()
-    make = make._replace(
-        conv=partial(make.conv, initializer=PartialIdentity),
-        norm=partial(make.norm, scale=False, momentum=norm_momentum, epsilon=1e-12),
-        act=make.silu if activation == "silu" else make.gelu,
+    plain = layers()
+    make = plain._replace(
+        conv=partial(plain.conv, initializer=PartialIdentity),
+        norm=partial(plain.norm, scale=False, momentum=norm_momentum, epsilon=1e-12),
+        act=plain.silu if activation == "silu" else plain.gelu,
     )
     own = {"examples": whitening_examples, "use_bias": whitening_bias, "random_bias": muon}
-    x = make.gelu()(make.whitening(name="whitening", **_WHITENING, **own)(images))
+    x = make.gelu()(_first(images, plain, own))
     for filters in widths:
         x = make.max_pool(2, 2)(make.conv(filters, 3)(x))
         x = make.act()(make.norm()(x))
@@ -65,6 +67,15 @@ def body(
             branch = make.add()([x, branch])
         x = make.act()(branch)
     return x
+
+
+def _first(images: tf.Tensor, make: Layers, whitening: dict[str, Any]) -> tf.Tensor:
+    """Returns whitened patches or, without examples to whiten by, those of a convolution."""
+    size = _WHITENING["patch"]
+    if whitening["examples"]:
+        return make.whitening(name="whitening", **_WHITENING, **whitening)(images)
+    filters = 2 * size**2 * images.shape[make.axis]
+    return make.conv(filters, size, padding="valid", use_bias=True)(images)
 
 
 _WHITENING = {

@@ -48,6 +48,7 @@ _KAKAO = {
 }
 _AIRBENCH96 = {"widths": (128, 384, 512), "convolutions": 3, "norm_momentum": 0.9}
 _AIRBENCH96_PROXY = {"widths": (32, 64, 64), "norm_momentum": 0.9, "whitening_bias": False}
+_UNWHITENED = {"muon": True, "whitening_examples": 0}
 _HIVERGE94 = {
     "muon": True,
     "activation": "silu",
@@ -231,6 +232,11 @@ ROWS = (
         "airbench",
         "KellerJordan/cifar10-airbench, airbench94_muon.py",
         (("airbench94_muon", {"muon": True}, 1_971_352, 118_147_360),),
+    ),
+    *rows(
+        "airbench",
+        "ours: airbench94_muon without whitening",
+        (("airbench94_muon_unwhitened", _UNWHITENED, 1_971_640, 118_147_360),),
     ),
     *rows(
         "airbench",

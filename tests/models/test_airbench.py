@@ -18,10 +18,16 @@ def silu(x):
     return x / (1 + np.exp(-x))
 
 
-def network(net, x, kernel, bias, convolutions, act=gelu, divisor=9):
-    """Computes whitening of 2x2 patches, three groups of convolutions, a global max pool."""
+def whitened(model, x):
+    """Computes whitening of 2x2 patches."""
+    bias, kernel = sorted((w.numpy() for w in model.get_layer("whitening").weights), key=np.ndim)
     windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2), (1, 2))
-    x = gelu(np.einsum("bhwcij,ijco->bhwo", windows, kernel) + bias)
+    return np.einsum("bhwcij,ijco->bhwo", windows, kernel) + bias
+
+
+def network(net, x, convolutions, act=gelu, divisor=9):
+    """Computes what follows the first convolution: three groups and a global max pool."""
+    x = gelu(x)
     for _ in range(3):
         x = act(net.norm(net.max_pool(net.conv(x), 2, 2)))
         branch = net.norm(net.conv(x))
@@ -44,9 +50,15 @@ def test_logits_equal_a_plain_numpy_network(name, arguments, plain):
     model = models.build(name, input_shape=(17, 17, 3), widths=(8, 16, 12))
     net, images = plain(model)
     model.get_layer("whitening").adapt(images)
-    kernel, bias = (w.numpy() for w in reversed(model.get_layer("whitening").weights))
-    kernel, bias = (kernel, bias) if kernel.ndim == 4 else (bias, kernel)
-    expected = network(net, images, kernel, bias, *arguments)
+    expected = network(net, whitened(model, images), *arguments)
+    np.testing.assert_allclose(model(images), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_without_whitening_a_trained_convolution_is_first(plain):
+    model = models.build("airbench94_muon_unwhitened", input_shape=(17, 17, 3), widths=(8, 16, 12))
+    net, images = plain(model)
+    assert model.trainable_variables[0].shape == (2, 2, 3, 24)
+    expected = network(net, net.conv(images, padding="valid"), 2, gelu, 12)
     np.testing.assert_allclose(model(images), expected, rtol=1e-3, atol=1e-3)
 
 
