@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 import ladder
+import numpy as np
 
 from dawnbench_tf import published, recipes
 from dawnbench_tf.inference.runtimes import RUNTIMES
@@ -126,12 +128,45 @@ def seeds(task: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+FACTORS = {  # level of docs/measured/airbench_factors.toml: its description
+    "none": "`airbench94_muon` for 3 epochs",
+    "two-epochs": "2 epochs",
+    "two-point-six-epochs": "2.6 epochs",
+    "four-epochs": "4 epochs",
+    "unwhitened": "a trained convolution in place of whitening",
+    "random-flip": "random flips in place of alternating ones",
+    "lookahead": "with lookahead, as in `airbench94`",
+    "sgd-lookahead": "`airbench94`: SGD and lookahead, batch 1,024, in place of Muon",
+    "sgd": "the same without lookahead",
+    "batch-1000": "batch 1,000, rate 0.17, momentum 0.7",
+    "batch-500": "batch 500, rate 0.12, momentum 0.85",
+}
+EPOCHS = {"two-epochs": 2, "two-point-six-epochs": 2.6, "none": 3, "four-epochs": 4}
+
+
+def factors() -> str:
+    """Formats a row for each level: the epochs of Muon's recipe that its score corresponds to."""
+    text = (MEASURED / "airbench_factors.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    scores = {
+        name: [float(row["score"]) for row in rows if row["level"] == name] for name in FACTORS
+    }
+    curve = [fmean(scores[name]) for name in EPOCHS]
+    lines = ["| | top-1 | equal to epochs |", "|---|--:|--:|"]
+    for name, description in FACTORS.items():
+        equal = np.interp(fmean(scores[name]), curve, list(EPOCHS.values()))
+        runs = ", ".join(f"{score:.2f}" for score in scores[name])
+        lines.append(f"| {description} | {runs} | {equal:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
 TABLES = {
     "results": results,
     "entries": entries,
     "runtimes": runtimes,
     "ladder": ladder.table,
     "scaling": scaling_table,
+    "airbench_factors": factors,
     "cifar10_seeds": partial(seeds, "cifar10"),
     "imagenette_seeds": partial(seeds, "imagenette"),
 }
