@@ -136,10 +136,10 @@ FACTORS = {  # level of docs/measured/airbench_factors.toml: its description
     "unwhitened": "a trained convolution in place of whitening",
     "random-flip": "random flips in place of alternating ones",
     "lookahead": "with lookahead, as in `airbench94`",
-    "sgd-lookahead": "`airbench94`: SGD and lookahead, batch 1,024, in place of Muon",
-    "sgd": "the same without lookahead",
-    "batch-1000": "batch 1,000, rate 0.17, momentum 0.7",
-    "batch-500": "batch 500, rate 0.12, momentum 0.85",
+    "sgd-lookahead": "`airbench94`: SGD with lookahead, batch size 1,024",
+    "sgd": "`airbench94` without lookahead",
+    "batch-1000": "batch size 1,000, learning rate 0.17, momentum 0.7",
+    "batch-500": "batch size 500, learning rate 0.12, momentum 0.85",
 }
 EPOCHS = {"two-epochs": 2, "two-point-six-epochs": 2.6, "none": 3, "four-epochs": 4}
 
