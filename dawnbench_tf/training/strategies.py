@@ -111,19 +111,23 @@ def _runs_nchw(precision: str) -> bool:
     return True
 
 
+def _devices() -> list[tf.config.LogicalDevice]:
+    """Returns the GPUs, or the CPU's devices without GPUs."""
+    with tensorflow_env.silent():  # TensorFlow logs each GPU at its first use, at every level
+        return tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+
+
 def _off(options: RunOptions) -> tf.distribute.Strategy:
+    _devices()
     return tf.distribute.get_strategy()
 
 
 def _one_device(options: RunOptions) -> tf.distribute.Strategy:
-    return tf.distribute.OneDeviceStrategy(
-        "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
-    )
+    return tf.distribute.OneDeviceStrategy(f"{_devices()[0].device_type}:0")
 
 
 def _mirrored(options: RunOptions) -> tf.distribute.Strategy:
-    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return tf.distribute.MirroredStrategy([device.name for device in devices])
+    return tf.distribute.MirroredStrategy([device.name for device in _devices()])
 
 
 def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
