@@ -165,9 +165,10 @@ def format_line(facts: Mapping[str, Any]) -> str:
     """Formats the measurements in one line; unknown ones are left out."""
     parts = []
     if facts.get("flopsPerSecond"):
-        rate, share = facts["flopsPerSecond"] / 1e9, facts.get("shareOfPeak")
+        rate, share = facts["flopsPerSecond"], facts.get("shareOfPeak")
         peak = f", {share:.1%} of the peak of {facts['peakFrom']}" if share else ""
-        parts.append(f"{rate:,.4g} GFLOP/s{peak}")
+        speed = f"{rate / 1e12:,.4g} TFLOP/s" if rate >= 1e12 else f"{rate / 1e9:.4g} GFLOP/s"
+        parts.append(f"{speed}{peak}")
     if facts.get("inputWaitShare") is not None:
         parts.append(f"waited for input {facts['inputWaitShare']:.1%}")
     if facts.get("communicationShare") is not None:
@@ -176,7 +177,7 @@ def format_line(facts: Mapping[str, Any]) -> str:
         gpu = f", a GPU {facts['deviceGiB']:.2f} GiB" if facts.get("deviceGiB") else ""
         parts.append(f"memory {facts['processGiB']:.2f} GiB{gpu}")
     if facts.get("energyJoules"):
-        parts.append(f"energy {facts['energyJoules']:,.4g} J ({', '.join(facts['energyFrom'])})")
+        parts.append(f"energy {facts['energyJoules']:,.0f} J ({', '.join(facts['energyFrom'])})")
     return f"used: {'; '.join(parts) or 'not recorded'}"
 
 

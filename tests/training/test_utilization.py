@@ -100,6 +100,8 @@ def test_the_line_says_what_is_known_and_no_more():
         "memory 0.50 GiB; energy 1,234 J (RAPL)"
     )
     assert utilization.format_line({}) == "used: not recorded"
+    large = {"flopsPerSecond": 1.486e14, "energyJoules": 15340.0, "energyFrom": ["NVML"]}
+    assert utilization.format_line(large) == "used: 148.6 TFLOP/s; energy 15,340 J (NVML)"
     assert np.isfinite(utilization.memory()["processGiB"])
 
 
