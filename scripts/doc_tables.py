@@ -83,8 +83,7 @@ def runtimes() -> str:
 
 def clusters() -> Iterator[tuple[dict[str, str], float, scaling.Efficiency]]:
     """Yields each published cluster: its row, its scaling efficiency, the prediction."""
-    text = (ROOT / "docs/published_scaling.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(text.splitlines()):
+    for row in ladder.csv_rows(ROOT / "docs/published_scaling.csv"):
         replicas, machines = int(row["replicas_per_machine"]), int(row["machines"])
         before, after = float(row["before"]), float(row["after"])
         network = scaling.Network(float(row["gbits"]), replicas)
@@ -146,8 +145,7 @@ UNCHANGED = ("two-epochs", "two-point-six-epochs", "none", "four-epochs")  # by 
 
 def factors() -> str:
     """Formats a row for each level: the epochs of Muon's recipe that its score corresponds to."""
-    text = (MEASURED / "airbench_factors.csv").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(text.splitlines()))
+    rows = ladder.csv_rows(MEASURED / "airbench_factors.csv")
     scores = {
         name: [float(row["score"]) for row in rows if row["level"] == name] for name in FACTORS
     }

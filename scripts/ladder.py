@@ -67,10 +67,15 @@ def measured(recipe: Recipe) -> Measured | None:
     return max(items, key=lambda item: item.runs, default=None)
 
 
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    """Reads the rows of a CSV file with a header."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def gpu_runs(name: str) -> list[dict[str, str]]:
     """Returns the rows of docs/measured/h100.csv of a recipe, without those that XLA compiled."""
-    text = (DOCS / "measured/h100.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
+    rows = csv_rows(DOCS / "measured/h100.csv")
     return [row for row in rows if row["recipe"] == name and row["jit_compile"] == "0"]
 
 

@@ -118,7 +118,7 @@ def _devices() -> list[tf.config.LogicalDevice]:
 
 
 def _off(options: RunOptions) -> tf.distribute.Strategy:
-    _devices()
+    _devices()  # their first use, in silence
     return tf.distribute.get_strategy()
 
 
