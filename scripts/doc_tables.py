@@ -159,7 +159,7 @@ def factors() -> str:
     return "\n".join(lines) + "\n"
 
 
-AUTHORS = {  # recipe of docs/measured/h100.csv: mean of its authors' 200 runs, by their READMEs
+AUTHORS = {  # recipe of docs/measured/gpus.csv: mean of its authors' runs, by them
     "airbench94_muon": "94.01",
     "hiverge94": "94.01",
     "airbench96": "96.03",
@@ -183,6 +183,25 @@ def gpu_seeds() -> str:
     return "\n".join(lines) + "\n"
 
 
+def gpu_times() -> str:
+    """Formats a row for each run that had a GPU to itself."""
+    lines = [
+        "| recipe | GPU | seed | score | s on the clock | training | compiling | evaluation, "
+        "off the clock | images/s | TFLOP/s | of the peak |"
+    ]
+    lines.append("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for row in ladder.csv_rows(ladder.GPU_RUNS):
+        if row["alone"] == "1":
+            name = f"`{row['recipe'].removeprefix('cifar10/')}`"
+            name += ", `--jit_compile`" if row["jit_compile"] == "1" else ""
+            rate, share = int(row["images_per_second"]), float(row["share_of_peak"])
+            cells = [name, row["gpu"], row["seed"], row["score"]]
+            cells += [row[part] for part in ("seconds", "train", "compile", "evaluation")]
+            cells += [f"{rate:,}", f"{float(row['tflops']):.0f}", f"{share:.0%}".replace("%", " %")]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 TABLES = {
     "results": results,
     "entries": entries,
@@ -191,6 +210,7 @@ TABLES = {
     "scaling": scaling_table,
     "airbench_factors": factors,
     "gpu_seeds": gpu_seeds,
+    "gpu_times": gpu_times,
     "cifar10_seeds": partial(seeds, "cifar10"),
     "imagenette_seeds": partial(seeds, "imagenette"),
 }

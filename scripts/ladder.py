@@ -42,6 +42,7 @@ STEPS = (
 )
 TRAINED = 50_000  # examples of an epoch
 DOCS = Path(__file__).parents[1] / "docs"
+GPU_RUNS = DOCS / "measured/gpus.csv"
 
 
 def petaflop(recipe: Recipe) -> float:
@@ -74,8 +75,8 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
 
 
 def gpu_runs(name: str) -> list[dict[str, str]]:
-    """Returns the rows of docs/measured/h100.csv of a recipe, without those that XLA compiled."""
-    rows = csv_rows(DOCS / "measured/h100.csv")
+    """Returns a recipe's rows of docs/measured/gpus.csv, without those that XLA compiled."""
+    rows = csv_rows(GPU_RUNS)
     return [row for row in rows if row["recipe"] == name and row["jit_compile"] == "0"]
 
 
