@@ -3,7 +3,6 @@
 .venv/bin/python scripts/doc_tables.py
 """
 
-import csv
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -109,9 +108,8 @@ def scaling_table() -> str:
 
 def measured_rows(path: Path) -> list[dict[str, float]]:
     """Reads a table of docs/measured: seed, reached, epoch, score, seconds on and off the clock."""
-    with open(path, encoding="utf-8") as file:
-        rows = csv.DictReader(file, delimiter="\t")
-        return [{name: float(value) for name, value in row.items()} for row in rows]
+    rows = ladder.csv_rows(path, delimiter="\t")
+    return [{name: float(value) for name, value in row.items()} for row in rows]
 
 
 def seeds(task: str) -> str:
@@ -191,14 +189,15 @@ def gpu_times() -> str:
     ]
     lines.append("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for row in ladder.csv_rows(ladder.GPU_RUNS):
-        if row["alone"] == "1":
-            name = f"`{row['recipe'].removeprefix('cifar10/')}`"
-            name += ", `--jit_compile`" if row["jit_compile"] == "1" else ""
-            rate, share = int(row["images_per_second"]), float(row["share_of_peak"])
-            cells = [name, row["gpu"], row["seed"], row["score"]]
-            cells += [row[part] for part in ("seconds", "train", "compile", "evaluation")]
-            cells += [f"{rate:,}", f"{float(row['tflops']):.0f}", f"{share:.0%}".replace("%", " %")]
-            lines.append(f"| {' | '.join(cells)} |")
+        if row["alone"] == "0":
+            continue
+        name = f"`{row['recipe'].removeprefix('cifar10/')}`"
+        name += ", `--jit_compile`" if row["jit_compile"] == "1" else ""
+        cells = [name, row["gpu"], row["seed"], row["score"]]
+        cells += [row[part] for part in ("seconds", "train", "compile", "evaluation")]
+        cells += [f"{int(row['images_per_second']):,}", f"{float(row['tflops']):.0f}"]
+        cells.append(f"{100 * float(row['share_of_peak']):.0f} %")
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -68,10 +68,10 @@ def measured(recipe: Recipe) -> Measured | None:
     return max(items, key=lambda item: item.runs, default=None)
 
 
-def csv_rows(path: Path) -> list[dict[str, str]]:
+def csv_rows(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
     """Reads the rows of a CSV file with a header."""
     with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(file, delimiter=delimiter))
 
 
 def gpu_runs(name: str) -> list[dict[str, str]]:
