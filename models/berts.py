@@ -14,6 +14,7 @@ import tensorflow as tf
 from . import checks
 from .layers.activations import GELU
 from .layers.attention import ScaledDotProductAttention
+from .layers.broadcast import Dense
 from .layers.dropout import Dropout
 from .layers.sequence import BertSequence, ContextSlice
 from .layers.text import LayerNorm, PaddingMask, SpanLogits, TokenEmbedding
@@ -114,7 +115,7 @@ def _initializer() -> tf.keras.initializers.Initializer:
 
 
 def _dense(name: str, units: int, x: tf.Tensor, dtype: str | None) -> tf.Tensor:
-    layer = tf.keras.layers.Dense(units, kernel_initializer=_initializer(), dtype=dtype, name=name)
+    layer = Dense(units, kernel_initializer=_initializer(), dtype=dtype, name=name)
     return layer(x)
 
 

@@ -9,6 +9,8 @@ import tensorflow as tf
 from . import checks
 from .layers import recurrent
 from .layers.attention import BidirectionalAttention, StartAttention
+from .layers.broadcast import Dense
+from .layers.convolution import Conv2D
 from .layers.dropout import Dropout
 from .layers.text import Highway, PaddingMask, SpanLogits, TokenEmbedding
 from .networks import Arguments, Family
@@ -81,10 +83,10 @@ def body(
     g = BidirectionalAttention(dtype=dtype)([h, u, *masks])  # (batch, context, 8 hidden)
     m = _bilstm(hidden, 8 * hidden, dtype)(drop(g), mask=masks[0])
     m = _bilstm(hidden, 2 * hidden, dtype)(drop(m), mask=masks[0])
-    start = keras.Dense(1, dtype=dtype)(drop(join([m, g])))  # (batch, context, 1)
+    start = Dense(1, dtype=dtype)(drop(join([m, g])))  # (batch, context, 1)
     soft = StartAttention(dtype=dtype)([start, m, masks[0]])  # (batch, context, 4 hidden)
     m = _bilstm(hidden, 14 * hidden, dtype)(drop(join([g, m, soft])), mask=masks[0])
-    end = keras.Dense(1, dtype=dtype)(drop(join([m, g])))
+    end = Dense(1, dtype=dtype)(drop(join([m, g])))
     return SpanLogits(dtype="float32", name="logits")([start, end, masks[0]])
 
 
@@ -95,7 +97,7 @@ def _spelling(characters: int, filters: int, dropout: float, dtype: str | None) 
     x = TokenEmbedding(characters, 0, 8, dtype=dtype, name="vectors")(ids)
     x = Dropout(dropout, dtype=dtype)(x)
     bias = _uniform(filters, filters)  # TensorFlow 1's default initializer, also for biases
-    x = keras.Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, dtype=dtype)(x)
+    x = Conv2D(filters, (1, 5), activation="relu", bias_initializer=bias, dtype=dtype)(x)
     x = keras.MaxPooling2D((1, CHARACTERS - 4), dtype=dtype)(x)
     x = keras.Reshape((-1, filters), dtype=dtype)(x)
     return tf.keras.Model(ids, x, name="spelling")

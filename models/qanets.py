@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from . import checks
 from .layers.attention import Coattention
+from .layers.broadcast import Dense
 from .layers.dropout import Dropout
 from .layers.text import (
     CharacterMaxPool,
@@ -99,7 +100,7 @@ def body(
     for _ in range(PASSES):
         states.append(model_encoder(drop()(states[-1]), masks[0]))
     first, *ends = states[1:]  # (batch, context, hidden)
-    logits = [keras.Dense(1, dtype=dtype)(join([first, end])) for end in ends]
+    logits = [Dense(1, dtype=dtype)(join([first, end])) for end in ends]
     return SpanLogits(dtype="float32", name="logits")([*logits, masks[0]])
 
 
@@ -125,7 +126,7 @@ def _encoder(
       layer_dropout: probability that training skips the last operation.
     """
     depth, convolutions, size = shape
-    project, add_positions = tf.keras.layers.Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
+    project, add_positions = Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
     drop = partial(Dropout, dropout, dtype=dtype)
     operations = []
     for _ in range(depth):

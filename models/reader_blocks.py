@@ -6,6 +6,7 @@ Axis names: batch; context, tokens of the passage; question; width.
 import tensorflow as tf
 
 from .layers.attention import AlignedQuestion
+from .layers.broadcast import Dense
 from .layers.initializers import pytorch_uniform
 
 
@@ -19,7 +20,7 @@ def dense(
 ) -> tf.keras.layers.Layer:
     """Returns a dense layer for inputs of a width, initialized as in PyTorch."""
     initializers = {"kernel_initializer": pytorch_uniform(), "bias_initializer": uniform(width)}
-    return tf.keras.layers.Dense(units, activation, dtype=dtype, name=name, **initializers)
+    return Dense(units, activation, dtype=dtype, name=name, **initializers)
 
 
 def align(c: tf.Tensor, q: tf.Tensor, q_mask: tf.Tensor, dtype: str | None) -> tf.Tensor:

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from . import checks
 from .layers.attention import Coattention, ScaledDotProductAttention
+from .layers.broadcast import Dense, SeparableConv1D
 from .layers.dropout import Dropout
 from .layers.text import (
     ApplyMask,
@@ -80,7 +81,7 @@ def _span(x: tf.Tensor, mask: tf.Tensor, encode: Operation, dtype: str | None) -
         states.append(Dropout(0.3, dtype=dtype)(encode(states[-1], mask)))
     first, *ends = states[-3:]  # each (batch, context, hidden)
     join = keras.Concatenate(dtype=dtype)
-    logits = [keras.Dense(1, dtype=dtype)(join([first, end])) for end in ends]
+    logits = [Dense(1, dtype=dtype)(join([first, end])) for end in ends]
     return SpanLogits(dtype="float32", name="logits")([*logits, mask])
 
 
@@ -93,7 +94,7 @@ def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> O
     operations = [convolve(hidden, 7, dtype) for _ in range(convolutions)]
     operations += [attend(hidden, heads, dtype), transform(hidden, 2 * hidden, dtype)]
     norms = [LayerNorm(dtype=dtype) for _ in (*operations, "last")]
-    project, add_positions = keras.Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
+    project, add_positions = Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
     add = keras.Add(dtype=dtype)
 
     def encode(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -107,16 +108,14 @@ def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> O
 
 def convolve(hidden: int, size: int, dtype: str | None) -> Operation:
     """Returns a depthwise separable convolution over `size` tokens, with ReLU."""
-    layer = tf.keras.layers.SeparableConv1D(
-        hidden, size, padding="same", activation="relu", dtype=dtype
-    )
+    layer = SeparableConv1D(hidden, size, padding="same", activation="relu", dtype=dtype)
     apply_mask = ApplyMask(dtype=dtype)  # a convolution at the end of a text reads padding
     return lambda x, mask: layer(apply_mask([x, mask]))
 
 
 def attend(hidden: int, heads: int, dtype: str | None) -> Operation:
     """Returns multi-head self-attention over the tokens of a text."""
-    dense = partial(tf.keras.layers.Dense, hidden, use_bias=False, dtype=dtype)
+    dense = partial(Dense, hidden, use_bias=False, dtype=dtype)
     *projections, output = (dense() for _ in range(4))
     attention = ScaledDotProductAttention(heads, dropout=0.1, dtype=dtype)
     return lambda x, mask: output(attention([*(project(x) for project in projections), mask]))
@@ -124,8 +123,8 @@ def attend(hidden: int, heads: int, dtype: str | None) -> Operation:
 
 def transform(hidden: int, between: int, dtype: str | None) -> Operation:
     """Returns two dense layers, of widths `between` and `hidden`, with ReLU between them."""
-    wide = tf.keras.layers.Dense(between, "relu", dtype=dtype)
-    back = tf.keras.layers.Dense(hidden, dtype=dtype)
+    wide = Dense(between, "relu", dtype=dtype)
+    back = Dense(hidden, dtype=dtype)
     return lambda x, mask: back(wide(x))
 
 

@@ -45,6 +45,7 @@ def results() -> str:
         share = f"{item.reached} of {item.runs} run{'s' * (item.runs > 1)}"
         time = "never" if item.seconds is None else f"{item.seconds:g} s"
         score, where = f"{item.mean:g}", f"{item.machine}, {item.date}"
+        where += f"; {item.note}" if item.note else ""
         if item.runs > 1:
             time, score = (
                 f"{time}{', the median' * bool(item.seconds)}",

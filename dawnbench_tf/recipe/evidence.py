@@ -48,3 +48,4 @@ class Measured(NamedTuple):
     # Epoch of the row that reached the threshold, for each run that did, in the order of the seeds;
     # a run that missed has none. () if they were not recorded.
     epochs: tuple[float, ...] = ()
+    note: str = ""  # what a reader of the figures has to know

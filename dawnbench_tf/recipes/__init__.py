@@ -221,4 +221,5 @@ def _evidence(item: Published | Reported | Measured) -> str:
     return (
         f"measured {item.date}: reached in {item.reached} of {item.runs} runs, "
         f"median {seconds:g} s on the clock, {item.mean:g} (sd {item.sd:g}), {item.machine}"
+        + (f"; {item.note}" if item.note else "")
     )

@@ -65,6 +65,7 @@ AIRBENCH94_12EP = replace(
                 "dawnbench study trials --recipe=cifar10/airbench94_12ep --trials=10 --data_dir=DIR"
             ),
             epochs=(11, 12, 12, 11, 11, 12, 12, 12, 12, 11),
+            note="with biases' gradients summed in 16 bits",
         ),
     ),
 )
@@ -195,6 +196,7 @@ CPU94 = replace(
                 12.9375,
                 12.625,
             ),
+            note="with biases' gradients summed in 16 bits",
         ),
     ),
 )

@@ -1,5 +1,6 @@
 """Custom Keras layers and initializers; importing this package registers all of them with Keras.
 
+    broadcast                           biases and scales with exact gradients in 16 bits
     image                               feature maps: whitening, batch norms, stochastic depth
     activations, convolution, dropout   as in Keras, but faster in training on CPUs
     kervolution                         polynomial kernel of a convolution's output
@@ -14,6 +15,7 @@ May import: nothing of dawnbench_tf.
 from . import (  # noqa: F401
     activations,
     attention,
+    broadcast,
     convolution,
     dropout,
     image,

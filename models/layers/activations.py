@@ -13,13 +13,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from .broadcast import widen
+
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 _compiled = partial(tf.function, jit_compile=True)
-
-
-def _wide(x: tf.Tensor) -> tf.Tensor:
-    """Casts to float32 if the precision is lower: the loops compute in float32 or float64."""
-    return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
 def _activate(
@@ -47,7 +44,7 @@ class GELU(tf.keras.layers.Layer):
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
             return _activate(_gelu_forward, _gelu_backward, inputs)
-        return tf.cast(tf.nn.gelu(_wide(inputs)), inputs.dtype)
+        return tf.cast(tf.nn.gelu(widen(inputs)), inputs.dtype)
 
 
 def _normal_cdf(x: tf.Tensor) -> tf.Tensor:
@@ -56,16 +53,16 @@ def _normal_cdf(x: tf.Tensor) -> tf.Tensor:
 
 @_compiled
 def _gelu_forward(x: tf.Tensor) -> tf.Tensor:
-    wide = _wide(x)
+    wide = widen(x)
     return tf.cast(wide * _normal_cdf(wide), x.dtype)
 
 
 @_compiled
 def _gelu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     # d/dx x cdf(x) = cdf(x) + x density(x)
-    wide = _wide(x)
+    wide = widen(x)
     density = tf.exp(-0.5 * wide * wide) / math.sqrt(2 * math.pi)
-    return tf.cast(_wide(upstream) * (_normal_cdf(wide) + wide * density), x.dtype)
+    return tf.cast(widen(upstream) * (_normal_cdf(wide) + wide * density), x.dtype)
 
 
 @_register
@@ -75,21 +72,21 @@ class SiLU(tf.keras.layers.Layer):
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
             return _activate(_silu_forward, _silu_backward, inputs)
-        return tf.cast(tf.nn.silu(_wide(inputs)), inputs.dtype)
+        return tf.cast(tf.nn.silu(widen(inputs)), inputs.dtype)
 
 
 @_compiled
 def _silu_forward(x: tf.Tensor) -> tf.Tensor:
-    wide = _wide(x)
+    wide = widen(x)
     return tf.cast(wide * tf.sigmoid(wide), x.dtype)
 
 
 @_compiled
 def _silu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     # d/dx x sigmoid(x) = sigmoid(x) (1 + x (1 - sigmoid(x)))
-    wide = _wide(x)
+    wide = widen(x)
     share = tf.sigmoid(wide)
-    return tf.cast(_wide(upstream) * share * (1 + wide * (1 - share)), x.dtype)
+    return tf.cast(widen(upstream) * share * (1 + wide * (1 - share)), x.dtype)
 
 
 @_register
@@ -99,23 +96,23 @@ class Mish(tf.keras.layers.Layer):
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
             return _activate(_mish_forward, _mish_backward, inputs)
-        wide = _wide(inputs)
+        wide = widen(inputs)
         return tf.cast(wide * tf.tanh(tf.nn.softplus(wide)), inputs.dtype)
 
 
 @_compiled
 def _mish_forward(x: tf.Tensor) -> tf.Tensor:
-    wide = _wide(x)
+    wide = widen(x)
     return tf.cast(wide * tf.tanh(tf.nn.softplus(wide)), x.dtype)
 
 
 @_compiled
 def _mish_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     # With t = tanh(softplus(x)): d/dx x t = t + x sigmoid(x) (1 - t^2)
-    wide = _wide(x)
+    wide = widen(x)
     squashed = tf.tanh(tf.nn.softplus(wide))
     slope = squashed + wide * tf.sigmoid(wide) * (1 - squashed * squashed)
-    return tf.cast(_wide(upstream) * slope, x.dtype)
+    return tf.cast(widen(upstream) * slope, x.dtype)
 
 
 @_register
@@ -133,7 +130,7 @@ class CELU(tf.keras.layers.Layer):
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
             return _activate(_celu_forward, _celu_backward, inputs, self.alpha)
-        wide = _wide(inputs)
+        wide = widen(inputs)
         return tf.cast(tf.nn.elu(wide / self.alpha) * self.alpha, inputs.dtype)
 
     def get_config(self) -> dict[str, Any]:
@@ -142,14 +139,14 @@ class CELU(tf.keras.layers.Layer):
 
 @_compiled
 def _celu_forward(x: tf.Tensor, alpha: float) -> tf.Tensor:
-    wide = _wide(x)
+    wide = widen(x)
     below = alpha * tf.math.expm1(tf.minimum(wide, 0) / alpha)
     return tf.cast(tf.where(wide > 0, wide, below), x.dtype)
 
 
 @_compiled
 def _celu_backward(x: tf.Tensor, upstream: tf.Tensor, alpha: float) -> tf.Tensor:
-    return tf.cast(_wide(upstream) * tf.exp(tf.minimum(_wide(x), 0) / alpha), x.dtype)
+    return tf.cast(widen(upstream) * tf.exp(tf.minimum(widen(x), 0) / alpha), x.dtype)
 
 
 @_register
@@ -175,5 +172,5 @@ class LeakyReLU(tf.keras.layers.Layer):
 
 @_compiled
 def _leaky_backward(x: tf.Tensor, upstream: tf.Tensor, slope: float) -> tf.Tensor:
-    wide = _wide(upstream)
+    wide = widen(upstream)
     return tf.cast(tf.where(x > 0, wide, wide * slope), x.dtype)

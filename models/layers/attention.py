@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from .broadcast import multiply, widen
 from .dropout import Dropout
 from .text import NEVER, no_mask
 
@@ -38,15 +39,15 @@ def _add_trilinear_weights(layer: tf.keras.layers.Layer, width: int, fan_in: int
 
 
 def _trilinear(h: tf.Tensor, u: tf.Tensor, parts: tf.Variable) -> tf.Tensor:
-    """Similarity w . [h; u; h * u] of each pair of tokens: (batch, context, question).
+    """Similarity w . [h; u; h * u] of each pair of tokens, float32: (batch, context, question).
 
     `parts` (3, width) are the parts of w for h, u and h * u. The terms are summed one by one, so
     that no tensor (batch, context, question, width) exists.
     """
-    h_weights, u_weights, product_weights = tf.unstack(tf.cast(parts, h.dtype))
-    similarity = tf.matmul(h * product_weights, u, transpose_b=True)
-    similarity += tf.reduce_sum(h * h_weights, -1)[:, :, None]
-    return similarity + tf.reduce_sum(u * u_weights, -1)[:, None, :]
+    h_weights, u_weights, product_weights = tf.unstack(parts)
+    similarity = widen(tf.matmul(multiply(h, product_weights), u, transpose_b=True))
+    similarity += tf.reduce_sum(widen(multiply(h, h_weights)), -1)[:, :, None]
+    return similarity + tf.reduce_sum(widen(multiply(u, u_weights)), -1)[:, None, :]
 
 
 @_register
@@ -71,8 +72,9 @@ class BidirectionalAttention(tf.keras.layers.Layer):
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         h, u, h_mask, u_mask = inputs
-        similarity = _trilinear(h, u, self.parts) + tf.cast(self.bias, h.dtype)
-        similarity = tf.where(u_mask[:, None, :], tf.cast(similarity, tf.float32), NEVER)
+        similarity = _trilinear(h, u, self.parts)
+        similarity += tf.cast(self.bias, similarity.dtype)
+        similarity = tf.where(u_mask[:, None, :], similarity, NEVER)
         sizes = [tf.shape(u_mask)[0], tf.shape(h_mask)[1], tf.shape(u_mask)[1]]
         to_question = tf.cast(tf.nn.softmax(tf.reshape(similarity, sizes)), h.dtype)
         attended_question = tf.matmul(to_question, u)  # u~: (batch, context, width)
@@ -105,7 +107,7 @@ class Coattention(tf.keras.layers.Layer):
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         c, q, c_mask, q_mask = inputs
-        similarity = tf.cast(_trilinear(c, q, self.parts), tf.float32)
+        similarity = _trilinear(c, q, self.parts)
         to_question = tf.nn.softmax(tf.where(q_mask[:, None, :], similarity, NEVER), 2)
         to_context = tf.nn.softmax(tf.where(c_mask[:, :, None], similarity, NEVER), 1)
         to_question, to_context = (tf.cast(x, c.dtype) for x in (to_question, to_context))
@@ -250,7 +252,7 @@ class MultiLevelAttention(tf.keras.layers.Layer):
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         context_keys, question_keys, values, question_mask = inputs
-        question_keys = question_keys * tf.cast(self.diagonal, question_keys.dtype)
+        question_keys = multiply(question_keys, self.diagonal)
         context_keys, question_keys, values = (
             _split_heads(x, self.levels) for x in (context_keys, question_keys, values)
         )

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import tensorflow as tf
 
-from . import bias
+from . import broadcast
 from .dropout import create_counter
 
 _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
@@ -292,7 +292,7 @@ class Whitening(tf.keras.layers.Layer):
         outputs = tf.nn.conv2d(inputs, kernel, 1, padding, data_format=layout)
         if self.bias is None:
             return outputs
-        return bias.add(outputs, tf.convert_to_tensor(self.bias), self.axis)
+        return broadcast.add(outputs, self.bias, self.axis)
 
     def get_config(self) -> dict[str, Any]:
         names = ("patch", "epsilon", "axis", "negated", "use_bias", "random_bias", "examples")

@@ -4,6 +4,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from .broadcast import widen
+
 
 @tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 class PolynomialKernel(tf.keras.layers.Layer):
@@ -34,7 +36,7 @@ class PolynomialKernel(tf.keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        wide = tf.cast(inputs, tf.float32) if inputs.dtype.size < 4 else inputs
+        wide = widen(inputs)
         base = wide + tf.cast(self.balance, wide.dtype)
         outputs = base
         for _ in range(self.power - 1):  # tf.pow's gradient also takes a logarithm

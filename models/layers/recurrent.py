@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import tensorflow as tf
 
+from . import broadcast
 from .dropout import Dropout
 from .text import no_mask
 
@@ -67,6 +68,14 @@ def _lstm(x: tf.Tensor, weights: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor,
     return outputs.h, gradient
 
 
+@_register
+class GRUCell(tf.keras.layers.GRUCell):
+    """Keras's GRU cell, which also takes a state of another dtype than its own."""
+
+    def call(self, inputs: tf.Tensor, states: Any, **kwargs: Any) -> Any:
+        return super().call(inputs, [tf.cast(state, inputs.dtype) for state in states], **kwargs)
+
+
 def fuse(model: tf.keras.Model) -> None:
     """Makes a model's LSTMs run as one TensorFlow operation each; call it before the model runs.
 
@@ -101,6 +110,8 @@ def bilstm(
       name: of the layer.
     """
     kernel, recurrent, bias = initializers
+    # In 16 bits the gradients of its weights would be summed in 16 bits, token by token.
+    wide = broadcast.float32_or_wider(dtype)
     lstm = LSTM(
         hidden,
         return_sequences=True,
@@ -108,7 +119,7 @@ def bilstm(
         recurrent_initializer=recurrent,
         bias_initializer=bias,
         unit_forget_bias=bias == "zeros",
-        dtype=dtype,
+        dtype=wide,
     )
     return tf.keras.layers.Bidirectional(lstm, dtype=dtype, name=name)
 
@@ -198,8 +209,8 @@ class SRU(tf.keras.layers.Layer):
         parts = tf.split(projected, self.projections, -1)
         # W x, the gates before their sigmoids, and the fourth projection if there is one.
         candidate, f, r, *carried = (tf.reshape(part, size) for part in parts)
-        biases = tf.cast(self.bias, x.dtype)
-        f, r = tf.sigmoid(f + biases[0]), tf.sigmoid(r + biases[1])
+        f_bias, r_bias = tf.unstack(self.bias)
+        f, r = tf.sigmoid(broadcast.add(f, f_bias)), tf.sigmoid(broadcast.add(r, r_bias))
         c = tf.cast(self._states(candidate, f, mask), x.dtype)
         flat = [size[0], size[1], 2 * self.hidden]
         states = self.drop_states(tf.reshape(tf.tanh(c), flat), training=training)

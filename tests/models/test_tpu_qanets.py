@@ -40,7 +40,7 @@ class Plain:
 
     def __init__(self, model):
         def weights_of(cls):
-            layers = [layer for layer in model.layers if type(layer) is cls]
+            layers = [layer for layer in model.layers if isinstance(layer, cls)]
             number = lambda layer: int((re.findall(r"\d+$", layer.name) or [0])[0])  # noqa: E731
             return [layer.get_weights() for layer in sorted(layers, key=number)]
 

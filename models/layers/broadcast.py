@@ -1,0 +1,111 @@
+"""Weights that are broadcast over pixels or tokens, with exact gradients in 16 bits.
+
+The gradient of a bias, or of a scale, is a sum over the batch, and over pixels or tokens: up to a
+million terms. TensorFlow 2.20 adds up 16-bit terms in 16 bits in these operations:
+
+    BiasAddGrad          bfloat16 on CPUs (58 % off for 490,000 terms); on GPUs both, between blocks
+    Sum                  float16, on CPUs and GPUs; bfloat16's sums are in float32
+    UnsortedSegmentSum   both, everywhere: the gradient of a gather
+
+The functions and layers here sum in float32. In float32 and float64 they are TensorFlow's and
+Keras's own.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
+
+
+def widen(x: tf.Tensor) -> tf.Tensor:
+    """Casts to float32 if the precision is lower; float32 and float64 stay."""
+    return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
+
+
+def _total(terms: tf.Tensor, weight: tf.Tensor, axis: int = -1) -> tf.Tensor:
+    """Returns a broadcast weight's gradient, from the gradient `terms` of what it was added to."""
+    rank = terms.shape.rank
+    kept = {axis % rank} if weight.shape.rank == 1 else {*range(rank - weight.shape.rank, rank)}
+    # bfloat16's Sum accumulates in float32; without a cast it takes a third of the time on CPUs.
+    terms = widen(terms) if terms.dtype == tf.float16 else terms
+    return tf.cast(tf.reduce_sum(terms, [i for i in range(rank) if i not in kept]), weight.dtype)
+
+
+def add(x: tf.Tensor, bias: tf.Tensor, axis: int = -1) -> tf.Tensor:
+    """Returns x + bias.
+
+    Args:
+      x: (batch, ...).
+      bias: a vector along an axis of x, or of the shape of x's last axes; any floating dtype.
+      axis: axis of the channels if `bias` is a vector, 1 or -1.
+    """
+
+    def forward(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+        narrow = tf.cast(bias, x.dtype)
+        if bias.shape.rank == 1 and x.shape.rank > 1:
+            return tf.nn.bias_add(x, narrow, "NHWC" if axis == -1 else "NCHW")
+        return x + narrow
+
+    @tf.custom_gradient
+    def exact(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        return forward(x, bias), lambda upstream: (upstream, _total(upstream, bias, axis))
+
+    return exact(x, tf.convert_to_tensor(bias)) if x.dtype.size < 4 else forward(x, bias)
+
+
+def multiply(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
+    """Returns x * scale; `scale` has the shape of x's last axes and any floating dtype."""
+
+    def forward(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
+        return x * tf.cast(scale, x.dtype)
+
+    @tf.custom_gradient
+    def exact(x: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        return forward(x, scale), lambda upstream: (
+            forward(upstream, scale),
+            _total(upstream * x, scale),
+        )
+
+    return exact(x, tf.convert_to_tensor(scale)) if x.dtype.size < 4 else forward(x, scale)
+
+
+@_register
+class Dense(tf.keras.layers.Dense):
+    """Keras's dense layer; in 16 bits its bias has an exact gradient."""
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        if not self.use_bias or inputs.dtype.size >= 4:
+            return super().call(inputs)
+        outputs = tf.tensordot(inputs, tf.convert_to_tensor(self.kernel), 1)
+        return self.activation(add(outputs, self.bias))
+
+
+@_register
+class SeparableConv1D(tf.keras.layers.SeparableConv1D):
+    """Keras's layer; in 16 bits bias and depthwise kernel have exact gradients.
+
+    TensorFlow's GPU kernel adds up the depthwise kernel's gradient in 16 bits.
+    """
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        if inputs.dtype.size >= 4:
+            return super().call(inputs)
+        depthwise, pointwise = map(
+            tf.convert_to_tensor, (self.depthwise_kernel, self.pointwise_kernel)
+        )
+        strides, padding = [1, *self.strides, *self.strides, 1], self.padding.upper()
+        x = tf.nn.depthwise_conv2d(widen(inputs)[:, None], widen(depthwise)[None], strides, padding)
+        outputs = tf.tensordot(tf.cast(x[:, 0], inputs.dtype), pointwise[0], 1)
+        return self.activation(add(outputs, self.bias) if self.use_bias else outputs)
+
+
+def float32_or_wider(dtype: str | None) -> str | None:
+    """Returns the dtype or policy for a layer that sums over tokens inside: no 16-bit one.
+
+    Args:
+      dtype: Keras dtype or policy; None: the global policy.
+    """
+    precision = tf.keras.mixed_precision
+    policy = precision.Policy(dtype) if dtype else precision.global_policy()
+    return "float32" if tf.as_dtype(policy.compute_dtype).size < 4 else dtype
