@@ -13,10 +13,10 @@ import tensorflow as tf
 
 from . import checks
 from .layers.attention import AttentionPooling, MultiLevelAttention
-from .layers.broadcast import Dense, float32_or_wider
+from .layers.broadcast import Dense
 from .layers.dropout import Dropout
 from .layers.initializers import pytorch_uniform
-from .layers.recurrent import SRU, GRUCell
+from .layers.recurrent import SRU
 from .layers.text import PaddingMask, SpanLogits, TagEmbedding, TokenEmbedding
 from .networks import Arguments, Family
 from .reader_blocks import align, bilinear, dense, uniform
@@ -140,7 +140,7 @@ def _answer(
     start = AttentionPooling(dtype=dtype)([first, c, masks[0]])
     names = ("kernel_initializer", "recurrent_initializer", "bias_initializer")
     initializers = {name: uniform(width) for name in names}
-    update = GRUCell(width, dtype=float32_or_wider(dtype), name="gru", **initializers)
+    update = tf.keras.layers.GRUCell(width, dtype=dtype, name="gru", **initializers)
     q, _ = update(make.drop(start), [make.drop(q)])
     return first, bilinear("last", make.drop(c), make.drop(q), dtype)
 

@@ -98,14 +98,3 @@ class SeparableConv1D(tf.keras.layers.SeparableConv1D):
         x = tf.nn.depthwise_conv2d(widen(inputs)[:, None], widen(depthwise)[None], strides, padding)
         outputs = tf.tensordot(tf.cast(x[:, 0], inputs.dtype), pointwise[0], 1)
         return self.activation(add(outputs, self.bias) if self.use_bias else outputs)
-
-
-def float32_or_wider(dtype: str | None) -> str | None:
-    """Returns the dtype or policy for a layer that sums over tokens inside: no 16-bit one.
-
-    Args:
-      dtype: Keras dtype or policy; None: the global policy.
-    """
-    precision = tf.keras.mixed_precision
-    policy = precision.Policy(dtype) if dtype else precision.global_policy()
-    return "float32" if tf.as_dtype(policy.compute_dtype).size < 4 else dtype

@@ -68,14 +68,6 @@ def _lstm(x: tf.Tensor, weights: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor,
     return outputs.h, gradient
 
 
-@_register
-class GRUCell(tf.keras.layers.GRUCell):
-    """Keras's GRU cell, which also takes a state of another dtype than its own."""
-
-    def call(self, inputs: tf.Tensor, states: Any, **kwargs: Any) -> Any:
-        return super().call(inputs, [tf.cast(state, inputs.dtype) for state in states], **kwargs)
-
-
 def fuse(model: tf.keras.Model) -> None:
     """Makes a model's LSTMs run as one TensorFlow operation each; call it before the model runs.
 
@@ -110,8 +102,6 @@ def bilstm(
       name: of the layer.
     """
     kernel, recurrent, bias = initializers
-    # In 16 bits the gradients of its weights would be summed in 16 bits, token by token.
-    wide = broadcast.float32_or_wider(dtype)
     lstm = LSTM(
         hidden,
         return_sequences=True,
@@ -119,7 +109,7 @@ def bilstm(
         recurrent_initializer=recurrent,
         bias_initializer=bias,
         unit_forget_bias=bias == "zeros",
-        dtype=wide,
+        dtype=dtype,
     )
     return tf.keras.layers.Bidirectional(lstm, dtype=dtype, name=name)
 
