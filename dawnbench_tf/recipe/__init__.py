@@ -383,6 +383,8 @@ class Recipe:
         if settings.get("optimizer") == "adadelta":
             settings.setdefault("epsilon", 1e-6)  # version 0.1.0's
         settings.setdefault("rate_in_velocity", True)  # earlier versions used Keras's SGD
+        if settings.get("rand_augment") == ():
+            del settings["rand_augment"]  # RandAugment, to 0.2.0; no recipe used it
         if settings.get("task"):
             settings["task"] = Task.from_values(settings["task"])
         return cls().with_values(**settings)

@@ -229,13 +229,6 @@ class Jpegs:
         low=0.01,
         high=1,
     )
-    rand_augment: tuple[float, ...] = setting(
-        (),
-        "JPEGs: RandAugment on training images: number of operations, and their magnitude from 0 "
-        "to 10, comma-separated, e.g. 2,9; default: none",
-        low=0,
-        high=10,
-    )
     color_shift: tuple[float, ...] = setting(
         (),
         "JPEGs: color jitter: highest random shift of brightness and of chroma of training "
@@ -261,10 +254,6 @@ class Jpegs:
         if len(self.smallest_crops) not in (0, len(self.image_sizes)):
             expected = f"should be {len(self.image_sizes)}, one for each of image_sizes"
             refuse("smallest_crops", self.smallest_crops, expected)
-        policy = self.rand_augment
-        if policy and (len(policy) != 2 or policy[0] < 1 or policy[0] != int(policy[0])):
-            expected = "should be a whole number of operations, and a magnitude"
-            refuse("rand_augment", policy, expected)
         if len(self.color_shift) not in (0, 2):
             expected = "should be two shares: of brightness, of chroma"
             refuse("color_shift", self.color_shift, expected)

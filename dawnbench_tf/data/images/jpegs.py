@@ -15,7 +15,7 @@ from dawnbench_tf import machine
 READ = 32  # JPEGs that are read in one call
 _CROPPED, _SHORT_SIDE = 7, 8  # a test crop's side is 7/8 of the image's short side: 224 of 256
 _RATIOS = (3 / 4, 4 / 3)  # range of a training crop's width / height
-_COLORS = 1 << 20  # folded into a crop's seed; RandAugment's operations fold in small numbers
+_COLORS = 1 << 20  # folded into a crop's seed
 _ATTEMPTS = 10  # draws of a training crop; if none fits, the crop is the whole image
 
 

@@ -320,9 +320,6 @@ def _flips(epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, order: tf.Tensor
 
 def _cropper(recipe: Recipe) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
     """Returns a function from a JPEG and its plan to the label and the augmented pixels."""
-    if recipe.data.rand_augment:
-        # Imported here because it takes seconds.
-        from dawnbench_tf.data.images.rand_augment import rand_augment
 
     def crop(
         jpeg: tf.Tensor, label: tf.Tensor, seed: tf.Tensor, flip: tf.Tensor, size_index: tf.Tensor
@@ -335,9 +332,6 @@ def _cropper(recipe: Recipe) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
             image = crop(recipe.data.smallest_crop)
         if len(set(recipe.sizes)) == 1:
             image = tf.ensure_shape(image, [recipe.sizes[0], recipe.sizes[0], 3])
-        if recipe.data.rand_augment:
-            operations, magnitude = recipe.data.rand_augment
-            image = rand_augment(image, seed, int(operations), magnitude)
         if recipe.data.color_shift:
             image = jpegs.shift_colors(image, seed, *recipe.data.color_shift)
         return label, image
