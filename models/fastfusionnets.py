@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from . import checks
 from .layers.attention import AttentionPooling, MultiLevelAttention
-from .layers.broadcast import Dense
 from .layers.dropout import Dropout
 from .layers.initializers import pytorch_uniform
 from .layers.recurrent import SRU
@@ -105,7 +104,7 @@ class _Layers(NamedTuple):
         """Attends from tokens with the first history to `values`, of tokens with the second."""
         settings = {"kernel_initializer": pytorch_uniform(), "use_bias": False}
         width = values.shape[-1]
-        key = Dense(width, "relu", dtype=self.dtype, name=f"{name}_key", **settings)
+        key = tf.keras.layers.Dense(width, "relu", dtype=self.dtype, name=f"{name}_key", **settings)
         keys = [key(self.drop(history)) for history in histories]
         attention = MultiLevelAttention(levels, dtype=self.dtype, name=name)
         return attention([*keys, values, mask])

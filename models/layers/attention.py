@@ -39,7 +39,9 @@ def _add_trilinear_weights(layer: tf.keras.layers.Layer, width: int, fan_in: int
 
 
 def _trilinear(h: tf.Tensor, u: tf.Tensor, parts: tf.Variable) -> tf.Tensor:
-    """Similarity w . [h; u; h * u] of each pair of tokens, float32: (batch, context, question).
+    """Similarity w . [h; u; h * u] of each pair of tokens: (batch, context, question).
+
+    It is at least float32.
 
     `parts` (3, width) are the parts of w for h, u and h * u. The terms are summed one by one, so
     that no tensor (batch, context, question, width) exists.
@@ -80,7 +82,8 @@ class BidirectionalAttention(tf.keras.layers.Layer):
         attended_question = tf.matmul(to_question, u)  # u~: (batch, context, width)
         to_context = tf.cast(_softmax(tf.reduce_max(similarity, -1), h_mask), h.dtype)
         attended_context = tf.matmul(to_context[:, None, :], h)  # h~: (batch, 1, width)
-        return tf.concat([h, attended_question, h * attended_question, h * attended_context], -1)
+        attended = [attended_question, h * attended_question, multiply(h, attended_context)]
+        return tf.concat([h, *attended], -1)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[0][:2], 4 * input_shape[0][-1])
@@ -170,7 +173,8 @@ class StartAttention(tf.keras.layers.Layer):
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         _, m, _ = inputs
         a = _average(*inputs)  # (batch, 1, width)
-        return tf.concat([tf.broadcast_to(a, tf.shape(m)), m * a], -1)
+        repeated = tf.broadcast_to(widen(a), tf.shape(m))  # whose gradient is a sum over the tokens
+        return tf.concat([tf.cast(repeated, m.dtype), multiply(m, a)], -1)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (*input_shape[1][:2], 2 * input_shape[1][-1])

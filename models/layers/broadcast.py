@@ -23,29 +23,35 @@ def widen(x: tf.Tensor) -> tf.Tensor:
     return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
-def _total(terms: tf.Tensor, weight: tf.Tensor, axis: int = -1) -> tf.Tensor:
+def _total(terms: tf.Tensor, weight: tf.Tensor, axis: int | None = None) -> tf.Tensor:
     """Returns a broadcast weight's gradient, from the gradient `terms` of what it was added to."""
     rank = terms.shape.rank
-    kept = {axis % rank} if weight.shape.rank == 1 else {*range(rank - weight.shape.rank, rank)}
+    if axis is None:
+        sizes = [1] * (rank - weight.shape.rank) + weight.shape.as_list()
+        axes = [i for i, size in enumerate(sizes) if size == 1]
+    else:
+        axes = [i for i in range(rank) if i != axis % rank]
     # bfloat16's Sum accumulates in float32; without a cast it takes a third of the time on CPUs.
-    terms = widen(terms) if terms.dtype == tf.float16 else terms
-    return tf.cast(tf.reduce_sum(terms, [i for i in range(rank) if i not in kept]), weight.dtype)
+    terms = tf.cast(terms, tf.float32) if terms.dtype == tf.float16 else terms
+    total = tf.cast(tf.reduce_sum(terms, axes), weight.dtype)
+    return tf.reshape(total, tf.shape(weight))
 
 
-def add(x: tf.Tensor, bias: tf.Tensor, axis: int = -1) -> tf.Tensor:
+def add(x: tf.Tensor, bias: tf.Tensor, axis: int | None = None) -> tf.Tensor:
     """Returns x + bias.
 
     Args:
       x: (batch, ...).
-      bias: a vector along an axis of x, or of the shape of x's last axes; any floating dtype.
-      axis: axis of the channels if `bias` is a vector, 1 or -1.
+      bias: a vector if there is an `axis`, else of the shape of x's last axes; any floating dtype.
+      axis: axis of the channels, 1 or -1, for TensorFlow's BiasAdd in place of its addition: both
+        give equal sums, their float32 gradients differ by rounding.
     """
 
     def forward(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
         narrow = tf.cast(bias, x.dtype)
-        if bias.shape.rank == 1 and x.shape.rank > 1:
-            return tf.nn.bias_add(x, narrow, "NHWC" if axis == -1 else "NCHW")
-        return x + narrow
+        if axis is None:
+            return x + narrow
+        return tf.nn.bias_add(x, narrow, "NHWC" if axis == -1 else "NCHW")
 
     @tf.custom_gradient
     def exact(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable]:
@@ -55,7 +61,7 @@ def add(x: tf.Tensor, bias: tf.Tensor, axis: int = -1) -> tf.Tensor:
 
 
 def multiply(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
-    """Returns x * scale; `scale` has the shape of x's last axes and any floating dtype."""
+    """Returns x * scale; `scale` has x's last axes, or 1 in their place, and any floating dtype."""
 
     def forward(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
         return x * tf.cast(scale, x.dtype)
@@ -78,18 +84,20 @@ class Dense(tf.keras.layers.Dense):
         if not self.use_bias or inputs.dtype.size >= 4:
             return super().call(inputs)
         outputs = tf.tensordot(inputs, tf.convert_to_tensor(self.kernel), 1)
-        return self.activation(add(outputs, self.bias))
+        return self.activation(add(outputs, self.bias, -1))
 
 
 @_register
 class SeparableConv1D(tf.keras.layers.SeparableConv1D):
     """Keras's layer; in 16 bits bias and depthwise kernel have exact gradients.
 
-    TensorFlow's GPU kernel adds up the depthwise kernel's gradient in 16 bits.
+    TensorFlow's GPU kernel adds up the depthwise kernel's gradient in 16 bits. With a dilation,
+    causal padding or channels first, all is Keras's.
     """
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
-        if inputs.dtype.size >= 4:
+        plain = self.data_format == "channels_last" and tuple(self.dilation_rate) == (1,)
+        if inputs.dtype.size >= 4 or not plain or self.padding == "causal":
             return super().call(inputs)
         depthwise, pointwise = map(
             tf.convert_to_tensor, (self.depthwise_kernel, self.pointwise_kernel)
@@ -97,4 +105,4 @@ class SeparableConv1D(tf.keras.layers.SeparableConv1D):
         strides, padding = [1, *self.strides, *self.strides, 1], self.padding.upper()
         x = tf.nn.depthwise_conv2d(widen(inputs)[:, None], widen(depthwise)[None], strides, padding)
         outputs = tf.tensordot(tf.cast(x[:, 0], inputs.dtype), pointwise[0], 1)
-        return self.activation(add(outputs, self.bias) if self.use_bias else outputs)
+        return self.activation(add(outputs, self.bias, -1) if self.use_bias else outputs)

@@ -16,7 +16,7 @@ _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 NEVER = -1e30  # logit of an impossible choice: its softmax is 0
 # Up to this number of vectors an embedding is a matrix product in 16-bit training: a GPU sums a
 # gather's gradient by atomic operations on each vector, 10.6 ms for the two segments of a BERT.
-FEW = 8
+_FEW = 8
 
 
 def no_mask(self: tf.keras.layers.Layer, inputs: Any, previous_mask: Any = None) -> None:
@@ -88,7 +88,8 @@ class TokenEmbedding(tf.keras.layers.Layer):
 
     def call(self, ids: tf.Tensor, training: bool = False) -> tf.Tensor:
         table, narrow = tf.convert_to_tensor(self.table), tf.as_dtype(self.compute_dtype).size < 4
-        if training and narrow and self.trained <= FEW and not self.fixed:
+        if training and narrow and self.trained <= _FEW and not self.fixed:
+            ids = tf.minimum(ids, self.trained - 1)
             one_hots = tf.one_hot(ids, self.trained, dtype=self.compute_dtype)
             return tf.tensordot(one_hots, tf.cast(table, self.compute_dtype), 1)
         if training:  # makes the gradient dense: XLA does not support sizes that depend on values

@@ -27,7 +27,9 @@ IMAGES, LARGE_IMAGES, QUESTIONS = 64, 4, 16
 # tokens. A whole LSTM's gradients are 2.6 % off for 400 tokens and 60 questions.
 LSTM = {"BiasAddGrad", "While", "StatelessWhile"}
 ALLOWED = {"bidafs": LSTM, "drqas": LSTM, "fastfusionnets": {"BiasAddGrad"}}
-ROUNDED = 0.01  # one rounding to bfloat16 is at most 0.004 off, in one element
+# One rounding to bfloat16 is at most 0.004 off, in one element. In float16 a CPU's convolutions are
+# up to 0.03 off; other sums in 16 bits are found by their names.
+ROUNDED = {"mixed_bfloat16": 0.01, "mixed_float16": 0.05}
 
 
 def family(name):
@@ -56,8 +58,7 @@ def test_each_weight_s_gradient_is_the_sum_of_its_terms(name, precision, monkeyp
     allowed = ALLOWED.get(models.get(recipe.model).family, set())
     assert {name.partition(" ")[0] for name in counts} <= allowed
     assert any(key.startswith("gradient 0, of ") for key in errors)
-    bound = ROUNDED if precision == "mixed_bfloat16" else 0.05
-    assert {key: error for key, error in errors.items() if not error < bound} == {}
+    assert {key: e for key, e in errors.items() if not e < ROUNDED[precision]} == {}
 
 
 def batch_of(recipe):

@@ -1,5 +1,7 @@
 """Biases and scales: Keras's in float32; in 16 bits their gradients are exact sums."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,6 +15,12 @@ LAYERS = {  # ours, Keras's, their arguments, shape of the input
     "dense of vectors": (broadcast.Dense, KERAS.Dense, (5,), (4, 3)),
     "dense without bias": (broadcast.Dense, KERAS.Dense, (5, None, False), (4, 3)),
     "convolution": (convolution.Conv2D, KERAS.Conv2D, (5, 3, 2), (4, 7, 7, 3)),
+    "dilated": (
+        partial(broadcast.SeparableConv1D, dilation_rate=2),
+        partial(KERAS.SeparableConv1D, dilation_rate=2),
+        (5, 3),
+        (4, 9, 3),
+    ),
     "separable": (broadcast.SeparableConv1D, KERAS.SeparableConv1D, (5, 3, 2), (4, 9, 3)),
 }
 TOLERANCES = {"float32": 0, "mixed_bfloat16": 0.05, "mixed_float16": 0.005}  # in norm
@@ -46,23 +54,25 @@ def outputs_and_gradients(layer, x):
     [
         (broadcast.add, (24,), -1),
         (broadcast.add, (24,), 1),
-        (broadcast.add, (31, 24), -1),
-        (broadcast.add, (), -1),
-        (broadcast.multiply, (24,), -1),
-        (broadcast.multiply, (31, 24), -1),
+        (broadcast.add, (24,), None),
+        (broadcast.add, (31, 24), None),
+        (broadcast.add, (), None),
+        (broadcast.multiply, (24,), None),
+        (broadcast.multiply, (31, 24), None),
+        (broadcast.multiply, (64, 1, 1, 24), None),
     ],
 )
 def test_a_weight_s_gradient_is_the_sum_of_its_terms(function, shape, axis, dtype):
-    sizes = (64, 31, 31, 24) if axis == -1 else (64, 24, 31, 31)
+    sizes = (64, 24, 31, 31) if axis == 1 else (64, 31, 31, 24)
     x, upstream = (tf.cast(RNG.normal(size=sizes), dtype) for _ in range(2))
     weight = tf.Variable(RNG.normal(size=shape), dtype=tf.float32)
-    options = {"axis": axis} if axis == 1 else {}
+    options = {"axis": axis} if axis else {}
     with tf.GradientTape() as tape:
         outputs = function(x, weight, **options)
     gradient = tape.gradient(outputs, weight, upstream)
     terms = upstream * x if function is broadcast.multiply else upstream  # rounded to 16 bits
-    axes = (0, 2, 3) if axis == 1 else tuple(range(4 - len(shape)))
-    exact = tf.reduce_sum(tf.cast(terms, tf.float64), axes)
+    axes = (0, 2, 3) if axis == 1 else (1, 2) if 1 in shape else tuple(range(4 - len(shape)))
+    exact = tf.reduce_sum(tf.cast(terms, tf.float64), axes, keepdims=1 in shape)
     assert gradient.dtype == tf.float32
     assert np.linalg.norm(gradient.numpy() - exact) < 0.004 * np.linalg.norm(exact)
 
@@ -81,3 +91,21 @@ def test_vectors_gradients_are_summed_in_float32():
         assert np.linalg.norm(gradient.numpy() - exact) < 0.004 * np.linalg.norm(exact)
         rounded = tf.cast(tf.cast(tf.gather(layer.table, ids), tf.bfloat16), tf.float32)
         np.testing.assert_array_equal(tf.cast(outputs, tf.float32), rounded)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_float32_is_tensorflow_s_operation_bit_for_bit(dtype):
+    x, weight = (tf.constant(RNG.normal(size=s), dtype) for s in ((8, 5, 5, 24), (24,)))
+    for ours, theirs in (
+        (broadcast.add, lambda x, w: x + w),
+        (partial(broadcast.add, axis=-1), tf.nn.bias_add),
+        (broadcast.multiply, lambda x, w: x * w),
+    ):
+        values = []
+        for function in (ours, theirs):
+            with tf.GradientTape() as tape:
+                tape.watch([x, weight])
+                outputs = function(x, weight)
+            values.append([outputs, *tape.gradient(outputs, [x, weight], tf.sin(outputs))])
+        for a, b in zip(*values, strict=True):
+            np.testing.assert_array_equal(a, b)
