@@ -43,8 +43,6 @@ INEXACT = {
     "UnsortedSegmentSum": BOTH,
 }
 FEW = 64  # terms, whose sum can be left to 16 bits: at most 64 / 2^11 = 3 % off, in the worst case
-
-
 Step = Callable[[], Iterable[tuple[tf.Tensor, tf.Variable]]]  # returns gradients and weights
 
 
@@ -92,13 +90,13 @@ def _in_float64(graph: tf.Graph, op: tf.Operation) -> tf.Operation:
     """Adds an operation in float64 to its graph; in float32 if TensorFlow has no other kernel."""
     wide = tf.float64 if _has_kernel(op.type, tf.float64) else tf.float32
     narrow = {dtype.as_datatype_enum for dtype in (tf.bfloat16, tf.float16, tf.float32)}
-    # The statistics of a batch normalization have a type of their own, U, always float32.
+    # Attribute U is the dtype of a batch normalization's statistics. It stays float32.
     fixed = {item.type_attr for item in op.op_def.input_arg} & {"U"}
     attributes = {name: value for name, value in op.node_def.attr.items() if name[0] != "_"}
     for name, value in attributes.items():
         if value.type in narrow and name not in fixed:
             attributes[name] = type(value)(type=wide.as_datatype_enum)
-    # Of lists of inputs, as AddN has one, there is one argument.
+    # A list of inputs, AddN's for example, has one entry in the operation's definition.
     arguments = [*op.op_def.input_arg, *[op.op_def.input_arg[-1]] * len(op.inputs)]
     inputs = [
         tf.cast(x, wide)

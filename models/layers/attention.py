@@ -41,10 +41,8 @@ def _add_trilinear_weights(layer: tf.keras.layers.Layer, width: int, fan_in: int
 def _trilinear(h: tf.Tensor, u: tf.Tensor, parts: tf.Variable) -> tf.Tensor:
     """Similarity w . [h; u; h * u] of each pair of tokens: (batch, context, question).
 
-    It is at least float32.
-
-    `parts` (3, width) are the parts of w for h, u and h * u. The terms are summed one by one, so
-    that no tensor (batch, context, question, width) exists.
+    16-bit inputs give float32. `parts` (3, width) are the parts of w for h, u and h * u. The terms
+    are summed one by one, so that no tensor (batch, context, question, width) exists.
     """
     h_weights, u_weights, product_weights = tf.unstack(parts)
     similarity = widen(tf.matmul(multiply(h, product_weights), u, transpose_b=True))
