@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 DAWNBENCH = frozenset({"load", "build", "compile", "train"})
 
@@ -41,13 +42,32 @@ class Clock:
         """The part that is running."""
         return self._current
 
-    def switch(self, name: str) -> str:
-        """Ends the running part, begins `name`; returns the part that was running."""
+    def now(self) -> float:
+        """Returns the moment, in seconds of the time source."""
+        return self._now()
+
+    def switch(self, name: str, since: float | None = None) -> str:
+        """Ends the running part, begins `name`; returns the part that was running.
+
+        Args:
+          name: part that begins.
+          since: moment, as `now()` gave it, at which it began; not before the running part did.
+            None: now.
+        """
         with self._lock:
-            ended, moment = self._current, self._now()
+            ended = self._current
+            moment = self._now() if since is None else max(since, self._since)
             self._parts[ended] = self._parts.get(ended, 0.0) + moment - self._since
             self._current, self._since = name, moment
         return ended
+
+    def __getstate__(self) -> dict[str, object]:
+        """Returns what a copy needs: it has a lock of its own, and goes on from these seconds."""
+        return {"parts": self.parts(), "current": self._current, "now": self._now}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["parts"], state["now"])  # type: ignore[misc]
+        self._current = state["current"]
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:

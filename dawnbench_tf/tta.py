@@ -7,15 +7,23 @@ It works in anybody's `fit`:
     timer.reached, timer.rows[-1]["hours"]
 """
 
+import contextlib
+import csv
+import inspect
+import logging
 import math
 import os
 import re
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Mapping
 from itertools import count
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.clock import Clock
@@ -28,6 +36,7 @@ Logs = dict[str, Any] | None
 # Words of the names of metrics of which more, or less, is better.
 _MAX = {"accuracy", "acc", "auc", "precision", "recall", "f1", "iou", "top"}
 _MIN = {"loss", "error", "crossentropy", "divergence", "perplexity", "mse", "mae", "rmse", "mape"}
+_KERAS_S = {"model", "_model", "validation_data"}  # attributes that Keras gives a callback
 _FRACTIONS = ("accuracy", "acc", "auc", "precision", "recall", "f1_score")  # Keras's, in 0..1
 
 
@@ -35,34 +44,47 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     """Stops training when a metric reaches its threshold; logs time by DAWNBench's rules.
 
     `rows` has a dict for each evaluation, `{"epoch", "hours", metric, ...}`, with the hours on the
-    clock when the training before it ended. The clock counts training and stops during evaluations
-    and checkpoints. Its part "compile" lasts from the start of `fit` to the end of the first
-    execution.
+    clock when the training before it ended.
+
+    On the clock: compiling, that is from the start of `fit` to the end of the first execution, and
+    each epoch from its begin to the end of its last step on the device, with its input and what
+    callbacks do inside it: a checkpoint every 100 steps counts. Off the clock: all that follows,
+    until the next epoch begins: validation, `evaluate`, and what other callbacks do at the end of
+    an epoch, whatever their order. Also off it: `evaluate` inside an epoch, the time between two
+    calls of `fit`, and, if an exception ends `fit`, all after the last step or epoch before it.
 
     Each `fit` begins with no rows, at step 0, and with the clock at 0 unless `clock` was given. To
-    go on from an earlier `fit`, call `timer.restore(timer.state())` before the next one.
+    go on from an earlier `fit`, call `timer.restore(timer.state())` before the next one; in another
+    process, `restore` what `state` returned in the first. A copy, by `copy.deepcopy` or `pickle`,
+    has a clock of its own, and no model.
+
+    Under Keras 3 it works with each backend; a fraction in `every` does not with JAX, whose weights
+    cannot be evaluated inside an epoch.
 
     Args:
       threshold: value of the metric at which training stops, in the metric's unit; reached when
-        the metric is at least the threshold, or at most with mode="min".
-      metric: name of the metric, in what `evaluate` returns or in Keras's logs.
-      evaluate: function `() -> {name: value}`, called while the clock stops. None: the metric is
-        read from Keras's logs at the end of each epoch; val_... then needs validation_data.
+        the metric is at least the threshold, or at most with mode="min". Keras's metrics are
+        float32, so they are compared with the threshold as float32.
+      metric: name of the metric, in what `evaluate` returns or in Keras's logs; a single number,
+        not one a class.
+      evaluate: function `() -> {name: value}` with single numbers, called while the clock stops.
+        None: the metric is read from Keras's logs at the end of each epoch; val_... then needs
+        validation_data, and an epoch that `validation_freq` leaves out has no row.
       every: epochs between evaluations, over 0. A fraction needs `evaluate`; the evaluation then
         waits for the end of an execution (`steps_per_execution`).
       first: number of epochs before which nothing is evaluated, but the end of `fit` always is.
       mode: "max" if more is better, "min" if less is; "auto" infers it from the metric's name,
         and refuses a name that tells neither.
       clock: a Clock that runs already, to count loading and building too; None: a new one.
-      log: path of a TSV file that gets each row, in a folder that exists. An earlier file is
-        renamed to NAME.1.tsv and so on. None: no file.
+      log: path of a TSV file that gets each row, with a column for each name, in a folder that
+        exists. An earlier file is renamed to NAME.1.tsv and so on. None: no file.
       last_step: number of the step, from 1, after which `fit` ends inside an epoch; None: none.
       step_examples: examples in a step, to measure `examples_per_second`; None: not measured.
       cost_per_hour: price of the machine in USD per hour, for `cost()`; None: no cost.
 
     Raises:
-      ValueError: an argument is out of range or the metric is missing; or, as a Refusal that names
-        the step, the loss is not finite.
+      ValueError: an argument is out of range; in the first epoch, the metric is missing or no
+        single number; or, as a Refusal that names the step, the loss is not finite.
     """
 
     def __init__(
@@ -88,7 +110,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
         self.first = first
         self._own_clock = clock is None
-        self.clock = Clock() if clock is None else clock
+        self._clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
         self.last_step = last_step
         self._evaluate, self._log = evaluate, log
@@ -96,6 +118,9 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._begin()
 
     def _begin(self) -> None:
+        self._fit: _Fit | None = None  # the call of `fit` that runs
+        self._first_hit: dict[str, float] | None = None
+        self._columns: list[str] = []  # of the log
         self.rows: list[dict[str, float]] = []
         self.step = self._evaluated_at = self._steps_in_epoch = 0
         self.loss: float | None = None
@@ -105,7 +130,23 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._timed_from: float | None = None  # seconds of training when the first call had ended
         self._timed_examples = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what a copy needs, without the model and the call of `fit`."""
+        state = {
+            **self.__dict__,
+            "_clock": Clock(self.clock.parts(), self._clock.now),
+            "_fit": None,
+        }
+        return {name: None if name in _KERAS_S else value for name, value in state.items()}
+
     # What is known so far.
+
+    @property
+    def clock(self) -> Clock:
+        """The clock; an exception that ends `fit` has stopped it."""
+        if self._fit and self._fit.has_ended():
+            self._end_fit()
+        return self._clock
 
     @property
     def best(self) -> float | None:
@@ -116,10 +157,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     @property
     def first_hit(self) -> dict[str, float] | None:
         """The first row at the threshold or past it, or None: DAWNBench's time is its hours."""
-        sign = 1 if self.mode == "max" else -1
-        return next(
-            (row for row in self.rows if sign * row[self.metric] >= sign * self.threshold), None
-        )
+        return self._first_hit
 
     @property
     def reached(self) -> bool:
@@ -137,75 +175,126 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return None if self.cost_per_hour is None else self.cost_per_hour * self.clock.hours()
 
     def state(self) -> dict[str, Any]:
-        """Returns rows, step and epochs as plain values, for `restore` in another process."""
-        return {"rows": list(self.rows), "step": self.step, "epochs": self._epochs}
+        """Returns rows, step, epochs and clock as plain values, for `restore` in another process.
+
+        `json.dumps` takes them. The clock is seconds by part.
+        """
+        rows, parts = [dict(row) for row in self.rows], self.clock.parts()
+        return {"rows": rows, "step": self.step, "epochs": self._epochs, "clock": parts}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Makes the next `fit` go on from a state; the log is written again from its rows.
 
+        The clock goes on from the state's: the time of steps that are trained once more counts
+        twice, the time between two processes does not. A `clock` that was given gets the state's
+        seconds added, unless it has them: it is the one that the state was made with.
+
         Args:
           state: what `state()` returned.
         """
+        rows, clock = [dict(row) for row in state["rows"]], self.clock
+        hours = rows[-1]["hours"] if rows else 0.0  # of versions whose state had no clock
+        parts = state.get("clock") or {"train": 3600 * hours}
+        now = clock.parts()
+        if any(now.get(name, 0.0) < seconds for name, seconds in parts.items()):
+            if self._own_clock:
+                self._clock = Clock(parts)
+            else:
+                clock.carry_on(parts)
         self._goes_on = True
-        self.rows, self.step = list(state["rows"]), state["step"]
+        self.rows, self.step = rows, state["step"]
+        self._first_hit = next((row for row in rows if self._is_hit(row)), None)
         self._epochs_before = self._evaluated_epochs = float(state["epochs"])
         self._evaluated_at, self._steps_in_epoch = self.step, 0
         if self._log is not None and (self.rows or os.path.exists(self._log)):
-            self._write_log(self._log, only_last=False)
+            self._write_log(self._log, whole=True)
 
     # What Keras calls.
 
     def on_train_begin(self, logs: Logs = None) -> None:
+        if self._fit:  # ended by an exception
+            self._end_fit()
         if not self._goes_on:
             self._begin()
-            self.clock = Clock() if self._own_clock else self.clock
+            self._clock = Clock() if self._own_clock else self._clock
         self._goes_on = False
         self._steps = self.params.get("steps")  # an epoch's; None until fit has counted them
         if self._steps is None and self._fractional:
             raise ValueError(
                 f"`every` should be whole where fit is not told its steps. Received: {self.every}"
             )
-        self._before_training = self.clock.switch("compile")
+        if self._fractional and tf.keras.backend.backend() == "jax":
+            raise ValueError(
+                "`every` should be whole with Keras's JAX backend, whose weights cannot be "
+                f"evaluated inside an epoch. Received: every={self.every}"
+            )
+        self._fit = _Fit.of(self.model, self._clock.switch("compile"))
+        self._compiled = self._validated = False
+        self._step_end = self._clock.now()
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
-        self._epochs_before, self._steps_in_epoch = self._epochs, 0
+        self._epochs_before, self._steps_in_epoch = max(self._epochs, epoch), 0
+        self._validated = False
+        self._clock.switch("train" if self._compiled else "compile")
+        self._step_end = self._clock.now()
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         # Keras 3 counts on past an epoch's end, to the end of the last call into TensorFlow.
         steps = min(batch + 1, self.params.get("steps") or batch + 1)
         first, self.step = self.step + 1, self.step + steps - self._steps_in_epoch
         executed, self._steps_in_epoch = steps - self._steps_in_epoch, steps
-        compiled = self.clock.switch("train") == "compile"  # logs are on the host: it has ended
-        self._check_loss(logs, first)
-        self._measure_speed(0 if compiled else executed)
+        # A device works behind Python: it has finished the step when the loss is on the host.
+        self.loss = float((logs or {}).get("loss", 0.0))
+        self._clock.switch("train")
+        self._step_end = self._clock.now()
+        self._measure_speed(executed if self._compiled else 0)
+        if not self._compiled and self._evaluate is None:
+            name = self.metric.removeprefix("val_")
+            _number(self.metric, (logs or {}).get(name, 0.0))  # no epoch is lost to a wrong one
+        self._compiled = True
+        self._check_loss(first)
         if self._fractional and self._crossed():
-            self._add_row(self._values(logs))
+            self._measure(logs)
         if self.last_step is not None and self.step >= self.last_step:
             self.model.stop_training = True
+        if self.model.stop_training or steps == self.params.get("steps"):
+            self._pause()
 
     def on_test_begin(self, logs: Logs = None) -> None:
-        self._before_test = self.clock.switch("eval")
+        self._validated = True
+        self._pause()
+        self._before_test = self._clock.switch("eval")
 
     def on_test_end(self, logs: Logs = None) -> None:
-        self.clock.switch(self._before_test)
+        self._clock.switch(self._before_test)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        self._pause()
         self._steps = self._steps or self._steps_in_epoch
         due = not self._fractional and (epoch + 1) % self.every == 0 and epoch + 1 >= self.first
         if self.last_step is None:
             last = epoch + 1 == self.params["epochs"]
         else:
             last = self.step >= self.last_step
-        last = last or self._stopped(logs)
-        if due or (last and self.step > self._evaluated_at):  # no last weights are left unmeasured
-            self._add_row(self._values(logs))
-        if self._evaluated_at == self.step and logs is not None:  # for TensorBoard and History
+        last = last or self.model.stop_training
+        if not self.rows and not self._evaluate and self.metric not in (logs or {}):
+            self._refuse_metric(logs or {})
+        if due or last:  # no last weights are left unmeasured
+            self._measure(logs)
+        if self._evaluated_at == self.step and logs is not None and self.rows:
+            # For TensorBoard and History.
             logs.setdefault(self.metric, self.rows[-1][self.metric])
 
     def on_train_end(self, logs: Logs = None) -> None:
-        if self._stopped(logs) and self.step > self._evaluated_at:  # by a later callback
-            self._add_row(self._values(logs))
-        self.clock.switch(self._before_training)
+        if self.model.stop_training:  # by a later callback
+            self._measure(logs)
+        if not self.rows and not self._evaluate and self.step:
+            logging.getLogger("dawnbench_tf").warning(
+                "no row: fit validated in none of these epochs, so %s was not measured", self.metric
+            )
+        if self._fit:
+            self._clock.switch(self._fit.part_before)
+        self._fit = None
 
     # How.
 
@@ -217,9 +306,19 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def _epochs(self) -> float:
         return self._epochs_before + self._steps_in_epoch / (self._steps or math.inf)
 
-    def _stopped(self, logs: Logs) -> bool:
-        """Whether another callback has ended `fit`, and the metric can be measured."""
-        return self.model.stop_training and bool(self._evaluate or self.metric in (logs or {}))
+    def _is_hit(self, row: Mapping[str, float]) -> bool:
+        return _reaches(row[self.metric], self.threshold, 1 if self.mode == "max" else -1)
+
+    def _pause(self) -> None:
+        """Takes what followed the last step off the clock, until the next epoch begins."""
+        if self._fit and self._clock.current in ("compile", "train"):
+            self._clock.switch("other", since=self._step_end)
+
+    def _end_fit(self) -> None:
+        """Stops the clock at the last step of a `fit` that an exception has ended."""
+        if self._fit:
+            self._clock.switch(self._fit.part_before, since=self._step_end)
+        self._fit = None
 
     def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
@@ -227,41 +326,58 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         before = max(before, math.ceil(self.first / self.every - 1e-6) - 1)
         return int(now + 1e-6) > int(before + 1e-6)
 
-    def _check_loss(self, logs: Logs, first: int) -> None:
-        self.loss = loss = float((logs or {}).get("loss", 0.0))
-        if not math.isfinite(loss):
+    def _check_loss(self, first: int) -> None:
+        if self.loss is not None and not math.isfinite(self.loss):
             steps = f"step {self.step}" if first == self.step else f"steps {first} to {self.step}"
             raise Refusal(f"training diverged: the loss is {self.loss} at {steps}; lower the rate")
 
-    def _values(self, logs: Logs) -> dict[str, float]:
-        if self._evaluate:
-            with self.clock.part("eval"):
-                values = self._evaluate()
-            if not isinstance(values, dict) or self.metric not in values:
-                raise ValueError(
-                    f"`evaluate` should return a dict with {self.metric!r}. Received: {values!r}"
-                )
-            return values
-        logs = logs or {}
-        if self.metric not in logs:
-            names = ", ".join(sorted(logs))
+    def _refuse_metric(self, logs: Mapping[str, Any]) -> None:
+        """Raises ValueError unless the metric may be one of a later epoch's validation."""
+        if self.metric.startswith("val_") and not self._validated:
+            if self._fit is None or self._fit.validates:
+                return
+            hint = "it has no validation_data"
+        else:
+            hint = "a callback that logs it has to do so in the first epoch and before the timer"
+        raise ValueError(
+            f"`metric` should be one that fit logs: {', '.join(sorted(logs))}. "
+            f"Received: metric={self.metric!r}; {hint}"
+        )
+
+    def _measure(self, logs: Logs) -> None:
+        """Adds a row for the weights of now, unless they have one or `fit` has not validated."""
+        if self.step > self._evaluated_at:
+            if self._evaluate:
+                self._add_row(self._evaluated(self._evaluate))
+            elif logs and self.metric in logs:
+                self._add_row({self.metric: _number(self.metric, logs[self.metric])})
+
+    def _evaluated(self, evaluate: Callable[[], Any]) -> dict[str, float]:
+        with self._clock.part("eval"):
+            values = evaluate()
+        if not isinstance(values, Mapping) or self.metric not in values:
             raise ValueError(
-                f"`metric` should be one that fit logs: {names}. Received: metric={self.metric!r}"
+                f"`evaluate` should return a dict with {self.metric!r}. Received: {values!r}"
             )
-        return {self.metric: float(logs[self.metric])}
+        if clash := {"epoch", "hours"} & set(values):
+            raise ValueError(f"`evaluate` should not return {clash.pop()!r}, a column of the timer")
+        return {str(name): _number(name, value) for name, value in values.items()}
 
     def _add_row(self, values: dict[str, float]) -> None:
         self._evaluated_at, self._evaluated_epochs = self.step, self._epochs
-        self.rows.append({"epoch": self.epoch, "hours": self.clock.hours(), **values})
+        row = {"epoch": self.epoch, "hours": self._clock.hours(), **values}
+        self.rows.append(row)
+        if self._first_hit is None and self._is_hit(row):
+            self._first_hit = row
         if self._log is not None:
             if len(self.rows) == 1:
                 _keep_earlier(Path(self._log))
-            self._write_log(self._log, only_last=len(self.rows) > 1)
+            self._write_log(self._log, whole=not set(row) <= set(self._columns))
         if self.reached:
             self.model.stop_training = True
 
     def _train_seconds(self) -> float:
-        return self.clock.parts().get("train", 0.0)
+        return self._clock.parts().get("train", 0.0)
 
     def _measure_speed(self, steps: int) -> None:
         """Updates the speed after a call of `steps` steps; 0: one that compiled."""
@@ -272,12 +388,72 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if self._timed_examples and spent > 0:
             self.examples_per_second = self._timed_examples / spent
 
-    def _write_log(self, log: str | os.PathLike, only_last: bool) -> None:
-        with open(log, "a" if only_last else "w", encoding="utf-8") as file:
-            if not only_last and self.rows:
-                file.write("\t".join(self.rows[0]) + "\n")
-            for row in self.rows[-1:] if only_last else self.rows:
-                file.write("\t".join(map(str, row.values())) + "\n")
+    def _write_log(self, log: str | os.PathLike, whole: bool) -> None:
+        """Writes all rows, or adds the last one, under a column for each name in any row."""
+        if whole:
+            self._columns = list(dict.fromkeys(name for row in self.rows for name in row))
+        with open(log, "w" if whole else "a", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, self._columns, delimiter="\t", lineterminator="\n")
+            if whole and self.rows:
+                writer.writeheader()
+            writer.writerows(self.rows if whole else self.rows[-1:])
+
+
+class _Fit(NamedTuple):
+    """A call of `fit`: whether it has ended, which Keras does not say if by an exception."""
+
+    part_before: str  # part of the clock that ran before it
+    validates: bool  # False: it has no data to validate on
+    thread: int
+    frame: int | None  # identity of its frame; a reference would keep its data alive
+    code: Any
+
+    @classmethod
+    def of(cls, model: Any, part_before: str) -> "_Fit":
+        """Returns the call that is on this thread's stack; a loop of one's own has no frame."""
+        thread, frame = threading.get_ident(), inspect.currentframe()
+        while frame and not (frame.f_code.co_name == "fit" and frame.f_locals.get("self") is model):
+            frame = frame.f_back
+        if frame is None:
+            return cls(part_before, True, thread, None, None)
+        validates = frame.f_locals.get("validation_data", True) is not None
+        return cls(part_before, validates, thread, id(frame), frame.f_code)
+
+    def has_ended(self) -> bool:
+        """Whether its frame has left the stack of its thread; False where there is none."""
+        frame: FrameType | None = sys._current_frames().get(self.thread)
+        while self.frame and frame:
+            if id(frame) == self.frame and frame.f_code is self.code:
+                return False
+            frame = frame.f_back
+        return self.frame is not None
+
+
+def _number(name: str, value: Any) -> float:
+    """Returns a metric's value, a number, array or tensor, as a float. Raises ValueError."""
+    plain = value.numpy() if hasattr(value, "numpy") else value
+    several = np.size(plain) > 1
+    if not several and not isinstance(plain, str):
+        with contextlib.suppress(TypeError, ValueError):
+            return float(np.reshape(plain, ())[()])
+    found = f"{np.size(plain)} values" if several else repr(value)
+    hint = ', one a class? Make the metric with average="macro", or another mean' if several else ""
+    raise ValueError(f"the metric {name!r} should be a single number. Received: {found}{hint}")
+
+
+def _reaches(value: float, threshold: float, sign: int) -> bool:
+    """Whether a value is at the threshold or past it; `sign` is -1 if less is better.
+
+    94 of 100 is 0.93999998 in Keras's float32, and then 0.94 is too. So a value that is a float32,
+    or 100 times one, is compared as such; any other in float64.
+    """
+    with np.errstate(over="ignore"):
+        as_single = [
+            bool(sign * single >= sign * np.float32(threshold / scale))
+            for scale in (1.0, 100.0)
+            if scale * float(single := np.float32(value / scale)) == value
+        ]
+    return any(as_single) if as_single else sign * value >= sign * threshold
 
 
 def _direction(metric: str) -> str:

@@ -1,7 +1,12 @@
 """The callback in fits that are not ours: any Keras metric, any cadence, another Keras."""
 
+import copy
 import csv
+import json
+import pickle
 import warnings
+from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +15,7 @@ import tensorflow as tf
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import TASKS
-from dawnbench_tf.tta import TimeToAccuracy
+from dawnbench_tf.tta import TimeToAccuracy, _reaches
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(64, 4)).astype("f")
@@ -284,23 +289,6 @@ def test_a_metric_that_fit_does_not_log_is_named():
         fit(TimeToAccuracy(1))
 
 
-def test_it_works_under_keras_3(under_keras_3):
-    program = """
-import numpy as np, tensorflow as tf
-from dawnbench_tf.tta import TimeToAccuracy
-assert tf.keras.__version__.startswith("3.")
-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-model.compile("sgd", "mse", metrics=["mae"], steps_per_execution=2)
-timer = TimeToAccuracy(1e9, "val_mae", mode="min")
-x = np.ones((64, 3))
-data = (x, x[:, 0])
-model.fit(*data, validation_data=data, batch_size=16, epochs=3, verbose=0, callbacks=[timer])
-assert [row["epoch"] for row in timer.rows] == [1], timer.rows
-assert set(timer.clock.parts()) == {"other", "compile", "train", "eval"}
-"""
-    under_keras_3(program)
-
-
 def test_a_threshold_in_percent_of_a_fraction_is_refused():
     with pytest.raises(ValueError, match="val_accuracy is a fraction. Received: threshold=94"):
         TimeToAccuracy(94, metric="val_accuracy")
@@ -339,3 +327,303 @@ def test_the_last_weights_are_measured_when_another_callback_ends_fit(inside):
     model().fit(X, Y, batch_size=16, epochs=9, verbose=0, callbacks=[timer, Stop(inside)])
     assert [row["val_accuracy"] for row in timer.rows] == [0.5]
     assert (timer.rows[0]["epoch"] < 1) == inside
+
+
+@pytest.mark.one_keras
+def test_k_right_of_n_reach_k_of_n_and_one_less_does_not():
+    for n in range(1, 1001):
+        fractions = [float(single) for single in np.arange(n + 1, dtype="f") / np.float32(n)]
+        for k in range(1, n + 1):
+            assert _reaches(fractions[k], k / n, 1) and not _reaches(fractions[k - 1], k / n, 1)
+            if n == 1000:
+                assert _reaches(fractions[k], k / n, -1) and not _reaches(
+                    fractions[k], k / n - 1e-3, -1
+                )
+                assert _reaches(100 * fractions[k], k / 10, 1)
+                assert not _reaches(100 * fractions[k - 1], k / 10, 1)
+    assert not _reaches(0.75 - 1e-9, 0.75, 1)  # in float64, as our scores are
+    assert _reaches(float("inf"), 1e300, 1) and not _reaches(float("nan"), 0.0, 1)
+
+
+@pytest.mark.parametrize("mode", ["logs", "evaluate"])
+def test_a_threshold_that_is_met_exactly_is_reached(mode):
+    x = np.eye(2, dtype="f")[np.arange(100) % 2]
+    y = np.arange(100) % 2
+    y[:6] ^= 1  # so 94 of 100 are right
+    layers = tf.keras.layers
+    network = tf.keras.Sequential(
+        [layers.Input((2,)), layers.Dense(2, use_bias=False, kernel_initializer="identity")]
+    )
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    network.compile(tf.keras.optimizers.SGD(0.0), loss, metrics=["accuracy"])
+
+    def evaluate():
+        return network.evaluate(x, y, verbose=0, return_dict=True)
+
+    own = {"metric": "accuracy", "evaluate": evaluate} if mode == "evaluate" else {}
+    timer = TimeToAccuracy(0.94, **own)
+    network.fit(x, y, validation_data=(x, y), epochs=2, verbose=0, callbacks=[timer])
+    assert timer.first_hit == timer.rows[0] and len(timer.rows) == 1
+
+
+class Slow(tf.keras.callbacks.Callback):
+    """Each step takes 3 s, and what is off the clock 1,000 s; raises Ctrl-C where it is told to."""
+
+    def __init__(self, seconds, interrupt=None):
+        super().__init__()
+        self.seconds, self.interrupt = seconds, interrupt
+
+    def at(self, hook, spent):
+        self.seconds.now += spent
+        if hook == self.interrupt:
+            raise KeyboardInterrupt
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.at(("step", batch), 3)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.at(("epoch", epoch), 1000)
+
+    def on_test_end(self, logs=None):
+        self.at("test", 1000)
+
+
+def endless(x, y):
+    """Batches whose number Keras does not know."""
+    signature = tf.TensorSpec((None, 4)), tf.TensorSpec((None,))
+    batches = [(x[begin : begin + 16], y[begin : begin + 16]) for begin in range(0, 64, 16)]
+    return tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=signature)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("first", [True, False])
+def test_what_callbacks_do_between_epochs_is_off_the_clock(first, known):
+    seconds = Seconds()
+    timer = TimeToAccuracy(1.0, clock=Clock(now=seconds))
+    callbacks = [timer, Slow(seconds)] if first else [Slow(seconds), timer]
+    data = {"x": X, "y": Y, "batch_size": 16} if known else {"x": endless(X, Y)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras's, of data that ran out
+        model(metrics=["accuracy"]).fit(
+            **data, validation_data=(X, Y), epochs=3, verbose=0, callbacks=callbacks
+        )
+    parts = timer.clock.parts()
+    assert parts["compile"] + parts["train"] == 3 * 4 * 3
+    assert [row["hours"] * 3600 for row in timer.rows] == pytest.approx([12, 24, 36])
+    assert sum(parts.values()) == seconds.now >= 36 + 3 * 2000
+
+
+class Behind:
+    """A loss that a device has ready 5 s after Python has asked for the step."""
+
+    def __init__(self, seconds):
+        self.seconds, self.ready = seconds, seconds.now + 5
+
+    def __float__(self):
+        self.seconds.now = max(self.seconds.now, self.ready)
+        return 1.0
+
+
+def test_a_step_lasts_until_the_device_has_finished_it():
+    seconds = Seconds()
+    timer = TimeToAccuracy(2.0, "loss", mode="max", clock=Clock(now=seconds))
+    timer.set_model(model())
+    timer.set_params({"steps": 2, "epochs": 2})
+    timer.on_train_begin()
+    for epoch in range(2):
+        timer.on_epoch_begin(epoch)
+        for step in range(2):
+            seconds.now += 1  # of Python
+            timer.on_train_batch_end(step, {"loss": Behind(seconds)})
+        seconds.now += 1000
+        timer.on_epoch_end(epoch, {"loss": 1.0})
+    timer.on_train_end()
+    assert timer.clock.parts() == {"other": 2000.0, "compile": 6.0, "train": 18.0}
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "trained"),
+    [(("step", 2), 6), (("epoch", 0), 12), ("test", 12)],  # to the end of the last step
+)
+def test_the_clock_stops_when_an_exception_ends_fit(interrupt, trained):
+    seconds = Seconds()
+    timer = TimeToAccuracy(1.0, clock=Clock(now=seconds), cost_per_hour=3600.0)
+    network = model(metrics=["accuracy"])
+    fitted = {"x": X, "y": Y, "batch_size": 16, "validation_data": (X, Y), "verbose": 0}
+    with pytest.raises(KeyboardInterrupt):
+        network.fit(**fitted, epochs=2, callbacks=[timer, Slow(seconds, interrupt)])
+    for _ in range(2):
+        seconds.now += 500
+        assert timer.cost() == pytest.approx(trained) and timer.clock.current == "other"
+        assert sum(timer.state()["clock"].values()) == timer.clock.now()
+    timer.restore(timer.state())
+    network.fit(**fitted, epochs=1, callbacks=[timer, Slow(seconds)])
+    assert timer.cost() == pytest.approx(trained + 12) == timer.rows[-1]["hours"] * 3600
+
+
+def test_time_between_an_interrupted_fit_and_the_next_does_not_count():
+    seconds = Seconds()
+    clock = Clock(now=seconds)  # read by nobody between the two
+    timer = TimeToAccuracy(1.0, clock=clock)
+    network = model(metrics=["accuracy"])
+    for interrupt in (("step", 2), None):
+        seconds.now += 500
+        try:
+            callbacks = [timer, Slow(seconds, interrupt)]
+            network.fit(X, Y, batch_size=16, validation_data=(X, Y), verbose=0, callbacks=callbacks)
+        except KeyboardInterrupt:
+            pass
+    assert clock.hours() * 3600 == pytest.approx(6 + 12)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_the_clock_goes_on_in_another_process(given, tmp_path):
+    first = fit(TimeToAccuracy(9, "top1", evaluate=sequence(1, 2)), epochs=2)
+    state = json.loads(json.dumps(first.state()))
+    state["clock"]["train"] += 100
+    state["rows"][-1]["hours"] += 100 / 3600
+    log = tmp_path / "log.tsv"
+    clock = {"clock": Clock({"load": 7.0})} if given else {}
+    second = TimeToAccuracy(
+        9, "top1", evaluate=sequence(3, 9), log=log, cost_per_hour=3600, **clock
+    )
+    second.restore(state)
+    fit(second, epochs=4, initial_epoch=2)
+    hours = [row["hours"] for row in second.rows]
+    assert hours == sorted(hours) and second.first_hit == second.rows[-1]
+    assert second.rows[-1]["hours"] * 3600 == pytest.approx(second.cost(), abs=1)
+    assert second.cost() > state["clock"]["compile"] + state["clock"]["train"] + 7 * given
+    with open(log, encoding="utf-8") as file:
+        logged = [float(row["hours"]) for row in csv.DictReader(file, delimiter="\t")]
+    assert logged == hours
+    before = second.cost()
+    second.restore(second.state())  # on the same clock: nothing is added
+    assert second.cost() == pytest.approx(before, abs=1)
+
+
+def test_a_state_of_an_earlier_version_has_the_clock_of_its_rows():
+    timer = TimeToAccuracy(9, "top1", evaluate=sequence(2))
+    timer.restore({"rows": [{"epoch": 1, "hours": 2.0, "top1": 1}], "step": 4, "epochs": 1})
+    fit(timer, epochs=2, initial_epoch=1)
+    assert timer.rows[1]["hours"] > 2.0
+
+
+def keras_s_loop(timer, freq, initial_epoch, epochs, validates=True):
+    """The calls that Keras's `fit` makes, of epochs of one step."""
+    timer.set_model(SimpleNamespace(stop_training=False))
+    timer.set_params({"steps": 1, "epochs": epochs})
+    timer.on_train_begin()
+    for epoch in range(initial_epoch, epochs):
+        timer.on_epoch_begin(epoch)
+        timer.on_train_batch_end(0, {"loss": 1.0, "accuracy": 0.5})
+        logs = {"loss": 1.0, "accuracy": 0.5}
+        if validates and (epoch + 1 in freq if isinstance(freq, list) else (epoch + 1) % freq == 0):
+            timer.on_test_begin()
+            timer.on_test_end()
+            logs["val_accuracy"] = 0.5
+        timer.on_epoch_end(epoch, logs)
+    timer.on_train_end(logs)
+
+
+FREQUENCIES = (1, 2, 3, 7, [2, 4], [1, 5, 6], [9])
+
+
+@pytest.mark.parametrize("freq", FREQUENCIES, ids=str)
+def test_an_epoch_without_validation_has_no_row(freq):
+    for every, first, begin, epochs in product((1, 2, 3), (0, 3, 9), (0, 1, 2, 5), range(1, 7)):
+        if begin < epochs:
+            timer = TimeToAccuracy(0.9, every=every, first=first)
+            keras_s_loop(timer, freq, begin, epochs)
+            assert [row["epoch"] for row in timer.rows] == [
+                epoch
+                for epoch in range(begin + 1, epochs + 1)
+                if (epoch in freq if isinstance(freq, list) else epoch % freq == 0)
+                and (epoch % every == 0 and epoch >= first or epoch == epochs)
+            ], (every, first, begin, epochs)
+
+
+@pytest.mark.parametrize(
+    ("freq", "every", "rows"), [(2, 2, [2, 4]), ([2, 5], 1, [2, 5]), (9, 1, [])]
+)
+def test_fit_ends_well_whatever_its_validation_freq(freq, every, rows):
+    timer = fit(
+        TimeToAccuracy(1.0, every=every),
+        validation_data=(X, Y),
+        validation_freq=freq,
+        epochs=5,
+        network=model(metrics=["accuracy"]),
+    )
+    assert [row["epoch"] for row in timer.rows] == rows
+
+
+@pytest.mark.parametrize("metric", ["val_acuracy", "f1"])
+def test_a_metric_that_never_comes_is_refused_in_the_first_epoch_that_could_have_it(metric):
+    timer = TimeToAccuracy(0.9, metric, mode="max", every=5)
+    with pytest.raises(ValueError, match=f"fit logs: accuracy, loss.* Received: metric='{metric}'"):
+        keras_s_loop(timer, 2, 0, 4)
+    assert timer.step <= 2
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda timer: pickle.loads(pickle.dumps(timer))])
+def test_a_copy_has_a_clock_of_its_own(copied):
+    timer = fit(TimeToAccuracy(1.0, "accuracy", cost_per_hour=1.0), epochs=2)
+    other = copied(timer)
+    assert other.rows == timer.rows and other.model is None and timer.model is not None
+    before = timer.clock.parts()
+    fit(other, epochs=3)
+    assert [row["epoch"] for row in other.rows] == [1, 2, 3] and len(timer.rows) == 2
+    assert {**timer.clock.parts(), "other": 0} == {**before, "other": 0}
+
+
+def test_rows_log_and_state_hold_floats_under_their_names(tmp_path):
+    values = [
+        {"top1": np.float32(0.5), "a": tf.constant(1.0)},
+        {"b": np.array([3]), "top1": 0.25},
+        {"a": tf.constant(4.0, tf.bfloat16), "top1": np.float64(0.125)},
+    ]
+    timer = TimeToAccuracy(9, "top1", evaluate=iter(values).__next__, log=tmp_path / "log.tsv")
+    fit(timer, epochs=3)
+    assert json.loads(json.dumps(timer.state()))["rows"] == timer.rows
+    lines = [line.split("\t") for line in (tmp_path / "log.tsv").read_text().splitlines()]
+    assert lines[0] == ["epoch", "hours", "top1", "a", "b"]
+    expected = [["0.5", "1.0", ""], ["0.25", "", "3.0"], ["0.125", "4.0", ""]]
+    assert [line[2:] for line in lines[1:]] == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            {"top1": [0.5, 0.5]},
+            "metric 'top1' should be a single number. Received: 2 values.*\"macro\"",
+        ),
+        (
+            {"top1": 0.5, "each": np.zeros(10)},
+            "metric 'each' should be a single number. Received: 10",
+        ),
+        ({"top1": "0.5"}, "metric 'top1' should be a single number. Received: '0.5'"),
+        ({"top1": None}, "Received: None"),
+        ({"top1": 0.5, "epoch": 3}, "should not return 'epoch'"),
+        ([0.5, 0.5], "`evaluate` should return a dict with 'top1'"),
+    ],
+)
+def test_an_evaluation_that_is_no_number_is_refused(values, words):
+    with pytest.raises(ValueError, match=words):
+        fit(TimeToAccuracy(1, "top1", evaluate=lambda: values))
+
+
+def test_a_metric_of_each_class_is_refused_in_the_first_step():
+    timer = TimeToAccuracy(0.9, "val_f1_score")
+    network = model(metrics=[tf.keras.metrics.F1Score()])
+    two = np.stack([Y, 1 - Y], axis=-1)
+    network = tf.keras.Sequential([tf.keras.layers.Dense(2, activation="softmax")])
+    network.compile("sgd", "categorical_crossentropy", metrics=[tf.keras.metrics.F1Score()])
+    with pytest.raises(ValueError, match='val_f1_score.*average="macro"'):
+        network.fit(X, two, validation_data=(X, two), batch_size=16, verbose=0, callbacks=[timer])
+    assert timer.step == 1
+
+
+def test_jax_evaluates_at_the_ends_of_epochs_only(monkeypatch):
+    monkeypatch.setattr(tf.keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match="`every` should be whole with Keras's JAX backend"):
+        fit(TimeToAccuracy(1, "top1", evaluate=sequence(0), every=0.5))
