@@ -1,5 +1,6 @@
 """Atomic writes of files, JSON with a checksum, locks on folders."""
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -10,10 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dawnbench_tf import terminal
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 CHECKSUM = "sha256"  # key in a JSON file: the checksum of its other values
 FIGURES = (".png", ".svg", ".pdf")  # formats of pictures, by suffix
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 LARGEST_JSON = 16 * 2**20  # bytes; 50,000 rows of a run have as many
 
 
@@ -79,7 +82,7 @@ def read_json(
             raise Refusal(f"{path}: is no file; {hint}")
         if path.stat().st_size > largest:
             raise ValueError(f"is larger than {largest >> 20} MiB")
-        values = json.loads(path.read_bytes().decode("utf-8"))
+        values = json.loads(path.read_bytes().decode("utf-8-sig"))
         if not isinstance(values, dict):
             raise ValueError(f"holds a {type(values).__name__}, should hold an object")
         checksum = values.pop(CHECKSUM, None)
@@ -139,6 +142,18 @@ def save_figure(figure: Any, path: Path) -> None:
         figure.savefig(temporary)
 
 
+def cache_folder() -> Path | None:
+    """Returns the folder of what can be made again; None, and says so, for a user without a home.
+
+    It need not exist.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if home.startswith("~"):
+        terminal.say("no home folder, so nothing is cached; XDG_CACHE_HOME can name one")
+        return None
+    return Path(home) / "dawnbench_tf"
+
+
 def make_folder(path: Path) -> None:
     """Makes a folder and its parents. Raises Refusal if that fails."""
     try:
@@ -184,20 +199,29 @@ def take_lock(folder: Path) -> int | None:
 
     It is held until all copies of the descriptor are closed: a child that inherits one has it too.
 
+    A file system without such locks (NFS, Lustre, FUSE) may have POSIX's; without either, a line
+    says so.
+
     Raises Refusal if the folder can't be written.
     """
     try:
         descriptor = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
     except OSError as error:
         raise cannot_write(folder, error) from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    except OSError as error:
-        os.close(descriptor)
-        raise cannot_write(folder, error) from None
+    for lock_file in (fcntl.flock, fcntl.lockf):
+        try:
+            lock_file(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):  # another process holds it
+                os.close(descriptor)
+                return None
+            if error.errno not in _NO_LOCKS:
+                os.close(descriptor)
+                raise cannot_write(folder, error) from None
+    terminal.say(
+        f"{folder}: can't be locked on this file system; start one command at a time in it"
+    )
     return descriptor
 
 

@@ -173,9 +173,7 @@ def _choose_dataset(dataset: str, threshold: float | None, collected: list[Resul
             dataset = my_datasets.pop()
         if not dataset:
             refuse("threshold", threshold, "needs --dataset, as each has its own metric")
-        if threshold > by_folder[dataset].highest:
-            metric, highest = by_folder[dataset].metric, by_folder[dataset].highest
-            refuse("threshold", threshold, f"{metric} is at most {highest:g}")
+        by_folder[dataset].check_threshold(threshold)
     return dataset
 
 

@@ -1,8 +1,10 @@
 """Reads NumPy's .npz files; any damage raises ValueError."""
 
 import io
+import math
 import zipfile
 import zlib
+from typing import IO
 
 import numpy as np
 
@@ -24,22 +26,63 @@ _DAMAGES = (
 )
 
 
-def read(content: bytes) -> dict[str, np.ndarray]:
+def read(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
     """Returns the arrays of an .npz file, by name, from its bytes. Pickled objects are refused.
 
-    Only what `np.savez` writes is read: arrays that are not compressed, so that they take no more
-    memory than the file.
+    Args:
+      content: of the file.
+      largest: bytes that the arrays of `np.savez_compressed` may take; 0: arrays should not be
+        compressed, so that they take no more memory than the file.
 
     Raises:
-      ValueError: it is damaged: each array's checksum is in it. Or its arrays are compressed.
+      ValueError: it is damaged: each array's checksum is in it. Or it is no .npz file, holds Python
+        objects, or its arrays are too large or compressed.
     """
+    if content.startswith(np.lib.format.MAGIC_PREFIX) and _is_npy(content):
+        raise ValueError("it is an .npy file, one array; np.savez writes several by name")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
-        stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-        if not stored or sum(member.file_size for member in members) > len(content):
-            raise ValueError("its arrays should not be compressed: np.savez writes it")
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            problem = _problem(archive, len(content), largest)
+        if not problem:
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
     except _DAMAGES as error:
         raise ValueError(f"it is damaged: {one_line(error, 80)}") from None
+    raise ValueError(problem)
+
+
+def _is_npy(content: bytes) -> bool:
+    try:
+        _header(io.BytesIO(content))
+    except _DAMAGES:
+        return False
+    return True
+
+
+def _problem(archive: zipfile.ZipFile, size: int, largest: int) -> str:
+    """Returns why the arrays of an archive of `size` bytes are not read; "" if they are."""
+    members = archive.infolist()
+    stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+    total = sum(member.file_size for member in members)
+    if not largest and (not stored or total > size):
+        return "its arrays should not be compressed: np.savez writes it"
+    if largest and total > max(size, largest):
+        return f"its arrays take {total / 2**30:,.1f} GiB, and {largest / 2**30:,.1f} are free"
+    for member in members:
+        with archive.open(member) as file:
+            shape, dtype = _header(file)
+        if dtype.hasobject:
+            return f"its {member.filename} holds Python objects, not numbers of one type"
+        if math.prod(shape) * dtype.itemsize > member.file_size:
+            return f"it is damaged: {member.filename} claims {shape} {dtype}, more than it holds"
+    return ""
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """Returns shape and type of an .npy file, from its header."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0
+    if version != (1, 0):
+        read = np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return shape, dtype

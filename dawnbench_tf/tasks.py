@@ -91,13 +91,32 @@ class Task:
             refuse("task_name", self.name, "should be letters, digits, '.', '_' or '-', 60 at most")
         if self.scoring not in SCORINGS:
             refuse("scoring", self.scoring, f"should be one of {', '.join(SCORINGS)}")
-        if not 0 <= self.threshold <= self.highest:
-            refuse("threshold", self.threshold, f"{self.metric} is at most {self.highest:g}")
+        if self.threshold:
+            self.check_threshold(self.threshold)
         if self.reader:
             _check_reader(self.reader)
         counts = (self.train_examples, self.test_examples, self.classes, self.image_size)
         if min(counts) < 0:
             refuse("task", self.name, f"its numbers should be 0 or more, not {counts}")
+
+    def check_threshold(self, threshold: float) -> None:
+        """Raises Refusal unless a threshold is one of the metric, in its unit, and above chance."""
+        if not 0 < threshold <= self.highest:
+            meant = f"; did you mean {threshold / 100:g}?" if 1 < threshold <= 100 else ""
+            text = f"{self.metric} should be over 0, at most {self.highest:g}{meant}"
+            refuse("threshold", threshold, text)
+        if self.highest == 1:
+            return
+        guesses = 5 if self.metric == "top5Accuracy" else 1
+        chance = min(100 * guesses / self.classes, 99) if self.classes else 0
+        if threshold <= 1:
+            text = f"{self.metric} is in percent; did you mean {100 * threshold:g}?"
+            refuse("threshold", threshold, text)
+        if threshold <= chance:
+            text = (
+                f"is chance, {chance:g} % with {self.classes} classes; {self.metric} is in percent"
+            )
+            refuse("threshold", threshold, text)
 
     @property
     def columns(self) -> tuple[str, ...]:

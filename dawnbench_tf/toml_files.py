@@ -48,7 +48,7 @@ def _parse(path: Path) -> dict[str, Any]:
             raise ValueError("is no regular file")
         if path.stat().st_size > LARGEST:
             raise ValueError(f"is larger than {LARGEST >> 10} KiB")
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         typed.check(values, dict[str, Any], path.name)
         return values
     except (OSError, ValueError, RecursionError) as error:

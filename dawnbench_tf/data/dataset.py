@@ -353,6 +353,16 @@ def _load_files(recipe: Recipe, data_dir: str, download: bool) -> Splits:
     return module.load(*location, **_module(recipe).load_options(recipe))
 
 
+def check_files(recipe: Recipe, data_dir: str) -> None:
+    """Checks what `load` finds out too late, off the clock: a folder's images, by decoding them.
+
+    Raises:
+      Refusal: images are damaged; it names them.
+    """
+    if recipe.whole_task.module == "own.folder" and not recipe.synthetic:
+        import_module("dawnbench_tf.data.own.folder").check(recipe, data_dir)
+
+
 @contextmanager
 def refusing_damage(describe: Callable[[], str] = str) -> Iterator[None]:
     """Raises Refusal for TensorFlow's errors about damaged examples in an input pipeline.

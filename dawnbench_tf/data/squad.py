@@ -254,7 +254,7 @@ def _report(tokenized: _Tokenized) -> None:
 
 def _cache_file(
     train: Corpus, test: Corpus, source: Path | None, form: Questions, cased: bool
-) -> Path:
+) -> Path | None:
     """Returns the path of the cache; its name is a hash of the data and of this package's code."""
     key = (train, test, tokens.version(form.tokenizer), form.word_vectors, cased)
     digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
@@ -266,11 +266,13 @@ def _cache_file(
         raise Refusal(f"{source}: can't be read ({error.strerror}); fetch it again") from None
     for path in sorted(Path(encoding.__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "dawnbench_tf" / f"squad-{digest.hexdigest()[:24]}.npz"
+    folder = files.cache_folder()
+    return folder / f"squad-{digest.hexdigest()[:24]}.npz" if folder else None
 
 
-def _write_cache(path: Path, tokenized: _Tokenized) -> None:
+def _write_cache(path: Path | None, tokenized: _Tokenized) -> None:
+    if path is None:
+        return
     vectors = tokenized.vectors
     arrays = {"vectors": np.array([vectors[word] for word in sorted(vectors)], np.float32)}
     for name, split in (("train", tokenized.train), ("test", tokenized.test)):
@@ -289,8 +291,10 @@ def _write_cache(path: Path, tokenized: _Tokenized) -> None:
         terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
 
 
-def _read_cache(path: Path, width: int) -> _Tokenized | None:
+def _read_cache(path: Path | None, width: int) -> _Tokenized | None:
     """Reads the cache; None if it is missing, damaged, or its vectors have another width."""
+    if path is None:
+        return None
     try:
         arrays = npz.read(path.read_bytes())
         words, with_vector = (

@@ -214,9 +214,8 @@ class Recipe:
         if task.train_examples and largest > examples:
             name = "batch_size" if largest == self.batch_size else "later_batch_sizes"
             refuse(name, largest, f"should be at most {task.name}'s {examples} examples")
-        if self.threshold is not None and not 0 < self.threshold <= task.highest:
-            expected = f"{task.metric} should be over 0, at most {task.highest:g}"
-            refuse("threshold", self.threshold, expected)
+        if self.threshold is not None:
+            task.check_threshold(self.threshold)
 
     def total_steps(self, epoch_steps: Sequence[int]) -> int:
         """Returns the steps of the whole training; a partial step counts as a whole one.

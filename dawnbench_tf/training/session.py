@@ -101,6 +101,8 @@ def prepare(
     # A deterministic tf.data pipeline can't read the time.
     waits = None if options.deterministic else Waits()
     placement = Placement(strategy, options.data_format, waits)
+    if examples is None:
+        dataset.check_files(recipe, options.data_dir)
     terminal.status("loading the data")
     with clock.part("load"):
         recipe, splits = dataset.load_completed(

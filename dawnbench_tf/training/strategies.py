@@ -226,13 +226,23 @@ def _from_tf_config() -> tf.distribute.cluster_resolver.ClusterResolver:
 
 
 def _from_slurm() -> tf.distribute.cluster_resolver.ClusterResolver:
-    if shutil.which("nvidia-smi"):
-        return tf.distribute.cluster_resolver.SlurmClusterResolver()
-    # Without GPUs the resolver can't distribute them and fails; so state one GPU for each task.
-    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
-    return tf.distribute.cluster_resolver.SlurmClusterResolver(
-        gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False
-    )
+    try:
+        if shutil.which("nvidia-smi"):
+            return tf.distribute.cluster_resolver.SlurmClusterResolver()
+        # Without GPUs the resolver can't distribute them and fails; so state one GPU for each task.
+        tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+        resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+            gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False
+        )
+        resolver.cluster_spec()  # reads the other variables
+        return resolver
+    except KeyError as error:
+        raise Refusal(f"{error.args[0]}: is not set; srun sets it, so start it with srun") from None
+    except (ValueError, RuntimeError, IndexError, OSError) as error:
+        names = ("SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE")
+        values = ", ".join(f"{name}={os.environ.get(name, '')}" for name in names)
+        text = f"can't be read ({one_line(error, 100)}); start it with srun, or set TF_CONFIG"
+        raise Refusal(f"{values}: {text}") from None
 
 
 def _parameter_server(options: RunOptions) -> NoReturn:

@@ -67,8 +67,9 @@ _TYPES = {  # NumPy's dtype of PyTorch's storage types and of safetensors' dtype
     **{"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "bfloat16"},
     **{"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"},
 }
-_NAMES = {  # the functions that a pickle may name, and our words for them
+_NAMES = {  # the functions of a pickle that have a meaning here, and our words for them
     ("collections", "OrderedDict"): "dict",
+    ("collections", "defaultdict"): "dict",
     ("torch._utils", "_rebuild_tensor"): "tensor",
     ("torch._utils", "_rebuild_tensor_v2"): "tensor",
     ("torch._utils", "_rebuild_parameter"): "parameter",
@@ -76,7 +77,9 @@ _NAMES = {  # the functions that a pickle may name, and our words for them
 }
 _MAGIC = 0x1950A86A20F9469CFC6C  # first value of PyTorch's files before 1.6
 _MAX_DIMENSIONS = 32
-_WEIGHT_KEYS = ("state_dict", "model")  # keys under which training scripts save the weights
+# Keys of the weights, where training scripts save several dicts of tensors; the first wins.
+_WEIGHT_KEYS = ("state_dict", "model", "model_state_dict", "net", "weights")
+_DEEPEST = 5  # dicts in dicts
 
 
 def _pytorch_zip(archive: zipfile.ZipFile, size: int) -> dict[str, Tensor]:
@@ -101,18 +104,20 @@ def _pytorch_zip(archive: zipfile.ZipFile, size: int) -> dict[str, Tensor]:
             raise ValueError(f"its data/{key} is shorter than it should be")
         return archive.read(info)[:count]
 
-    return _tensors(pickles.follow(archive.read(members["data.pkl"]), _NAMES), storage)
+    return _tensors(pickles.follow(archive.read(members["data.pkl"]), _NAMES, others=True), storage)
 
 
 def _pytorch_legacy(file: BinaryIO) -> dict[str, Tensor]:
     """Returns the tensors of a file before PyTorch 1.6: five pickles, then (length, storage)s."""
     size = file.seek(0, 2)
     file.seek(0)
-    magic, _, _, values, keys = (pickles.follow(file, _NAMES) for _ in range(5))
+    magic, _, _, values = (pickles.follow(file, _NAMES, others=True) for _ in range(4))
+    weights = _weights(values)
+    keys = pickles.follow(file, _NAMES, others=True)
     if magic != _MAGIC:
         raise ValueError("it is a pickle of something else")
     sizes, offsets = {}, {}  # of storages, in bytes, by key
-    for tensor in _weights(values).values():
+    for tensor in weights.values():
         key, type_name, count = _storage_of(tensor)
         sizes[key] = count * _dtype(type_name).itemsize
     for key in keys:
@@ -131,15 +136,52 @@ def _pytorch_legacy(file: BinaryIO) -> dict[str, Tensor]:
     return _tensors(values, storage)
 
 
-def _weights(values: Any) -> dict[Any, pickles.Call]:
-    """Returns the tensors' calls by name: of the pickled dict, or of its dict of weights."""
-    for key in _WEIGHT_KEYS:
-        if isinstance(values, dict) and isinstance(values.get(key), dict):
-            values = values[key]
-    if not isinstance(values, dict):
-        raise ValueError(f"it contains a {type(values).__name__}, not weights by name")
-    tensors = {name: _tensor_of(value) for name, value in values.items()}
-    return {name: value for name, value in tensors.items() if value is not None}
+def _weights(values: Any) -> dict[str, pickles.Call]:
+    """Returns the tensors' calls by name: of the pickled dict, or of the one in it that has them.
+
+    What is no tensor is left out: arguments, schedulers, optimizers.
+    """
+    found = dict(_dicts_of_tensors(values, ()))
+    layered = {path: found[path] for path in found if any("." in name for name in found[path])}
+    ranked = sorted(layered, key=_rank) or sorted(found, key=_rank)
+    if not ranked:
+        items = values.items() if isinstance(values, dict) else [("", values)]
+        has = ", ".join(f"{name} ({_describe(value)})" for name, value in items)
+        raise ValueError(f"it has no tensors by name; it has {has[:200] or 'nothing'}")
+    if len(ranked) > 1 and _rank(ranked[0]) == _rank(ranked[1]):
+        names = ", ".join(".".join(path) for path in ranked)
+        raise ValueError(f"it has several sets of weights: {names}; save one of them alone")
+    return found[ranked[0]]
+
+
+def _dicts_of_tensors(
+    values: Any, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], dict[str, pickles.Call]]]:
+    """Yields the path and the tensors of each dict in dicts that has some by name."""
+    if not isinstance(values, dict) or len(path) > _DEEPEST:
+        return
+    named = {_text(name): value for name, value in values.items() if isinstance(name, str | bytes)}
+    tensors = {name: _tensor_of(value) for name, value in named.items()}
+    if kept := {name: value for name, value in tensors.items() if value is not None}:
+        yield path, kept
+    for name, value in named.items():
+        yield from _dicts_of_tensors(value, (*path, name))
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode("latin-1") if isinstance(name, bytes) else name
+
+
+def _rank(path: tuple[str, ...]) -> int:
+    if not path:
+        return -1
+    return _WEIGHT_KEYS.index(path[-1]) if path[-1] in _WEIGHT_KEYS else len(_WEIGHT_KEYS)
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, pickles.Call):
+        return f"it would run {value.function}"
+    return f"a {type(value).__name__}"
 
 
 def _tensor_of(value: Any) -> pickles.Call | None:

@@ -1,7 +1,7 @@
 """Reads pickles from untrusted sources without Python's unpickler: no code in them is run.
 
 Only the instructions that build plain values, arrays and tensors are followed, each in constant
-time, up to MOST_INSTRUCTIONS. A function call in the pickle becomes a `Call` object.
+time, up to MOST_INSTRUCTIONS. A function call in the pickle becomes a `Call` object; none is made.
 """
 
 import pickletools
@@ -41,7 +41,9 @@ class Call:
 PERSISTENT = "persistent"  # function of the Call that stands for an object outside the pickle
 
 
-def follow(content: bytes | BinaryIO, names: Mapping[tuple[str, str], str]) -> Any:
+def follow(
+    content: bytes | BinaryIO, names: Mapping[tuple[str, str], str], others: bool = False
+) -> Any:
     """Reads one pickle and returns the value that it describes.
 
     Args:
@@ -49,6 +51,8 @@ def follow(content: bytes | BinaryIO, names: Mapping[tuple[str, str], str]) -> A
       names: functions and classes that the pickle may name, (module, attribute), and the caller's
         word for each. The word "bytes" stands for the call by which Python 3 writes bytes in
         protocols 0 to 2; a call of the word "dict" returns an empty dict.
+      others: whether it may name others too: their word is MODULE.ATTRIBUTE, and what is put into
+        their objects is left out.
 
     Raises:
       ValueError: the pickle names something else, has other instructions, or too many of them.
@@ -64,7 +68,7 @@ def follow(content: bytes | BinaryIO, names: Mapping[tuple[str, str], str]) -> A
             raise ValueError(f"more than {MOST_INSTRUCTIONS:,} instructions")
         if instruction.name == "STOP":
             return stack.pop()
-        _step(instruction.name, argument, stack, memo, names)
+        _step(instruction.name, argument, stack, memo, names, others)
     raise ValueError("it has no end")
 
 
@@ -74,6 +78,7 @@ def _step(
     stack: list[Any],
     memo: dict[int, Any],
     names: Mapping[tuple[str, str], str],
+    others: bool,
 ) -> None:
     """Executes one instruction."""
     if isinstance(argument, int) and argument.bit_length() > _LARGEST_INT:  # slow to hash
@@ -95,9 +100,10 @@ def _step(
     elif name in ("GLOBAL", "STACK_GLOBAL"):
         attribute, module = (stack.pop(), stack.pop()) if name[0] == "S" else (None, None)
         path = (module, attribute) if name[0] == "S" else tuple(argument.split(" "))
-        if path not in names:
-            raise ValueError(f"it would run {'.'.join(map(str, path))}")
-        stack.append(Name(names[path]))
+        named = ".".join(map(str, path))
+        if path not in names and not others:
+            raise ValueError(f"it would run {named}")
+        stack.append(Name(names.get(path, named)))
     elif name in _CONTAINERS:
         _CONTAINERS[name](stack)
     elif name not in ("PROTO", "FRAME"):
@@ -117,6 +123,8 @@ def _pop_to_mark(stack: list[Any]) -> list[Any]:
 
 
 def _set_items(stack: list[Any], items: list[Any]) -> None:
+    if isinstance(stack[-1], Call):
+        return
     if not isinstance(stack[-1], dict):
         raise ValueError("it sets items of an object that is not a dict")
     for key, value in zip(items[::2], items[1::2], strict=True):
@@ -132,6 +140,8 @@ def _dict(stack: list[Any]) -> None:
 
 
 def _extend(stack: list[Any], items: list[Any]) -> None:
+    if isinstance(stack[-1], Call):
+        return
     if not isinstance(stack[-1], list):
         raise ValueError("it extends an object that is not a list")
     stack[-1].extend(items)
@@ -155,7 +165,7 @@ def _reduce(stack: list[Any]) -> None:
         if encoding not in ("latin1", "latin-1") or not isinstance(text, str):
             raise ValueError("bytes should be written as latin1")
         stack.append(text.encode("latin-1"))
-    elif function == "dict" and not arguments:
+    elif function == "dict":
         stack.append({})
     else:
         stack.append(Call(str(function), arguments))
@@ -181,6 +191,7 @@ _CONTAINERS: dict[str, Callable[[list[Any]], None]] = {
     "SETITEM": lambda stack: _set_items(stack, _pop(stack, 2)),
     "SETITEMS": lambda stack: _set_items(stack, _pop_to_mark(stack)),
     "REDUCE": _reduce,
+    "NEWOBJ": _reduce,
     "BUILD": _build,
     "BINPERSID": lambda stack: stack.append(Call(PERSISTENT, tuple(_pop(stack, 1)))),
 }

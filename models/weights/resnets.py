@@ -5,6 +5,7 @@ names state: stage, block, shortcut or branch, index in the block. They are matc
 our layers of that kind. All shapes are checked before a value is read.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -95,10 +96,13 @@ def _values(
     """Yields each variable with its value in the file; checks all shapes before reading a value."""
     sources = _layers(tensors)
     if not any(source.kind for source in sources.values()):
-        raise ValueError(
-            "it has no layer with a known name; the first releases of Keras 3 saved no names: load "
-            "it into the network that it was saved from, and save that again"
+        names = ", ".join(list(tensors)[:5])[:200]
+        keras = "/" in names or not names  # paths in an .h5
+        hint = (
+            "; the first releases of Keras 3 saved no names: load it into the network that it was "
+            "saved from, and save that again"
         )
+        raise ValueError(f"it has no layer with a known name{hint if keras else f': {names}'}")
     pairs: list[tuple[Any, Layer]] = []
     for kind, cls in _KINDS.items():
         ours = sorted((x for x in _all_layers(model) if isinstance(x, cls)), key=_creation_index)
@@ -138,12 +142,16 @@ def _layers(tensors: Mapping[str, Tensor]) -> dict[str, Layer]:
     """Groups a file's tensors by layer; returns the layers by name."""
     layers: dict[str, dict[str, Tensor]] = {}
     keras = any(name.endswith(("kernel:0", "kernel")) for name in tensors)
+    paths = [name.split(".")[:-1] for name in tensors if "." in name]
+    wrapper = "" if keras else "".join(f"{part}." for part in os.path.commonprefix(paths))
     for name, tensor in tensors.items():
+        if wrapper and not name.startswith(wrapper):
+            continue  # a number beside the layers, such as n_averaged
         if keras:
             prefix, _, leaf = name.partition(":")[0].rpartition("/")
             prefix = prefix.rpartition("/")[2]
         else:
-            prefix, _, leaf = name.removeprefix("module.").rpartition(".")
+            prefix, _, leaf = name.removeprefix(wrapper).rpartition(".")
         layers.setdefault(prefix, {})[leaf] = tensor
     return {
         name: Layer(name, _parts(leaves), not keras)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import files, models
+from dawnbench_tf import files, models, terminal
 from dawnbench_tf.data import pretrained
 from dawnbench_tf.data.dataset import Example, Placement
 from dawnbench_tf.data.images import augment, jpeg_index, jpegs, pipeline, scores, tested
@@ -252,7 +252,20 @@ def complete(recipe: Recipe, splits: Splits) -> Recipe:
         classes=task.classes or splits.count_classes(task.name),
         image_size=task.image_size or side,
     )
+    if task.is_own and not task.classes and not splits.classes:
+        _compare_labels(task.name, splits, completed.classes)
     return recipe.with_values(task=completed)
+
+
+def _compare_labels(name: str, splits: Splits, classes: int) -> None:
+    """Says which classes have no example. Raises Refusal if the test has one that training lacks."""
+    trained, tested = np.unique(splits.train.labels), np.unique(splits.test.labels)
+    if len(alone := np.setdiff1d(tested, trained)):
+        text = f"{', '.join(map(str, alone[:10]))} are in the test alone; training should have them"
+        raise Refusal(f"{name}: labels {text}")
+    if len(empty := np.setdiff1d(np.arange(classes), trained)):
+        numbers = ", ".join(map(str, empty[:10])) + ", ..." * (len(empty) > 10)
+        terminal.say(f"{name}: {classes} classes by the largest label; without example: {numbers}")
 
 
 def take_part(recipe: Recipe, splits: Splits) -> Splits:
@@ -284,8 +297,10 @@ def check(task: Task, splits: Splits) -> None:
             sides = f"{held.shape[1]} pixels; {task.name} has {task.image_size}"
             raise Refusal(f"{task.name} {name}: images have {sides}")
         if len(labels) != examples:
+            hint = "; a run goes on with the images it began with: put them back, or begin another"
             raise Refusal(
                 f"{task.name} {name}: should hold {examples} examples, found {len(labels)}"
+                f"{hint if task.is_own else ''}"
             )
         if labels.min() < 0 or labels.max() >= task.classes:
             bad = int(np.argmax((labels < 0) | (labels >= task.classes)))

@@ -134,7 +134,7 @@ def as_jpeg(content: bytes, where: Any) -> bytes:
     try:
         with tf.device("CPU:0"):
             pixels = tf.io.decode_image(content, channels=3, expand_animations=False)
-            return tf.io.encode_jpeg(pixels, quality=RE_ENCODED).numpy()
+            return tf.io.encode_jpeg(pixels, quality=RE_ENCODED, chroma_downsampling=False).numpy()
     except tf.errors.InvalidArgumentError:
         reason = "is empty" if not content else "holds no image that can be decoded"
         raise Refusal(f"{where}: {reason}; fetch it again") from None

@@ -28,6 +28,7 @@ _MOST_PIXELS = 100_000_000  # largest image, in pixels
 _PIXELS_PER_BYTE = 1_000  # limit for images over 2^20 pixels; single-color JPEGs have 170
 Image.MAX_IMAGE_PIXELS = None  # Pillow's own limit, which warns or raises; _check_size has ours
 _ORIENTATION = 0x0112  # EXIF tag; 1 is upright
+TURNED = "turned by EXIF, left as it is stored"
 
 
 def write(
@@ -112,7 +113,7 @@ def _write_shard(
                 if stop.is_set():
                     break
                 label = int(index.labels[example])
-                content, size, unusual = _check_image(index.raw(example), index.path(example))
+                content, size, unusual = check_image(index.raw(example), index.path(example))
                 writer.write(
                     make_record(content, size, label, classes[label], index.numbers[example])
                 )
@@ -126,7 +127,7 @@ def _write_shard(
     return counts
 
 
-def _check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list[str]]:
+def check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list[str]]:
     """Returns an image as it will be stored, its (width, height), and its unusual properties.
 
     Raises Refusal if it is damaged or larger than an image can be.
@@ -151,7 +152,7 @@ def _check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], lis
     except (OSError, ValueError, SyntaxError, tf.errors.OpError):
         raise Refusal(f"{path}: holds no whole JPEG; fetch it again") from None
     unusual += ["grey"] if mode == "L" else []
-    unusual += ["turned by EXIF, left as it is stored"] if orientation != 1 else []
+    unusual += [TURNED] if orientation != 1 else []
     return content, size, unusual
 
 

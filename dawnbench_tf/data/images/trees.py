@@ -1,6 +1,7 @@
 """Images as files in one folder for each class, the layout of the unpacked ImageNet."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from dawnbench_tf import files
 from dawnbench_tf.data.images.jpeg_index import JpegIndex, index_files
 from dawnbench_tf.refusals import Refusal
 
-SUFFIXES = (".jpeg", ".jpg", ".png")
+SUFFIXES = (".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".webp")
 
 
 def read(root: Path, classes: Sequence[str]) -> JpegIndex:
@@ -59,6 +60,18 @@ def is_flat(root: Path) -> bool:
 def class_names(root: Path) -> list[str]:
     """Returns the names of the folders in a folder, sorted. Raises Refusal if it can't be read."""
     return sorted(entry.name for entry in _list_entries(root) if entry.is_dir())
+
+
+def describe_unread(root: Path, classes: Sequence[str]) -> str:
+    """Returns what of a folder of class folders is not read, e.g. "12 .tif, 2 folders"; or ""."""
+    counts = Counter[str]()
+    for folder in (root, *(root / name for name in classes)):
+        for entry in _list_entries(folder):
+            if entry.is_dir():
+                counts[f"folders in {folder.name}"] += folder != root
+            elif folder == root or not entry.name.lower().endswith(SUFFIXES):
+                counts[os.path.splitext(entry.name)[1] or "without a suffix"] += 1
+    return ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()) if count)
 
 
 def has_images(folder: Path) -> bool:

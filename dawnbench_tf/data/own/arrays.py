@@ -118,8 +118,9 @@ def split(images: Any, labels: Any, where: str) -> Split:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
-        text = f"labels are {labels.dtype} {labels.shape}"
-        raise Refusal(f"{where}: {text}; should be whole numbers (examples,)")
+        text = f"labels are {labels.dtype} {labels.shape}; should be whole numbers (examples,)"
+        named = "; np.unique(labels, return_inverse=True)[1] numbers names"
+        raise Refusal(f"{where}: {text}{named if labels.dtype.kind in 'USO' else ''}")
     if labels.min() < 0:
         raise Refusal(f"{where}: label {labels.min()} should be 0 or more")
     if images.ndim == 3:

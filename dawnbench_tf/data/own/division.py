@@ -1,5 +1,7 @@
 """Division of examples into a training and a test set, and selection of a part of them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dawnbench_tf.refusals import refuse
@@ -7,7 +9,9 @@ from dawnbench_tf.refusals import refuse
 _VALIDATION, _PART = 2026, 2027  # purposes of random numbers
 
 
-def divide(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def divide(
+    labels: np.ndarray, share: float, seed: int, names: Sequence[str] = ()
+) -> tuple[np.ndarray, np.ndarray]:
     """Divides examples at random into a training and a test set, class by class.
 
     Each class has at least one example in each set. The division depends on labels, share and seed
@@ -21,6 +25,7 @@ def divide(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.
       labels: classes, int (examples,).
       share: share of each class's examples in the test set, over 0.
       seed: seed of the draw.
+      names: of the classes, for the error; (): their numbers.
 
     Returns:
       Indices of the training and of the test examples, ascending.
@@ -32,7 +37,8 @@ def divide(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.
     for label in np.unique(labels):
         own = np.flatnonzero(labels == label)
         if len(own) < 2:
-            text = f"class {label} has one example; each needs 2, for training and for the test"
+            name = names[label] if len(names) else label
+            text = f"class {name} has one example; each needs 2, for training and for the test"
             refuse("validation_share", share, text)
         count = min(max(round(share * len(own)), 1), len(own) - 1)
         rng = np.random.default_rng([seed, _VALIDATION, int(label)])

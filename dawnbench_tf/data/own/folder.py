@@ -1,24 +1,29 @@
 """Images in folders: train/CLASS/ and val/CLASS/, or CLASS/ with a validation share."""
 
+import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf.data.images import jpeg_index, trees
+from dawnbench_tf import files, machine, npz, terminal
+from dawnbench_tf.data.images import jpeg_index, shard_writer, trees
+from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import division
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import Refusal, refuse
 
 _TRAIN, _TESTS = "train", ("val", "validation", "test")  # names of folders
+_BLOCK = 200  # images between two updates of the status line
 
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
-    """Loads JPEGs and PNGs of any size; the names of the folders are the classes.
+    """Loads images of any size and format; the names of the folders are the classes.
 
-    Classes are numbered in the order of their names.
+    Classes are numbered in the order of their names. A line says what is not read.
 
     Args:
       recipe: its `validation_share` and `seed` divide the images, if there is no folder for the
@@ -35,12 +40,32 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     """
     if download:
         refuse("download", True, "is for TensorFlow Datasets; name the folder as --data_dir")
+    share = recipe.validation_share
+    root, parts, classes, others = _locate(data_dir, share)
+    unread = {part.name: trees.describe_unread(part, classes) for part in parts}
+    text = [f"{folder}/: {described}" for folder, described in unread.items() if described]
+    if text or others:
+        terminal.say(f"not read: {'; '.join([*text, *(f'{name}/' for name in others)])}")
+    train = _split(root, trees.read(parts[0], classes))
+    if share:
+        indices = division.divide(train.labels, share, recipe.seed, classes)
+        train, test = (train.take(part) for part in indices)
+    else:
+        test = _split(root, trees.read(parts[1], classes))
+    return Splits(train, test, Origin("image files"), classes=classes)
+
+
+def _locate(data_dir: str, share: float) -> tuple[Path, list[Path], list[str], list[str]]:
+    """Returns the folder, those of its splits, the classes, and names of tests that are not read.
+
+    Raises:
+      Refusal: folders are missing or empty.
+    """
     root = Path(data_dir).expanduser()
     if not data_dir or not root.is_dir():
-        text = "should be a folder with train/CLASS/ and val/CLASS/, of JPEGs or PNGs"
+        text = "should be a folder with train/CLASS/ and val/CLASS/, of images"
         refuse("data_dir", data_dir, f"is no folder; {text}" if data_dir else text)
     tests = [name for name in _TESTS if (root / name).is_dir()]
-    share = recipe.validation_share
     if share and tests:
         refuse("validation_share", share, f"{root} has {tests[0]}/ for the test; leave this out")
     parent = root / _TRAIN if (root / _TRAIN).is_dir() else root
@@ -51,18 +76,105 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     if len(classes) < 2:
         number = f"{len(classes)} class folder{'s' * (len(classes) != 1)}"
         refuse("data_dir", parent, f"has {number}; should have one for each class, 2 at least")
-    train = _read(root, parent, classes)
-    if share:
-        train_indices, test_indices = division.divide(train.labels, share, recipe.seed)
-        test = train.take(test_indices)
-        train = train.take(train_indices)
-    else:
-        test = _read(root, root / tests[0], classes)
-    return Splits(train, test, Origin("image files"), classes=classes)
+    return root, [parent, *(root / name for name in tests[:1])], classes, tests[1:]
 
 
-def _read(root: Path, folder: Path, classes: list[str]) -> Split:
-    index = trees.read(folder, classes)
-    prefix = "" if folder == root else f"{folder.name}/"
-    names = [f"{prefix}{os.fsdecode(path)}" for path in np.asarray(index.paths)]
-    return jpeg_index.split(index)._replace(names=names)
+def _split(root: Path, index: JpegIndex) -> Split:
+    return jpeg_index.split(index)._replace(names=_names(root, index))
+
+
+def _names(root: Path, index: JpegIndex) -> list[str]:
+    prefix = "" if index.root == root else f"{Path(index.root).name}/"
+    return [f"{prefix}{os.fsdecode(path)}" for path in np.asarray(index.paths)]
+
+
+def check(recipe: Recipe, data_dir: str) -> None:
+    """Decodes each image once, before the clock of a run starts; a cache remembers those checked.
+
+    Says how many have an EXIF orientation, which is not applied.
+
+    Args:
+      recipe: as in `load`.
+      data_dir: as in `load`.
+
+    Raises:
+      Refusal: images are damaged; it names the first ten, and says how many there are.
+    """
+    root, parts, classes, _ = _locate(data_dir, recipe.validation_share)
+    indices = [trees.read(part, classes) for part in parts]
+    names = [name for index in indices for name in _names(root, index)]
+    places = [(index, number) for index in indices for number in range(len(index.labels))]
+    keys = np.array([_key(index.path(number)) for index, number in places], np.uint64)
+    folder = files.cache_folder()
+    digest = hashlib.sha256(bytes(root.absolute())).hexdigest()[:24]
+    cache = folder / f"images-{digest}.npz" if folder else None
+    known = _read_cache(cache)
+    bad: dict[str, str] = {}  # reason by name
+    left = np.flatnonzero(~np.isin(keys, known["whole"])).tolist()
+
+    def problem(place: int) -> tuple[str, bool]:
+        index, number = places[place]
+        try:
+            unusual = shard_writer.check_image(index.raw(number), names[place])[2]
+        except Refusal as refusal:
+            return str(refusal).rpartition(": ")[2].partition(";")[0], False
+        return "", shard_writer.TURNED in unusual
+
+    new: dict[str, list[int]] = {"whole": [], "turned": []}  # keys
+    try:
+        with ThreadPoolExecutor(machine.cpus()) as pool:
+            for begin in range(0, len(left), _BLOCK):
+                terminal.status(f"checking the images: {begin:,} of {len(left):,}")
+                block = left[begin : begin + _BLOCK]
+                for place, (reason, turned) in zip(block, pool.map(problem, block), strict=True):
+                    if reason:
+                        bad[names[place]] = reason
+                    else:
+                        new["whole"].append(keys[place])
+                    if turned:
+                        new["turned"].append(keys[place])
+    finally:  # after Ctrl-C too
+        for kind, kept in new.items():
+            known[kind] = np.union1d(known[kind], np.array(kept, np.uint64))
+        if new["whole"]:
+            _write_cache(cache, known)
+    if bad:
+        first = ", ".join(f"{name} ({reason})" for name, reason in list(bad.items())[:10])
+        more = f" and {len(bad) - 10:,} more" if len(bad) > 10 else ""
+        begun = recipe.whole_task.train_examples
+        advice = "replace them: a run goes on with the images it began with"
+        advice = advice if begun else "replace or remove them"
+        text = f"damaged: {len(bad):,} of {len(names):,} images: {first}{more}; {advice}"
+        refuse("data_dir", data_dir, text)
+    if count := int(np.isin(keys, known["turned"]).sum()):
+        terminal.say(f"{count:,} images have an EXIF orientation, which is not applied")
+
+
+def _key(path: str) -> int:
+    """Returns a hash of an image's path, size and time; 0 for one that can't be read."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0
+    text = f"{path} {status.st_size} {status.st_mtime_ns}".encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def _read_cache(path: Path | None) -> dict[str, np.ndarray]:
+    try:
+        arrays = npz.read(path.read_bytes()) if path else {}
+    except (OSError, ValueError):
+        arrays = {}
+    empty = np.zeros(0, np.uint64)
+    return {name: arrays.get(name, empty) for name in ("whole", "turned")}
+
+
+def _write_cache(path: Path | None, arrays: dict[str, np.ndarray]) -> None:
+    if path is None:
+        return
+    try:
+        files.make_folder(path.parent)
+        with files.renamed_to(path) as temporary:
+            np.savez(temporary, **arrays)  # type: ignore[arg-type]
+    except Refusal as refusal:  # without the cache the next run decodes all again
+        terminal.say(f"{refusal}; going on without")

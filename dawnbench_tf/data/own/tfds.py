@@ -35,6 +35,8 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
         refuse("data_dir", "", f"should be TensorFlow Datasets' folder with {name}, or one to fill")
     builder = tfds.builder(Path(data_dir).expanduser(), name, download)
     info = builder.info
+    if not info.splits:
+        refuse("data_dir", data_dir, f"holds no {name}; add --download")
     if not {"image", "label"} <= set(info.features) or not hasattr(info.features["label"], "names"):
         has = ", ".join(sorted(info.features))
         refuse("task", f"tfds:{name}", f"should have an image and a label of classes; has {has}")
@@ -45,10 +47,10 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
         expected = "no --validation_share" if share else "a test, or --validation_share"
         refuse("task", f"tfds:{name}", f"has splits {has}; should have train, and {expected}")
     splits = [_read(builder, split, recipe) for split in [_TRAIN, *tests[:1]]]
-    if share:
-        parts = division.divide(splits[0].labels, share, recipe.seed)
-        splits = [splits[0].take(part) for part in parts]
     classes = list(info.features["label"].names)
+    if share:
+        parts = division.divide(splits[0].labels, share, recipe.seed, classes)
+        splits = [splits[0].take(part) for part in parts]
     return Splits(splits[0], splits[1], Origin(f"TensorFlow Datasets, {name}"), classes=classes)
 
 

@@ -81,8 +81,8 @@ def select_questions(corpus: Corpus, indices: Iterable[int]) -> Corpus:
 
 
 def _question(qa: Any, context: int, where: str) -> Question:
-    if isinstance(qa, dict) and "is_impossible" in qa:
-        raise Refusal(f"{where}: has is_impossible, so this is SQuAD v2; should be v1.1")
+    if isinstance(qa, dict) and qa.get("is_impossible", False) is not False:
+        raise Refusal(f"{where}: is_impossible, so this is SQuAD v2; should be v1.1")
     answers = []
     for answer, answer_key in _items(qa, "answers", where):
         start = _value(answer, "answer_start", int, answer_key)
