@@ -111,7 +111,7 @@ def _estimate(options: Options, chosen: Sequence[Recipe], run: RunOptions) -> in
     """Estimates, prints rows as they come, and what is done after Ctrl-C; returns the status."""
     rows: list[Estimate] = []
     status = 0
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         estimate_all(chosen, run, options.seconds, rows.append)

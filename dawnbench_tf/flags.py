@@ -21,6 +21,7 @@ from dawnbench_tf.settings import all_settings, flag_name, setting_fields
 from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere, show
 
 T = TypeVar("T")
+_OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # what a full disk raises
 _OF_PATHS = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)  # whatever is asked
 _INDENT = 22  # columns before the text of a flag's help
 GROUPS = (  # headings of --help, in order; a command's own come first
@@ -77,12 +78,17 @@ def _with_packages(main: Callable[[list[str]], int | None], argv: list[str]) -> 
     The library alone installs less than the commands import.
     """
     try:
-        return main(argv[1:])
+        status = main(argv[1:])
+        sys.stdout.flush()
+        return status
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         if package == "dawnbench_tf":
             raise
     except OSError as error:
+        if error.errno in _OF_STREAMS and not error.filename:
+            lead_nowhere(sys.stdout)  # what is left in its buffer
+            exit_with(f"stdout can't be written ({error.strerror})")
         if error.errno not in _OF_PATHS or not error.filename:
             raise
         exit_with(f"{one_line(error.filename, 100)}: can't be opened ({error.strerror})")

@@ -45,7 +45,7 @@ class Options:
         f"show only the tables of this data set: {', '.join(RANKED)}, or a task of your own; "
         "default: all",
     )
-    top: int = setting(10, "rows of each table; your own are always shown", low=1)
+    top: int = setting(10, "rows of each table, and of your own below them", low=1)
     until: str = setting("", "only entries of this date or earlier, YYYY-MM-DD")
     threshold: float | None = setting(
         None,
@@ -62,7 +62,7 @@ class Options:
 
 
 def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
-    """Formats the first `top` rows of a table and, below them, your own rows.
+    """Formats the first `top` rows of a table and, below them, your first `top` other rows.
 
     Args:
       table: the ranking.
@@ -74,17 +74,21 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
     heads = ("model", "hardware", "recipe or network", "author, or your folder")
     lines = [terminal.cut(f"{table.title}, {table.figure.name}", columns)]
     lines.append(line(" rank", table.figure.name.partition(" of ")[0].split()[-1], "date", heads))
-    for rank, row in enumerate(table.rows, 1):
-        if rank <= top or row.mine:
-            mark = "*" if row.mine else " "
-            author = row.folder if row.mine else row.author
-            cells = (row.model, row.hardware, row.label, author)
-            lines.append(line(f"{mark}{rank:4}", format_value(value(row)), row.date, cells))
+    ranked = list(enumerate(table.rows, 1))
+    below = [(rank, row) for rank, row in ranked[top:] if row.mine]
+    shown = [*ranked[:top], *below[:top]]
+    for rank, row in shown:
+        mark = "*" if row.mine else " "
+        author = row.folder if row.mine else row.author
+        cells = (row.model, row.hardware, row.label, author)
+        lines.append(line(f"{mark}{rank:4}", format_value(value(row)), row.date, cells))
     lines += [
         f"  your {row.name} in {row.folder} would rank {rank} of {len(table.rows)}"
-        for rank, row in enumerate(table.rows, 1)
+        for rank, row in shown
         if row.mine
     ]
+    if left := len(below[top:]):
+        lines.append(f"  {left} more of your own: --top={top + left}")
     return "\n".join(lines)
 
 
@@ -257,13 +261,8 @@ def main(arguments: list[str]) -> None:
             parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
             parts += [format_unranked(ranking.unranked)] if ranking.unranked else []
             print("\n\n".join(parts))
-        sys.stdout.flush()
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
-    except OSError as error:
-        if error.filename:  # the error is of another file than stdout
-            raise
-        terminal.exit_with(f"stdout can't be written ({error.strerror})", at_once=True)
 
 
 def _parse_date(text: str) -> str:

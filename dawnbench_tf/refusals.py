@@ -1,5 +1,6 @@
 """The error for bad input: one line with the flag or file, its value, and what is expected."""
 
+import unicodedata
 from typing import NoReturn
 
 __all__ = ["Refusal"]
@@ -41,7 +42,8 @@ def defused(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
     cell = shown(cell)
-    return f"'{cell}" if cell.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") else cell
+    first = unicodedata.normalize("NFKC", cell.lstrip()[:1])  # full-width forms count too
+    return f"'{cell}" if first in ("=", "+", "-", "@", "|", "%") else cell
 
 
 def one_line(error: object, most: int = 200) -> str:

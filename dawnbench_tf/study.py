@@ -214,7 +214,8 @@ def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid
     study = find_study(name, options.scale)
     if options.levels:
         study = grid.with_levels(study, [_parse_level(text) for text in options.levels.split(",")])
-    return grid.with_changes(study, options.recipe, options.trials, settings)
+    changed = grid.with_changes(study, options.recipe, options.trials, settings)
+    return changed.with_modules()
 
 
 def list_runs(options: Options, name: str, study: grid.Study) -> int:

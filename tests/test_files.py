@@ -1,10 +1,14 @@
 """Files appear whole or not at all."""
 
+import errno
+import fcntl
 import os
+import subprocess
+import sys
 
 import pytest
 
-from dawnbench_tf import files
+from dawnbench_tf import files, terminal
 from dawnbench_tf.refusals import Refusal
 
 
@@ -51,3 +55,24 @@ def test_json_is_no_larger_than_it_may_be(tmp_path):
     os.truncate(tmp_path / "run.json", 16 * 2**20 + 1)
     with pytest.raises(Refusal, match="is larger than 16 MiB"):
         files.read_json(tmp_path / "run.json")
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_flock_is_locked_by_posix(tmp_path, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    descriptor = files.lock(tmp_path, "in use")
+    program = (
+        f"import fcntl; fcntl.lockf(open({str(tmp_path / '.lock')!r}, 'w'), 6)"  # LOCK_EX | NB
+    )
+    assert subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode
+    os.close(descriptor)
+    said = []
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    monkeypatch.setattr(terminal, "say", said.append)
+    os.close(files.lock(tmp_path, "in use"))
+    assert said == [
+        f"{tmp_path}: can't be locked on this file system; start one command at a time in it"
+    ]

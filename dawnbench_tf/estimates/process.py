@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -99,8 +100,8 @@ def take_sample(
 
 def _run(command: list[str], log: Any, seconds: float) -> int | None:
     """Runs a command; returns its status, or None if it was killed after `seconds`."""
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    process = subprocess.Popen(  # its stdin ends when this process does, however it does
+        command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
     )
     try:
         return process.wait(max(seconds, 1.0))
@@ -110,6 +111,8 @@ def _run(command: list[str], log: Any, seconds: float) -> int | None:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if process.stdin:
+            process.stdin.close()
 
 
 def _read(path: Path, code: int | None, log: str, seconds: float) -> Sample:
@@ -139,6 +142,7 @@ def main() -> None:
     from dawnbench_tf.clock import Clock
 
     request, path = json.loads(sys.argv[1]), Path(sys.argv[2])
+    threading.Thread(target=_end_with_parent, args=[path.parent], daemon=True).start()
     clock = Clock()
     with clock.part("import"), tensorflow_env.importing():
         from dawnbench_tf.estimates import sampling
@@ -152,6 +156,13 @@ def main() -> None:
         write(sampling.sample(recipe, options, request["seconds"], write, clock))
     sys.stdout.flush()
     os._exit(0)  # TensorFlow's threads may take seconds to end
+
+
+def _end_with_parent(folder: Path) -> None:
+    """Waits for the end of the process that asked; removes its folder, and ends this one."""
+    sys.stdin.buffer.read()
+    files.remove(folder)
+    os._exit(1)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from dawnbench_tf.refusals import Refusal, shown
 from dawnbench_tf.runs import NOT_RANKED
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, entry_from_source, first_at
-from dawnbench_tf.submission.field_rules import is_link
+from dawnbench_tf.submission.field_rules import is_future, is_link
 from dawnbench_tf.submission.rules import Grade
 from dawnbench_tf.submission.source import Unreadable, Violation, find, has_task, load
 from dawnbench_tf.tasks import RANKED, Task
@@ -121,6 +121,8 @@ def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
     training, score = entry.phase == "train", entry.score
     if score is not None and entry.task.highest == 1 < score:
         score /= 100  # one published entry gives percent instead of a fraction
+    if is_future(entry.timestamp):
+        flaws = (*flaws, f"dated in the future, {entry.timestamp}")
     result = Result(
         dataset=entry.dataset,
         phase=entry.phase,

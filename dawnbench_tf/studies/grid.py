@@ -68,6 +68,29 @@ class Study:
     latency: bool = False  # whether `infer` times each trained model as well
     figure: str = "times"  # a key of figures.FIGURES
     source: str = ""  # figure or section of the paper that it repeats
+    modules: Mapping[str, Any] = field(default_factory=dict)  # values of recipes of Python modules
+
+    def with_modules(self) -> "Study":
+        """Returns the study with its recipes of modules recorded, which `plan` needs."""
+        levels = [level.settings for factor in self.factors for level in factor.levels]
+        names = [self.recipe, *(settings.get("recipe") for settings in (self.settings, *levels))]
+        named = [name for name in names if isinstance(name, str) and ":" in name]
+        return replace(self, modules={name: recipes.get(name).values() for name in named})
+
+    def get(self, name: str, **changes: Any) -> Recipe:
+        """Returns a recipe as `recipes.get` does, but imports no module: whose study is it?"""
+        if ":" not in name:
+            return recipes.get(name, **changes)
+        if name not in self.modules:
+            text = (
+                "is of a module, and study.json does not record it; nothing is imported to read it"
+            )
+            refuse("recipe", name, text)
+        try:
+            recipe = Recipe.from_values(self.modules[name])
+        except (TypeError, KeyError, AttributeError) as error:
+            refuse("recipe", name, f"is damaged in study.json ({one_line(error, 80)})")
+        return recipes.changed(recipe, **changes)
 
     def values(self) -> dict[str, Any]:
         """Returns the study as JSON values; `store.claimed` compares them with the folder's."""
@@ -85,6 +108,7 @@ class Study:
         Raises:
           ValueError: the values are not those of a study.
         """
+        values = {"modules": {}, **values}  # which earlier versions did not record
         typed.check_fields(values, _Values, "study")
         factors = []
         for item in values["factors"]:
@@ -114,6 +138,7 @@ class _Values(NamedTuple):
     latency: bool
     figure: str
     source: str
+    modules: dict[str, Any]
 
 
 class PlannedRun(NamedTuple):
@@ -194,7 +219,7 @@ def plan(study: Study) -> list[PlannedRun]:
         for levels in product(*(factor.levels for factor in study.factors))
     ]
     planned = [
-        _plan_run(labels, name, changes, seed)
+        _plan_run(study, labels, name, changes, seed)
         for seed in range(first, first + study.trials)
         for labels, name, changes in settings
     ]
@@ -234,7 +259,7 @@ def _resolve_levels(
     name = changes.pop("recipe", study.recipe)
     if not isinstance(name, str):
         refuse("recipe", name, "should be text, TASK/NAME")
-    base = reference_values(name, study.settings)
+    base = reference_values(study.get, name, study.settings)
     if study.thresholds and base["eval_from"]:  # the lower ones may be reached early
         changes.setdefault("eval_from", 0.0)
     changes = {key: resolve(key, value, base) for key, value in changes.items()}
@@ -253,9 +278,11 @@ def _label(value: Any) -> str:
     return one_line(",".join(map(str, value)) if isinstance(value, tuple) else value, LONGEST)
 
 
-def _plan_run(labels: tuple[str, ...], name: str, changes: Settings, seed: int) -> PlannedRun:
+def _plan_run(
+    study: Study, labels: tuple[str, ...], name: str, changes: Settings, seed: int
+) -> PlannedRun:
     changes = {**changes, "seed": seed}
-    recipe = recipes.get(name, **{k: v for k, v in changes.items() if k in RECIPE_SETTINGS})
+    recipe = study.get(name, **{k: v for k, v in changes.items() if k in RECIPE_SETTINGS})
     recipe = recipes.named_by(recipe, changes.get("data_dir", ""))
     credits = Credits(**{k: v for k, v in changes.items() if k in CREDITS_SETTINGS})
     run_options = {k: v for k, v in changes.items() if k in RUN_SETTINGS}

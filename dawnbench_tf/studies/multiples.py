@@ -1,11 +1,11 @@
 """Names and values of a study's settings; multiples such as "4 * batch_size"."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from dawnbench_tf import recipes, typed
+from dawnbench_tf import typed
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
@@ -25,10 +25,12 @@ def is_multiple(value: object) -> bool:
     return isinstance(value, str) and bool(_MULTIPLE.fullmatch(value))
 
 
-def reference_values(name: str, common: Mapping[str, Any]) -> dict[str, Any]:
+def reference_values(
+    get: Callable[..., Recipe], name: str, common: Mapping[str, Any]
+) -> dict[str, Any]:
     """Returns the values that multiples refer to: the study's recipe and its price per hour."""
     common = {key: _as_tuple(value) for key, value in common.items() if not is_multiple(value)}
-    recipe = recipes.get(name, **{k: v for k, v in common.items() if k in RECIPE_SETTINGS})
+    recipe = get(name, **{k: v for k, v in common.items() if k in RECIPE_SETTINGS})
     return {**recipe.values(), "cost_per_hour": common.get("cost_per_hour")}
 
 

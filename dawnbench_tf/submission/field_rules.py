@@ -56,13 +56,18 @@ def date(text: object) -> datetime.date | None:
     return day if FIRST_YEAR <= day.year <= LAST_YEAR else None
 
 
+def is_future(day: datetime.date) -> bool:
+    """Whether a date is in the future, whatever the time zone."""
+    return day > datetime.date.today() + datetime.timedelta(days=1)
+
+
 def written_date(source: Source) -> Complaints:
     """Requires two digits for month and day, and a date that is not in the future."""
     text = source.fields.get("timestamp")
     day, line = date(text), source.line("timestamp")
     if day and text != day.isoformat():
         yield line, f"timestamp is {quoted(text)}; should have two digits for month and day: {day}"
-    if day and day > datetime.date.today() + datetime.timedelta(days=1):  # allows for time zones
+    if day and is_future(day):
         yield line, f"timestamp {day} is in the future; should be the day of submission"
 
 

@@ -40,3 +40,26 @@ def test_small_files_that_unpack_to_much_are_refused_before_they_are():
 def test_damaged_files_are_one_kind_of_error(content):
     with pytest.raises(ValueError, match="it is damaged"):
         npz.read(content)
+
+
+def test_compressed_arrays_are_read_within_a_bound():
+    content = saved(np.savez_compressed, a=np.zeros(2**20))
+    assert npz.read(content, largest=2**24)["a"].shape == (2**20,)
+    with pytest.raises(ValueError, match="its arrays take 0.0 GiB, and 0.0 are free"):
+        npz.read(content, largest=2**20)
+
+
+def test_what_is_not_damaged_is_called_by_its_name():
+    objects = saved(a=np.array([None, 1]))
+    with pytest.raises(ValueError, match="^its a.npy holds Python objects, not numbers"):
+        npz.read(objects)
+    alone = io.BytesIO()
+    np.save(alone, np.zeros(3))
+    with pytest.raises(ValueError, match="^it is an .npy file, one array; np.savez"):
+        npz.read(alone.getvalue())
+    header = alone.getvalue().replace(b"(3,), } ", b"(99,), }")
+    claims = io.BytesIO()
+    with zipfile.ZipFile(claims, "w") as archive:
+        archive.writestr("a.npy", header)
+    with pytest.raises(ValueError, match="a.npy claims .99,. float64, more than it holds"):
+        npz.read(claims.getvalue())

@@ -295,18 +295,39 @@ def test_a_cpu_without_bfloat16_is_warned_of(monkeypatch, precision, instruction
     assert ["--precision=float32 is likely faster" in line for line in lines] == [True] * warned
 
 
+SLURM = {
+    "SLURM_STEP_NODELIST": "node[1-2]",
+    "SLURM_STEP_NUM_TASKS": "2",
+    "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
+    "SLURM_PROCID": "1",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"SLURM_STEP_NUM_TASKS": None}, "SLURM_STEP_NUM_TASKS: is not set; srun sets it"),
+        ({"SLURM_STEP_TASKS_PER_NODE": None}, "SLURM_STEP_TASKS_PER_NODE"),
+        ({"SLURM_STEP_NUM_TASKS": "two"}, "SLURM_STEP_NUM_TASKS=two, .*: can't be read"),
+        ({"SLURM_STEP_NODELIST": "node[1-"}, r"SLURM_STEP_NODELIST=node\[1-, .*can't be read"),
+    ],
+)
+def test_odd_variables_of_slurm_are_one_line(monkeypatch, changes, words):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    for name, value in {**SLURM, **changes}.items():
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    with pytest.raises(Refusal, match=words):
+        strategies._from_slurm()
+
+
 def test_workers_are_found_by_flag_tf_config_and_slurm(monkeypatch):
     def curve(**options):
         resolver = strategies._cluster(RunOptions(strategy="multi_worker_mirrored", **options))
         return resolver.cluster_spec().as_dict()["worker"], resolver.task_id
 
-    slurm = {
-        "SLURM_STEP_NODELIST": "node[1-2]",
-        "SLURM_STEP_NUM_TASKS": "2",
-        "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
-        "SLURM_PROCID": "1",
-    }
-    for name, value in slurm.items():
+    for name, value in SLURM.items():
         monkeypatch.setenv(name, value)
     assert curve() == (["node1:8888", "node2:8888"], 1)
     config = {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 1}}

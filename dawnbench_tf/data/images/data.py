@@ -258,7 +258,7 @@ def complete(recipe: Recipe, splits: Splits) -> Recipe:
 
 
 def _compare_labels(name: str, splits: Splits, classes: int) -> None:
-    """Says which classes have no example. Raises Refusal if the test has one that training lacks."""
+    """Says which classes have no example; raises Refusal if the test alone has one."""
     trained, tested = np.unique(splits.train.labels), np.unique(splits.test.labels)
     if len(alone := np.setdiff1d(tested, trained)):
         text = f"{', '.join(map(str, alone[:10]))} are in the test alone; training should have them"

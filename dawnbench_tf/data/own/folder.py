@@ -42,16 +42,16 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
         refuse("download", True, "is for TensorFlow Datasets; name the folder as --data_dir")
     share = recipe.validation_share
     root, parts, classes, others = _locate(data_dir, share)
-    unread = {part.name: trees.describe_unread(part, classes) for part in parts}
-    text = [f"{folder}/: {described}" for folder, described in unread.items() if described]
-    if text or others:
-        terminal.say(f"not read: {'; '.join([*text, *(f'{name}/' for name in others)])}")
     train = _split(root, trees.read(parts[0], classes))
     if share:
         indices = division.divide(train.labels, share, recipe.seed, classes)
         train, test = (train.take(part) for part in indices)
     else:
         test = _split(root, trees.read(parts[1], classes))
+    unread = {part.name: trees.describe_unread(part, classes) for part in parts}
+    text = [f"{folder}/: {described}" for folder, described in unread.items() if described]
+    if text or others:
+        terminal.say(f"not read: {'; '.join([*text, *(f'{name}/' for name in others)])}")
     return Splits(train, test, Origin("image files"), classes=classes)
 
 

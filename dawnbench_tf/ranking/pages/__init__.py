@@ -20,6 +20,7 @@ from dawnbench_tf import files
 from dawnbench_tf.ranking.pages import charts
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import FIGURES, Table
+from dawnbench_tf.refusals import Refusal
 
 HERE = Path(__file__).parent
 MOST_POINTS = 60  # points of a curve in the comparison, at most
@@ -46,6 +47,8 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     results = [result for result in results if not result.reasons]
     links = _links(results)
     standings = _standings(tables)
+    if (folder / "entries").is_symlink():
+        raise Refusal(f"{folder / 'entries'}: is a link; pages are written to folders of their own")
     files.make_folder(folder / "entries")
     page = templates.get_template("entry.html")
     for result in results:

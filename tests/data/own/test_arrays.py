@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import recipes
+from dawnbench_tf import recipes, terminal
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import arrays
@@ -126,3 +126,23 @@ def test_a_label_far_above_the_others_is_refused(own):
     line = "^colours: labels should be 0 to 3: 4 classes have examples, but .* 4,294,967,295$"
     with pytest.raises(Refusal, match=line):
         dataset.load_completed(RECIPE, examples=(x_train, y_train, *test))
+
+
+def test_a_compressed_file_is_read(tmp_path, own):
+    path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts(own)
+    np.savez_compressed(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
+    _, splits = dataset.load_completed(npz_recipe(path), str(path))
+    assert np.array_equal(splits.train.images(), x)
+
+
+def test_classes_without_examples_are_said_and_a_test_s_own_refused(tmp_path, own, monkeypatch):
+    x, y, x_test, y_test = parts(own)
+    said = []
+    monkeypatch.setattr(terminal, "say", said.append)
+    dataset.load_completed(RECIPE, examples=(x, y + 1, x_test, y_test + 1))
+    assert said == ["colours: 4 classes by the largest label; without example: 0"]
+    y_test = np.append(y_test[:-1], 3)
+    with pytest.raises(Refusal, match="colours: labels 3 are in the test alone; training should"):
+        dataset.load_completed(RECIPE, examples=(x, y, x_test, y_test))
+    with pytest.raises(Refusal, match="whole numbers .*; np.unique.* numbers names"):
+        dataset.load_completed(RECIPE, examples=(x, np.array(["a", "b"])[y % 2], x_test, y_test))

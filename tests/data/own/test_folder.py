@@ -1,10 +1,15 @@
 """Images in folders of one's own."""
 
+import io
+import os
+
 import numpy as np
 import pytest
+from PIL import Image
 
-from dawnbench_tf import recipes
+from dawnbench_tf import recipes, terminal
 from dawnbench_tf.data import dataset
+from dawnbench_tf.data.images import shard_writer
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
 
@@ -103,3 +108,72 @@ def test_other_test_images_than_the_run_had_are_refused(tmp_path, own):
     other = dataset.open(recipe(), str(tmp_path / "data"))
     with pytest.raises(Refusal, match="--data_dir: holds other test images than"):
         other.check_saved(tmp_path)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def rotated(jpeg):
+    """A JPEG that says that it lies on its side."""
+    with Image.open(io.BytesIO(jpeg)) as image:
+        exif, turned = Image.Exif(), io.BytesIO()
+        exif[0x0112] = 6
+        image.save(turned, "JPEG", exif=exif)
+    return turned.getvalue()
+
+
+def test_all_damaged_images_are_named_before_the_clock(tmp_path, own, cache, monkeypatch):
+    folder = own.write_folder(tmp_path / "own", train=8) / "train/red"
+    paths = sorted(folder.iterdir())[:4]
+    jpeg = paths[0].read_bytes()
+    paths[0].write_bytes(b"")
+    paths[1].write_bytes(jpeg[:-2])  # found only by decoding all of it
+    size = jpeg.index(b"\xff\xc0") + 5
+    paths[2].write_bytes(jpeg[:size] + b"\xc3\x50\xc3\x50" + jpeg[size + 4 :])  # 50,000 x 50,000
+    paths[3].write_bytes(rotated(jpeg))
+    said = []
+    monkeypatch.setattr(terminal, "say", lambda line, *_, **__: said.append(line))
+    names = [f"train/red/{path.name}" for path in paths]
+    monkeypatch.setattr(terminal, "status", lambda *_, **__: None)
+    with pytest.raises(Refusal) as refusal:
+        dataset.check_files(recipe(), str(tmp_path / "own"))
+    text = str(refusal.value)
+    assert "damaged: 3 of 30 images" in text and text.endswith("; replace or remove them")
+    assert all(name in text for name in names[:3]) and names[3] not in text
+    for path in paths[:3]:
+        path.unlink()
+    monkeypatch.setattr(shard_writer, "check_image", None)  # the others were decoded already
+    dataset.check_files(recipe(), str(tmp_path / "own"))
+    assert said[-1:] == ["1 images have an EXIF orientation, which is not applied"]
+
+
+def test_a_run_that_lost_images_is_told_what_to_do(tmp_path, own):
+    completed, _ = dataset.load_completed(recipe(), str(own.write_folder(tmp_path)))
+    (tmp_path / "train/red/009.jpg").unlink()
+    with pytest.raises(Refusal, match="should hold 12 examples, found 11; a run goes on with the"):
+        dataset.load_completed(completed, str(tmp_path))
+
+
+def test_each_format_is_read_and_the_rest_is_counted(tmp_path, own, monkeypatch):
+    own.write_folder(tmp_path)
+    image = Image.fromarray(own.images(1)[0][0])
+    for suffix in ("jpe", "jfif", "bmp", "gif", "webp"):
+        form = {"jpe": "jpeg", "jfif": "jpeg"}.get(suffix, suffix)
+        image.save(tmp_path / f"train/red/more.{suffix}", form)
+    for number in range(3):
+        (tmp_path / f"train/red/{number}.tif").touch()
+    (tmp_path / "train/red/nested").mkdir()
+    (tmp_path / "test").mkdir()
+    said = []
+    monkeypatch.setattr(terminal, "say", lambda line, *_, **__: said.append(line))
+    _, splits = dataset.load_completed(recipe(), str(tmp_path))
+    assert len(splits.train.labels) == 17
+    assert said == ["not read: train/: 3 .tif, 1 folders in red; test/"]
+
+
+def test_a_user_without_a_home_has_no_cache(tmp_path, own, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a uid without an entry
+    dataset.check_files(recipe(), str(own.write_folder(tmp_path)))

@@ -66,3 +66,8 @@ def test_a_name_that_is_not_there_is_refused(stored):
 def test_a_share_of_a_data_set_with_a_test_is_refused(stored):
     with pytest.raises(Refusal, match="has splits test, train; should have train, and no --valid"):
         load("own/images", stored[0], validation_share=0.2)
+
+
+def test_a_data_set_that_is_not_prepared_is_refused(tmp_path):
+    with pytest.raises(Refusal, match=f"--data_dir={tmp_path}: holds no mnist; add --download"):
+        load("own/images", str(tmp_path), name="mnist")

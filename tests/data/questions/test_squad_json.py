@@ -53,7 +53,7 @@ def test_everything_is_read():
         (changed(*FIRST, "qas", 0, "id", remove=True), "qas[0]: has no 'id'"),
         (changed(*FIRST, "qas", value=[QA, QA]), "qas[1].id: 'q1' is there twice"),
         (changed(*FIRST, "qas", 0, "answers", value=[]), "qas[0].answers: is empty"),
-        (changed(*FIRST, "qas", 0, "is_impossible", value=False), "this is SQuAD v2; should be"),
+        (changed(*FIRST, "qas", 0, "is_impossible", value=True), "this is SQuAD v2; should be"),
         (
             changed(*FIRST, "qas", 0, "answers", 0, "answer_start", value="0"),
             "answers[0].answer_start: is a str, should be int",
