@@ -202,12 +202,14 @@ def test_inference_below_the_threshold_is_not_ranked(tmp_path):
     )
 
 
-def test_a_full_disk_is_one_line():
+@pytest.mark.parametrize("name", ["leaderboard", "recipes"])
+def test_a_full_disk_is_one_line(name):
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "dawnbench_tf.leaderboard"]
+        command = [sys.executable, "-m", f"dawnbench_tf.{name}"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 1
-    assert done.stderr == "leaderboard.py: stdout can't be written (No space left on device)\n"
+    ending = ": stdout can't be written (No space left on device)\n"
+    assert done.stderr.endswith(ending) and done.stderr.count("\n") == 1
 
 
 def test_pages_and_pictures_are_written(tmp_path):
@@ -218,3 +220,25 @@ def test_pages_and_pictures_are_written(tmp_path):
     assert (done.returncode, done.stdout) == (0, "site/index.html\nall.png\n")
     assert (tmp_path / "all.png").stat().st_size > 10_000
     assert len(list((tmp_path / "site/entries").iterdir())) == 119
+
+
+def test_rows_of_one_s_own_are_bounded_and_a_future_date_is_no_rank(tmp_path):
+    for number in range(8):
+        write(tmp_path / str(number), HEAD + f"1\t{2 + number}\t95\n")
+    done = run(tmp_path, *(tmp_path / str(n) for n in range(8)), "--dataset=CIFAR10", "--top=3")
+    training = done.stdout.split("\n\n")[0]
+    assert training.count("\n*") == 3 and "  5 more of your own: --top=8" in training
+    (entry,) = (tmp_path / "0/CIFAR10/train").glob("*.json")
+    values = json.loads(entry.read_text())
+    entry.write_text(json.dumps({**values, "timestamp": "2999-01-01"}))
+    done = run(tmp_path / "0", "--dataset=CIFAR10")
+    assert "dated in the future, 2999-01-01" in done.stdout and "would rank" not in done.stdout
+
+
+def test_pages_are_not_written_through_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/entries").symlink_to(tmp_path / "elsewhere")
+    done = run(f"--html={tmp_path / 'pages'}")
+    assert done.returncode == 1 and "entries: is a link" in done.stderr
+    assert not list((tmp_path / "elsewhere").iterdir())

@@ -1,10 +1,13 @@
 """Tasks: names, JSON, and what a task that leaves numbers open has in common with a whole one."""
 
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dawnbench_tf import recipes
+from dawnbench_tf.data import dataset
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import TASKS, Task, find_task
@@ -74,3 +77,31 @@ def test_a_recipe_without_a_name_gets_that_of_its_data():
     assert (named.name, named.whole_task.name) == ("flowers/photos", "flowers")
     assert recipes.named_by(named, "/data/trees") == named
     assert recipes.named_by(recipes.get("digits/resnet8"), "x").name == "digits/resnet8"
+
+
+@pytest.mark.parametrize(
+    ("task", "threshold", "words"),
+    [
+        ({}, 0.9, "top1Accuracy is in percent; did you mean 90?"),
+        ({}, 1, "did you mean 100?"),
+        ({}, 101, "top1Accuracy should be over 0, at most 100$"),
+        ({"classes": 2}, 50, "is chance, 50 % with 2 classes"),
+        ({"classes": 100, "scoring": "top1_and_top5"}, 5, "is chance, 5 % with 100 classes"),
+        ({"scoring": "squad"}, 75, "f1Score should be over 0, at most 1; did you mean 0.75?"),
+    ],
+)
+def test_a_threshold_in_another_unit_or_of_chance_is_refused(task, threshold, words):
+    with pytest.raises(Refusal, match=re.escape(words).replace(r"\$", "$")):
+        Task("flowers", threshold, **task)
+    with pytest.raises(Refusal, match=re.escape(words).replace(r"\$", "$")):
+        own = Task("flowers", **task)
+        recipes.get(recipes.base_of(own), task=own, threshold=float(threshold))
+    Task("flowers", 1.0, scoring="squad")
+    Task("flowers", 50.5, classes=2)
+
+
+def test_a_threshold_of_chance_is_refused_when_the_classes_are_known():
+    recipe = Recipe(task=Task("flowers", 30), model="resnet8_v1_pad")
+    x, y = np.zeros((6, 8, 8, 3), np.uint8), np.arange(6) % 3
+    with pytest.raises(Refusal, match="--threshold=30.*is chance, 33.3333 % with 3 classes"):
+        dataset.load_completed(recipe, examples=(x, y, x, y))

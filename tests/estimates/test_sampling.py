@@ -1,5 +1,7 @@
 """Timed steps of recipes, on small networks and few examples."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -56,3 +58,15 @@ def test_each_size_of_jpegs_is_timed_on_generated_ones(monkeypatch):
 def test_examples_are_generated_where_there_are_none(name, data_dir, synthetic):
     recipe = sampling.without_files(recipes.get(name), RunOptions(data_dir=data_dir))
     assert recipe.synthetic == synthetic
+
+
+def test_a_sample_s_process_ends_with_the_one_that_asked(tmp_path):
+    folder = tmp_path / "dawnbench-estimate-x"
+    folder.mkdir()
+    program = (
+        "import pathlib; from dawnbench_tf.estimates import process; "
+        f"process._end_with_parent(pathlib.Path({str(folder)!r}))"
+    )
+    asked = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
+    asked.stdin.close()  # as when the parent is killed
+    assert asked.wait(60) == 1 and not folder.exists()

@@ -1,5 +1,7 @@
 """The planned runs of a study."""
 
+import sys
+
 import pytest
 
 from dawnbench_tf import recipes
@@ -128,3 +130,20 @@ def test_lists_of_a_study_s_settings_are_planned_and_read_back():
     planned = grid.plan(study)
     assert planned[0].recipe.schedule.epochs == (0, 2, 30)
     assert grid.plan(Study.from_values(study.values())) == planned
+
+
+def test_a_recipe_of_a_module_is_recorded_and_never_imported_to_be_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "from dawnbench_tf import recipes\nX = recipes.get('digits/resnet8', batch_size=96)\n"
+    (tmp_path / "of_mine.py").write_text(code)
+    study = Study("s", "q", "of_mine:X", 2).with_modules()
+    sys.modules.pop("of_mine")
+    (tmp_path / "of_mine.py").write_text("open('ran', 'w')")
+    read = Study.from_values(study.values())
+    assert [run.recipe.batch_size for run in grid.plan(read)] == [96, 96]
+    earlier = {key: value for key, value in read.values().items() if key != "modules"}
+    with pytest.raises(
+        Refusal, match="--recipe=of_mine:X: is of a module, and study.json does not"
+    ):
+        grid.plan(Study.from_values(earlier))
+    assert not (tmp_path / "ran").exists()

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from dawnbench_tf.data.images import jpegs
+from dawnbench_tf.data.images import jpeg_index, jpegs
 
 
 def encoded(pixels):
@@ -129,3 +129,11 @@ def test_shifted_colors_stay_within_their_range():
         black, white = jpegs.shift_colors(ends, tf.constant([seed, 0]), 0.1, 0.0).numpy()[0]
         assert black.max() <= 26 and white.min() >= 229
         assert black.max() == 0 or white.min() == 255
+
+
+def test_other_formats_keep_the_resolution_of_colour():
+    """Red and blue lines: with colour at half the resolution both would be purple."""
+    pixels = np.zeros((32, 32, 3), np.uint8)
+    pixels[::2, :, 0] = pixels[1::2, :, 2] = 255
+    jpeg = jpeg_index.as_jpeg(tf.io.encode_png(pixels).numpy(), "a.png")
+    assert np.abs(tf.io.decode_jpeg(jpeg).numpy().astype(int) - pixels).max() < 20

@@ -3,14 +3,18 @@
 `torch.save({"state_dict": weights, ...})`, the same weights without zip, `safetensors`' save_file.
 """
 
+import argparse
 import io
 import json
 import os
 import pickle
 import struct
+import sys
 import time
+import types
 import zipfile
-from pathlib import Path
+from collections import Counter, OrderedDict, defaultdict
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pytest
@@ -127,3 +131,78 @@ def test_damaged_files_are_refused_or_read(tmp_path, name):
         except Exception:  # `load_published` turns any exception into one line
             refused += 1
     assert refused > 100
+
+
+def torch_saved(path, values, monkeypatch):
+    """Writes values as torch.save does; arrays in it become tensors. Needs no PyTorch."""
+    torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
+
+    def named(module, name, value):
+        value.__module__, value.__qualname__ = module.__name__, name
+        setattr(module, name, value)
+
+    named(torch, "FloatStorage", type("FloatStorage", (), {}))
+    named(utils, "_rebuild_tensor_v2", lambda *_: None)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch._utils", utils)
+    storages = []
+
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, value):
+            if not isinstance(value, np.ndarray):
+                return NotImplemented
+            strides = tuple(step // 4 for step in value.strides)
+            arguments = (memoryview(value), 0, value.shape, strides, False, OrderedDict())
+            return utils._rebuild_tensor_v2, arguments
+
+        def persistent_id(self, value):
+            if not isinstance(value, memoryview):
+                return None
+            storages.append(bytes(value))
+            return "storage", torch.FloatStorage, str(len(storages) - 1), "cpu", value.nbytes // 4
+
+    content = io.BytesIO()
+    Pickler(content, 2).dump(values)
+    members = {f"data/{number}": storage for number, storage in enumerate(storages)}
+    path.write_bytes(zipped(content.getvalue(), **members))
+
+
+LAYERS = {"conv.weight": BASE, "fc.weight": BASE[0]}
+OPTIMIZER = {"state": {0: {"step": np.ones(1, "f"), "exp_avg": BASE}}, "param_groups": [{}]}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        LAYERS,
+        {"net": LAYERS, "acc": 95.2, "epoch": 3},
+        {"model": LAYERS, "args": argparse.Namespace(lr=0.1), "optimizer": OPTIMIZER},
+        {"state_dict": LAYERS, "state_dict_ema": LAYERS, "best": np.float64(70.1)},
+        {"state_dict": LAYERS, "milestones": Counter([30, 60]), "path": PurePosixPath("/x")},
+        {"optimizer": defaultdict(dict, OPTIMIZER), "teacher": LAYERS, "seen": {1, 2}},
+        {"a": {"b": {"weights": LAYERS}}, "acc1": np.ones(1, "f")},
+    ],
+)
+def test_the_weights_are_found_in_any_wrapper(tmp_path, monkeypatch, values):
+    torch_saved(tmp_path / "x.pth", values, monkeypatch)
+    found = read(tmp_path / "x.pth")
+    assert list(found) == list(LAYERS)
+    for name, value in LAYERS.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"teacher": LAYERS, "student": LAYERS}, "several sets of weights: teacher, student; save"),
+        (
+            {"epoch": 3, "args": argparse.Namespace()},
+            "no tensors by name; it has epoch .a int., args",
+        ),
+        ([BASE], "no tensors by name; it has .* .a list."),
+    ],
+)
+def test_a_file_without_one_set_of_weights_says_what_it_has(tmp_path, monkeypatch, values, words):
+    torch_saved(tmp_path / "x.pth", values, monkeypatch)
+    with pytest.raises(ValueError, match=words):
+        read(tmp_path / "x.pth")

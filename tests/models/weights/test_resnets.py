@@ -180,3 +180,16 @@ def _old_shapes():
             shapes += [(1, 1, inputs, width), (3, 3, width, width), (1, 1, width, 4 * width)]
             inputs = 4 * width
     return shapes
+
+
+@pytest.mark.parametrize("wrapper", ["module.", "_orig_mod.", "module._orig_mod.", "model.net."])
+def test_what_all_names_begin_with_falls_away(tmp_path, wrapper):
+    weights = resnet8()
+    plain = write(tmp_path / "plain.safetensors", weights)
+    wrapped = {f"{wrapper}{name}": value for name, value in weights.items()}
+    wrapped["n_averaged"] = np.ones(1, "f")
+    networks = [models.build("resnet8_v1_proj") for _ in range(2)]
+    models.load_published(networks[0], plain)
+    models.load_published(networks[1], write(tmp_path / "wrapped.safetensors", wrapped))
+    for one, other in zip(networks[0].get_weights(), networks[1].get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
