@@ -25,11 +25,10 @@ from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import check, flat, setting
 from dawnbench_tf.studies import forecast, grid, grid_files, launching, plans, rows, runner, store
 from dawnbench_tf.studies.launching import Launch
-from dawnbench_tf.studies.scaling import Network
 
 if TYPE_CHECKING:
     from dawnbench_tf.studies.summaries import Results
@@ -80,29 +79,11 @@ class Options:
         False, "report: print Measured(...) source for settings that are unmodified recipes"
     )
     csv: bool = setting(False, "report: print a CSV row for each run")
-    network_gbits: float = setting(
-        0.0,
-        "report: speed of a network between machines in Gbit/s, to predict the scaling efficiency "
-        "of up to 256 replicas from the step of the first setting, which has one device; 0: none",
-        low=0,
-    )
-    replicas_per_machine: int = setting(
-        1, "report: replicas on each machine of that network", low=1, high=128
-    )
     run: RunOptions = RunOptions()
 
     def __post_init__(self) -> None:
         check(self)
         launching.check_template(self.launch)
-        if self.replicas_per_machine > 1 and not self.network_gbits:
-            refuse("replicas_per_machine", self.replicas_per_machine, "is for --network_gbits")
-
-    @property
-    def network(self) -> Network | None:
-        """The network of the prediction; None: no prediction."""
-        if not self.network_gbits:
-            return None
-        return Network(self.network_gbits, self.replicas_per_machine)
 
 
 def main(arguments: list[str]) -> int:
@@ -179,7 +160,7 @@ def run_study(
     """
     folder = Path(output) if output else _folder(name, options)
     _carry_out(name, options, folder, changes)
-    return write_report([folder], options.network)[0][0]
+    return write_report([folder])[0][0]
 
 
 def _carry_out(name: str, options: Options, folder: Path, changes: dict[str, Any]) -> None:
@@ -275,7 +256,7 @@ def report(options: Options, folders: list[Path]) -> int:
     if options.plot:
         files.check_figure(Path(options.plot))
     terminal.end_quietly()
-    studies, lines, path = write_report(folders, options.network)
+    studies, lines, path = write_report(folders)
     from dawnbench_tf.studies import figures, reports
 
     if options.plot:
@@ -294,13 +275,12 @@ def report(options: Options, folders: list[Path]) -> int:
 
 
 def write_report(
-    folders: Sequence[Path], network: Network | None = None
+    folders: Sequence[Path],
 ) -> "tuple[list[Results], list[str], Path]":
     """Writes the HTML report of one study, or of two side by side, to the first one's folder.
 
     Args:
       folders: of one or two studies of which runs have ended.
-      network: network between machines, to predict the scaling efficiency on several.
 
     Returns:
       The results of each study; sentences that compare two; the path of the page.
@@ -310,7 +290,7 @@ def write_report(
     """
     from dawnbench_tf.studies import page, reports  # slow: a second
 
-    studies = [reports.load(folder, network) for folder in folders]
+    studies = [reports.load(folder) for folder in folders]
     names = [folder.resolve().name for folder in folders]
     lines = []
     if studies[1:]:

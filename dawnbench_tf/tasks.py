@@ -100,7 +100,14 @@ class Task:
             refuse("task", self.name, f"its numbers should be 0 or more, not {counts}")
 
     def check_threshold(self, threshold: float) -> None:
-        """Raises Refusal unless a threshold is one of the metric, in its unit, and above chance."""
+        """Checks a threshold of the task.
+
+        Args:
+          threshold: in the metric's unit: percent or a fraction.
+
+        Raises:
+          Refusal: it is out of range, in another unit, or not above chance.
+        """
         if not 0 < threshold <= self.highest:
             meant = f"; did you mean {threshold / 100:g}?" if 1 < threshold <= 100 else ""
             text = f"{self.metric} should be over 0, at most {self.highest:g}{meant}"

@@ -4,7 +4,6 @@
 """
 
 import re
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
@@ -15,7 +14,6 @@ import numpy as np
 from dawnbench_tf import published, recipes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.recipes import reproductions
-from dawnbench_tf.studies import scaling
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "docs/measured"
@@ -78,32 +76,6 @@ def runtimes() -> str:
         f"| `{name}` | {row.description} | {', '.join(row.precisions)} |"
         for name, row in RUNTIMES.items()
     ]
-    return "\n".join(lines) + "\n"
-
-
-def clusters() -> Iterator[tuple[dict[str, str], float, scaling.Efficiency]]:
-    """Yields each published cluster: its row, its scaling efficiency, the prediction."""
-    for row in ladder.csv_rows(ROOT / "docs/published_scaling.csv"):
-        replicas, machines = int(row["replicas_per_machine"]), int(row["machines"])
-        before, after = float(row["before"]), float(row["after"])
-        network = scaling.Network(float(row["gbits"]), replicas)
-        step_seconds = replicas * int(row["batch_size"]) / before
-        gradient_bytes = 4 * int(row["parameters"])
-        predicted = scaling.predict(step_seconds, gradient_bytes, network, machines)
-        yield row, after / machines / before, predicted
-
-
-def scaling_table() -> str:
-    """Formats the predicted and the published scaling efficiency of each published cluster."""
-    lines = ["| source | network | machines x GPUs | Gbit/s | published | predicted | outside |"]
-    lines.append("|---|---|---|--:|--:|---|--:|")
-    for row, efficiency, (low, high) in clusters():
-        outside = min(0, efficiency - low) + max(0, efficiency - high)
-        lines.append(
-            f"| {row['source']} | {row['network']} | "
-            f"{row['machines']} x {row['replicas_per_machine']} | {row['gbits']} | "
-            f"{efficiency:.1%} | {low:.1%} to {high:.1%} | {100 * outside:+.1f} |"
-        )
     return "\n".join(lines) + "\n"
 
 
@@ -207,7 +179,6 @@ TABLES = {
     "entries": entries,
     "runtimes": runtimes,
     "ladder": ladder.table,
-    "scaling": scaling_table,
     "airbench_factors": factors,
     "gpu_seeds": gpu_seeds,
     "gpu_times": gpu_times,

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dawnbench_tf.studies import estimates, scaling, summaries
+from dawnbench_tf.studies import estimates, summaries
 from dawnbench_tf.studies.estimates import Interval
 from dawnbench_tf.studies.grid import Study
 from dawnbench_tf.studies.summaries import Results, Setting, Summary
@@ -204,14 +204,9 @@ def _draw_latency(figure: Figure, results: Results) -> None:
 
 
 def _draw_scaling(figure: Figure, results: Results) -> None:
-    """Draws cost over time, and scaling efficiency by number of devices (Figure 7).
-
-    With a network also the efficiency predicted for more machines.
-    """
-    rows, predicted = results.highest, summaries.predicted_efficiencies(results)
-    cost, efficiency, *more = figure.subplots(1, 3 if predicted else 2)
-    if predicted and results.network:
-        _draw_prediction(more[0], predicted, results.network.gbits)
+    """Draws cost over time, and scaling efficiency by number of devices (Figure 7)."""
+    rows = results.highest
+    cost, efficiency = figure.subplots(1, 2)
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     priced = any(row.usd for row in rows)
     for number, row in enumerate(rows):
@@ -236,18 +231,6 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
     efficiency.set_ylim(0, max([1.0, *shares]) * 1.35)
     efficiency.legend(fontsize=8, loc="upper right")
     _label_axes(efficiency, xlabel="devices", title="efficiency, same global batch")
-
-
-def _draw_prediction(axes: Axes, predicted: dict[int, scaling.Efficiency], gbits: float) -> None:
-    counts, (low, high) = [*predicted], zip(*predicted.values(), strict=True)
-    axes.fill_between(counts, low, high, color=BLUE, alpha=0.15)
-    axes.plot(counts, high, "o-", color=BLUE, label="gradients are summed during the backward pass")
-    axes.plot(counts, low, "o--", color=BLUE, label="gradients are summed after it")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(counts, map(str, counts))
-    axes.legend(fontsize=8, loc="upper right")
-    axes.set_title(f"predicted efficiency, {gbits:g} Gbit/s")
-    _label_axes(axes, xlabel="replicas, each with the same batch", ylim=(0, 1.35))
 
 
 def _draw_distribution(figure: Figure, results: Results) -> None:

@@ -27,7 +27,7 @@ def sentences(results: Results) -> list[str]:
     lines += (
         _describe_scaling(results) + _describe_generalization(results) + _describe_latency(results)
     )
-    return lines + _describe_prediction(results)
+    return lines
 
 
 def _describe_runs(results: Results) -> str:
@@ -196,26 +196,6 @@ def _describe_scaling(results: Results) -> list[str]:
             f"throughput of {first.devices}{talk}."
         )
     return lines
-
-
-def _describe_prediction(results: Results) -> list[str]:
-    if results.network is None:
-        return []
-    first, predicted = results.highest[0], summaries.predicted_efficiencies(results)
-    if not predicted:
-        return [
-            f"No prediction for more machines: the first setting, {first.setting}, has several "
-            "devices or batch sizes, or its runs did not measure a step."
-        ]
-    shares = ", ".join(
-        f"{count}: {low:.0%} to {high:.0%}" for count, (low, high) in predicted.items()
-    )
-    gbits, replicas = results.network
-    return [
-        f"Predicted efficiency by number of replicas, {replicas} on a machine, {gbits:g} Gbit/s "
-        f"between machines, each replica with the batch of one device here: {shares}. A step takes "
-        f"{first.step_seconds:.3g} s, its gradients {(first.gradient_bytes or 0) / 1e6:.3g} MB."
-    ]
 
 
 def _describe_generalization(results: Results) -> list[str]:

@@ -10,18 +10,16 @@ from dawnbench_tf.refusals import Refusal, defused, one_line, shown
 from dawnbench_tf.studies import estimates, findings, grid, store, summaries
 from dawnbench_tf.studies.findings import format_seconds
 from dawnbench_tf.studies.outcomes import Outcome
-from dawnbench_tf.studies.scaling import Network
 from dawnbench_tf.studies.summaries import Results, Setting
 
 __all__ = ["load"]
 
 
-def load(folder: Path, network: Network | None = None) -> Results:
+def load(folder: Path) -> Results:
     """Reads the results of a study so far.
 
     Args:
       folder: folder of the study.
-      network: network between more machines like this one, to predict the scaling on them.
 
     Raises:
       Refusal: the folder holds no study, or none of its runs has ended.
@@ -34,7 +32,7 @@ def load(folder: Path, network: Network | None = None) -> Results:
         raise Refusal(f"{folder}: no run has ended yet; `dawnbench study` continues it")
     thresholds = summaries.choose_thresholds(study, settings)
     by_threshold = {t: summaries.summarize(settings, t) for t in thresholds}
-    return Results(study, len(planned), settings, thresholds, by_threshold, network)
+    return Results(study, len(planned), settings, thresholds, by_threshold)
 
 
 def printable(lines: Iterable[str]) -> str:
@@ -83,10 +81,6 @@ def values(results: Results) -> dict[str, Any]:
         "study": results.study.values(),
         "metric": results.metric,
         "findings": findings.sentences(results),
-        "predictedEfficiency": {
-            count: efficiency._asdict()
-            for count, efficiency in summaries.predicted_efficiencies(results).items()
-        },
         "summaries": [
             _json_values(r._asdict()) for t in results.thresholds for r in results.by_threshold[t]
         ],

@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dawnbench_tf.studies import estimates, outcomes, scaling
+from dawnbench_tf.studies import estimates, outcomes
 from dawnbench_tf.studies.estimates import UNKNOWN, Interval, Times, compare
 from dawnbench_tf.studies.grid import PlannedRun, Study
 from dawnbench_tf.studies.outcomes import Outcome
-
-MOST_REPLICAS = 256  # of a prediction
 
 
 class Setting(NamedTuple):
@@ -93,8 +91,6 @@ class Summary(NamedTuple):
     examples_per_second: float | None  # median, like the next seven
     share_of_peak: float | None
     input_wait: float | None
-    step_seconds: float | None
-    gradient_bytes: float | None
     communication: float | None
     process_gib: float | None
     joules: float | None
@@ -114,7 +110,6 @@ class Results(NamedTuple):
     settings: list[Setting]
     thresholds: tuple[float, ...]
     by_threshold: dict[float, list[Summary]]
-    network: scaling.Network | None = None  # for a prediction of the scaling on more machines
 
     @property
     def highest(self) -> list[Summary]:
@@ -185,8 +180,6 @@ def _summary(setting: Setting, threshold: float, first: Setting) -> Summary:
         examples_per_second=_median_or_none(setting.figures("examplesPerSecond")),
         share_of_peak=_median_or_none(setting.figures("utilization", "shareOfPeak")),
         input_wait=_median_or_none(setting.figures("utilization", "inputWaitShare")),
-        step_seconds=_median_or_none(setting.figures("utilization", "stepSeconds")),
-        gradient_bytes=_median_or_none(setting.figures("utilization", "gradientBytes")),
         communication=_median_or_none(setting.figures("utilization", "communicationShare")),
         process_gib=_median_or_none(setting.figures("utilization", "processGiB")),
         joules=_median_or_none(setting.figures("utilization", "energyJoules")),
@@ -292,25 +285,6 @@ def efficiency(row: Summary, first: Summary) -> float | None:
     if not first.examples_per_second:
         return None
     return (row.examples_per_second / row.devices) / (first.examples_per_second / first.devices)
-
-
-def predicted_efficiencies(results: Results) -> dict[int, scaling.Efficiency]:
-    """Predicts the scaling efficiency of more machines, from the step of the first setting.
-
-    Returns:
-      Number of replicas of 2, 4, 8, ... machines, up to `MOST_REPLICAS` -> the prediction. Empty
-      without a network, or if the first setting has several devices or no measured step.
-    """
-    first, network = results.highest[0], results.network
-    if not (network and first.devices == 1 and first.step_seconds and first.gradient_bytes):
-        return {}
-    machines = [2**n for n in range(1, 9) if 2**n * network.replicas <= MOST_REPLICAS]
-    return {
-        count * network.replicas: scaling.predict(
-            first.step_seconds, first.gradient_bytes, network, count
-        )
-        for count in machines
-    }
 
 
 def held_out_pairs(setting: Setting) -> list[tuple[float, float]]:
