@@ -36,10 +36,12 @@ class Clock:
         self._parts, self._now = dict(parts or {}), now
         self._current, self._since = "other", now()
         self._lock = threading.RLock()
+        self._ended: Callable[[], tuple[str, float] | None] | None = None
 
     @property
     def current(self) -> str:
         """The part that is running."""
+        self._settle()
         return self._current
 
     def now(self) -> float:
@@ -54,12 +56,26 @@ class Clock:
           since: moment, as `now()` gave it, at which it began; not before the running part did.
             None: now.
         """
+        self._settle()
         with self._lock:
             ended = self._current
             moment = self._now() if since is None else max(since, self._since)
             self._parts[ended] = self._parts.get(ended, 0.0) + moment - self._since
             self._current, self._since = name, moment
         return ended
+
+    def watch(self, ended: Callable[[], tuple[str, float] | None] | None) -> None:
+        """Sets a function that tells whether the running part has ended, unknown to the clock.
+
+        It is called before each use of the clock, and returns the part that followed and the moment
+        at which it began; or None.
+        """
+        self._ended = ended
+
+    def _settle(self) -> None:
+        if self._ended and (followed := self._ended()):
+            self._ended = None
+            self.switch(*followed)
 
     def __getstate__(self) -> dict[str, object]:
         """Returns what a copy needs: it has a lock of its own, and goes on from these seconds."""
@@ -86,9 +102,10 @@ class Clock:
 
     def parts(self) -> dict[str, float]:
         """Returns the seconds of each part so far, including the running part."""
-        with self._lock:
-            self.switch(self._current)
-            return dict(self._parts)
+        self._settle()
+        with self._lock:  # reading moves nothing, so that a part may have ended before it
+            running = self._parts.get(self._current, 0.0) + self._now() - self._since
+            return {**self._parts, self._current: running}
 
     def hours(self, counted: Container[str] = DAWNBENCH) -> float:
         """Returns the sum of the counted parts in hours; by default DAWNBench's rule."""

@@ -45,7 +45,11 @@ def read(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
             problem = _problem(archive, len(content), largest)
         if not problem:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
+                return {
+                    name: arrays[name]
+                    for name in arrays.files
+                    if f"{name}.npy" in arrays.zip.NameToInfo
+                }
     except _DAMAGES as error:
         raise ValueError(f"it is damaged: {one_line(error, 80)}") from None
     raise ValueError(problem)
@@ -69,6 +73,8 @@ def _problem(archive: zipfile.ZipFile, size: int, largest: int) -> str:
     if largest and total > max(size, largest):
         return f"its arrays take {total / 2**30:,.1f} GiB, and {largest / 2**30:,.1f} are free"
     for member in members:
+        if not member.filename.endswith(".npy"):
+            continue  # no array
         with archive.open(member) as file:
             shape, dtype = _header(file)
         if dtype.hasobject:

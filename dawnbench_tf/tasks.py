@@ -108,6 +108,8 @@ class Task:
         Raises:
           Refusal: it is out of range, in another unit, or not above chance.
         """
+        if not isinstance(threshold, int | float) or isinstance(threshold, bool):
+            refuse("threshold", repr(threshold), "should be a number")
         if not 0 < threshold <= self.highest:
             meant = f"; did you mean {threshold / 100:g}?" if 1 < threshold <= 100 else ""
             text = f"{self.metric} should be over 0, at most {self.highest:g}{meant}"
@@ -115,7 +117,7 @@ class Task:
         if self.highest == 1:
             return
         guesses = 5 if self.metric == "top5Accuracy" else 1
-        chance = min(100 * guesses / self.classes, 99) if self.classes else 0
+        chance = min(100 * guesses / self.classes, 100) if self.classes else 0
         if threshold <= 1:
             text = f"{self.metric} is in percent; did you mean {100 * threshold:g}?"
             refuse("threshold", threshold, text)

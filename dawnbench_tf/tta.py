@@ -8,6 +8,7 @@ It works in anybody's `fit`:
 """
 
 import contextlib
+import copy
 import csv
 import inspect
 import logging
@@ -36,6 +37,7 @@ Logs = dict[str, Any] | None
 # Words of the names of metrics of which more, or less, is better.
 _MAX = {"accuracy", "acc", "auc", "precision", "recall", "f1", "iou", "top"}
 _MIN = {"loss", "error", "crossentropy", "divergence", "perplexity", "mse", "mae", "rmse", "mape"}
+_KERAS = {"keras", "tf_keras", "tensorflow"}  # packages
 _KERAS_S = {"model", "_model", "validation_data"}  # attributes that Keras gives a callback
 _FRACTIONS = ("accuracy", "acc", "auc", "precision", "recall", "f1_score")  # Keras's, in 0..1
 
@@ -110,7 +112,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
         self.first = first
         self._own_clock = clock is None
-        self._clock = Clock() if clock is None else clock
+        self.clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
         self.last_step = last_step
         self._evaluate, self._log = evaluate, log
@@ -122,7 +124,10 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._first_hit: dict[str, float] | None = None
         self._columns: list[str] = []  # of the log
         self.rows: list[dict[str, float]] = []
-        self.step = self._evaluated_at = self._steps_in_epoch = 0
+        self.step = self._steps_in_epoch = 0
+        self._measured = True  # there is nothing to measure
+        self._step_end = self.clock.now()  # end of the last step, or begin of an epoch
+        self._inside = self._warned = False
         self.loss: float | None = None
         self.examples_per_second: float | None = None
         self._steps: int | None = None
@@ -132,26 +137,17 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns what a copy needs, without the model and the call of `fit`."""
-        state = {
-            **self.__dict__,
-            "_clock": Clock(self.clock.parts(), self._clock.now),
-            "_fit": None,
-        }
+        clock = copy.copy(self.clock)
+        clock.switch("other")
+        state = {**self.__dict__, "clock": clock, "_fit": None}
         return {name: None if name in _KERAS_S else value for name, value in state.items()}
 
     # What is known so far.
 
     @property
-    def clock(self) -> Clock:
-        """The clock; an exception that ends `fit` has stopped it."""
-        if self._fit and self._fit.has_ended():
-            self._end_fit()
-        return self._clock
-
-    @property
     def best(self) -> float | None:
         """The best value of the metric so far."""
-        values = [row[self.metric] for row in self.rows]
+        values = [row[self.metric] for row in self.rows if not math.isnan(row[self.metric])]
         return (max if self.mode == "max" else min)(values, default=None)
 
     @property
@@ -192,34 +188,28 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         Args:
           state: what `state()` returned.
         """
-        rows, clock = [dict(row) for row in state["rows"]], self.clock
+        rows = [dict(row) for row in state["rows"]]
         hours = rows[-1]["hours"] if rows else 0.0  # of versions whose state had no clock
-        parts = state.get("clock") or {"train": 3600 * hours}
-        now = clock.parts()
-        if any(now.get(name, 0.0) < seconds for name, seconds in parts.items()):
-            if self._own_clock:
-                self._clock = Clock(parts)
-            else:
-                clock.carry_on(parts)
-        self._goes_on = True
+        parts, now = state.get("clock") or {"train": 3600 * hours}, self.clock.parts()
+        lacks = any(now.get(name, 0.0) < seconds for name, seconds in parts.items())
+        same_run = rows == self.rows[: len(rows)] and state["step"] <= self.step
+        if self._own_clock and (lacks or not same_run):
+            self.clock = Clock(parts)
+        elif lacks:
+            self.clock.carry_on(parts)
+        self._goes_on, self._measured = True, True
         self.rows, self.step = rows, state["step"]
         self._first_hit = next((row for row in rows if self._is_hit(row)), None)
         self._epochs_before = self._evaluated_epochs = float(state["epochs"])
-        self._evaluated_at, self._steps_in_epoch = self.step, 0
-        if self._log is not None and (self.rows or os.path.exists(self._log)):
+        self._steps_in_epoch = 0
+        if self._log is not None and self.rows:
             self._write_log(self._log, whole=True)
 
     # What Keras calls.
 
     def on_train_begin(self, logs: Logs = None) -> None:
-        if self._fit:  # ended by an exception
-            self._end_fit()
-        if not self._goes_on:
-            self._begin()
-            self._clock = Clock() if self._own_clock else self._clock
-        self._goes_on = False
-        self._steps = self.params.get("steps")  # an epoch's; None until fit has counted them
-        if self._steps is None and self._fractional:
+        steps = self._param("steps")  # an epoch's; None until fit has counted them
+        if steps is None and self._fractional:
             raise ValueError(
                 f"`every` should be whole where fit is not told its steps. Received: {self.every}"
             )
@@ -228,25 +218,38 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
                 "`every` should be whole with Keras's JAX backend, whose weights cannot be "
                 f"evaluated inside an epoch. Received: every={self.every}"
             )
-        self._fit = _Fit.of(self.model, self._clock.switch("compile"))
+        if self._fit:  # ended by an exception
+            self._end_fit(self._step_end)
+        if not self._goes_on:
+            self._begin()
+            self.clock = Clock() if self._own_clock else self.clock
+        self._goes_on, self._steps = False, steps
+        before = self.clock.switch("compile")
+        # "compile": another timer with this clock has begun before.
+        self._fit = fit = _Fit.of(self, "other" if before == "compile" else before)
         self._compiled = self._validated = False
-        self._step_end = self._clock.now()
+        self._step_end = self.clock.now()
+        self.clock.watch(lambda: (fit.part_before, self._step_end) if fit.has_ended() else None)
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
-        self._epochs_before, self._steps_in_epoch = max(self._epochs, epoch), 0
-        self._validated = False
-        self._clock.switch("train" if self._compiled else "compile")
-        self._step_end = self._clock.now()
+        # An epoch that was lost in its middle begins anew.
+        self._epochs_before = epoch if int(self._epochs) <= epoch else self._epochs
+        self._steps_in_epoch, self._validated, self._measured = 0, False, False
+        if not self._compiled:
+            self._evaluated_epochs = max(self._evaluated_epochs, self._epochs_before)
+        self.clock.switch("train" if self._compiled else "compile")
+        self._step_end = self.clock.now()
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         # Keras 3 counts on past an epoch's end, to the end of the last call into TensorFlow.
-        steps = min(batch + 1, self.params.get("steps") or batch + 1)
+        in_epoch = self._param("steps")
+        steps = min(batch + 1, in_epoch or batch + 1)
         first, self.step = self.step + 1, self.step + steps - self._steps_in_epoch
         executed, self._steps_in_epoch = steps - self._steps_in_epoch, steps
         # A device works behind Python: it has finished the step when the loss is on the host.
-        self.loss = float((logs or {}).get("loss", 0.0))
-        self._clock.switch("train")
-        self._step_end = self._clock.now()
+        self.loss = _mean((logs or {}).get("loss", 0.0))
+        self.clock.switch("train")
+        self._step_end, self._measured = self.clock.now(), False
         self._measure_speed(executed if self._compiled else 0)
         if not self._compiled and self._evaluate is None:
             name = self.metric.removeprefix("val_")
@@ -257,23 +260,28 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             self._measure(logs)
         if self.last_step is not None and self.step >= self.last_step:
             self.model.stop_training = True
-        if self.model.stop_training or steps == self.params.get("steps"):
+        self._inside = bool(self.model.stop_training)  # fit ends inside this epoch
+        if steps == in_epoch or self.step == self.last_step:
             self._pause()
 
     def on_test_begin(self, logs: Logs = None) -> None:
         self._validated = True
         self._pause()
-        self._before_test = self._clock.switch("eval")
+        self._before_test = self.clock.switch("eval")
 
     def on_test_end(self, logs: Logs = None) -> None:
-        self._clock.switch(self._before_test)
+        self.clock.switch(self._before_test)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         self._pause()
         self._steps = self._steps or self._steps_in_epoch
-        due = not self._fractional and (epoch + 1) % self.every == 0 and epoch + 1 >= self.first
+        in_epoch = self._param("steps")
+        if self._steps_in_epoch >= in_epoch if in_epoch else not self._inside:  # whole
+            self._epochs_before, self._steps_in_epoch = int(self._epochs_before) + 1, 0
+        whole = not self._fractional and self._epochs % self.every == 0
+        due = whole and self._epochs >= self.first
         if self.last_step is None:
-            last = epoch + 1 == self.params["epochs"]
+            last = epoch + 1 == self._param("epochs")
         else:
             last = self.step >= self.last_step
         last = last or self.model.stop_training
@@ -281,20 +289,16 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             self._refuse_metric(logs or {})
         if due or last:  # no last weights are left unmeasured
             self._measure(logs)
-        if self._evaluated_at == self.step and logs is not None and self.rows:
+        if self._measured and logs is not None and self.rows:
             # For TensorBoard and History.
             logs.setdefault(self.metric, self.rows[-1][self.metric])
 
     def on_train_end(self, logs: Logs = None) -> None:
-        if self.model.stop_training:  # by a later callback
+        if self.model.stop_training or self.last_step is None:  # by a later callback, or the data
             self._measure(logs)
         if not self.rows and not self._evaluate and self.step:
-            logging.getLogger("dawnbench_tf").warning(
-                "no row: fit validated in none of these epochs, so %s was not measured", self.metric
-            )
-        if self._fit:
-            self._clock.switch(self._fit.part_before)
-        self._fit = None
+            _warn("no row: fit logged %s in none of these epochs", self.metric)
+        self._end_fit()
 
     # How.
 
@@ -311,14 +315,19 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _pause(self) -> None:
         """Takes what followed the last step off the clock, until the next epoch begins."""
-        if self._fit and self._clock.current in ("compile", "train"):
-            self._clock.switch("other", since=self._step_end)
+        if self._fit and self.clock.current in ("compile", "train"):
+            self.clock.switch("other", since=self._step_end)
 
-    def _end_fit(self) -> None:
-        """Stops the clock at the last step of a `fit` that an exception has ended."""
+    def _end_fit(self, since: float | None = None) -> None:
+        """Stops the clock; since the last step if an exception has ended `fit`."""
+        self.clock.watch(None)
         if self._fit:
-            self._clock.switch(self._fit.part_before, since=self._step_end)
+            self.clock.switch(self._fit.part_before, since)
         self._fit = None
+
+    def _param(self, name: str) -> Any:
+        """Returns one of `fit`'s parameters; None in a loop that gives none."""
+        return (getattr(self, "params", None) or {}).get(name)
 
     def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
@@ -333,27 +342,30 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _refuse_metric(self, logs: Mapping[str, Any]) -> None:
         """Raises ValueError unless the metric may be one of a later epoch's validation."""
-        if self.metric.startswith("val_") and not self._validated:
-            if self._fit is None or self._fit.validates:
-                return
-            hint = "it has no validation_data"
-        else:
-            hint = "a callback that logs it has to do so in the first epoch and before the timer"
-        raise ValueError(
-            f"`metric` should be one that fit logs: {', '.join(sorted(logs))}. "
-            f"Received: metric={self.metric!r}; {hint}"
-        )
+        plain = self.metric.removeprefix("val_")
+        validates = self._fit is None or self._fit.validates
+        if plain != self.metric and plain in logs and validates and not self._validated:
+            return  # `validation_freq` leaves this epoch out
+        text = f"`metric` should be one that fit logs: {', '.join(sorted(logs))}. "
+        text += f"Received: metric={self.metric!r}"
+        if plain != self.metric and not validates:
+            text += "; fit has no validation_data"
+        if self._fit is None or self._fit.is_kerass:
+            raise ValueError(text)
+        if not self._warned:
+            _warn("%s. No row until it does", text)
+            self._warned = True
 
     def _measure(self, logs: Logs) -> None:
         """Adds a row for the weights of now, unless they have one or `fit` has not validated."""
-        if self.step > self._evaluated_at:
+        if not self._measured:
             if self._evaluate:
                 self._add_row(self._evaluated(self._evaluate))
             elif logs and self.metric in logs:
                 self._add_row({self.metric: _number(self.metric, logs[self.metric])})
 
     def _evaluated(self, evaluate: Callable[[], Any]) -> dict[str, float]:
-        with self._clock.part("eval"):
+        with self.clock.part("eval"):
             values = evaluate()
         if not isinstance(values, Mapping) or self.metric not in values:
             raise ValueError(
@@ -361,11 +373,17 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             )
         if clash := {"epoch", "hours"} & set(values):
             raise ValueError(f"`evaluate` should not return {clash.pop()!r}, a column of the timer")
-        return {str(name): _number(name, value) for name, value in values.items()}
+        row = {self.metric: _number(self.metric, values[self.metric])}
+        for name, value in values.items():
+            try:
+                row[str(name)] = _number(name, value)
+            except ValueError as error:  # hours of training end in no error for a name that waits
+                _warn("%s; it has no column", error)
+        return {name: row[name] for name in map(str, values) if name in row}
 
     def _add_row(self, values: dict[str, float]) -> None:
-        self._evaluated_at, self._evaluated_epochs = self.step, self._epochs
-        row = {"epoch": self.epoch, "hours": self._clock.hours(), **values}
+        self._measured, self._evaluated_epochs = True, self._epochs
+        row = {"epoch": self.epoch, "hours": self.clock.hours(), **values}
         self.rows.append(row)
         if self._first_hit is None and self._is_hit(row):
             self._first_hit = row
@@ -377,7 +395,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             self.model.stop_training = True
 
     def _train_seconds(self) -> float:
-        return self._clock.parts().get("train", 0.0)
+        return self.clock.parts().get("train", 0.0)
 
     def _measure_speed(self, steps: int) -> None:
         """Updates the speed after a call of `steps` steps; 0: one that compiled."""
@@ -404,29 +422,49 @@ class _Fit(NamedTuple):
 
     part_before: str  # part of the clock that ran before it
     validates: bool  # False: it has no data to validate on
+    is_kerass: bool  # nothing of the user's adds to its logs before the timer
     thread: int
-    frame: int | None  # identity of its frame; a reference would keep its data alive
-    code: Any
+    frame: FrameType | None  # None: a loop of one's own
 
     @classmethod
-    def of(cls, model: Any, part_before: str) -> "_Fit":
-        """Returns the call that is on this thread's stack; a loop of one's own has no frame."""
-        thread, frame = threading.get_ident(), inspect.currentframe()
-        while frame and not (frame.f_code.co_name == "fit" and frame.f_locals.get("self") is model):
+    def of(cls, timer: TimeToAccuracy, part_before: str) -> "_Fit":
+        """Returns the call that is on this thread's stack."""
+        frame, callbacks = inspect.currentframe(), list[Any]()
+        while frame:
+            owner = frame.f_locals.get("self")
+            callbacks = callbacks or getattr(owner, "callbacks", [])
+            if frame.f_code.co_name == "fit" and owner is timer.model:
+                break
             frame = frame.f_back
-        if frame is None:
-            return cls(part_before, True, thread, None, None)
-        validates = frame.f_locals.get("validation_data", True) is not None
-        return cls(part_before, validates, thread, id(frame), frame.f_code)
+        model = type(timer.model)
+        before = callbacks[: callbacks.index(timer)] if timer in callbacks else []
+        own = [getattr(model, name, None) for name in ("fit", "train_step", "test_step")]
+        modules = [type(item).__module__ for item in before]
+        modules += [getattr(item, "__module__", "keras") for item in own]
+        is_kerass = all(module.partition(".")[0] in _KERAS for module in modules)
+        validates = not frame or frame.f_locals.get("validation_data", True) is not None
+        return cls(part_before, validates, is_kerass, threading.get_ident(), frame)
 
     def has_ended(self) -> bool:
-        """Whether its frame has left the stack of its thread; False where there is none."""
-        frame: FrameType | None = sys._current_frames().get(self.thread)
-        while self.frame and frame:
-            if id(frame) == self.frame and frame.f_code is self.code:
-                return False
+        """Whether its frame has left the stack; another thread sees the end of a thread only."""
+        if self.frame is None or threading.get_ident() != self.thread:
+            return self.frame is not None and self.thread not in sys._current_frames()
+        frame = inspect.currentframe()
+        while frame and frame is not self.frame:
             frame = frame.f_back
-        return self.frame is not None
+        return frame is None
+
+
+def _warn(text: str, *values: object) -> None:
+    logging.getLogger("dawnbench_tf").warning(text, *values)
+
+
+def _mean(value: Any) -> float:
+    """Returns a loss as a float; a step may return one for each example."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float(np.mean(value.numpy() if hasattr(value, "numpy") else value))
 
 
 def _number(name: str, value: Any) -> float:

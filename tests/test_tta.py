@@ -598,8 +598,8 @@ def test_rows_log_and_state_hold_floats_under_their_names(tmp_path):
             "metric 'top1' should be a single number. Received: 2 values.*\"macro\"",
         ),
         (
-            {"top1": 0.5, "each": np.zeros(10)},
-            "metric 'each' should be a single number. Received: 10",
+            {"top1": np.zeros(10), "each": 1},
+            "metric 'top1' should be a single number. Received: 10",
         ),
         ({"top1": "0.5"}, "metric 'top1' should be a single number. Received: '0.5'"),
         ({"top1": None}, "Received: None"),
@@ -627,3 +627,152 @@ def test_jax_evaluates_at_the_ends_of_epochs_only(monkeypatch):
     monkeypatch.setattr(tf.keras.backend, "backend", lambda: "jax")
     with pytest.raises(ValueError, match="`every` should be whole with Keras's JAX backend"):
         fit(TimeToAccuracy(1, "top1", evaluate=sequence(0), every=0.5))
+
+
+def test_what_has_no_number_beside_the_metric_has_no_column(caplog):
+    timer = TimeToAccuracy(9, "top1", evaluate=lambda: {"each": np.zeros(3), "top1": 1, "by": "me"})
+    assert set(fit(timer, epochs=1).rows[0]) == {"epoch", "hours", "top1"}
+    assert "the metric 'each' should be a single number" in caplog.text
+
+
+def test_a_clock_of_one_s_own_stops_too_and_serves_the_next_timer():
+    seconds = Seconds()
+    clock = Clock(now=seconds)
+    data = {"x": X, "y": Y, "batch_size": 16, "validation_data": (X, Y), "verbose": 0}
+    timers = [TimeToAccuracy(1.0, clock=clock) for _ in range(3)]
+    with pytest.raises(KeyboardInterrupt):
+        model(metrics=["accuracy"]).fit(**data, callbacks=[timers[0], Slow(seconds, ("step", 2))])
+    seconds.now += 500
+    assert clock.hours() * 3600 == pytest.approx(6) and clock.current == "other"
+    seconds.now += 500
+    model(metrics=["accuracy"]).fit(**data, callbacks=[*timers[1:], Slow(seconds)])
+    seconds.now += 500
+    assert clock.hours() * 3600 == pytest.approx(6 + 12) and clock.current == "other"
+    assert timers[2].rows[0]["hours"] * 3600 == pytest.approx(6 + 12)
+
+
+class Reader(tf.keras.callbacks.Callback):
+    """Reads the clock at the end of an epoch, after a second, as one that shows the cost."""
+
+    def __init__(self, timer, seconds):
+        super().__init__()
+        self.timer, self.seconds = timer, seconds
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.seconds.now += 1000
+        self.timer.clock.hours()
+
+
+def test_who_reads_the_clock_moves_nothing():
+    seconds = Seconds()
+    timer = TimeToAccuracy(9, "loss", mode="max", clock=Clock(now=seconds))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras's, of data that ran out
+        callbacks = [Reader(timer, seconds), timer, Slow(seconds)]
+        model().fit(endless(X, Y), epochs=2, verbose=0, callbacks=callbacks)
+    assert timer.clock.hours() * 3600 == pytest.approx(2 * 4 * 3)
+
+
+def loop(timer, lengths, begin=0, steps=None, seconds=None):
+    """A loop of one's own that calls the callback; each step takes 3 s."""
+    timer.set_model(timer.model or SimpleNamespace(stop_training=True))  # as an earlier fit left it
+    timer.set_params({"steps": steps, "epochs": begin + len(lengths)})
+    timer.on_train_begin()
+    for epoch, length in enumerate(lengths, begin):
+        timer.on_epoch_begin(epoch)
+        timer.model.stop_training = timer.model.stop_training and not length
+        for step in range(length):
+            if seconds:
+                seconds.now += 3
+            timer.on_train_batch_end(step, {"loss": 1.0})
+        timer.on_epoch_end(epoch, {"loss": 1.0})
+    timer.on_train_end()
+    return [row["epoch"] for row in timer.rows]
+
+
+def endless_scores(**arguments):
+    return TimeToAccuracy(9, "top1", evaluate=sequence(*range(-99, 0)), **arguments)
+
+
+def test_loops_of_one_s_own_and_epochs_of_any_length():
+    seconds = Seconds()
+    timer = endless_scores(clock=Clock(now=seconds))
+    timer.set_model(SimpleNamespace(stop_training=True))
+    timer.set_params({"steps": 4, "epochs": 1})
+    timer.on_train_begin()
+    timer.on_epoch_begin(0)
+    for step in range(4):
+        seconds.now += 3
+        timer.on_train_batch_end(step, {"loss": [1.0, 2.0]})  # a loss for each example
+    assert timer.clock.hours() * 3600 == pytest.approx(12) and timer.loss == 1.5
+    assert loop(endless_scores(), [10, 15, 5, 10]) == [1, 2, 3, 4]
+    assert loop(endless_scores(), [0, 0]) == [1, 2]  # only the hooks of epochs are called
+    assert loop(endless_scores(every=0.5), [4, 4], begin=5, steps=4) == [5.5, 6, 6.5, 7]
+    bare = endless_scores()
+    bare.set_model(SimpleNamespace(stop_training=False))
+    for call in (bare.on_train_begin, lambda: bare.on_epoch_begin(0), lambda: bare.on_epoch_end(0)):
+        call()
+    assert [row["epoch"] for row in bare.rows] == [1]
+
+
+def test_a_restored_timer_counts_on():
+    timer = endless_scores(first=3)
+    loop(timer, [4, 4, 4])
+    timer.restore(timer.state())
+    assert loop(timer, [4, 4]) == [3, 4, 5]  # though Keras counts from 0
+    lost = endless_scores()
+    lost.restore({"rows": [], "step": 6, "epochs": 1.5})
+    assert loop(lost, [4, 4], begin=1, steps=4) == [2, 3]  # BackupAndRestore's second epoch anew
+
+
+def test_the_weights_are_measured_where_the_data_ends_before_the_last_epoch():
+    timer = endless_scores(every=4)
+    timer.set_model(SimpleNamespace(stop_training=False))
+    timer.set_params({"steps": 4, "epochs": 8})
+    timer.on_train_begin()
+    for epoch in range(2):
+        timer.on_epoch_begin(epoch)
+        timer.on_train_batch_end(3, {"loss": 1.0})
+        timer.on_epoch_end(epoch, {})
+    timer.on_train_end({})
+    assert [row["epoch"] for row in timer.rows] == [2]
+
+
+class Sometimes(tf.keras.callbacks.Callback):
+    """Logs a metric of its own in every second epoch."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch % 2:
+            logs["bleu"] = 0.5
+
+
+def test_a_metric_that_another_callback_logs_later_is_waited_for(caplog):
+    timer = TimeToAccuracy(0.9, "bleu", mode="max")
+    model().fit(X, Y, epochs=4, verbose=0, callbacks=[Sometimes(), timer])
+    assert [row["epoch"] for row in timer.rows] == [2, 4]
+    assert "fit logs: loss. Received: metric='bleu'. No row until it does" in caplog.text
+
+
+def test_what_restore_must_not_lose(tmp_path):
+    log = tmp_path / "tta.tsv"
+    log.write_text("of an earlier run")
+    timer = endless_scores(log=log, every=0.5)
+    timer.restore({"rows": [], "step": 3, "epochs": 0, "clock": {"train": 360.0}})
+    assert log.read_text() == "of an earlier run"
+    with pytest.raises(ValueError, match="`every` should be whole"):
+        loop(timer, [4])  # of unknown length: refused, and what was restored is kept
+    assert loop(timer, [4], steps=4) == [0.5, 1] and timer.rows[0]["hours"] > 0.1
+    timer.restore(
+        {
+            "rows": [{"epoch": 1, "hours": 1e-9, "top1": 0}],
+            "step": 1,
+            "epochs": 1,
+            "clock": {"train": 1e-5},
+        }
+    )  # another run's
+    assert timer.clock.hours() < 0.1
+    for _ in range(300):
+        timer = copy.deepcopy(timer)
+    rows = [{"epoch": n, "hours": n, "top1": value} for n, value in ((1, float("nan")), (2, 0.5))]
+    timer.restore({"rows": rows, "step": 2, "epochs": 2})
+    assert timer.best == 0.5

@@ -88,8 +88,8 @@ class Study:
             refuse("recipe", name, text)
         try:
             recipe = Recipe.from_values(self.modules[name])
-        except (TypeError, KeyError, AttributeError) as error:
-            refuse("recipe", name, f"is damaged in study.json ({one_line(error, 80)})")
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            refuse("recipe", name, f"is damaged in study.json ({one_line(error, 100)})")
         return recipes.changed(recipe, **changes)
 
     def values(self) -> dict[str, Any]:
@@ -223,6 +223,8 @@ def plan(study: Study) -> list[PlannedRun]:
         for seed in range(first, first + study.trials)
         for labels, name, changes in settings
     ]
+    for threshold in study.thresholds:
+        planned[0].recipe.task_row.check_threshold(threshold)
     for name, count in Counter(run.name for run in planned).items():
         if count > 1:
             folder = name.partition("/")[0]

@@ -190,6 +190,8 @@ class Saver(tf.keras.callbacks.Callback):
 
     def restore(self, newest: Checkpoint | None) -> int:
         """Restores weights, optimizer and rows of a checkpoint; returns its number of epochs."""
+        if self.folder.writer and not (newest and newest.state["rows"]):
+            self.folder.rows.unlink(missing_ok=True)  # of epochs that no checkpoint has
         if newest is None:
             self.timer.restore({"rows": [], "step": 0, "epochs": 0})
             return 0

@@ -112,13 +112,13 @@ def _pytorch_legacy(file: BinaryIO) -> dict[str, Tensor]:
     size = file.seek(0, 2)
     file.seek(0)
     magic, _, _, values = (pickles.follow(file, _NAMES, others=True) for _ in range(4))
-    weights = _weights(values)
+    _weights(values)  # refuses a file without
     keys = pickles.follow(file, _NAMES, others=True)
     if magic != _MAGIC:
         raise ValueError("it is a pickle of something else")
     sizes, offsets = {}, {}  # of storages, in bytes, by key
-    for tensor in weights.values():
-        key, type_name, count = _storage_of(tensor)
+    for call in _storages(values):
+        key, type_name, count = _storage(call)
         sizes[key] = count * _dtype(type_name).itemsize
     for key in keys:
         (count,) = struct.unpack("<q", file.read(8))
@@ -141,13 +141,16 @@ def _weights(values: Any) -> dict[str, pickles.Call]:
 
     What is no tensor is left out: arguments, schedulers, optimizers.
     """
-    found = dict(_dicts_of_tensors(values, ()))
+    found = dict(_dicts_of_tensors(values, (), set()))
     layered = {path: found[path] for path in found if any("." in name for name in found[path])}
     ranked = sorted(layered, key=_rank) or sorted(found, key=_rank)
     if not ranked:
-        items = values.items() if isinstance(values, dict) else [("", values)]
-        has = ", ".join(f"{name} ({_describe(value)})" for name, value in items)
-        raise ValueError(f"it has no tensors by name; it has {has[:200] or 'nothing'}")
+        has = _describe(values)
+        if isinstance(values, dict):
+            first = list(values.items())[:10]
+            has = ", ".join(f"{str(name)[:40]} ({_describe(value)})" for name, value in first)
+        hint = "torch.save(model.state_dict(), FILE) writes them"
+        raise ValueError(f"it has no tensors by name; it has {has or 'nothing'}; {hint}")
     if len(ranked) > 1 and _rank(ranked[0]) == _rank(ranked[1]):
         names = ", ".join(".".join(path) for path in ranked)
         raise ValueError(f"it has several sets of weights: {names}; save one of them alone")
@@ -155,17 +158,19 @@ def _weights(values: Any) -> dict[str, pickles.Call]:
 
 
 def _dicts_of_tensors(
-    values: Any, path: tuple[str, ...]
+    values: Any, path: tuple[str, ...], seen: set[int]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, pickles.Call]]]:
     """Yields the path and the tensors of each dict in dicts that has some by name."""
-    if not isinstance(values, dict) or len(path) > _DEEPEST:
+    values = values.items if isinstance(values, pickles.Call) else values  # of a kind of dict
+    if not isinstance(values, dict) or id(values) in seen or len(path) > _DEEPEST:
         return
+    seen.add(id(values))
     named = {_text(name): value for name, value in values.items() if isinstance(name, str | bytes)}
     tensors = {name: _tensor_of(value) for name, value in named.items()}
     if kept := {name: value for name, value in tensors.items() if value is not None}:
         yield path, kept
     for name, value in named.items():
-        yield from _dicts_of_tensors(value, (*path, name))
+        yield from _dicts_of_tensors(value, (*path, name), seen)
 
 
 def _text(name: str | bytes) -> str:
@@ -173,9 +178,9 @@ def _text(name: str | bytes) -> str:
 
 
 def _rank(path: tuple[str, ...]) -> int:
-    if not path:
-        return -1
-    return _WEIGHT_KEYS.index(path[-1]) if path[-1] in _WEIGHT_KEYS else len(_WEIGHT_KEYS)
+    if path and path[-1] in _WEIGHT_KEYS:
+        return _WEIGHT_KEYS.index(path[-1])
+    return len(_WEIGHT_KEYS) + bool(path)
 
 
 def _describe(value: Any) -> str:
@@ -191,12 +196,30 @@ def _tensor_of(value: Any) -> pickles.Call | None:
     return value if isinstance(value, pickles.Call) and value.function == "tensor" else None
 
 
-def _storage_of(tensor: pickles.Call) -> tuple[str, str, int]:
-    """Returns (key, type name, number of values) of a tensor's storage."""
-    _, type_name, key, _, count = tensor.arguments[0].arguments[0][:5]
+def _storages(values: Any) -> Iterator[pickles.Call]:
+    """Yields the storages of all tensors in a followed pickle, of an optimizer's too."""
+    left, seen = [values], set()
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, pickles.Call):
+            if value.function == pickles.PERSISTENT:
+                yield value
+            left += [*value.arguments, value.state, value.items]
+        elif isinstance(value, dict | list | tuple):
+            left += value.values() if isinstance(value, dict) else value
+
+
+def _storage(call: pickles.Call) -> tuple[str, str, int]:
+    """Returns (key, type name, number of values) of a storage."""
+    _, type_name, key, _, count = call.arguments[0][:5]
+    if not isinstance(type_name, pickles.Name) or not isinstance(key, str | bytes | int):
+        raise ValueError("a storage has no type or key")
     if not isinstance(count, int) or count < 0:
-        raise ValueError(f"a storage has {count!r} numbers")
-    return key, type_name, count
+        raise ValueError("a storage has a size that is no number")
+    return _text(key) if isinstance(key, bytes) else str(key), type_name, count
 
 
 def _tensors(values: Any, storage: _ReadStorage) -> dict[str, Tensor]:
@@ -209,7 +232,7 @@ def _tensors(values: Any, storage: _ReadStorage) -> dict[str, Tensor]:
     tensors = {}
     for name, tensor in _weights(values).items():
         offset, shape, strides = tensor.arguments[1:4]
-        key, type_name, count = _storage_of(tensor)
+        key, type_name, count = _storage(tensor.arguments[0])
         if not _fits(offset, shape, strides, count):
             raise ValueError(f"its tensor {name} exceeds its storage")
 

@@ -20,6 +20,7 @@ _PLAIN = (*_NUMBERS, *_TEXTS, *_BINARIES)
 _EMPTY: dict[str, Callable[[], Any]] = {
     "EMPTY_DICT": dict,
     "EMPTY_LIST": list,
+    "EMPTY_SET": list,
     "EMPTY_TUPLE": tuple,
 }
 _LARGEST_INT = 128  # bits; PyTorch's magic number has 77
@@ -31,11 +32,12 @@ class Name(str):
 
 
 class Call:
-    """A function call in a pickle, not run: function, arguments, and the object's state."""
+    """A function call in a pickle, not run: function, arguments, state and items of its object."""
 
     def __init__(self, function: str, arguments: tuple):
         self.function, self.arguments = function, arguments
         self.state: Any = None
+        self.items: dict[Any, Any] = {}
 
 
 PERSISTENT = "persistent"  # function of the Call that stands for an object outside the pickle
@@ -100,7 +102,9 @@ def _step(
     elif name in ("GLOBAL", "STACK_GLOBAL"):
         attribute, module = (stack.pop(), stack.pop()) if name[0] == "S" else (None, None)
         path = (module, attribute) if name[0] == "S" else tuple(argument.split(" "))
-        named = ".".join(map(str, path))
+        if not all(isinstance(part, str) for part in path):  # others may be slow to hash
+            raise ValueError("it names an object by something that is not text")
+        named = ".".join(path)[:100]
         if path not in names and not others:
             raise ValueError(f"it would run {named}")
         stack.append(Name(names.get(path, named)))
@@ -123,14 +127,12 @@ def _pop_to_mark(stack: list[Any]) -> list[Any]:
 
 
 def _set_items(stack: list[Any], items: list[Any]) -> None:
-    if isinstance(stack[-1], Call):
-        return
-    if not isinstance(stack[-1], dict):
+    target = stack[-1].items if isinstance(stack[-1], Call) else stack[-1]
+    if not isinstance(target, dict):
         raise ValueError("it sets items of an object that is not a dict")
     for key, value in zip(items[::2], items[1::2], strict=True):
-        if not isinstance(key, str | bytes | int):  # nested tuples may take very long to hash
-            raise ValueError(f"a key is a {type(key).__name__}, should be text")
-        stack[-1][key] = value
+        if isinstance(key, str | bytes | int):  # nested tuples may take very long to hash
+            target[key] = value
 
 
 def _dict(stack: list[Any]) -> None:
@@ -167,6 +169,8 @@ def _reduce(stack: list[Any]) -> None:
         stack.append(text.encode("latin-1"))
     elif function == "dict":
         stack.append({})
+        if arguments and isinstance(arguments[0], list):  # pairs, as Python 2 writes them
+            _set_items(stack, [item for pair in arguments[0] for item in pair])
     else:
         stack.append(Call(str(function), arguments))
 
@@ -184,10 +188,12 @@ _CONTAINERS: dict[str, Callable[[list[Any]], None]] = {
     "TUPLE1": lambda stack: stack.append(tuple(_pop(stack, 1))),
     "TUPLE2": lambda stack: stack.append(tuple(_pop(stack, 2))),
     "TUPLE3": lambda stack: stack.append(tuple(_pop(stack, 3))),
+    "FROZENSET": lambda stack: stack.append(_pop_to_mark(stack)),
     "LIST": lambda stack: stack.append(_pop_to_mark(stack)),
     "DICT": _dict,
     "APPEND": lambda stack: _extend(stack, _pop(stack, 1)),
     "APPENDS": lambda stack: _extend(stack, _pop_to_mark(stack)),
+    "ADDITEMS": lambda stack: _extend(stack, _pop_to_mark(stack)),
     "SETITEM": lambda stack: _set_items(stack, _pop(stack, 2)),
     "SETITEMS": lambda stack: _set_items(stack, _pop_to_mark(stack)),
     "REDUCE": _reduce,

@@ -5,7 +5,6 @@ names state: stage, block, shortcut or branch, index in the block. They are matc
 our layers of that kind. All shapes are checked before a value is read.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -142,11 +141,15 @@ def _layers(tensors: Mapping[str, Tensor]) -> dict[str, Layer]:
     """Groups a file's tensors by layer; returns the layers by name."""
     layers: dict[str, dict[str, Tensor]] = {}
     keras = any(name.endswith(("kernel:0", "kernel")) for name in tensors)
-    paths = [name.split(".")[:-1] for name in tensors if "." in name]
-    wrapper = "" if keras else "".join(f"{part}." for part in os.path.commonprefix(paths))
+    stems = [re.fullmatch(r"((?:(?!layer\d)\w+\.)*)conv1(\.0)?\.weight", name) for name in tensors]
+    wrappers = {stem[1]: None for stem in stems if stem} or {"": None}
+    if len(wrappers) > 1:
+        names = ", ".join(wrapper.rstrip(".") or "one without a name" for wrapper in wrappers)
+        raise ValueError(f"it has several networks: {names}; save one of them alone")
+    (wrapper,) = wrappers  # what wraps the network: module., _orig_mod., model.
     for name, tensor in tensors.items():
-        if wrapper and not name.startswith(wrapper):
-            continue  # a number beside the layers, such as n_averaged
+        if not name.startswith(wrapper):
+            continue  # beside the network: a criterion's, n_averaged
         if keras:
             prefix, _, leaf = name.partition(":")[0].rpartition("/")
             prefix = prefix.rpartition("/")[2]

@@ -3,6 +3,8 @@
 A split is read by index, so an epoch's order is a permutation of the whole split.
 """
 
+import contextlib
+import io
 import os
 import zlib
 from collections.abc import Collection, Sequence
@@ -11,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from PIL import Image
 
 from dawnbench_tf import files
 from dawnbench_tf.data.images.splits import Split
@@ -133,11 +136,20 @@ def as_jpeg(content: bytes, where: Any) -> bytes:
     """
     try:
         with tf.device("CPU:0"):
-            pixels = tf.io.decode_image(content, channels=3, expand_animations=False)
+            pixels = _decoded(content)
             return tf.io.encode_jpeg(pixels, quality=RE_ENCODED, chroma_downsampling=False).numpy()
-    except tf.errors.InvalidArgumentError:
+    except (OSError, ValueError, SyntaxError):
         reason = "is empty" if not content else "holds no image that can be decoded"
         raise Refusal(f"{where}: {reason}; fetch it again") from None
+
+
+def _decoded(content: bytes) -> Any:
+    """Decodes an image; by Pillow what TensorFlow can't, and BMPs: it takes palettes for grey."""
+    if not content.startswith(b"BM"):
+        with contextlib.suppress(tf.errors.InvalidArgumentError):
+            return tf.io.decode_image(content, channels=3, expand_animations=False)
+    with Image.open(io.BytesIO(content)) as image:
+        return np.asarray(image.convert("RGB"))
 
 
 def split(index: JpegIndex) -> Split:

@@ -69,6 +69,8 @@ def describe_unread(root: Path, classes: Sequence[str]) -> str:
         for entry in _list_entries(folder):
             if entry.is_dir():
                 counts[f"folders in {folder.name}"] += folder != root
+            elif not entry.is_file():
+                counts["links or other entries that are no files"] += 1
             elif folder == root or not entry.name.lower().endswith(SUFFIXES):
                 counts[os.path.splitext(entry.name)[1] or "without a suffix"] += 1
     return ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()) if count)

@@ -187,9 +187,18 @@ def test_what_all_names_begin_with_falls_away(tmp_path, wrapper):
     weights = resnet8()
     plain = write(tmp_path / "plain.safetensors", weights)
     wrapped = {f"{wrapper}{name}": value for name, value in weights.items()}
-    wrapped["n_averaged"] = np.ones(1, "f")
+    wrapped |= {"n_averaged": np.ones(1, "f"), "criterion.weight": np.ones(10, "f")}
     networks = [models.build("resnet8_v1_proj") for _ in range(2)]
     models.load_published(networks[0], plain)
     models.load_published(networks[1], write(tmp_path / "wrapped.safetensors", wrapped))
     for one, other in zip(networks[0].get_weights(), networks[1].get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_file_of_two_networks_names_both(tmp_path):
+    weights = resnet8()
+    both = {f"{name}.{key}": value for name in ("query", "key") for key, value in weights.items()}
+    with pytest.raises(ValueError, match="it has several networks: key, query; save one of them"):
+        models.load_published(
+            models.build("resnet8_v1_proj"), write(tmp_path / "x.safetensors", both)
+        )
