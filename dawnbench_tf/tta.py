@@ -186,14 +186,14 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         seconds added, unless it has them: it is the one that the state was made with.
 
         Args:
-          state: what `state()` returned.
+          state: what `state()` returned; with an empty "clock" the clock stays as it is.
         """
         rows = [dict(row) for row in state["rows"]]
         hours = rows[-1]["hours"] if rows else 0.0  # of versions whose state had no clock
-        parts, now = state.get("clock") or {"train": 3600 * hours}, self.clock.parts()
+        parts, now = state.get("clock", {"train": 3600 * hours}), self.clock.parts()
         lacks = any(now.get(name, 0.0) < seconds for name, seconds in parts.items())
         same_run = rows == self.rows[: len(rows)] and state["step"] <= self.step
-        if self._own_clock and (lacks or not same_run):
+        if self._own_clock and parts and (lacks or not same_run):
             self.clock = Clock(parts)
         elif lacks:
             self.clock.carry_on(parts)

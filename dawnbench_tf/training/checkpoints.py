@@ -193,11 +193,12 @@ class Saver(tf.keras.callbacks.Callback):
         if self.folder.writer and not (newest and newest.state["rows"]):
             self.folder.rows.unlink(missing_ok=True)  # of epochs that no checkpoint has
         if newest is None:
-            self.timer.restore({"rows": [], "step": 0, "epochs": 0})
+            self.timer.restore({"rows": [], "step": 0, "epochs": 0, "clock": {}})
             return 0
         averages.inner_optimizer(self._model).build(self._model.trainable_variables)
         _restore(self._saved, newest.path)
-        self.timer.restore({**newest.state, "epochs": newest.epochs})
+        # The run's clock goes on already, from clock.json.
+        self.timer.restore({**newest.state, "epochs": newest.epochs, "clock": {}})
         self.machines = newest.machines
         return newest.epochs
 

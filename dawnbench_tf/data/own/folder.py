@@ -14,7 +14,7 @@ from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import division
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, shown
 
 _TRAIN, _TESTS = "train", ("val", "validation", "test")  # names of folders
 _BLOCK = 200  # images between two updates of the status line
@@ -139,7 +139,7 @@ def check(recipe: Recipe, data_dir: str) -> None:
         if new["whole"]:
             _write_cache(cache, known)
     if bad:
-        first = ", ".join(f"{name} ({reason})" for name, reason in list(bad.items())[:10])
+        first = ", ".join(f"{shown(name)} ({reason})" for name, reason in list(bad.items())[:10])
         more = f" and {len(bad) - 10:,} more" if len(bad) > 10 else ""
         begun = recipe.whole_task.train_examples
         advice = "replace them: a run goes on with the images it began with"
