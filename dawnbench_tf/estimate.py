@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
-from dawnbench_tf import files, flags, machine, recipes, terminal
+from dawnbench_tf import flags, machine, recipes, terminal
 from dawnbench_tf.estimates import layout, process
 from dawnbench_tf.estimates.prediction import Estimate
 from dawnbench_tf.options import RunOptions
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["estimate", "estimate_all", "compare", "Options"]
 
 COMMON = (  # flags that --help shows
-    "seconds json output compare plot batch_size precision data_dir strategy num_gpus "
+    "seconds json output compare batch_size precision data_dir strategy num_gpus "
     "steps_per_execution cost_per_hour instance"
 ).split()
 
@@ -55,9 +55,6 @@ class Options:
     json: bool = setting(False, "print JSON in place of the table")
     output: str = setting("", "file to write the estimates to, as JSON")
     compare: bool = setting(False, "compare the files of several machines: --compare A.json B.json")
-    plot: str = setting(
-        "", "compare: file for the picture; default: compare.png beside the first file"
-    )
     run: RunOptions = RunOptions()
 
     def __post_init__(self) -> None:
@@ -188,14 +185,11 @@ def estimate_all(
     return process.estimate_all(chosen, options, seconds, report)
 
 
-def compare(
-    paths: Sequence[str | os.PathLike[str]], plot: str | os.PathLike[str] | None = None
-) -> "Comparison":
+def compare(paths: Sequence[str | os.PathLike[str]]) -> "Comparison":
     """Compares the estimates of several machines.
 
     Args:
       paths: JSON files that `dawnbench estimate --output` wrote.
-      plot: file for the picture, .png, .svg or .pdf; None: none.
 
     Returns:
       The machines, with their estimates, and the recipes that two of them have in common.
@@ -203,26 +197,20 @@ def compare(
     Raises:
       Refusal: a file can't be read or has other keys than an estimate; it names file and key.
     """
-    from dawnbench_tf.estimates import comparison  # matplotlib takes a second
+    from dawnbench_tf.estimates import comparison
 
-    compared = comparison.compare([Path(path) for path in paths])
-    if plot:
-        comparison.draw(compared, Path(plot))
-    return compared
+    return comparison.compare([Path(path) for path in paths])
 
 
 def _compare(options: Options, paths: list[Path]) -> int:
-    """Prints machines side by side and writes the picture; returns the status."""
+    """Prints machines side by side; returns the status."""
     if len(paths) < 2:
         raise Refusal("--compare: should be followed by two files or more, of --output")
-    picture = Path(options.plot) if options.plot else paths[0].parent / "compare.png"
-    files.check_figure(picture)
     terminal.end_quietly()
-    compared = compare(paths, picture)
+    compared = compare(paths)
     from dawnbench_tf.estimates import comparison
 
     print(comparison.format_text(compared))
-    print(f"\n{picture}")
     return 0
 
 

@@ -226,7 +226,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._goes_on, self._steps = False, steps
         before = self.clock.switch("compile")
         # "compile": another timer with this clock has begun before.
-        self._fit = fit = _Fit.of(self, "other" if before == "compile" else before)
+        self._fit = fit = _Fit.running(self, "other" if before == "compile" else before)
         self._compiled = self._validated = False
         self._step_end = self.clock.now()
         self.clock.watch(lambda: (fit.part_before, self._step_end) if fit.has_ended() else None)
@@ -427,7 +427,7 @@ class _Fit(NamedTuple):
     frame: FrameType | None  # None: a loop of one's own
 
     @classmethod
-    def of(cls, timer: TimeToAccuracy, part_before: str) -> "_Fit":
+    def running(cls, timer: TimeToAccuracy, part_before: str) -> "_Fit":
         """Returns the call that is on this thread's stack."""
         frame, callbacks = inspect.currentframe(), list[Any]()
         while frame:
@@ -474,9 +474,9 @@ def _number(name: str, value: Any) -> float:
     if not several and not isinstance(plain, str):
         with contextlib.suppress(TypeError, ValueError):
             return float(np.reshape(plain, ())[()])
-    found = f"{np.size(plain)} values" if several else repr(value)
+    received = f"{np.size(plain)} values" if several else repr(value)
     hint = ', one a class? Make the metric with average="macro", or another mean' if several else ""
-    raise ValueError(f"the metric {name!r} should be a single number. Received: {found}{hint}")
+    raise ValueError(f"the metric {name!r} should be a single number. Received: {received}{hint}")
 
 
 def _reaches(value: float, threshold: float, sign: int) -> bool:

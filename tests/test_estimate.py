@@ -37,7 +37,6 @@ def warmed(monkeypatch):
         (("--output=no/x.json",), "--output=no/x.json: should be a file in a folder"),
         (("--compare", "a.json"), "--compare: should be followed by two files"),
         (("--compare", "a.json", "b.json"), "a.json: is no file; `dawnbench estimate --output"),
-        (("--compare", "a", "b", "--plot=x.gif"), "--plot=x.gif: should end in one of"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(cold_command, tmp_path, flags, line):
@@ -119,4 +118,3 @@ def test_json_is_read_back_by_compare(cold_command, tmp_path):
         assert json.loads((tmp_path / f"{name}.json").read_text())["estimates"][0]["runs"] == 10
     ended = cold_command("--compare", "a.json", "b.json", program=ESTIMATE)
     assert ended.returncode == 0 and "2.00x" in ended.stdout, ended.stderr
-    assert (tmp_path / "compare.png").stat().st_size > 5_000

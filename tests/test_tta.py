@@ -373,19 +373,19 @@ class Slow(tf.keras.callbacks.Callback):
         super().__init__()
         self.seconds, self.interrupt = seconds, interrupt
 
-    def at(self, hook, spent):
+    def spend(self, hook, spent):
         self.seconds.now += spent
         if hook == self.interrupt:
             raise KeyboardInterrupt
 
     def on_train_batch_begin(self, batch, logs=None):
-        self.at(("step", batch), 3)
+        self.spend(("step", batch), 3)
 
     def on_epoch_end(self, epoch, logs=None):
-        self.at(("epoch", epoch), 1000)
+        self.spend(("epoch", epoch), 1000)
 
     def on_test_end(self, logs=None):
-        self.at("test", 1000)
+        self.spend("test", 1000)
 
 
 def endless(x, y):
@@ -395,13 +395,13 @@ def endless(x, y):
     return tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=signature)
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("has_length", [True, False])
 @pytest.mark.parametrize("first", [True, False])
-def test_what_callbacks_do_between_epochs_is_off_the_clock(first, known):
+def test_what_callbacks_do_between_epochs_is_off_the_clock(first, has_length):
     seconds = Seconds()
     timer = TimeToAccuracy(1.0, clock=Clock(now=seconds))
     callbacks = [timer, Slow(seconds)] if first else [Slow(seconds), timer]
-    data = {"x": X, "y": Y, "batch_size": 16} if known else {"x": endless(X, Y)}
+    data = {"x": X, "y": Y, "batch_size": 16} if has_length else {"x": endless(X, Y)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras's, of data that ran out
         model(metrics=["accuracy"]).fit(
@@ -476,14 +476,14 @@ def test_time_between_an_interrupted_fit_and_the_next_does_not_count():
     assert clock.hours() * 3600 == pytest.approx(6 + 12)
 
 
-@pytest.mark.parametrize("given", [True, False])
-def test_the_clock_goes_on_in_another_process(given, tmp_path):
+@pytest.mark.parametrize("is_given", [True, False])
+def test_the_clock_goes_on_in_another_process(is_given, tmp_path):
     first = fit(TimeToAccuracy(9, "top1", evaluate=sequence(1, 2)), epochs=2)
     state = json.loads(json.dumps(first.state()))
     state["clock"]["train"] += 100
     state["rows"][-1]["hours"] += 100 / 3600
     log = tmp_path / "log.tsv"
-    clock = {"clock": Clock({"load": 7.0})} if given else {}
+    clock = {"clock": Clock({"load": 7.0})} if is_given else {}
     second = TimeToAccuracy(
         9, "top1", evaluate=sequence(3, 9), log=log, cost_per_hour=3600, **clock
     )
@@ -492,7 +492,7 @@ def test_the_clock_goes_on_in_another_process(given, tmp_path):
     hours = [row["hours"] for row in second.rows]
     assert hours == sorted(hours) and second.first_hit == second.rows[-1]
     assert second.rows[-1]["hours"] * 3600 == pytest.approx(second.cost(), abs=1)
-    assert second.cost() > state["clock"]["compile"] + state["clock"]["train"] + 7 * given
+    assert second.cost() > state["clock"]["compile"] + state["clock"]["train"] + 7 * is_given
     with open(log, encoding="utf-8") as file:
         logged = [float(row["hours"]) for row in csv.DictReader(file, delimiter="\t")]
     assert logged == hours

@@ -1,13 +1,9 @@
-"""Estimates of several machines: their JSON files, a table side by side, a picture."""
+"""Estimates of several machines: their JSON files, a table side by side."""
 
 import datetime
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from dawnbench_tf import files, typed
 from dawnbench_tf.estimates.layout import format_hours
@@ -19,7 +15,6 @@ __all__ = ["Machine", "Comparison"]
 
 FORMAT = 1
 LARGEST = 10 << 20  # bytes of a file
-_COLORS = ("#0b6fa4", "#c8441b", "#3a7d44", "#7a4fa3", "#8a6d1d", "#5a5a5a")
 
 
 class Machine(NamedTuple):
@@ -163,62 +158,3 @@ def format_text(comparison: Comparison) -> str:
             lines.append(f"{name:28} {number:7} {figures}")
             name = ""
     return "\n".join(lines)
-
-
-def draw(comparison: Comparison, path: Path) -> None:
-    """Draws hours to the threshold, and dollars if machines have prices, with 95 % intervals.
-
-    Args:
-      comparison: the machines.
-      path: file of the picture; its suffix decides the format.
-
-    Raises:
-      Refusal: the file can't be written.
-    """
-    files.check_figure(path)
-    priced = any(row.usd for machine in comparison.machines for row in machine.estimates)
-    height = 1.4 + len(comparison.recipes) * (0.25 + 0.22 * len(comparison.machines))
-    figure = Figure(figsize=(6.2 * (1 + priced), height), dpi=120, layout="constrained")
-    panels = figure.subplots(1, 1 + priced, squeeze=False)[0]
-    _draw_panel(panels[0], comparison, "hours", "hours_interval", "hours on the clock")
-    if priced:
-        _draw_panel(panels[1], comparison, "usd", "usd_interval", "USD to the threshold")
-        panels[1].set_yticklabels([])
-    handles = [_legend(number, machine) for number, machine in enumerate(comparison.machines)]
-    figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
-    files.save_figure(figure, path)
-
-
-def _legend(number: int, machine: Machine) -> Patch:
-    label = shown(f"{machine.name}: {machine.hardware}").replace("$", r"\$")
-    label = label if len(label) <= 80 else f"{label[:77]}..."
-    return Patch(color=_COLORS[number % len(_COLORS)], label=label)
-
-
-def _draw_panel(axes: Any, comparison: Comparison, figure: str, interval: str, title: str) -> None:
-    """Draws a bar for each recipe and machine, on a logarithmic axis."""
-    count = len(comparison.machines)
-    for number, machine in enumerate(comparison.machines):
-        color = _COLORS[number % len(_COLORS)]
-        for line, recipe in enumerate(comparison.recipes):
-            row = comparison.row(machine, recipe)
-            value = row and getattr(row, figure)
-            if row is None or not value or not math.isfinite(value):
-                continue
-            y = line + (number - (count - 1) / 2) * 0.8 / count
-            axes.barh(y, value, 0.72 / count, color=color, alpha=0.5 if row.at_most else 1)
-            low, high = getattr(row, interval) or (None, None)
-            if low and high:
-                ends = [[max(value - low, 0)], [max(high - value, 0)]]
-                axes.errorbar(value, y, xerr=ends, color="#222222", linewidth=1, capsize=2)
-            text = format_hours(value) if figure == "hours" else dollars(value).replace("$", r"\$")
-            text = f" {'<=' * row.at_most}{text}"
-            offset: Any = {"xytext": (3, 0), "textcoords": "offset points"}
-            axes.annotate(text, (high or value, y), **offset, va="center", fontsize=7)
-    names = [shown(recipe).replace("$", r"\$")[:40] for recipe in comparison.recipes]
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xscale("log")
-    axes.margins(x=0.22)
-    axes.set_title(title, fontsize=9)
-    axes.grid(alpha=0.25, axis="x")

@@ -141,9 +141,9 @@ def _weights(values: Any) -> dict[str, pickles.Call]:
 
     What is no tensor is left out: arguments, schedulers, optimizers.
     """
-    found = dict(_dicts_of_tensors(values, (), set()))
-    layered = {path: found[path] for path in found if any("." in name for name in found[path])}
-    ranked = sorted(layered, key=_rank) or sorted(found, key=_rank)
+    sets = dict(_dicts_of_tensors(values, (), set()))
+    layered = {path: sets[path] for path in sets if any("." in name for name in sets[path])}
+    ranked = sorted(layered, key=_rank) or sorted(sets, key=_rank)
     if not ranked:
         has = _describe(values)
         if isinstance(values, dict):
@@ -154,23 +154,23 @@ def _weights(values: Any) -> dict[str, pickles.Call]:
     if len(ranked) > 1 and _rank(ranked[0]) == _rank(ranked[1]):
         names = ", ".join(".".join(path) for path in ranked)
         raise ValueError(f"it has several sets of weights: {names}; save one of them alone")
-    return found[ranked[0]]
+    return sets[ranked[0]]
 
 
 def _dicts_of_tensors(
-    values: Any, path: tuple[str, ...], seen: set[int]
+    values: Any, path: tuple[str, ...], visited: set[int]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, pickles.Call]]]:
     """Yields the path and the tensors of each dict in dicts that has some by name."""
     values = values.items if isinstance(values, pickles.Call) else values  # of a kind of dict
-    if not isinstance(values, dict) or id(values) in seen or len(path) > _DEEPEST:
+    if not isinstance(values, dict) or id(values) in visited or len(path) > _DEEPEST:
         return
-    seen.add(id(values))
+    visited.add(id(values))
     named = {_text(name): value for name, value in values.items() if isinstance(name, str | bytes)}
     tensors = {name: _tensor_of(value) for name, value in named.items()}
     if kept := {name: value for name, value in tensors.items() if value is not None}:
         yield path, kept
     for name, value in named.items():
-        yield from _dicts_of_tensors(value, (*path, name), seen)
+        yield from _dicts_of_tensors(value, (*path, name), visited)
 
 
 def _text(name: str | bytes) -> str:
@@ -198,12 +198,12 @@ def _tensor_of(value: Any) -> pickles.Call | None:
 
 def _storages(values: Any) -> Iterator[pickles.Call]:
     """Yields the storages of all tensors in a followed pickle, of an optimizer's too."""
-    left, seen = [values], set()
+    left, visited = [values], set()
     while left:
         value = left.pop()
-        if id(value) in seen:
+        if id(value) in visited:
             continue
-        seen.add(id(value))
+        visited.add(id(value))
         if isinstance(value, pickles.Call):
             if value.function == pickles.PERSISTENT:
                 yield value

@@ -60,13 +60,13 @@ def test_examples_are_generated_where_there_are_none(name, data_dir, synthetic):
     assert recipe.synthetic == synthetic
 
 
-def test_a_sample_s_process_ends_with_the_one_that_asked(tmp_path):
+def test_a_sample_s_process_ends_with_the_one_that_process(tmp_path):
     folder = tmp_path / "dawnbench-estimate-x"
     folder.mkdir()
     program = (
         "import pathlib; from dawnbench_tf.estimates import process; "
         f"process._end_with_parent(pathlib.Path({str(folder)!r}))"
     )
-    asked = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
-    asked.stdin.close()  # as when the parent is killed
-    assert asked.wait(60) == 1 and not folder.exists()
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
+    process.stdin.close()  # as when the parent is killed
+    assert process.wait(60) == 1 and not folder.exists()

@@ -103,19 +103,19 @@ def check(recipe: Recipe, data_dir: str) -> None:
     root, parts, classes, _ = _locate(data_dir, recipe.validation_share)
     indices = [trees.read(part, classes) for part in parts]
     names = [name for index in indices for name in _names(root, index)]
-    places = [(index, number) for index in indices for number in range(len(index.labels))]
-    keys = np.array([_key(index.path(number)) for index, number in places], np.uint64)
+    images = [(index, number) for index in indices for number in range(len(index.labels))]
+    keys = np.array([_key(index.path(number)) for index, number in images], np.uint64)
     folder = files.cache_folder()
     digest = hashlib.sha256(bytes(root.absolute())).hexdigest()[:24]
     cache = folder / f"images-{digest}.npz" if folder else None
-    known = _read_cache(cache)
+    checked = _read_cache(cache)
     bad: dict[str, str] = {}  # reason by name
-    left = np.flatnonzero(~np.isin(keys, known["whole"])).tolist()
+    left = np.flatnonzero(~np.isin(keys, checked["whole"])).tolist()
 
-    def problem(place: int) -> tuple[str, bool]:
-        index, number = places[place]
+    def problem(position: int) -> tuple[str, bool]:
+        index, number = images[position]
         try:
-            unusual = shard_writer.check_image(index.raw(number), names[place])[2]
+            unusual = shard_writer.check_image(index.raw(number), names[position])[2]
         except Refusal as refusal:
             return str(refusal).rpartition(": ")[2].partition(";")[0], False
         return "", shard_writer.TURNED in unusual
@@ -126,18 +126,18 @@ def check(recipe: Recipe, data_dir: str) -> None:
             for begin in range(0, len(left), _BLOCK):
                 terminal.status(f"checking the images: {begin:,} of {len(left):,}")
                 block = left[begin : begin + _BLOCK]
-                for place, (reason, turned) in zip(block, pool.map(problem, block), strict=True):
+                for position, (reason, turned) in zip(block, pool.map(problem, block), strict=True):
                     if reason:
-                        bad[names[place]] = reason
+                        bad[names[position]] = reason
                     else:
-                        new["whole"].append(keys[place])
+                        new["whole"].append(keys[position])
                     if turned:
-                        new["turned"].append(keys[place])
+                        new["turned"].append(keys[position])
     finally:  # after Ctrl-C too
         for kind, kept in new.items():
-            known[kind] = np.union1d(known[kind], np.array(kept, np.uint64))
+            checked[kind] = np.union1d(checked[kind], np.array(kept, np.uint64))
         if new["whole"]:
-            _write_cache(cache, known)
+            _write_cache(cache, checked)
     if bad:
         first = ", ".join(f"{shown(name)} ({reason})" for name, reason in list(bad.items())[:10])
         more = f" and {len(bad) - 10:,} more" if len(bad) > 10 else ""
@@ -146,7 +146,7 @@ def check(recipe: Recipe, data_dir: str) -> None:
         advice = advice if begun else "replace or remove them"
         text = f"damaged: {len(bad):,} of {len(names):,} images: {first}{more}; {advice}"
         refuse("data_dir", data_dir, text)
-    if count := int(np.isin(keys, known["turned"]).sum()):
+    if count := int(np.isin(keys, checked["turned"]).sum()):
         terminal.say(f"{count:,} images have an EXIF orientation, which is not applied")
 
 

@@ -185,10 +185,10 @@ OPTIMIZER = {"state": {0: {"step": np.ones(1, "f"), "exp_avg": BASE}}, "param_gr
 )
 def test_the_weights_are_found_in_any_wrapper(tmp_path, monkeypatch, values):
     torch_saved(tmp_path / "x.pth", values, monkeypatch)
-    found = read(tmp_path / "x.pth")
-    assert list(found) == list(LAYERS)
+    tensors = read(tmp_path / "x.pth")
+    assert list(tensors) == list(LAYERS)
     for name, value in LAYERS.items():
-        np.testing.assert_array_equal(found[name], value)
+        np.testing.assert_array_equal(tensors[name], value)
 
 
 @pytest.mark.parametrize(
