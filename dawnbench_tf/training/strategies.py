@@ -86,7 +86,10 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
     on_cpu = options.strategy != "tpu" and not tf.config.list_logical_devices("GPU")
     if on_cpu and recipe.precision == "mixed_bfloat16" and not machine.has_bfloat16():
-        terminal.say("this CPU has no bfloat16 instructions: --precision=float32 is likely faster")
+        terminal.say(
+            "this CPU has no bfloat16 instructions: convolutions' gradients are summed in 16 bits, "
+            "with errors; --precision=float32 is likely faster"
+        )
 
 
 def _split_cpu(count: int) -> None:
