@@ -62,7 +62,7 @@ def test_each_weight_s_gradient_is_the_sum_of_its_terms(name, precision, monkeyp
     assert any(key.startswith("gradient 0, of ") for key in errors)
     off = {key: e for key, e in errors.items() if not e < ROUNDED[precision]}
     if precision == "mixed_bfloat16" and not machine.has_bfloat16():
-        # Without these instructions TensorFlow sums convolutions in 16 bits: their gradients are 1 to 32 % off.
+        # TensorFlow then sums convolutions in 16 bits: their gradients are 1 to 32 % off.
         off = {key: e for key, e in off.items() if not CONVOLUTION.search(key)}
     assert off == {}
 
