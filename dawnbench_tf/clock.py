@@ -65,10 +65,10 @@ class Clock:
         return ended
 
     def watch(self, ended: Callable[[], tuple[str, float] | None] | None) -> None:
-        """Sets a function that tells whether the running part has ended, unknown to the clock.
+        """Sets a function that detects the end of the running part.
 
-        It is called before each use of the clock, and returns the part that followed and the moment
-        at which it began; or None.
+        The clock calls it before each use. It returns None, or the next part and the moment at
+        which that part began.
         """
         self._ended = ended
 
@@ -78,7 +78,7 @@ class Clock:
             self.switch(*followed)
 
     def __getstate__(self) -> dict[str, object]:
-        """Returns what a copy needs: it has a lock of its own, and goes on from these seconds."""
+        """Returns the state for a copy or a pickle, without the lock."""
         return {"parts": self.parts(), "current": self._current, "now": self._now}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -103,7 +103,7 @@ class Clock:
     def parts(self) -> dict[str, float]:
         """Returns the seconds of each part so far, including the running part."""
         self._settle()
-        with self._lock:  # reading moves nothing, so that a part may have ended before it
+        with self._lock:  # `_since` stays: the part's end may be found later
             running = self._parts.get(self._current, 0.0) + self._now() - self._since
             return {**self._parts, self._current: running}
 

@@ -143,9 +143,9 @@ def save_figure(figure: Any, path: Path) -> None:
 
 
 def cache_folder() -> Path | None:
-    """Returns the folder of what can be made again; None, and says so, for a user without a home.
+    """Returns the folder for caches, which may not exist yet.
 
-    It need not exist.
+    None, with a message, if the user has no home folder.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if home.startswith("~"):

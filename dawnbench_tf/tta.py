@@ -232,7 +232,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.clock.watch(lambda: (fit.part_before, self._step_end) if fit.has_ended() else None)
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
-        # An epoch that was lost in its middle begins anew.
+        # `fit` repeats an epoch that an exception interrupted.
         self._epochs_before = epoch if int(self._epochs) <= epoch else self._epochs
         self._steps_in_epoch, self._validated, self._measured = 0, False, False
         if not self._compiled:
@@ -377,7 +377,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         for name, value in values.items():
             try:
                 row[str(name)] = _number(name, value)
-            except ValueError as error:  # hours of training end in no error for a name that waits
+            except ValueError as error:  # an error would end `fit` after hours of training
                 _warn("%s; it has no column", error)
         return {name: row[name] for name in map(str, values) if name in row}
 
@@ -418,11 +418,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
 
 class _Fit(NamedTuple):
-    """A call of `fit`: whether it has ended, which Keras does not say if by an exception."""
+    """A call of `fit`. Keras calls no hook when an exception ends it, so its frame is watched."""
 
     part_before: str  # part of the clock that ran before it
     validates: bool  # False: it has no data to validate on
-    is_kerass: bool  # nothing of the user's adds to its logs before the timer
+    is_kerass: bool  # model and callbacks before the timer are Keras's own
     thread: int
     frame: FrameType | None  # None: a loop of one's own
 
@@ -482,8 +482,9 @@ def _number(name: str, value: Any) -> float:
 def _reaches(value: float, threshold: float, sign: int) -> bool:
     """Whether a value is at the threshold or past it; `sign` is -1 if less is better.
 
-    94 of 100 is 0.93999998 in Keras's float32, and then 0.94 is too. So a value that is a float32,
-    or 100 times one, is compared as such; any other in float64.
+    Keras's metrics are float32: 94 of 100 is 0.93999998, less than 0.94. A value that float32
+    represents exactly, or 100 times such a value, is compared with the threshold in float32. Other
+    values are compared in float64.
     """
     with np.errstate(over="ignore"):
         as_single = [

@@ -367,7 +367,10 @@ def test_a_threshold_that_is_met_exactly_is_reached(mode):
 
 
 class Slow(tf.keras.callbacks.Callback):
-    """Each step takes 3 s, and what is off the clock 1,000 s; raises Ctrl-C where it is told to."""
+    """Adds 3 s to each step and 1,000 s to each hook between epochs.
+
+    Raises KeyboardInterrupt in the hook `interrupt`.
+    """
 
     def __init__(self, seconds, interrupt=None):
         super().__init__()
@@ -414,7 +417,7 @@ def test_what_callbacks_do_between_epochs_is_off_the_clock(first, has_length):
 
 
 class Behind:
-    """A loss that a device has ready 5 s after Python has asked for the step."""
+    """A loss whose value is available 5 s after Python has started the step."""
 
     def __init__(self, seconds):
         self.seconds, self.ready = seconds, seconds.now + 5
@@ -652,7 +655,7 @@ def test_a_clock_of_one_s_own_stops_too_and_serves_the_next_timer():
 
 
 class Reader(tf.keras.callbacks.Callback):
-    """Reads the clock at the end of an epoch, after a second, as one that shows the cost."""
+    """Adds 1,000 s at the end of an epoch, then reads the clock."""
 
     def __init__(self, timer, seconds):
         super().__init__()

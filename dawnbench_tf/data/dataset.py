@@ -354,7 +354,7 @@ def _load_files(recipe: Recipe, data_dir: str, download: bool) -> Splits:
 
 
 def check_files(recipe: Recipe, data_dir: str) -> None:
-    """Checks what `load` finds out too late, off the clock: a folder's images, by decoding them.
+    """Decodes the images of a folder of the user's own, before the clock starts.
 
     Raises:
       Refusal: images are damaged; it names them.

@@ -100,7 +100,7 @@ def take_sample(
 
 def _run(command: list[str], log: Any, seconds: float) -> int | None:
     """Runs a command; returns its status, or None if it was killed after `seconds`."""
-    process = subprocess.Popen(  # its stdin ends when this process does, however it does
+    process = subprocess.Popen(  # its stdin closes when this process ends, also by SIGKILL
         command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
     )
     try:

@@ -48,7 +48,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     links = _links(results)
     standings = _standings(tables)
     if (folder / "entries").is_symlink():
-        raise Refusal(f"{folder / 'entries'}: is a link; pages are written to folders of their own")
+        raise Refusal(f"{folder / 'entries'}: is a link; should be a folder: remove the link")
     files.make_folder(folder / "entries")
     page = templates.get_template("entry.html")
     for result in results:
