@@ -52,9 +52,9 @@ def follow(
       content: the pickle's bytes, or a file, whose position is then behind the pickle.
       names: functions and classes that the pickle may name, (module, attribute), and the caller's
         word for each. The word "bytes" stands for the call by which Python 3 writes bytes in
-        protocols 0 to 2; a call of the word "dict" returns an empty dict.
-      others: whether it may name others too: their word is MODULE.ATTRIBUTE, and what is put into
-        their objects is left out.
+        protocols 0 to 2; a call of the word "dict" returns a dict.
+      others: whether it may name others too: their word is MODULE.ATTRIBUTE; what is put into their
+        objects, and items of a dict whose key is no text or number, are left out.
 
     Raises:
       ValueError: the pickle names something else, has other instructions, or too many of them.
@@ -110,6 +110,8 @@ def _step(
         stack.append(Name(names.get(path, named)))
     elif name in _CONTAINERS:
         _CONTAINERS[name](stack)
+    elif name in _DICTS:
+        _DICTS[name](stack, others)
     elif name not in ("PROTO", "FRAME"):
         raise ValueError(f"instruction {name} is not allowed")
 
@@ -126,19 +128,21 @@ def _pop_to_mark(stack: list[Any]) -> list[Any]:
     return items
 
 
-def _set_items(stack: list[Any], items: list[Any]) -> None:
+def _set_items(stack: list[Any], items: list[Any], others: bool) -> None:
     target = stack[-1].items if isinstance(stack[-1], Call) else stack[-1]
     if not isinstance(target, dict):
         raise ValueError("it sets items of an object that is not a dict")
     for key, value in zip(items[::2], items[1::2], strict=True):
         if isinstance(key, str | bytes | int):  # nested tuples may take very long to hash
             target[key] = value
+        elif not others:
+            raise ValueError(f"a key is a {type(key).__name__}, should be text")
 
 
-def _dict(stack: list[Any]) -> None:
+def _dict(stack: list[Any], others: bool) -> None:
     items = _pop_to_mark(stack)
     stack.append({})
-    _set_items(stack, items)
+    _set_items(stack, items, others)
 
 
 def _extend(stack: list[Any], items: list[Any]) -> None:
@@ -158,7 +162,7 @@ def _pop(stack: list[Any], count: int) -> list[Any]:
     return items
 
 
-def _reduce(stack: list[Any]) -> None:
+def _reduce(stack: list[Any], others: bool) -> None:
     function, arguments = _pop(stack, 2)
     if not isinstance(function, Name) or not isinstance(arguments, tuple):
         raise ValueError("it calls an object that is not a function")
@@ -170,7 +174,7 @@ def _reduce(stack: list[Any]) -> None:
     elif function == "dict":
         stack.append({})
         if arguments and isinstance(arguments[0], list):  # pairs, as Python 2 writes them
-            _set_items(stack, [item for pair in arguments[0] for item in pair])
+            _set_items(stack, [item for pair in arguments[0] for item in pair], others)
     else:
         stack.append(Call(str(function), arguments))
 
@@ -190,14 +194,16 @@ _CONTAINERS: dict[str, Callable[[list[Any]], None]] = {
     "TUPLE3": lambda stack: stack.append(tuple(_pop(stack, 3))),
     "FROZENSET": lambda stack: stack.append(_pop_to_mark(stack)),
     "LIST": lambda stack: stack.append(_pop_to_mark(stack)),
-    "DICT": _dict,
     "APPEND": lambda stack: _extend(stack, _pop(stack, 1)),
     "APPENDS": lambda stack: _extend(stack, _pop_to_mark(stack)),
     "ADDITEMS": lambda stack: _extend(stack, _pop_to_mark(stack)),
-    "SETITEM": lambda stack: _set_items(stack, _pop(stack, 2)),
-    "SETITEMS": lambda stack: _set_items(stack, _pop_to_mark(stack)),
-    "REDUCE": _reduce,
-    "NEWOBJ": _reduce,
     "BUILD": _build,
     "BINPERSID": lambda stack: stack.append(Call(PERSISTENT, tuple(_pop(stack, 1)))),
+}
+_DICTS: dict[str, Callable[[list[Any], bool], None]] = {
+    "DICT": _dict,
+    "SETITEM": lambda stack, others: _set_items(stack, _pop(stack, 2), others),
+    "SETITEMS": lambda stack, others: _set_items(stack, _pop_to_mark(stack), others),
+    "REDUCE": _reduce,
+    "NEWOBJ": _reduce,
 }
