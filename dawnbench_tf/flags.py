@@ -209,7 +209,7 @@ class _NumbersParser(flags.ArgumentParser):
 
 
 def parse(argv: list[str], files: bool = False) -> list[str]:
-    """absl's flags parser for `app.run`: a wrong flag is one line on stderr, exit status 1.
+    """Parses flags for absl's `app.run`: a wrong flag is one line on stderr, exit status 1.
 
     What is no flag is wrong too, unless the command takes `files`.
     """

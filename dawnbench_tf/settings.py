@@ -16,7 +16,7 @@ T = TypeVar("T")
 _NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
-def setting(
+def setting(  # noqa: PLR0913, all but two by keyword: each a property of a flag
     default: Any,
     help: str,
     *,

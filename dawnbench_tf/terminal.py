@@ -27,7 +27,7 @@ _logger = logging.getLogger("dawnbench_tf")
 
 def show(shows: bool = True) -> None:
     """Makes `say` and `status` print, for commands, or log to "dawnbench_tf", for the library."""
-    global _shows
+    global _shows  # noqa: PLW0603
     _shows = shows
 
 

@@ -89,7 +89,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         single number; or, as a Refusal that names the step, the loss is not finite.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, each has a default, and a use in somebody's fit
         self,
         threshold: float,
         metric: str = "val_accuracy",

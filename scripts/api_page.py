@@ -243,6 +243,7 @@ def _fenced(text):
 
 
 def main() -> None:
+    """Writes the page, or prints what is not described and exits with status 1."""
     page = Page()
     if page.problems:
         sys.exit("\n".join(page.problems))

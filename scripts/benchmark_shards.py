@@ -30,7 +30,7 @@ ROUNDS, LARGE = 5, 2_048  # of the comparison of checksums: rounds; number of JP
 
 def main(images: int) -> None:
     """Prints a line for each part: seconds, and growth of the process's memory."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # noqa: S108
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         for measure in ("shards", "tree"):
             _in_own_process(measure, folder)
     with tempfile.TemporaryDirectory() as folder:

@@ -33,6 +33,7 @@ class Options:
 
 
 def main(_: list[str]) -> int:
+    """Runs the tests of faults that the flags name."""
     options = flags.read(Options)
     end = time.monotonic() + options.hours * 3600
     counts: dict[str, list[int]] = {}  # fault -> [tried, held]

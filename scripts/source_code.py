@@ -50,7 +50,7 @@ def load(sources: Path, name: str, path: str, replaced: dict, **names) -> Simple
             raise ValueError(f"{path}: has no {before!r}")
         text = text.replace(before, after)
     scope = {"torch": torch, "nn": nn, "np": np, "F": nn.functional, "partial": partial, **names}
-    exec(compile(ast.Module(list(_definitions(text)), []), path, "exec"), scope)  # noqa: S102
+    exec(compile(ast.Module(list(_definitions(text)), []), path, "exec"), scope)
     return SimpleNamespace(**scope)
 
 

@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config, items):
 
 def _families(item):
     """Returns the families of the models that a test's parameters name."""
-    values = getattr(item, "callspec", None) and item.callspec.params.values() or ()
+    values = (getattr(item, "callspec", None) and item.callspec.params.values()) or ()
     return {models.get(value).family for value in values if value in models.names()}
 
 

@@ -541,7 +541,7 @@ def test_an_epoch_without_validation_has_no_row(freq):
                 epoch
                 for epoch in range(begin + 1, epochs + 1)
                 if (epoch in freq if isinstance(freq, list) else epoch % freq == 0)
-                and (epoch % every == 0 and epoch >= first or epoch == epochs)
+                and ((epoch % every == 0 and epoch >= first) or epoch == epochs)
             ], (every, first, begin, epochs)
 
 

@@ -79,7 +79,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
 
 def _may_hold(path: Path) -> bool:
     """Whether a path is a folder, or a file with an archive's suffix."""
-    return path.is_dir() or (path.is_file() and ".tar" in path.name or path.suffix == ".tgz")
+    return path.is_dir() or ((path.is_file() and ".tar" in path.name) or path.suffix == ".tgz")
 
 
 def _from_batches(path: Path) -> Splits | None:

@@ -99,7 +99,7 @@ def rank(results: list[Result]) -> list[Table]:
         for figure in FIGURES:
             entries = by_phase[task, figure.phase]
             ranked = [result for result in entries if figure.lookup(result) is not None]
-            ranked.sort(key=lambda result: (figure.value(result), result.date, result.name))  # noqa: B023
+            ranked.sort(key=lambda result: (figure.value(result), result.date, result.name))
             if ranked:
                 tables.append(Table(task, figure, ranked))
     return tables

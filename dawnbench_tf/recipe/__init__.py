@@ -334,9 +334,9 @@ class Recipe:
         task_row = task if isinstance(task, Task) else TASKS.get(task)
         base = replace(self, name="", task="", data=converted(self.data, task_row))
         own = {"name", "task"}.union(flat(base), *map(flat, parts(base).values()))
-        for name in values:
+        for name, value in values.items():
             if name not in own:
-                base._check_inapplicable(name, values[name], task_row)
+                base._check_inapplicable(name, value, task_row)
         changed = {name: replaced(part, values) for name, part in parts(base).items()}
         model = values.get("model", self.model)
         before = self.whole_task.name if self.task else ""

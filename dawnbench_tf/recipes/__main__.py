@@ -30,6 +30,7 @@ class Options:
 
 
 def main(names: list[str]) -> None:
+    """Prints a table of the recipes, or one recipe."""
     terminal.end_quietly()
     try:
         options = flags.read(Options)

@@ -270,7 +270,7 @@ def _resolve_levels(
     for label in labels:
         if not label.isprintable() or len(label) > LONGEST:
             expected = f"should be on one line, of {LONGEST} characters at most"
-            raise Refusal(f"{study.name}: level {ascii(label[:40])}: {expected}")
+            raise Refusal(f"{study.name}: level {label[:40]!a}: {expected}")
     changes = {key: value for key, value in changes.items() if value is not None}
     return labels, name, changes
 

@@ -85,7 +85,7 @@ def reached(source: Source) -> Complaints:
 
 def took_time(source: Source) -> Complaints:
     """Refuses rows that reach the threshold at 0 hours."""
-    hours = {line: value for line, value in source.column("hours")}
+    hours = dict(source.column("hours"))
     for line, value in source.column(source.task.metric):
         if value >= source.task.threshold and hours.get(line) == 0:
             yield line, "hours is 0 at the threshold; should be above 0"

@@ -139,7 +139,7 @@ class Source:
 
     @property
     def phase(self) -> str:
-        """train or inference: the name of its folder."""
+        """Name of its folder: train or inference."""
         return self.path.parent.name
 
     @property

@@ -104,7 +104,6 @@ def _linear(
     bend: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """Piecewise linear: factors[i] at step edges[i]; `bend` maps the done fraction of a piece."""
-
     # A last piece, of one factor, follows the last edge.
     starts = tf.constant([*edges, edges[-1] + 1], tf.float32)
     values = tf.constant([*factors, factors[-1]], tf.float32)

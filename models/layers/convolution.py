@@ -45,7 +45,7 @@ def _uses_matrix_products(
         and layer.data_format == "channels_last"
         and layer.padding == "same"
         and tuple(layer.kernel_size) == (3, 3)
-        and set((*layer.strides, *layer.dilation_rate, layer.groups)) == {1}
+        and {*layer.strides, *layer.dilation_rate, layer.groups} == {1}
         and min(channels, filters) >= _CHANNELS
         and all(side is not None and side <= _SIDE for side in inputs.shape[1:3])
         and all(device.device_type == "CPU" for device in tf.config.list_logical_devices())

@@ -46,7 +46,7 @@ class Layer(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """ "convolution", "BN" or "dense layer", a key of _KINDS; "" for any other layer."""
+        """A key of _KINDS: "convolution", "BN" or "dense layer"; "" for any other layer."""
         if "mean" in self.tensors:
             return "BN"
         rank = len(self.tensors["kernel"].shape) if "kernel" in self.tensors else 0

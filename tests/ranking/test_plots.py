@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.image
@@ -49,7 +50,7 @@ def test_labels_of_ticks_do_not_touch(hours):
     low, high = axes.get_xlim()
     boxes = [t.get_window_extent() for t in labels if low <= t.get_position()[0] <= high]
     assert len(boxes) >= 2
-    assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False))
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 @pytest.mark.parametrize(

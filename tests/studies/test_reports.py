@@ -108,7 +108,7 @@ def test_every_figure_is_drawn_of_every_kind_of_outcome(name, miss, folder):
     drawn = page.render_svg(
         results._replace(study=study, settings=settings, by_threshold=by_threshold)
     )
-    assert ElementTree.fromstring(str(drawn)).tag.endswith("svg")  # noqa: S314 - our own
+    assert ElementTree.fromstring(str(drawn)).tag.endswith("svg")
 
 
 def test_the_cumulative_factors_are_those_of_figure_3():

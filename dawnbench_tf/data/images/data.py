@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class ImageData:
         """Number of batches in each epoch."""
         phases = self.recipe.phases()
         counts = [[self.in_epoch(a).steps_per_epoch] * (b - a) for a, b, _ in phases]
-        return sum(counts, [])
+        return [*chain.from_iterable(counts)]
 
     def in_epoch(self, epoch: int) -> "ImageData":
         """Returns the data set with one batch size and one image size: those of an epoch."""

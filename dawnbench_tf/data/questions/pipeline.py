@@ -8,6 +8,7 @@ names and shapes.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,7 @@ def _buckets(trained: Windows, encoded: Encoded, recipe: Recipe) -> list[np.ndar
     # Bucket i has the contexts of edges[i] + 1 to edges[i + 1] tokens.
     edges = (0, *recipe.data.bucket_boundaries)
     buckets = [
-        np.flatnonzero(fits & (lengths > low) & (lengths <= high))
-        for low, high in zip(edges, edges[1:], strict=False)
+        np.flatnonzero(fits & (lengths > low) & (lengths <= high)) for low, high in pairwise(edges)
     ]
     if not sum(map(len, buckets)):
         refuse(

@@ -100,7 +100,7 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
                 token = word.removeprefix(_BOM if number == 1 else b"").decode("utf-8", "replace")
                 if token in tokens and not _has_spaces(rest, wanted.width):
                     if token in vectors:
-                        raise Refusal(f"{where}: {ascii(token)} is there twice; fetch it again")
+                        raise Refusal(f"{where}: {token!a} is there twice; fetch it again")
                     vectors[token] = _vector(rest, wanted, where)
     except Refusal:
         raise

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -41,7 +42,7 @@ def test_words_are_the_text_but_for_white_space(text):
     offsets = tokens.offsets(text, "treebank")
     assert "".join(text[a:b] for a, b in offsets) == re.sub(r"\s", "", text)
     assert all(a < b for a, b in offsets)
-    assert all(b <= c for (_, b), (c, _) in zip(offsets, offsets[1:], strict=False))
+    assert all(b <= c for (_, b), (c, _) in pairwise(offsets))
 
 
 @pytest.mark.parametrize(
