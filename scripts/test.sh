@@ -57,7 +57,7 @@ faults() { # runs one half on each of two cores
 long() {
     summary=()
     trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
-    part "under Keras 3: what the default leaves out" under_keras_3 -m "long or one_keras"
+    part "under Keras 3: what the default leaves out" under_keras_3 -m "long or not both_kerases"
     part "under tf-keras: what the default leaves out" tests -m long
     part "kills, failing files, damaged files" faults
     echo "== summary"
@@ -72,5 +72,6 @@ case "${1:-}" in
     --changed) lint; changed "${@:2}" ;;
 esac
 lint
-[ $# -gt 0 ] || under_keras_3 -m "not long and not one_keras"
-tests "$@"
+[ $# -eq 0 ] || { tests "$@"; exit; }
+under_keras_3 -p tests.costs -m "both_kerases and not long"
+tests -p tests.costs

@@ -17,6 +17,8 @@ from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.tta import TimeToAccuracy, _reaches
 
+pytestmark = pytest.mark.both_kerases
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(64, 4)).astype("f")
 Y = (X[:, 0] > 0).astype("f")

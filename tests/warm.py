@@ -150,6 +150,8 @@ def _become(request, streams):
     """Runs a program in this process as `python ARGUMENTS` would, and ends the process."""
     import traceback
 
+    from tests import costs
+
     for number in range(3):
         os.dup2(streams[number], number) if number in streams else os.close(number)
     for stream in streams.values():
@@ -161,6 +163,7 @@ def _become(request, streams):
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     status = 0
+    costs.count_tensorflow()
     try:
         _run(request["arguments"])
     except SystemExit as end:
@@ -171,6 +174,7 @@ def _become(request, streams):
         traceback.print_exc()
         status = -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
     atexit._run_exitfuncs()
+    costs.record()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     _exit(status)

@@ -1,7 +1,8 @@
 """Properties of every image model in the catalogue; readers: tests/models/test_readers.py.
 
-The cheap ones hold for every row. The others hold for every *kind* of row, rows that differ in
-size alone being one kind, in the smallest size that the kind has.
+Counts hold for every row. The others hold for every *kind* of row, rows that differ in size alone
+being one kind, in the smallest size that the kind has: in the default suite for DEFAULT, in the
+long mode for all.
 """
 
 import math
@@ -41,8 +42,19 @@ for _name in reversed(IMAGES):
     _args = smallest(_name)
     KINDS[(models.get(_name).family, *sorted(map(repr, _args.items())))] = _name
 KINDS = sorted(KINDS.values(), key=IMAGES.index)
-OF_FAMILY = {models.get(name).family: name for name in KINDS}.values()  # a kind of each
-QUICK = {*OF_FAMILY} - {"amoebanet_d"}  # whose smallest has 700 layers
+# Together they have every layer class and block but AmoebaNet's, whose smallest has 331 layers:
+# test_amoebanets.py compares it with plain NumPy.
+DEFAULT = {
+    "resnet20_tf",  # pre-activation, leaky ReLU, padded channels
+    "preact164",  # bottlenecks
+    "resnet56_stochastic",
+    "resnext29_8x64d",
+    "densenet_bc_100_12",
+    "resnet9_whitened",  # CELU, ghost BN
+    "resnet9_mish",
+    "hiverge94",  # GELU, SiLU
+    "kervresnet34",
+}
 LEGACY = KERAS.Layer.__module__.startswith("tf_keras")  # the Keras that the commands train with
 CLASSES = factories.TRAINING if LEGACY else factories.KERAS  # in `small`
 
@@ -66,11 +78,7 @@ class Kind:
         return tf.function(gradients)(self.model, self.images, training=False)
 
 
-# Wide, of the blocks of resnet18_v2 and resnet50_v2_keras, of resnet18_v1 and resnet50_cifar.
-COMBINED = {"resnet50_v2", "resnet18_cifar"}
-
-
-@pytest.fixture(scope="module", params=params(KINDS, {*KINDS} - COMBINED))
+@pytest.fixture(scope="module", params=params(KINDS, DEFAULT))
 def built(request):
     yield Kind(request.param)
     tf.keras.backend.clear_session()
@@ -124,12 +132,9 @@ def counts(model):
 
 
 CIFAR = [name for name in IMAGES if models.get(name).family == "cifar_resnets"]
-BUILT = {name for name in {*IMAGES} - {*CIFAR} if models.get(name).args.get("depth", 0) <= 56}
-# Of each depth of ImageNet's one, and of each other family.
-BUILT |= {"resnet101_v1", "resnet152_v1", "densenet_bc_100_12", "resnet8_v1_pad", "resnet20_tf"}
 
 
-@pytest.mark.parametrize("name", params(IMAGES, BUILT if LEGACY else OF_FAMILY))
+@pytest.mark.parametrize("name", params(IMAGES, DEFAULT | {"resnet50_v1"}))
 def test_a_model_is_what_its_row_says(name):
     model, variant = models.build(name), models.get(name)
     assert tuple(counts(model)) == (variant.parameters, variant.multiply_adds)
@@ -173,6 +178,7 @@ def gradients(model, images, training):
     return logits, tape.gradient(loss, model.trainable_weights)
 
 
+@pytest.mark.both_kerases
 def test_gradients_reach_every_weight(kind):
     _, by_weight = kind.gradients
     weights = kind.model.trainable_weights
@@ -220,7 +226,7 @@ def test_its_train_step_is_lowered_by_xla(kind):
     assert "HloModule" in step.experimental_get_compiler_ir(images)(stage="hlo")
 
 
-@pytest.mark.parametrize("name", params(KINDS, ["resnet8_v1_pad"]))
+@pytest.mark.parametrize("name", params(KINDS, ["hiverge94"]))
 def test_compiled_by_xla_it_gives_the_same_logits(name):
     model, images = small(name), tf.constant(batch(name))
     compiled = tf.function(model, jit_compile=True)(images, training=False)
@@ -253,6 +259,7 @@ def randomized(kind):
     return kind.model(kind.images, training=False)
 
 
+@pytest.mark.both_kerases
 def test_it_comes_back_from_a_file_and_predicts_identically(kind, tmp_path):
     wanted = randomized(kind)
     kind.model.save(tmp_path / "model.keras")
@@ -260,7 +267,7 @@ def test_it_comes_back_from_a_file_and_predicts_identically(kind, tmp_path):
     np.testing.assert_array_equal(again(kind.images, training=False), wanted)
 
 
-@pytest.mark.parametrize("name", params(KINDS, QUICK if LEGACY else ["resnet8_v1_pad"]))
+@pytest.mark.parametrize("name", params(KINDS, ["resnet56_stochastic", "resnet9_whitened"]))
 def test_it_is_exported_and_another_build_takes_its_weights(name, tmp_path):
     kind, rebuilt = Kind(name), small(name)
     wanted = randomized(kind)
@@ -273,7 +280,7 @@ def test_it_is_exported_and_another_build_takes_its_weights(name, tmp_path):
 
 
 @pytest.mark.skipif(not LEGACY, reason="that it learns is seen under tf-keras")
-@pytest.mark.parametrize("name", params(KINDS, QUICK))
+@pytest.mark.parametrize("name", params(KINDS, DEFAULT - {"preact164", "kervresnet34"}))
 def test_it_overfits_one_batch(name):
     model, images, labels = small(name), batch(name), np.arange(8)
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -306,11 +313,11 @@ for name in sys.argv[1:]:
     moved = [not np.array_equal(a, b) for a, b in zip(before, model.get_weights())]
     assert np.mean(moved) > 0.5, (name, moved)
 """
-# Layers that differ: whitening, GELU, stochastic depth, grouped convolutions.
-MIRRORED_KINDS = ("resnet9_whitened", "airbench94", "resnet56_stochastic", "resnext29_8x64d")
+# Layers that differ: whitening, ghost BN, stochastic depth.
+MIRRORED_KINDS = ("resnet9_whitened", "resnet56_stochastic")
 
 
-@pytest.mark.parametrize("name", params(KINDS, MIRRORED_KINDS if LEGACY else ["resnet8_v1_pad"]))
+@pytest.mark.parametrize("name", params(KINDS, MIRRORED_KINDS))
 def test_it_trains_a_step_under_two_mirrored_devices(name):
     python = warm.python() if LEGACY else [sys.executable]
     done = subprocess.run([*python, "-c", MIRRORED, name], capture_output=True, text=True)
@@ -322,7 +329,18 @@ def test_no_family_is_named_like_a_variant():
     assert not families & set(models.names())
 
 
-@pytest.mark.parametrize("name", models.names())
-def test_a_family_describes_each_of_its_rows(name):
-    block, shortcut, activation = family(name).describe(models.get(name).args)
-    assert block and shortcut and activation
+def test_a_family_describes_each_of_its_rows():
+    for name in models.names():
+        assert all(family(name).describe(models.get(name).args)), name
+
+
+@pytest.mark.long
+def test_the_default_kinds_have_every_layer_class_and_activation():
+    def parts(name):
+        activation = family(name).describe(models.get(name).args)[-1].partition(",")[0]
+        return {type(layer).__name__ for layer in all_layers(small(name))} | {activation}
+
+    covered = set().union(*map(parts, DEFAULT))
+    assert {name: parts(name) - covered for name in KINDS if parts(name) - covered} == {
+        "amoebanet_d": {"Cropping2D", "Dropout"}
+    }

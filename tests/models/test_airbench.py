@@ -37,6 +37,7 @@ def network(net, x, convolutions, act=gelu, divisor=9):
     return net.dense(x.max((1, 2))) / divisor
 
 
+@pytest.mark.both_kerases
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -84,7 +85,6 @@ def test_head_and_whitening_of_the_version_for_muon_start_at_random(name):
     assert 0.15 < np.abs(bias).max() <= 12**-0.5
 
 
-@pytest.mark.one_keras
 def test_parameters_equal_the_published_count():
     model = models.build("airbench94")
     assert model.count_params() - frozen_statistics(model) == 1_971_640  # includes frozen filters

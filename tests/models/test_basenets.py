@@ -1,7 +1,6 @@
 """basenet equals a plain NumPy network."""
 
 import numpy as np
-import pytest
 
 from dawnbench_tf import models
 
@@ -23,7 +22,6 @@ def test_logits_equal_a_plain_numpy_network(plain):
     np.testing.assert_allclose(model(images), basenet(net, images), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.one_keras
 def test_parameters_equal_a_count_by_hand():
     blocks = [(64, 64), (64, 64), (64, 128), (128, 128), (128, 256), *[(256, 256)] * 3]
     convs = sum(9 * before * after + 9 * after * after for before, after in blocks)

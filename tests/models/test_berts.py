@@ -117,7 +117,6 @@ def test_hidden_states_equal_tf_models_official_s():
     np.testing.assert_allclose(features([context, question]), outputs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.one_keras
 def test_padding_does_not_change_logits():
     reader_checks.check_padding(reader(), texts())
 
@@ -136,7 +135,6 @@ def test_a_batch_of_different_lengths_equals_single_texts():
 ROWS = [name for name in models.names() if models.get(name).family == "berts"]
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize("name", ROWS)
 def test_parameters_equal_a_count_by_hand(name):
     """bert_base's encoder has 109,482,240 published parameters, 590,592 of them in the pooler."""
@@ -165,15 +163,16 @@ def test_each_kernel_is_initialized_with_a_draw_of_its_own():
     assert np.std(kernels_of_one_shape) == pytest.approx(truncated, rel=0.1)
 
 
+@pytest.mark.both_kerases
 def test_every_weight_has_a_gradient():
     reader_checks.check_gradients(reader(), texts())
 
 
+@pytest.mark.both_kerases
 def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
     reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
 
-@pytest.mark.one_keras
 def test_bfloat16_logits_are_close_to_float32():
     exact, mixed = reader(), models.build("bert_tiny_span", **SMALL, dtype="mixed_bfloat16")
     mixed.set_weights(exact.get_weights())
@@ -183,7 +182,6 @@ def test_bfloat16_logits_are_close_to_float32():
     assert 0 < np.abs(outputs - expected).max() < 0.05 * np.abs(expected).max()
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [

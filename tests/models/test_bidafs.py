@@ -52,12 +52,10 @@ def answered():
     return model, inputs, as_graph(model)(inputs)
 
 
-@pytest.mark.one_keras
 def test_padding_does_not_change_logits():
     reader_checks.check_padding(reader(), batch())
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize("name", ["bidaf_50", pytest.param("bidaf", marks=pytest.mark.long)])
 def test_parameters_equal_the_catalogue_s(name):
     parameters = sum(int(np.prod(w.shape)) for w in models.build(name).trainable_weights)
@@ -117,7 +115,6 @@ def test_every_weight_has_a_gradient_and_fixed_vectors_stay():
     assert {tuple(w.shape) for w in model.non_trainable_weights if len(w.shape) == 2} == {(30, 100)}
 
 
-@pytest.mark.one_keras
 def test_dropout_applies_in_training_only(answered):
     model, inputs, expected = answered
     again = reader(dropout=0.5)
@@ -128,7 +125,6 @@ def test_dropout_applies_in_training_only(answered):
     assert not np.allclose(*(forward(inputs, training=True) for _ in range(2)))
 
 
-@pytest.mark.one_keras
 def test_it_runs_in_mixed_bfloat16(answered):
     model, inputs, expected = answered
     mixed = reader(dtype="mixed_bfloat16")
@@ -151,7 +147,6 @@ def test_it_is_saved_and_loaded(answered, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.one_keras
 def test_it_compiles_under_xla(answered):
     model, inputs, expected = answered
     inputs = [tf.constant(x) for x in inputs]
@@ -159,7 +154,6 @@ def test_it_compiles_under_xla(answered):
     np.testing.assert_allclose(compiled, expected, atol=1e-4)
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -50,6 +50,7 @@ def resnet(net, x, args):
     return net.dense(x.mean((1, 2)))
 
 
+@pytest.mark.both_kerases
 @pytest.mark.parametrize(
     ("name", "depth"),
     [
@@ -72,9 +73,9 @@ def test_logits_equal_a_plain_numpy_network(name, depth, plain):
     ("name", "logged"),  # first loss in the seeds' logs, including the L2 term
     [
         ("resnet20_tf", 2.68),
-        pytest.param("resnet56_tf", 3.34, marks=pytest.mark.one_keras),
+        pytest.param("resnet56_tf", 3.34),
         pytest.param("resnet164_nb_tf", 5.4, marks=pytest.mark.long),
-        pytest.param("resnet164_b_tf", 8.4, marks=pytest.mark.one_keras),
+        pytest.param("resnet164_b_tf", 8.4),
     ],
 )
 def test_the_first_loss_equals_the_seeds_logs(name, logged):
@@ -90,7 +91,6 @@ def test_the_first_loss_equals_the_seeds_logs(name, logged):
     assert float(loss) == pytest.approx(logged, rel=0.02)
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("depth", "millions"),
     [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7), (1202, 19.4)],
@@ -100,7 +100,6 @@ def test_parameters_equal_he_et_al_s_table_6(depth, millions):
     assert float(f"{ours:.2g}" if ours < 2 else f"{ours:.3g}") == millions
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -21,13 +21,13 @@ def densenet(net, x):
     return net.dense(x.mean((1, 2)))
 
 
+@pytest.mark.both_kerases
 def test_logits_equal_a_plain_numpy_network(plain):
     model = models.build("densenet_bc_100_12", depth=16, growth=4, input_shape=(8, 8, 3))
     net, images = plain(model)
     np.testing.assert_allclose(model(images), densenet(net, images), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("name", "millions"), [("100_12", 0.8), ("250_24", 15.3), ("190_40", 25.6)]
 )
@@ -36,7 +36,6 @@ def test_parameters_equal_the_paper_s_table_2(name, millions):
     assert ours == pytest.approx(millions, abs=0.05)
 
 
-@pytest.mark.one_keras
 def test_parameters_equal_a_count_by_hand():
     growth, per_block = 12, 16
     channels, total = 2 * growth, 3 * 9 * 2 * growth
@@ -51,7 +50,6 @@ def test_parameters_equal_a_count_by_hand():
     assert models.get("densenet_bc_100_12").parameters == total + channels * 10 + 10
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

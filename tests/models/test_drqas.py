@@ -84,12 +84,10 @@ def test_logits_equal_plain_numpy():
         np.testing.assert_allclose(output, plain(model, *example), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.one_keras
 def test_padding_does_not_change_logits():
     reader_checks.check_padding(reader(), texts())
 
 
-@pytest.mark.one_keras
 def test_parameters_equal_a_count_by_hand():
     """Sizes of the entries; their spaCy has 50 parts of speech and 19 entity types."""
 
@@ -102,10 +100,12 @@ def test_parameters_equal_a_count_by_hand():
     reader_checks.check_parameters("drqa", counted + 2 * 300)
 
 
+@pytest.mark.both_kerases
 def test_every_weight_has_a_gradient():
     reader_checks.check_gradients(reader(), texts(examples=30))
 
 
+@pytest.mark.both_kerases
 def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
     reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
@@ -118,7 +118,6 @@ def test_the_last_trained_vectors_can_be_set():
     assert (layer.get_weights()[0][3:] == 7).all()
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize("args", [{"layers": 0}, {"tags": (1, 0)}, {"dropout": 1.0}])
 def test_sizes_out_of_range_are_refused(args):
     with pytest.raises(ValueError, match="should be"):

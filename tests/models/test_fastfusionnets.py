@@ -110,12 +110,10 @@ def test_logits_equal_plain_numpy():
         np.testing.assert_allclose(output, plain.logits(*example), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.one_keras
 def test_padding_does_not_change_logits():
     reader_checks.check_padding(reader(), texts())
 
 
-@pytest.mark.one_keras
 def test_parameters_equal_a_count_by_hand():
     """Sizes of the entry: 125 per direction, 300-d vectors, 50 parts of speech, 19 entity types."""
 
@@ -130,6 +128,7 @@ def test_parameters_equal_a_count_by_hand():
     reader_checks.check_parameters("fastfusionnet", counted + 2 * 300)
 
 
+@pytest.mark.both_kerases
 def test_every_weight_has_a_gradient():
     reader_checks.check_gradients(reader(), texts(examples=30))
 
@@ -160,11 +159,11 @@ def test_dropout_drops_a_channel_in_all_tokens_of_a_text():
     assert np.isclose(h[:, ~dropped[0]], 2, atol=1e-2).all()
 
 
+@pytest.mark.both_kerases
 def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
     reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize("args", [{"hidden": 0}, {"tags": (0, 1)}, {"dropout": 1.0}])
 def test_sizes_out_of_range_are_refused(args):
     with pytest.raises(ValueError, match="should be"):

@@ -11,12 +11,11 @@ from tests import warm
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts/file_formats.py"))
 NAMES = {*SCRIPT["names"]()}
-SLOW = {"amoebanet_d", "bidaf", "drqa", "qanet"}  # 700 layers; tracing of each LSTM and block
+DEFAULT = {"resnet56_stochastic", "resnet9_whitened", "kervresnet34", "fastfusionnet"}
 
 
-@pytest.mark.one_keras  # tests each Keras in its own processes
 @pytest.mark.parametrize("keras", ["0", "1"])
-@pytest.mark.parametrize("names", [NAMES - SLOW, pytest.param(SLOW, marks=pytest.mark.long)])
+@pytest.mark.parametrize("names", [DEFAULT, pytest.param(NAMES - DEFAULT, marks=pytest.mark.long)])
 def test_files_of_each_family_load_in_a_fresh_process(keras, names):
     python = warm.python() if keras == "1" else [sys.executable]
     results = SCRIPT["run"](keras, names, python)
@@ -28,7 +27,6 @@ def test_files_of_each_family_load_in_a_fresh_process(keras, names):
         assert result["alone"] == line.split(" | ")[2]
 
 
-@pytest.mark.one_keras
 def test_one_import_registers_every_layer():
     folder = ROOT / "models"
     files = [path for path in folder.rglob("*.py") if "keras_serializable" in path.read_text()]

@@ -214,6 +214,7 @@ def kervolved(net, x, balance):
     return net.dense(x.mean((1, 2)))
 
 
+@pytest.mark.both_kerases
 def test_kervresnet_s_logits_equal_a_plain_numpy_network(plain):
     model = models.build("kervresnet34", depth=18, width=8, input_shape=(18, 18, 3))
     net, images = plain(model)
@@ -239,7 +240,6 @@ def test_kervresnet_starts_as_in_pytorch_0_3():
     assert len({float(scale[0]) for scale in scales}) == len(scales) == 20
 
 
-@pytest.mark.one_keras
 def test_kervresnet_s_parameters_equal_a_count_by_hand():
     widths, convs, norms = (64, 128, 256, 512), 27 * 64, 64
     for before, width, units in zip((64, *widths), widths, (3, 4, 6, 3), strict=False):
@@ -250,7 +250,6 @@ def test_kervresnet_s_parameters_equal_a_count_by_hand():
     assert models.get("kervresnet34").parameters == convs + 2 * norms + stem + 513 * 10
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("name", "millions", "billions"),  # as published by torchvision and timm
     [
@@ -270,7 +269,6 @@ def test_parameters_and_multiply_adds_equal_published_counts(name, millions, bil
     assert round(row.multiply_adds / 1e9, 2) == billions
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -63,7 +63,6 @@ def test_overrides_have_the_families_types():
     assert types == typing.get_type_hints(Overrides)
 
 
-@pytest.mark.one_keras
 def test_examples_in_documents_run():
     page = Path(__file__).parents[2] / "docs/MODELS.md"
     for results in (

@@ -88,12 +88,10 @@ def test_logits_equal_plain_numpy():
     np.testing.assert_allclose(model(inputs, training=False), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.one_keras
 def test_padding_does_not_change_logits():
     reader_checks.check_padding(reader(), texts())
 
 
-@pytest.mark.one_keras
 def test_parameters_equal_a_count_by_hand():
     """Sizes of the paper; each of two trained words adds 300, each of two characters 200."""
 
@@ -117,7 +115,6 @@ def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
     reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
 
-@pytest.mark.one_keras
 def test_later_operations_are_skipped_more_often():
     skips = [
         layer.rate
@@ -128,7 +125,6 @@ def test_later_operations_are_skipped_more_often():
     assert one_pass == pytest.approx([0.1 * (n + 1) / (4 * DEPTH) for n in range(4 * DEPTH)])
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [

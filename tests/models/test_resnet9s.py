@@ -89,7 +89,6 @@ def test_logits_of_other_authors_networks_equal_plain_numpy_networks(plain, name
     np.testing.assert_allclose(model(images), network(net, images), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.one_keras
 def test_other_authors_parameters_equal_a_count_by_hand():
     def count(convs, dense):
         return sum(side**2 * i * o + 2 * o for side, i, o in convs) + dense
@@ -110,6 +109,7 @@ def test_an_unknown_halving_and_a_stage_too_many_are_refused():
         models.build("resnet9", residual=(4,))
 
 
+@pytest.mark.both_kerases
 def test_whitened_logits_equal_a_plain_numpy_network(plain):
     model = models.build("resnet9_whitened", input_shape=(8, 8, 3))
     net, images = plain(model)
@@ -119,7 +119,6 @@ def test_whitened_logits_equal_a_plain_numpy_network(plain):
     np.testing.assert_allclose(model(images), expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.one_keras
 def test_parameters_equal_a_count_by_hand():
     convs = [(64, 128), (128, 128), (128, 128), (128, 256), (256, 512), (512, 512), (512, 512)]
     kernels = sum(9 * before * after for before, after in convs)
@@ -129,7 +128,6 @@ def test_parameters_equal_a_count_by_hand():
     assert models.get("resnet9_whitened").parameters == 27 * 64 + kernels + channels + 512 * 10
 
 
-@pytest.mark.one_keras
 def test_an_input_too_small_for_the_strides_is_refused():
     words = (
         "`input_shape` should be (height, width, channels) in NHWC, with sides of at least 8 pix"

@@ -19,6 +19,7 @@ def resnext(net, x, groups):
     return net.dense(x.mean((1, 2)))
 
 
+@pytest.mark.both_kerases
 def test_logits_equal_a_plain_numpy_network(plain):
     model = models.build(
         "resnext29_8x64d", depth=11, cardinality=4, base_width=8, input_shape=(8, 8, 3)
@@ -27,13 +28,11 @@ def test_logits_equal_a_plain_numpy_network(plain):
     np.testing.assert_allclose(model(images), resnext(net, images, 4), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(("name", "millions"), [("8x64d", 34.4), ("16x64d", 68.1)])
 def test_parameters_equal_the_paper_s_table_7(name, millions):
     assert models.get(f"resnext29_{name}").parameters / 1e6 == pytest.approx(millions, abs=0.06)
 
 
-@pytest.mark.one_keras
 def test_parameters_equal_a_count_by_hand():
     def unit(before, inner, after, groups):
         convs = before * inner + 9 * inner * inner // groups + inner * after
@@ -47,7 +46,6 @@ def test_parameters_equal_a_count_by_hand():
     assert models.get("resnext29_8x64d").parameters == total + 1024 * 10 + 10
 
 
-@pytest.mark.one_keras
 @pytest.mark.parametrize(
     ("args", "words"),
     [

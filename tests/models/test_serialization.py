@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 
+pytestmark = pytest.mark.both_kerases
+
 
 def _function(module, name):
     return {"module": module, "class_name": "function", "config": name, "registered_name": name}

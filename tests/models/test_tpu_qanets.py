@@ -121,12 +121,10 @@ def test_logits_equal_plain_numpy():
     np.testing.assert_allclose(model(inputs, training=False), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.one_keras
 def test_padding_does_not_change_logits():
     reader_checks.check_padding(reader(), texts())
 
 
-@pytest.mark.one_keras
 def test_parameters_equal_a_count_by_hand():
     """Sizes of the entry; each of two trained words adds 300."""
     conv, norm = 7 * 128 + 128 * 128 + 128, 2 * 128
@@ -147,7 +145,6 @@ def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
     reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
 
-@pytest.mark.one_keras
 def test_a_width_that_heads_do_not_divide_is_refused():
     with pytest.raises(ValueError, match="`hidden` should be a multiple of `heads`. Received: hid"):
         models.build("qanet_tpu", hidden=10, heads=4)

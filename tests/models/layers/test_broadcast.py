@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from dawnbench_tf.models.layers import broadcast, convolution, text
 
+pytestmark = pytest.mark.both_kerases
+
 RNG = np.random.default_rng(0)
 KERAS = tf.keras.layers
 LAYERS = {  # ours, Keras's, their arguments, shape of the input

@@ -6,6 +6,8 @@ import tensorflow as tf
 
 from dawnbench_tf.models.layers.dropout import Dropout
 
+pytestmark = pytest.mark.both_kerases
+
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
 def test_the_rate_is_dropped_and_the_rest_is_scaled(rate):

@@ -116,6 +116,7 @@ def ghost(axis, **kwargs):
     return layer
 
 
+@pytest.mark.both_kerases
 @pytest.mark.parametrize("axis", [-1, 1])
 @pytest.mark.parametrize("traced", [False, True])  # traced: the batch size is unknown
 def test_ghost_statistics_are_those_of_groups(axis, traced):
@@ -149,6 +150,7 @@ def test_one_group_equals_plain_batch_normalization():
     np.testing.assert_array_equal(one(IMAGES, training=False).shape, IMAGES.shape)
 
 
+@pytest.mark.both_kerases
 @pytest.mark.parametrize("form", [{}, {"synchronized": True}, {"dtype": "float64"}, {"axis": 1}])
 def test_the_moving_variance_is_unbiased_in_every_implementation(form):
     layer = image.BatchNormalization(momentum=0.9, **form)
@@ -167,7 +169,6 @@ def test_a_frozen_batch_norm_keeps_its_statistics():
     np.testing.assert_array_equal(tf.identity(layer.moving_variance), np.ones(3))
 
 
-@pytest.mark.one_keras
 def test_synchronized_statistics_of_two_devices_equal_one_device_s():
     program = """
 import numpy as np
@@ -198,6 +199,7 @@ def test_a_batch_that_groups_do_not_divide_is_refused():
         ghost(-1)(IMAGES[:3], training=True)
 
 
+@pytest.mark.both_kerases
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_whitened_patches_have_no_covariance(axis):
     mixing = RNG.normal(size=(3, 3)).astype("f")

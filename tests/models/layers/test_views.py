@@ -6,6 +6,8 @@ import tensorflow as tf
 
 from dawnbench_tf.models.layers import views
 
+pytestmark = pytest.mark.both_kerases
+
 RNG = np.random.default_rng(0)
 IMAGES = RNG.normal(size=(3, 6, 5, 2)).astype("f")
 

@@ -106,6 +106,7 @@ def inputs():
     return [rng.integers(4, 40, (2, length)).astype(np.int32) for length in (9, 5)]
 
 
+@pytest.mark.both_kerases
 def test_files_of_all_libraries_give_equal_networks(tmp_path):
     weights = hugging_face()
     write(tmp_path / "model.safetensors", weights)

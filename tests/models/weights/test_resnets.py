@@ -76,6 +76,7 @@ def images():
     return np.random.default_rng(1).normal(size=(2, 32, 32, 3)).astype("f")
 
 
+@pytest.mark.both_kerases
 def test_logits_equal_those_of_the_published_network(tmp_path, images):
     weights = resnet8()
     model = models.build("resnet8_v1_proj")

@@ -1,0 +1,162 @@
+"""Counts what tests spend, by file, and holds the default suite to a budget.
+
+    python -m pytest -p tests.costs          # as scripts/test.sh runs each part of the suite
+
+Seconds differ by machine and hour; the work does not. Counted are tests, processes started, forks
+of tests/warm.py, networks built, graphs traced, and steps of `fit`: in pytest's processes and in
+the forks. Of any other process only its start is. A part of the suite fails above BUDGET.
+"""
+
+import functools
+import json
+import os
+import resource
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+KINDS = ("tests", "processes", "forks", "networks", "graphs", "steps")
+# A fifth of a minute of two cores is about 20 processes, 60 networks or 300 graphs: an addition of
+# that size fails here, and takes away elsewhere what it adds.
+BUDGET = {
+    "Keras 3": dict(zip(KINDS, (10**9,) * 6, strict=True)),
+    "tf-keras": dict(zip(KINDS, (10**9,) * 6, strict=True)),
+}
+WORKER_SECONDS = 1300  # of both parts together, printed for comparison
+RECORD = "DAWNBENCH_TEST_COSTS"  # path of the file to which each process adds a line
+SHOWN = 10  # files
+
+_counts: dict[str, Counter[str]] = {}  # file of tests -> kind -> number
+_seconds: Counter[str] = Counter()  # file of tests -> worker-seconds; in the main process alone
+
+
+def _count(kind, number=1):
+    test = os.environ.get("PYTEST_CURRENT_TEST", "between tests")
+    _counts.setdefault(test.partition("::")[0], Counter())[kind] += number
+
+
+def _on_event(event, arguments):
+    if event == "subprocess.Popen":
+        _count("forks" if "relay" in arguments[1] else "processes")
+
+
+def count_tensorflow():
+    """From now on counts networks, graphs and steps; TensorFlow has been imported."""
+    import tensorflow as tf
+
+    from dawnbench_tf.models import networks
+
+    def counted(function, kind):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            _count(kind)
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    networks.build = counted(networks.build, "networks")
+    tf.Graph.__init__ = counted(tf.Graph.__init__, "graphs")
+    fit = tf.keras.Model.fit
+
+    @functools.wraps(fit)
+    def counted_fit(self, *args, **kwargs):
+        before = _steps(self)
+        try:
+            return fit(self, *args, **kwargs)
+        finally:
+            _count("steps", max(0, _steps(self) - before))
+
+    tf.keras.Model.fit = counted_fit
+
+
+def _steps(model):
+    return int(model.optimizer.iterations) if getattr(model, "optimizer", None) else 0
+
+
+def record():
+    """Adds this process's counts to the file that the main process reads."""
+    if RECORD in os.environ:
+        with open("/proc/self/statm") as file:
+            resident = int(file.read().split()[1]) * resource.getpagesize()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        worker = os.environ.get("PYTEST_XDIST_WORKER") if "pytest" in sys.modules else None
+        line = {"counts": _counts, "worker": worker, "gigabytes": [resident / 1e9, peak / 1e9]}
+        with open(os.environ[RECORD], "a", encoding="utf-8") as file:  # one write: lines stay whole
+            file.write(json.dumps(line) + "\n")
+
+
+def pytest_configure():
+    if RECORD not in os.environ:  # the main process: workers inherit the variable
+        number, os.environ[RECORD] = tempfile.mkstemp("-costs")
+        os.close(number)
+    sys.addaudithook(_on_event)
+
+
+def pytest_collection_finish():
+    if "tensorflow" in sys.modules:
+        count_tensorflow()
+
+
+def pytest_runtest_logreport(report):
+    file = report.nodeid.partition("::")[0]
+    _seconds[file] += report.duration
+    if report.when == "call" and "PYTEST_XDIST_WORKER" not in os.environ:
+        _counts.setdefault(file, Counter())["tests"] += 1
+
+
+def pytest_sessionfinish(session):
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        record()
+    else:
+        _sum_up(Path(os.environ[RECORD]))
+        if _excess() and session.exitstatus == 0:
+            session.exitstatus = 1
+
+
+_workers: list[tuple[str, list[float]]] = []
+
+
+def _sum_up(path):
+    """Adds the counts of all other processes to this one's."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        values = json.loads(line)
+        for file, counts in values["counts"].items():
+            _counts.setdefault(file, Counter()).update(counts)
+        if values["worker"]:
+            _workers.append((values["worker"], values["gigabytes"]))
+    path.unlink()
+
+
+def _part():
+    return "Keras 3" if os.environ.get("TF_USE_LEGACY_KERAS") == "0" else "tf-keras"
+
+
+def _excess():
+    """Returns the kinds of which more was spent than the budget has."""
+    total = sum(_counts.values(), Counter())
+    return [kind for kind in KINDS if total[kind] > BUDGET[_part()][kind]]
+
+
+def pytest_terminal_summary(terminalreporter):
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    write = terminalreporter.write_line
+    terminalreporter.section(f"costs under {_part()}")
+    total = sum(_counts.values(), Counter())
+    memory = ", ".join(f"{name} {now:.1f} (at most {peak:.1f})" for name, (now, peak) in _workers)
+    write(
+        f"{sum(_seconds.values()):,.0f} worker-seconds (goal: {WORKER_SECONDS:,} in both parts);"
+        f" GB at the end: {memory or 'no workers'}"
+    )
+    write(f"{'':44}" + "".join(f"{kind:>10}" for kind in (*KINDS, "seconds")))
+    write(f"{'budget':44}" + "".join(f"{BUDGET[_part()][kind]:10,}" for kind in KINDS))
+    rows = [("all", total, sum(_seconds.values()))]
+    rows += [(file, _counts.get(file, {}), s) for file, s in _seconds.most_common(SHOWN)]
+    for name, counts, seconds in rows:
+        columns = "".join(f"{counts.get(kind, 0):10,}" for kind in KINDS)
+        write(f"{name:44}{columns}{seconds:10,.0f}")
+    for kind in _excess():
+        files = sorted(_counts, key=lambda file: -_counts[file][kind])[:5]
+        most = ", ".join(f"{file} {_counts[file][kind]:,}" for file in files)
+        write(f"over the budget: {total[kind]:,} {kind}; most in {most}", red=True)
