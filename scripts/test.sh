@@ -13,6 +13,7 @@ scripts/test.sh --long           the tests that the default leaves out: every
                                  row in full size, a kill at each operation on
                                  files, 10,000 damaged files of each kind; ends
                                  in a summary
+scripts/test.sh --lint           ruff and mypy alone
 scripts/test.sh --changed [REV]  the tests that import files changed since git
                                  REV (HEAD), the nearest first, for 80 seconds
 scripts/test.sh ARGUMENT ...     arguments of pytest: a file, -k NAME, -m long
@@ -68,6 +69,7 @@ long() {
 [ "${1:-}" != --help ] || { usage; exit; }
 make_venv "[test]"
 case "${1:-}" in
+    --lint) lint; exit ;;
     --long) long; exit ;;
     --changed) lint; changed "${@:2}" ;;
 esac
