@@ -43,8 +43,10 @@ def test_modules() -> dict[str, Path]:
     return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
 
 
-def graph(tests: dict[str, Path]) -> dict[str, set[str]]:
+@cache
+def graph() -> dict[str, set[str]]:
     """Returns the import graph of product and tests: module -> modules it imports or names."""
+    tests = test_modules()
     everything = {**OURS, **tests}
     edges = {name: imports(name, everything) & set(everything) for name in everything}
     for name, path in tests.items():
@@ -103,7 +105,7 @@ def touched(paths: list[str]) -> tuple[list[str], list[str]]:
     for name, path in {**OURS, **tests}.items():  # documents, scripts and tables affect readers
         if any(_names_file(path.read_text(encoding="utf-8"), Path(other)) for other in others):
             changed.add(name)
-    steps = distances(changed, graph(tests))
+    steps = distances(changed, graph())
     folders = {part for name in changed for part in name.split(".")[1:-1]}
     namesakes = {f"test_{name}" for name in folders | {name.split(".")[-1] for name in changed}}
 
@@ -111,8 +113,10 @@ def touched(paths: list[str]) -> tuple[list[str], list[str]]:
 
     def nearness(name):
         *_, folder, file = name.split(".")
-        rank = 0 if file in namesakes else 2
-        if folder == "conformance":  # early if limited to a family, as it is quick then
+        rank = 0 if file in namesakes or name in changed else 2
+        if (
+            folder == "conformance" and name not in changed
+        ):  # early if limited to a family, as it is quick then
             rank = 1 if families else 3
         return rank, steps[name], folder not in folders, name
 

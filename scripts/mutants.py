@@ -16,7 +16,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from itertools import cycle, islice
+from functools import cache
+from itertools import accumulate, cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,18 +56,21 @@ def mutants(path: Path) -> Iterator[Mutant]:
     lines = text.splitlines(keepends=True)
     name = str(path.relative_to(ROOT))
 
+    starts = [0, *accumulate(map(len, lines))]
+
     def offset(line, column):  # ast counts columns in bytes
-        before = lines[line - 1].encode()[:column].decode()
-        return sum(map(len, lines[: line - 1])) + len(before)
+        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
+
+    def span(node):
+        return offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)
 
     def mutant(node, replacement):
-        start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
-        return Mutant(name, node.lineno, offset(*start), offset(*end), replacement)
+        return Mutant(name, node.lineno, *span(node), replacement)
 
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             sides = (node.left, node.comparators[0])
-            left, right = (ast.get_source_segment(text, side) for side in sides)
+            left, right = (text[slice(*span(side))] for side in sides)
             yield mutant(node, f"{left} {NEGATED[type(node.ops[0])]} {right}")
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
             yield mutant(node, repr(node.value + 1))
@@ -83,12 +87,10 @@ def choose(count: int, seed: int) -> list[Mutant]:
     rooms: dict[str, list[Path]] = {}
     for path in modules().values():
         rooms.setdefault(str(path.parent.relative_to(ROOT)), []).append(path)
-    candidates = {
-        room: [m for path in paths for m in mutants(path)] for room, paths in rooms.items()
-    }
-    turns = cycle(sorted(room for room in rooms if candidates[room]))
+    candidates = cache(lambda room: [m for path in rooms[room] for m in mutants(path)])
+    turns = (candidates(room) for room in cycle(sorted(rooms)) if candidates(room))
     draw = random.Random(seed)
-    return [draw.choice(candidates[room]) for room in islice(turns, count)]
+    return [draw.choice(several) for several in islice(turns, count)]
 
 
 def run_tests(root: Path, mutant: Mutant, mark: str) -> str:

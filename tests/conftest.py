@@ -148,7 +148,8 @@ def _trained(factory, name, *flags):
 @pytest.fixture(scope="session")
 def trained_reader(tmp_path_factory):
     """A run on qa_mini that ended after its first evaluation. Tests must leave it as it is."""
-    flags = ("--recipe=qa_mini/fastfusionnet", "--epochs=0.25", "--threshold=0.01")
+    flags = ("--recipe=qa_mini/fastfusionnet", "--epochs=0.05", "--batch_size=8")
+    flags += ("--threshold=0.01", "--peak_tflops=1")
     return _trained(tmp_path_factory, "reader", *flags)
 
 

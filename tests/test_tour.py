@@ -1,8 +1,11 @@
 """docs/tour.ipynb runs from its first cell to its last, and what it shows is in it."""
 
+import ast
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 
 TOUR = Path(__file__).parents[1] / "docs/tour.ipynb"
@@ -16,6 +19,25 @@ def outputs(notebook):
     return text, sum("image/png" in output.get("data", {}) for output in shown)
 
 
+def test_every_name_in_the_tour_is_one_of_the_library():
+    """What each cell does has tests of its own, and the long mode runs them all."""
+    first, *cells = [
+        cell.source for cell in nbformat.read(TOUR, as_version=4).cells if cell.cell_type == "code"
+    ]
+    names = {}
+    exec(first, names)
+    nodes = [node for cell in cells for node in ast.walk(ast.parse(cell))]
+    attributes = [
+        (node.value.id, node.attr)
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        if isinstance(names.get(node.value.id), ModuleType)
+    ]
+    assert len(attributes) > 15
+    assert [pair for pair in attributes if not hasattr(names[pair[0]], pair[1])] == []
+
+
+@pytest.mark.long
 def test_the_tour_runs_and_shows_its_results(tmp_path):
     notebook = nbformat.read(TOUR, as_version=4)
     committed, pictures = outputs(notebook)

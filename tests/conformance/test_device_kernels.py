@@ -42,6 +42,27 @@ CASES += [
     for precision in ("float32", "mixed_float16", "mixed_bfloat16")
 ]
 
+# In the default suite: Muon, mixed images, JPEGs, embeddings and an LSTM in the recipe's precision.
+DEFAULT = {
+    ("training_step", "cifar10/airbench94_muon"),
+    ("training_step", "cifar10/baidunet9p"),
+    ("training_step", "imagenette/resnet18"),
+    ("training_step", "squad/bert_tiny"),
+    ("training_step", "qa_mini/bidaf"),
+    ("evaluation_step", "cifar10/airbench94"),
+}
+assert {case[:2] for case in CASES} >= DEFAULT
+
+
+def case(kind, name, layout, precision):
+    usual = (layout, precision) == ("NHWC", recipes.get(name).precision)
+    default = usual and (kind, name) in DEFAULT
+    marks = () if default else pytest.mark.long
+    return pytest.param(kind, name, layout, precision, marks=marks)
+
+
+CASES = [case(*arguments) for arguments in dict.fromkeys(CASES)]
+
 
 # A step copies these to the host, a few bytes each: seeds and sizes in Keras's dropout and
 # stochastic depth, sizes in the gradient of a mean over images of a size that changes. It also

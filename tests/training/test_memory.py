@@ -38,8 +38,11 @@ def test_the_peak_of_a_small_graph_is_counted_by_hand(function, squares):
     assert SQUARE * squares <= peak(function) <= SQUARE * squares + 64
 
 
+LONG = ("cifar10/airbench94:256", "cifar10/preact164:8")
+
+
 @pytest.mark.parametrize(
-    "case", ["digits/resnet8:256", "cifar10/airbench94:256", "cifar10/preact164:8"]
+    "case", ["digits/resnet8:256", *(pytest.param(case, marks=pytest.mark.long) for case in LONG)]
 )
 def test_the_prediction_is_within_a_fifth_of_what_tensorflow_allocates(case):
     need, step = BENCHMARK["measure"](case)
