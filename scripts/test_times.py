@@ -24,7 +24,13 @@ ROWS = 40  # rows of a table, at most
 BOTH = (  # TF_USE_LEGACY_KERAS and arguments of both parts, as in scripts/test.sh
     (
         "0",
-        ["-m", "not long and not one_keras", "tests/models", "tests/conformance/test_catalog.py"],
+        [
+            "-m",
+            "both_kerases and not long",
+            "tests/models",
+            "tests/conformance/test_catalog.py",
+            "tests/test_tta.py",
+        ],
     ),
     ("1", []),
 )

@@ -331,7 +331,6 @@ def test_the_last_weights_are_measured_when_another_callback_ends_fit(inside):
     assert (timer.rows[0]["epoch"] < 1) == inside
 
 
-@pytest.mark.one_keras
 def test_k_right_of_n_reach_k_of_n_and_one_less_does_not():
     for n in range(1, 1001):
         fractions = [float(single) for single in np.arange(n + 1, dtype="f") / np.float32(n)]
