@@ -1,15 +1,16 @@
 """Recipes in TOML files."""
 
 import os
-import random
 import re
 
 import pytest
+from hypothesis import given
 
 from dawnbench_tf import recipes
 from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import grid, grid_files
+from tests.studies import samples
 
 MINE = """
 base = "imagenette/resnet18"
@@ -109,13 +110,10 @@ def test_a_circle_of_bases_and_what_is_no_file_are_refused(write, tmp_path):
         recipes.get("pipe.toml")
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_a_damaged_file_is_refused_in_a_line_or_read(write, seed):
-    draw, text = random.Random(seed), list(MINE)
-    for _ in range(draw.randint(1, 4)):
-        offset = draw.randrange(len(text))
-        text[offset] = draw.choice(["", text[draw.randrange(len(text))] * 2, "9", '"', "[", "\x1b"])
-    write("".join(text))
+@samples.FIFTY
+@given(text=samples.damaged(MINE))
+def test_a_damaged_file_is_refused_in_a_line_or_read(write, text):
+    write(text)
     try:
         assert recipes.get("my.toml").values()
     except Refusal as refusal:

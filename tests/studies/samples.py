@@ -1,5 +1,8 @@
 """Sample studies and outcomes for tests."""
 
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
 from dawnbench_tf.studies import outcomes
 from dawnbench_tf.studies.grid import Factor, Level, Study
 from dawnbench_tf.studies.outcomes import Outcome
@@ -69,3 +72,25 @@ def write(folder, study, make_outcome):
         (folder / planned.name).mkdir(parents=True)
         outcome = make_outcome(planned)._replace(settings=dict(planned.settings))
         outcomes.write(folder / planned.name, outcome)
+
+
+def damaged(text):
+    """A strategy: the text with one to four of its characters removed, doubled or replaced."""
+    change = st.tuples(
+        st.integers(0, len(text) - 1), st.sampled_from(["", "double", "9", '"', "[", "\x1b"])
+    )
+
+    def apply(changes):
+        characters = list(text)
+        for offset, new in changes:
+            characters[offset] = characters[offset] * 2 if new == "double" else new
+        return "".join(characters)
+
+    return st.lists(change, min_size=1, max_size=4).map(apply)
+
+
+FIFTY = settings(
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example writes its own file
+)

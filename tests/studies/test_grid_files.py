@@ -1,10 +1,10 @@
 """Grids in TOML files."""
 
 import os
-import random
 import re
 
 import pytest
+from hypothesis import given
 
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import figures, grid, grid_files
@@ -99,15 +99,11 @@ def test_a_hostile_grid_is_refused_in_a_line_before_anything_is_listed(tmp_path,
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
 
 
-@pytest.mark.parametrize("seed", range(500))
-def test_a_damaged_grid_is_refused_in_a_line_or_planned(tmp_path, seed):
-    draw = random.Random(seed)
-    text = list(samples.GRID)
-    for _ in range(draw.randint(1, 4)):
-        offset = draw.randrange(len(text))
-        text[offset] = draw.choice(["", text[draw.randrange(len(text))] * 2, "9", '"', "[", "\x1b"])
+@samples.FIFTY
+@given(text=samples.damaged(samples.GRID))
+def test_a_damaged_grid_is_refused_in_a_line_or_planned(tmp_path, text):
     path = tmp_path / "own.toml"
-    path.write_text("".join(text))
+    path.write_text(text)
     try:
         grid.plan(grid_files.read(path))
     except Refusal as refusal:

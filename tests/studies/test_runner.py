@@ -75,6 +75,7 @@ def test_every_run_is_run_once_and_what_is_finished_never_again(tmp_path, templa
     assert "[4/4]" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_more_trials_go_on_from_those_that_there_are(tmp_path, template):
     carry_out(tmp_path / "s", template, jobs=2)
     study = claim(tmp_path / "s", samples.study(trials=3))
@@ -113,6 +114,7 @@ def test_a_launcher_that_ends_before_its_run_is_refused(tmp_path, template, monk
     assert not (tmp_path / "s/64/seed-0/outcome.json").exists()
 
 
+@pytest.mark.long
 def test_a_run_in_the_background_of_its_launcher_is_waited_for(tmp_path, template):
     launcher = tmp_path / "background"
     launcher.write_text('#!/bin/sh\n(sleep 1; "$@") &\n')
@@ -212,6 +214,7 @@ def test_a_claimed_folder_is_refused_to_others_until_it_is_released(tmp_path):
     claim(tmp_path, samples.study())
 
 
+@pytest.mark.long
 def test_a_run_whose_record_failed_is_refused_and_run_again(tmp_path, template, monkeypatch):
     """Its rows reach the goal, but its entry, with price and speed, could not be written."""
     monkeypatch.setenv("FULL", "64/seed-0")
@@ -312,6 +315,7 @@ def test_values_reach_the_run_as_they_are_through_any_template(tmp_path, shell):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["python", "said"]
 
 
+@pytest.mark.long
 def test_a_killed_study_s_run_is_waited_for_and_never_started_twice(tmp_path, template):
     slow = tmp_path / "slow"
     slow.write_text(f'#!/bin/sh\nsleep 1.5\nexec {template.split()[0]} "$@"\n')
