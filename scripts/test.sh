@@ -15,7 +15,7 @@ scripts/test.sh --long           the tests that the default leaves out: every
                                  in a summary
 scripts/test.sh --lint           ruff and mypy alone
 scripts/test.sh --changed [REV]  the tests that import files changed since git
-                                 REV (HEAD), the nearest first, for 80 seconds
+                                 REV (HEAD), the nearest first, for 30 seconds
 scripts/test.sh ARGUMENT ...     arguments of pytest: a file, -k NAME, -m long
 END
 }
@@ -35,7 +35,7 @@ changed() {
     output=$(.venv/bin/python scripts/changed_tests.py "$@") || exit 1
     [ -n "$output" ] || { echo "no file has changed since ${1:-HEAD}"; exit; }
     mapfile -t arguments <<<"$output"
-    exec .venv/bin/python -m pytest -q -n 2 --dist load --maxschedchunk=1 --seconds=80 "${arguments[@]}"
+    exec .venv/bin/python -m pytest -q -n 2 --dist load --maxschedchunk=1 --seconds=30 "${arguments[@]}"
 }
 
 part() { # NAME COMMAND ...: runs the command; adds its result and duration to the summary

@@ -107,11 +107,13 @@ def alone(tmp_path_factory):
     return finish(start(tmp_path_factory.mktemp("alone"), *FLAGS))
 
 
+@pytest.mark.long
 def test_two_devices_give_the_curve_of_one(tmp_path, alone):
     flags = (*FLAGS, "--strategy=mirrored", "--logical_cpus=2")
     same_curve(finish(start(tmp_path, *flags)), alone)
 
 
+@pytest.mark.long
 def test_two_workers_give_the_curve_of_one(tmp_path, alone):
     for curve in run_workers(tmp_path, *FLAGS):
         same_curve(curve, alone)

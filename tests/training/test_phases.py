@@ -107,6 +107,7 @@ def test_a_speed_test_times_the_first_batch_size():
     assert test.seconds == pytest.approx(12 * test.seconds_per_step)
 
 
+@pytest.mark.long
 def test_two_devices_give_the_single_device_s_curve(tmp_path):
     alone = start(tmp_path / "1", *FLAGS)
     two = start(tmp_path / "2", *FLAGS, "--strategy=mirrored", "--logical_cpus=2")

@@ -1,7 +1,7 @@
 """Readers' training: two devices as one; dropout apart. bfloat16: conformance/test_sixteen_bits.py.
 
-Of the two whose layers are our own throughout. CURVES takes any: DrQA and QANet agree likewise, and
-take another minute and a half.
+Of the two whose layers are our own throughout. CURVES takes any: DrQA and QANet agree, and take
+another minute and a half.
 """
 
 import json
@@ -11,7 +11,7 @@ import pytest
 
 from tests import warm
 
-READERS = ("fastfusionnet", "bert_tiny_span")
+READERS = ["bert_tiny_span", pytest.param("fastfusionnet", marks=pytest.mark.long)]
 CURVES = """
 import json, sys
 from dataclasses import replace
@@ -57,17 +57,13 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.fixture(scope="module")
-def curves():
-    command = [*warm.python(), "-c", CURVES, *READERS]
+@pytest.mark.parametrize("name", READERS)
+def test_two_devices_give_one_device_s_curve(name):
+    command = [*warm.python(), "-c", CURVES, name]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
-    return {(name, devices): values for name, devices, values in rows}
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_two_devices_give_one_device_s_curve(curves, name):
-    one, two = (curves[name, devices] for devices in ("one", "two"))
+    curves = {devices: values for _, devices, values in rows}
+    one, two = curves["one"], curves["two"]
     assert len(one) == 5 and min(one) > 0
     assert two == pytest.approx(one, rel=1e-3)

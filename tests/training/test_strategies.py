@@ -103,6 +103,7 @@ def test_two_devices_give_the_single_device_s_curve(tmp_path, alone):
     same_curve(finish(start(tmp_path, *FLAGS, "--strategy=mirrored", "--logical_cpus=2")), alone)
 
 
+@pytest.mark.long
 def test_mixed_images_and_a_cycle_of_momentum_give_the_single_device_s_curve(tmp_path):
     flags = (
         *SHORT,
@@ -125,10 +126,8 @@ def in_48s(tmp_path_factory):
     return finish(start(tmp_path_factory.mktemp("in_48s"), *IN_48S))
 
 
-OTHERS = [pytest.param(count, marks=pytest.mark.long) for count in (1, 8, 16)]
-
-
-@pytest.mark.parametrize("count", [3, *OTHERS])
+@pytest.mark.long
+@pytest.mark.parametrize("count", [1, 3, 8, 16])
 def test_any_number_of_devices_gives_the_curve(tmp_path, in_48s, count):
     flags = ("--strategy=mirrored", f"--logical_cpus={count}")
     same_curve(finish(start(tmp_path, *IN_48S, *flags)), in_48s, steps=11)
