@@ -17,7 +17,6 @@ from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.training import fitting, losses
 from tests.conformance.test_catalog import smallest
 
-pytestmark = pytest.mark.usefixtures("forgets_models")
 NAMES = sorted(recipes.rows())
 KERNELS = runpy.run_path(str(Path(__file__).parents[2] / "scripts/device_kernels.py"))
 SPLITS = {  # small ones will do
@@ -27,30 +26,29 @@ SPLITS = {  # small ones will do
 FEW = qa_mini.generate(60, 60, seed=1, form=recipes.get("squad/bert_tiny").data)
 
 
-@pytest.mark.parametrize("module", TASKS)
-def test_every_row_of_a_module_is_one_of_its_recipes(module):
-    module = import_module(f"{recipes.__name__}.{module}")
-    rows = [row for row in vars(module).values() if isinstance(row, Recipe)]
-    assert {row.name for row in rows} <= {row.name for row in module.RECIPES}
-    assert len({row.name for row in module.RECIPES}) == len(module.RECIPES)
-    assert all(recipes.get(row.name) is row or recipes.get(row.name) == row for row in rows)
+def test_every_row_of_a_module_is_one_of_its_recipes():
+    for task in TASKS:
+        module = import_module(f"{recipes.__name__}.{task}")
+        rows = [row for row in vars(module).values() if isinstance(row, Recipe)]
+        assert {row.name for row in rows} <= {row.name for row in module.RECIPES}
+        assert len({row.name for row in module.RECIPES}) == len(module.RECIPES)
+        assert all(recipes.get(row.name) is row or recipes.get(row.name) == row for row in rows)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_recipe_names_a_task_a_model_a_score_and_a_loss_there_are(name):
-    recipe = recipes.get(name)
-    task = recipe.task_row
-    assert recipe.name == name == f"{recipe.task}/{name.partition('/')[2]}"
-    assert recipe.model in models.names()
-    assert task.loss in losses.LOSSES
-    assert recipe.schedule.epochs == () or recipe.schedule.epochs[-1] <= recipe.epochs
+def test_a_recipe_names_a_task_a_model_a_score_and_a_loss_there_are():
+    for name in NAMES:
+        recipe = recipes.get(name)
+        assert recipe.name == name == f"{recipe.task}/{name.partition('/')[2]}"
+        assert recipe.model in models.names(), name
+        assert recipe.task_row.loss in losses.LOSSES, name
+        assert recipe.schedule.epochs == () or recipe.schedule.epochs[-1] <= recipe.epochs, name
 
 
-@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
-def test_a_task_s_columns_are_scored_and_every_field_that_it_requires_is_a_recipe_s(task):
-    assert task.columns[:2] == ("epoch", "hours") and 0 < task.threshold <= task.highest
-    assert set(task.required) <= set(Recipe().values())
-    assert task.inputs == "questions" or task.scoring in SCORES
+def test_a_task_s_columns_are_scored_and_every_field_that_it_requires_is_a_recipe_s():
+    for task in TASKS.values():
+        assert task.columns[:2] == ("epoch", "hours") and 0 < task.threshold <= task.highest
+        assert set(task.required) <= set(Recipe().values())
+        assert task.inputs == "questions" or task.scoring in SCORES
 
 
 def parts(name):
@@ -60,13 +58,7 @@ def parts(name):
     network = [variant.family]
     if variant.inputs == "images":
         network += sorted(map(repr, smallest(recipe.model).items()))
-    return {tuple(network), *update(name)}
-
-
-def update(name):
-    """Returns the settings of a recipe's update that another implementation may serve."""
-    recipe = recipes.get(name)
-    settings = {
+    update = {
         "optimizer": recipe.optimizer.name,
         "average": recipe.average.decay > 0,
         "lookahead": recipe.average.lookahead,
@@ -79,7 +71,7 @@ def update(name):
         "precision": recipe.precision,
         "proxy": bool(recipe.data.proxy),
     }
-    return {*settings.items()}
+    return {tuple(network), *update.items()}
 
 
 def covering(names, parts=parts):
@@ -92,14 +84,21 @@ def covering(names, parts=parts):
     return sorted(chosen)
 
 
-# In the default suite every kind of update; test_catalog.py lowers the networks.
-UPDATES = {*covering(NAMES, update)} - {"imagenet/amoebanet_d"}  # of 331 layers
+# In the default suite: Muon, a proxy, momentum, LARS, Adam; test_catalog.py lowers the networks.
+DEFAULT = {
+    "cifar10/airbench94_muon",
+    "cifar10/airbench96_faster",
+    "cifar10/resnet20_tf",
+    "imagenet/resnet50_lars",
+    "squad/bert_tiny",
+}
 CASES = [
-    pytest.param(name, marks=() if name in UPDATES else pytest.mark.long)
-    for name in sorted({*covering(NAMES)} | UPDATES)
+    pytest.param(name, marks=() if name in DEFAULT else pytest.mark.long)
+    for name in sorted({*covering(NAMES)} | DEFAULT)
 ]
 
 
+@pytest.mark.usefixtures("forgets_models")
 @pytest.mark.parametrize("name", CASES)
 def test_the_train_step_compiles_with_xla_at_static_shapes(name, monkeypatch):
     """Every component of every recipe, in the smallest network of its kind."""
@@ -124,6 +123,7 @@ def is_large_reader(name):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("forgets_models")
 @pytest.mark.parametrize("name", [name for name in NAMES if not is_large_reader(name)])
 def test_every_train_step_compiles_with_xla_at_static_shapes(name):
     is_lowered_whole(recipes.get(name))
@@ -172,9 +172,8 @@ def questions(recipe):
     return tuple(inputs), tf.TensorSpec([recipe.batch_size, 2], tf.int32)
 
 
-@pytest.mark.parametrize("name", ["digits/resnet8"])
-def test_the_smallest_compiles_and_runs_under_xla(name):
-    recipe = recipes.get(name)
+def test_the_smallest_compiles_and_runs_under_xla():
+    recipe = recipes.get("digits/resnet8")
     task = recipe.task_row
     model = dataset.from_splits(recipe, SPLITS[task.inputs]).network()
     model.compile("sgd", losses.LOSSES[task.loss](recipe), jit_compile=True)
