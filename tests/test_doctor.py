@@ -54,6 +54,7 @@ def test_a_tensorflow_that_does_not_import_is_a_line_and_status_1(tmp_path, code
     assert not [line for line in done.stdout.splitlines() if line.startswith("steps ")]
 
 
+@pytest.mark.long
 def test_gpus_that_only_the_driver_sees_have_a_reason_and_status_1(tmp_path):
     smi = tmp_path / "nvidia-smi"
     smi.write_text(SMI)

@@ -104,6 +104,7 @@ def test_a_trial_says_what_the_recipe_would_cost_and_saves_it(command, tmp_path)
     assert not (tmp_path / "out/run.json").exists()  # the folder can be used
 
 
+@pytest.mark.long
 def test_synthetic_data_never_makes_an_entry(command, tmp_path):
     done = command("--synthetic=decoded", "--output_dir=out", "--threshold=20")
     assert done.returncode == 0 and "not an entry (" in done.stdout
@@ -258,6 +259,7 @@ def test_a_run_that_dies_goes_on_to_the_same_rows(tmp_path, whole, death, status
     assert hours[-1] * 3600 > lost  # what the dead process spent is on the clock
 
 
+@pytest.mark.long
 def test_a_closed_terminal_ends_a_run_as_an_interrupt_does(tmp_path):
     end(start(tmp_path, *LONG), tmp_path / "out/checkpoint-1", signal.SIGHUP, 129)
 
@@ -290,6 +292,7 @@ def test_two_processes_in_one_folder(tmp_path, command):
     assert done.returncode == 1 and "another process is training in it" in done.stderr
 
 
+@pytest.mark.long
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path):
     program = """
 import resource, sys

@@ -1,4 +1,4 @@
-"""A run that is interrupted in its second epoch and then continued, beside one that is not."""
+"""A run that is interrupted in its second epoch and then continued."""
 
 import pytest
 import tensorflow as tf
@@ -12,12 +12,11 @@ class _Interrupt(tf.keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-def both(recipe, folder):
-    """Returns the runs, whose rows are equal: one without and one with an interruption."""
-    whole = train(recipe, output=folder / "whole")
+def continued(whole, folder):
+    """Returns a run of the recipe of `whole`, interrupted and continued; it has the same rows."""
     with pytest.raises(KeyboardInterrupt):
-        train(recipe, output=folder / "part", callbacks=[_Interrupt()])
-    again = train(recipe, output=folder / "part")
+        train(whole.recipe, output=folder / "part", callbacks=[_Interrupt()])
+    again = train(whole.recipe, output=folder / "part")
     scores = [[(row["epoch"], row["top1Accuracy"]) for row in run.rows] for run in (whole, again)]
     assert scores[0] == scores[1]
-    return whole, again
+    return again

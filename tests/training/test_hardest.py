@@ -26,7 +26,12 @@ RECIPE = test_phases.RECIPE.with_values(
 )
 
 
-def test_a_run_equals_a_written_out_loop(tmp_path):
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return train(RECIPE, output=tmp_path_factory.mktemp("hardest") / "run")
+
+
+def test_a_run_equals_a_written_out_loop(trained):
     """The loop ranks by a dictionary of losses, and takes gradients of the chosen examples only."""
     data = dataset.open(RECIPE)
     model = fitting.build(data)  # for its initial weights
@@ -53,14 +58,13 @@ def test_a_run_equals_a_written_out_loop(tmp_path):
                 weight.assign_sub(2**-8 * slope)
             counts.append(len(chosen))
     assert counts == [32] * 8 + [48] * 6
-    run = train(RECIPE, output=tmp_path / "run")
-    for ours, loop in zip(run.model().get_weights(), model.get_weights(), strict=True):
+    for ours, loop in zip(trained.model().get_weights(), model.get_weights(), strict=True):
         np.testing.assert_allclose(ours, loop, rtol=1e-5, atol=1e-6)
 
 
-def test_a_run_goes_on_with_the_losses_of_its_checkpoint(tmp_path):
-    whole, again = interruption.both(RECIPE, tmp_path)
-    for one, other in zip(whole.model().get_weights(), again.model().get_weights(), strict=True):
+def test_a_run_goes_on_with_the_losses_of_its_checkpoint(trained, tmp_path):
+    again = interruption.continued(trained, tmp_path)
+    for one, other in zip(trained.model().get_weights(), again.model().get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 

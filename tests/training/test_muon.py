@@ -11,6 +11,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
 from dawnbench_tf.recipe import Optimizer
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.train import train
 from dawnbench_tf.training import fitting, muon
 from tests.training import interruption
 from tests.training.test_strategies import finish, run_workers, same_curve, start
@@ -92,11 +93,13 @@ def test_settings_that_do_not_apply_are_refused(settings, message):
         Optimizer(**settings)
 
 
+@pytest.mark.long
 def test_a_run_goes_on_where_it_ended(tmp_path):
     recipe = recipes.get(
         "digits/resnet8", threshold=100, epochs=3, train_examples=256, precision="float64"
     ).with_values(**SETTINGS)
-    whole, again = interruption.both(recipe, tmp_path)
+    whole = train(recipe, output=tmp_path / "whole")
+    again = interruption.continued(whole, tmp_path)
     assert len(whole.rows) == 3
     for one, other in zip(whole.model().get_weights(), again.model().get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -14,7 +14,7 @@ from dawnbench_tf.recipe.phases import Phase
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from dawnbench_tf.training import fitting, losses, optimizers, progress, schedules, speed_test
-from tests.training import interruption, source_steps
+from tests.training import source_steps
 from tests.training.test_strategies import finish, start
 
 RECIPE = recipes.get(
@@ -101,6 +101,7 @@ def test_a_run_goes_on_at_a_change_with_equal_rows(trained, tmp_path):
     assert scores[0] == scores[1]
 
 
+@pytest.mark.long
 def test_a_speed_test_times_the_first_batch_size():
     test = speed_test.measure(RECIPE, RunOptions(max_steps=6))  # its epochs have 4 steps
     assert sum(steps for _, steps in test.laps) == 6 and test.steps_per_epoch == 4
@@ -146,6 +147,7 @@ def test_readers_have_one_batch_size():
         recipes.get("qa_mini/bidaf", later_batch_sizes=(8,), batch_size_epochs=(1,))
 
 
+@pytest.mark.long
 def test_a_size_that_the_replicas_do_not_divide_is_refused(command):
     flags = ("--strategy=mirrored", "--logical_cpus=2", "--later_batch_sizes=33")
     refused = command(*flags, "--batch_size_epochs=1", "--output_dir=out")
@@ -179,7 +181,7 @@ def test_images_of_one_size_grow_within_a_run(tmp_path):
             np.testing.assert_allclose(images, resized, atol=1e-5)
             np.testing.assert_array_equal(labels, same)
 
-    run, _ = interruption.both(recipe, tmp_path)
+    run = train(recipe, output=tmp_path / "run")
     assert [row["epoch"] for row in run.rows] == [2, 3]
     assert run.model().input_shape == (None, 32, 32, 3)
 

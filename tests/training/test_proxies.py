@@ -13,6 +13,7 @@ from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.train import train
 from dawnbench_tf.training import fitting, peaks, strategies
 from tests.training import interruption
 
@@ -71,7 +72,8 @@ def test_a_run_goes_on_where_it_ended(tmp_path):
     recipe = recipes.get(
         "digits/resnet8", **SETTINGS, threshold=100, epochs=3, precision="float64", momentum=0.5
     )
-    whole, again = interruption.both(recipe, tmp_path)
+    whole = train(recipe, output=tmp_path / "whole")
+    again = interruption.continued(whole, tmp_path)
     for one, other in zip(whole.model().get_weights(), again.model().get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 
