@@ -1,10 +1,11 @@
 """Mutation testing: breaks the code in small ways and prints which mutants the tests catch.
 
-    .venv/bin/python scripts/mutants.py [COUNT [SEED]]      # default: 30 with seed 0
+    .venv/bin/python scripts/mutants.py [COUNT [SEED [PATH ...]]]      # default: 30 with seed 0
 
 A mutant is one change in one file of a copy of the tree: a negated comparison, a number increased
-by one, or a removed statement. Packages take turns. The tests that the file affects run, nearest
-first, until one fails or two minutes have passed; if none fails, the long mode's tests run too.
+by one, or a removed statement. Packages take turns; PATHs restrict it to files and folders. The
+tests that the file affects run, nearest first, until one fails or two minutes have passed; if none
+fails, the long mode's tests run too.
 """
 
 import ast
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate, cycle, islice
 from pathlib import Path
@@ -82,11 +83,12 @@ def _is_text(node):
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def choose(count: int, seed: int) -> list[Mutant]:
-    """Draws mutants from the folders of the source in turn."""
+def choose(count: int, seed: int, below: Sequence[str] = ()) -> list[Mutant]:
+    """Draws mutants from the folders of the source in turn, or from those files and folders."""
     rooms: dict[str, list[Path]] = {}
     for path in modules().values():
-        rooms.setdefault(str(path.parent.relative_to(ROOT)), []).append(path)
+        if not below or any(path.is_relative_to(ROOT / item) for item in below):
+            rooms.setdefault(str(path.parent.relative_to(ROOT)), []).append(path)
     candidates = cache(lambda room: [m for path in rooms[room] for m in mutants(path)])
     turns = (candidates(room) for room in cycle(sorted(rooms)) if candidates(room))
     draw = random.Random(seed)
@@ -105,9 +107,9 @@ def run_tests(root: Path, mutant: Mutant, mark: str) -> str:
     return ""
 
 
-def main(count: str = "30", seed: str = "0") -> None:
+def main(count: str = "30", seed: str = "0", *below: str) -> None:
     """Tests each mutant and prints a line with its verdict."""
-    for number, mutant in enumerate(choose(int(count), int(seed))):
+    for number, mutant in enumerate(choose(int(count), int(seed), below)):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder) / "tree"
             ignored = shutil.ignore_patterns(".venv", ".git", "runs", "__pycache__")
