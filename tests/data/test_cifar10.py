@@ -30,10 +30,10 @@ def check(splits, batches):
         "cifar-10-python.tar.gz",
         "cifar-10-binary.tar.gz",
         "python",
-        "binary",
-        "python/cifar-10-batches-py",
         "binary/cifar-10-batches-bin",
-        "",
+        pytest.param("python/cifar-10-batches-py", marks=pytest.mark.long),
+        pytest.param("binary", marks=pytest.mark.long),
+        pytest.param("", marks=pytest.mark.long),
     ],
 )
 def test_every_published_form_is_read(published, batches, location):

@@ -44,6 +44,7 @@ def test_the_examples_of_largest_loss_are_trained_on_and_every_third_step_trains
         assert moved == (step in (0, 3))
 
 
+@pytest.mark.long
 def test_a_step_counts_the_chosen_examples_and_the_proxy_s_work():
     recipe = recipes.get("cifar10/airbench96_faster", synthetic="decoded")
     model = fitting.build(dataset.open(recipe))
@@ -68,6 +69,7 @@ def test_a_step_trains_model_and_proxy(settings):
         assert np.isfinite(after).all() and (after != weight).any()
 
 
+@pytest.mark.long
 def test_a_run_goes_on_where_it_ended(tmp_path):
     recipe = recipes.get(
         "digits/resnet8", **SETTINGS, threshold=100, epochs=3, precision="float64", momentum=0.5

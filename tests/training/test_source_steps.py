@@ -117,7 +117,12 @@ def check(model, recipe, recorded, size, side):
     np.testing.assert_allclose(logits, recorded["logits"], atol=1e-5 * scale)
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+# By default one of each author's rules: the others share optimizer and schedule with one of these.
+DEFAULT = {"baidunet9", "resnet9_apple", "wrn_22_6", "basenet", "airbench94_muon", "hiverge94"}
+CASES = [pytest.param(name, marks=() if name in DEFAULT else pytest.mark.long) for name in SYSTEMS]
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_sixty_steps_and_an_evaluation_equal_the_author_s(name):
     size, side, small, changes = SYSTEMS[name]
     recipe = recipes.get(f"cifar10/{name}", precision="float64", batch_size=size, **changes)
@@ -192,8 +197,11 @@ def test_sixty_steps_of_changing_batch_sizes_equal_fast_ai_s():
 
 # `mirrored_steps.py` has the settings. Statistics are compared as the mean of the devices', and by
 # the logits of the first device. With synchronized BN, or with a quarter of the rate, they differ.
+OTHERS = ("resnet9_kakao_4gpu", "baidunet9p", "wrn_22_6_8gpu")
+
+
 @pytest.mark.parametrize(
-    "name", ["resnet9_kakao_4gpu", "resnet9_apple", "baidunet9p", "wrn_22_6_8gpu"]
+    "name", ["resnet9_apple", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 )
 def test_sixty_steps_on_several_devices_equal_the_author_s(name):
     command = [*warm.python(), "-m", "tests.training.mirrored_steps", name]
