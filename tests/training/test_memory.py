@@ -74,7 +74,10 @@ def test_the_phase_that_needs_most_is_predicted():
 
 @pytest.mark.parametrize(
     ("options", "predicted"),
-    [({"strategy": "one_device"}, True), ({"jit_compile": True}, False)],
+    [
+        ({"strategy": "one_device"}, True),
+        pytest.param({"jit_compile": True}, False, marks=pytest.mark.long),
+    ],
 )
 def test_a_speed_test_predicts_one_device_without_xla(options, predicted):
     recipe = recipes.get("digits/resnet8")

@@ -53,6 +53,7 @@ def test_a_fused_lstm_is_one_operation_for_all_tokens(layer):
     assert operations.count("BlockLSTMV2") == 2 and "While" not in operations
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["bidaf_50", pytest.param("drqa", marks=pytest.mark.long)])
 def test_a_reader_s_logits_are_equal_when_fused(name):
     sizes = {"trained_words": 30, "vector_width": 8}
