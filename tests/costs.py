@@ -71,7 +71,8 @@ def count_tensorflow():
 
 
 def _steps(model):
-    return int(model.optimizer.iterations) if getattr(model, "optimizer", None) else 0
+    optimizer = getattr(model, "optimizer", None)
+    return int(optimizer.iterations.numpy()) if optimizer else 0
 
 
 def record():

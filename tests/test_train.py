@@ -363,10 +363,11 @@ def test_a_run_goes_on_with_the_options_of_its_folder(command, tmp_path):
     assert command(*QUICK, *own, "--epochs=1").returncode == 3
     recorded = json.loads((tmp_path / "out/run.json").read_text())["options"]
     assert recorded.pop("cost_per_hour") == 0.34
-    assert recorded == {"author": "Ada L.", "instance": "c5.2xlarge", "steps_per_execution": 7}
+    wanted = {"author": "Ada L.", "instance": "c5.2xlarge", "steps_per_execution": 7}
+    assert recorded == {**wanted, "peak_tflops": 1.0}
     longer = command("--output_dir=out", "--epochs=2", "--cost_per_hour=3.6")
     assert longer.returncode == 3, longer.stderr
-    words = "--steps_per_execution=7 '--author=Ada L.', as it began"
+    words = "--steps_per_execution=7 --peak_tflops=1.0 '--author=Ada L.', as it began"
     assert f"goes on with {words}\n" in longer.stderr
     values = json.loads((tmp_path / "out/run.json").read_text())
     assert values["epochs_before"] == [1] and values["options"]["cost_per_hour"] == 3.6

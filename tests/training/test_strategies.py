@@ -20,7 +20,7 @@ from tests import warm
 PROGRAM = Path(__file__).parent / "loss_curve.py"
 # In float32 two sums in another order part by 1e-7 and training multiplies that; in float64 only
 # a mistake parts the curves.
-SHORT = ("--held_out=785", "--steps_per_execution=1")  # epochs of 8 steps
+SHORT = ("--held_out=785", "--steps_per_execution=1", "--peak_tflops=1")  # epochs of 8 steps
 FLAGS = (
     *SHORT,
     *("--precision=float64", "--epochs=2", "--test_views=mirror"),
@@ -153,6 +153,7 @@ def test_two_workers_give_the_single_device_s_curve(together, alone):
         same_curve(curve, alone)
 
 
+@pytest.mark.long
 def test_two_workers_go_on_from_their_common_folder(tmp_path, together, alone):
     shutil.copytree(together[0] / "out", tmp_path / "out")
     checkpoints = sorted(path.name for path in (tmp_path / "out").glob("checkpoint-*"))
@@ -175,7 +176,7 @@ COMMAND = ("-m", "dawnbench_tf.train")
 
 
 def test_a_lost_worker_ends_the_others_in_one_line_and_a_restart_goes_on(tmp_path):
-    flags = (*SHORT, *cluster(), "--epochs=3", "--threshold=100")
+    flags = (*SHORT, *cluster(), "--epochs=2", "--threshold=100", "--peak_tflops=1")
 
     def start_both():
         workers = [(*flags, f"--task_index={index}") for index in range(2)]
@@ -194,10 +195,10 @@ def test_a_lost_worker_ends_the_others_in_one_line_and_a_restart_goes_on(tmp_pat
     chief, other = start_both()
     error = chief.communicate(timeout=200)[1]
     said = other.communicate(timeout=60)[0].splitlines()
-    assert (chief.returncode, other.returncode) == (3, 3) and "epoch 1/3" not in error
+    assert (chief.returncode, other.returncode) == (3, 3) and "epoch 1/2" not in error
     assert said[-1] == f"this worker is done; worker 0 writes the results to {tmp_path / 'out'}"
     lines = (tmp_path / "out/rows.tsv").read_text().splitlines()
-    assert [line.split("\t")[0] for line in lines] == ["epoch", "1", "2", "3"]
+    assert [line.split("\t")[0] for line in lines] == ["epoch", "1", "2"]
 
 
 def test_workers_that_were_told_different_things_are_refused(tmp_path):
