@@ -115,6 +115,7 @@ def test_every_weight_has_a_gradient_and_fixed_vectors_stay():
     assert {tuple(w.shape) for w in model.non_trainable_weights if len(w.shape) == 2} == {(30, 100)}
 
 
+@pytest.mark.long
 def test_dropout_applies_in_training_only(answered):
     model, inputs, expected = answered
     again = reader(dropout=0.5)
@@ -125,6 +126,7 @@ def test_dropout_applies_in_training_only(answered):
     assert not np.allclose(*(forward(inputs, training=True) for _ in range(2)))
 
 
+@pytest.mark.long
 def test_it_runs_in_mixed_bfloat16(answered):
     model, inputs, expected = answered
     mixed = reader(dtype="mixed_bfloat16")
@@ -134,6 +136,7 @@ def test_it_runs_in_mixed_bfloat16(answered):
     np.testing.assert_allclose(softmax(np.asarray(outputs)), softmax(expected), atol=0.03)
 
 
+@pytest.mark.long
 def test_it_is_saved_and_loaded(answered, tmp_path):
     model, inputs, expected = answered
     model.save(tmp_path / "model.keras")
@@ -147,6 +150,7 @@ def test_it_is_saved_and_loaded(answered, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.long
 def test_it_compiles_under_xla(answered):
     model, inputs, expected = answered
     inputs = [tf.constant(x) for x in inputs]

@@ -73,9 +73,10 @@ def test_logits_equal_a_plain_numpy_network(name, depth, plain):
     ("name", "logged"),  # first loss in the seeds' logs, including the L2 term
     [
         ("resnet20_tf", 2.68),
-        pytest.param("resnet56_tf", 3.34),
-        pytest.param("resnet164_nb_tf", 5.4, marks=pytest.mark.long),
-        pytest.param("resnet164_b_tf", 8.4),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (("resnet56_tf", 3.34), ("resnet164_nb_tf", 5.4), ("resnet164_b_tf", 8.4))
+        ),
     ],
 )
 def test_the_first_loss_equals_the_seeds_logs(name, logged):

@@ -84,6 +84,7 @@ def test_logits_equal_plain_numpy():
         np.testing.assert_allclose(output, plain(model, *example), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 def test_padding_does_not_change_logits():
     reader_checks.check_padding(reader(), texts())
 

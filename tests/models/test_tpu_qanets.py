@@ -121,6 +121,7 @@ def test_logits_equal_plain_numpy():
     np.testing.assert_allclose(model(inputs, training=False), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 def test_padding_does_not_change_logits():
     reader_checks.check_padding(reader(), texts())
 
@@ -141,6 +142,7 @@ def test_every_weight_has_a_gradient_and_fixed_vectors_stay():
     assert "fixed" not in " ".join(weight.name for weight in model.trainable_weights)
 
 
+@pytest.mark.long
 def test_it_compiles_under_xla_and_is_saved_and_loaded(tmp_path):
     reader_checks.check_compiled_and_saved(reader(), texts(), tmp_path)
 
