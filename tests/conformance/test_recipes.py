@@ -172,6 +172,7 @@ def questions(recipe):
     return tuple(inputs), tf.TensorSpec([recipe.batch_size, 2], tf.int32)
 
 
+@pytest.mark.long
 def test_the_smallest_compiles_and_runs_under_xla():
     recipe = recipes.get("digits/resnet8")
     task = recipe.task_row
