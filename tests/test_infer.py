@@ -31,7 +31,8 @@ def infer(home, *flags, model="run", python=None, **kwargs):
 FEW = """
 import sys
 from dawnbench_tf import flags, infer
-from dawnbench_tf.inference import runtime_choice
+from dawnbench_tf.inference import latency, runtime_choice
+latency.SHORT_WARM_UP_SECONDS, runtime_choice.ROUNDS = 0.2, 1
 names = ["keras", "function", "litert", "litert"]
 precisions = ["float32", "float32", "float32", "int8"]
 runtime_choice._candidate_names = lambda _: zip(names, precisions)
@@ -154,7 +155,7 @@ def questions(trained_reader):
     return serving.load(trained_reader / "run")
 
 
-@pytest.mark.parametrize("name", ["onnx"])
+@pytest.mark.parametrize("name", ["function", pytest.param("onnx", marks=pytest.mark.long)])
 def test_a_reader_s_answers_one_at_a_time_are_those_of_training(trained_reader, questions, name):
     few = questions.served._replace(examples=questions.served.examples[:60])
     runtime = runtimes.build(name, few, "float32", 2)
@@ -262,11 +263,11 @@ def test_weights_of_another_model_are_refused(trained_digits, tmp_path):
 
 def test_an_interrupt_is_one_line_and_writes_nothing(trained_digits, tmp_path):
     shutil.copytree(trained_digits / "run", tmp_path / "run")
-    command = [*warm.python(), "-m", "dawnbench_tf.infer", "--model=run", "--runtime=keras"]
+    command = [*warm.python(), "-m", "dawnbench_tf.infer", "--model=run", "--runtime=function"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
             if "pass 1 of 3" in line:
-                time.sleep(1)
+                time.sleep(0.3)
                 process.send_signal(signal.SIGINT)
                 break
         assert process.wait(60) == 130
