@@ -108,7 +108,7 @@ def test_a_report_has_json_and_a_picture_and_two_side_by_side(cold_command, tmp_
 
 def test_a_recipe_s_file_can_be_studied(cold_command, tmp_path):
     (tmp_path / "my.toml").write_text('base = "digits/resnet8"\n[settings]\nepochs = 5')
-    flags = ("trials", "--recipe=my.toml", "--trials=1", "--dry_run")
+    flags = ("trials", "--recipe=my.toml", "--trials=1", "--dry_run", "--noestimate")
     ended = cold_command(*flags, program=STUDY)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("baseline/seed-0 --recipe=my.toml --seed=0\n")

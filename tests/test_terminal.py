@@ -2,13 +2,14 @@
 
 import io
 import os
+import shlex
 import subprocess
 import sys
 
 import pytest
 
 from dawnbench_tf import terminal
-from tests import screen
+from tests import screen, warm
 
 
 class Terminal(io.StringIO):
@@ -135,6 +136,6 @@ def test_a_live_line_in_a_narrow_encoding_is_cut_as_it_is_printed():
 
 def test_a_command_runs_with_closed_streams_too():
     flags = "--max_steps=1 --batch_size=8"
-    command = f"{sys.executable} -m dawnbench_tf.train {flags} <&- 2>&-"
+    command = f"{shlex.join(warm.python())} -m dawnbench_tf.train {flags} <&- 2>&-"
     done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, text=True, timeout=120)
     assert done.returncode == 0 and "ms a step" in done.stdout

@@ -10,8 +10,13 @@ import pytest
 NAMES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def batches():
+    """Six batches of 10,000: flat uint8 (10000, 3072) and labels, by file name; 180 MB."""
+    return made_up()
+
+
+def made_up():
     """Six batches of 10,000: flat uint8 (10000, 3072) and labels, by file name."""
     pattern = np.random.default_rng(0).integers(0, 256, (10, 3072), np.uint8)
     by_name = {}
@@ -39,13 +44,13 @@ FORMATS = {
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory, batches):
+def published(tmp_path_factory):
     """A folder with both formats, as archives and extracted."""
     root = tmp_path_factory.mktemp("cifar10")
     for kind, (folder, pattern, encode) in FORMATS.items():
         (root / kind / folder).mkdir(parents=True)
         with tarfile.open(root / f"cifar-10-{kind}.tar.gz", "w:gz", compresslevel=1) as archive:
-            for name, batch in batches.items():
+            for name, batch in made_up().items():
                 content = encode(*batch)
                 (root / kind / folder / pattern.format(name)).write_bytes(content)
                 info = tarfile.TarInfo(f"{folder}/{pattern.format(name)}")

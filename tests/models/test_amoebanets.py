@@ -130,6 +130,7 @@ def test_auxiliary_logits_in_training_equal_a_plain_numpy_head(plain):
     close(model(images, training=True), np.stack(expected, 1))
 
 
+@pytest.mark.long
 def test_size_is_that_of_gpipes_table_1():
     """arXiv 1811.06965: 82M for (18, 208), including the auxiliary head."""
     model = models.build("amoebanet_d", cells=18, filters=208, auxiliary=True)

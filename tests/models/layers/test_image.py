@@ -93,11 +93,10 @@ def test_survival_of_one_equals_the_plain_network_exactly():
     np.testing.assert_allclose(drawn(IMAGES), plain(drawn.trainable_weights)(IMAGES), atol=1e-6)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_the_same_seed_drops_the_same_blocks(seed):
+def test_the_same_seed_drops_the_same_blocks():
     def losses():
-        tf.keras.utils.set_random_seed(seed)
-        model = tf.function(models.build("resnet56_stochastic", depth=20, input_shape=(8, 8, 3)))
+        tf.keras.utils.set_random_seed(1)
+        model = tf.function(models.build("resnet56_stochastic", depth=14, input_shape=(8, 8, 3)))
         return [float(tf.reduce_sum(model(IMAGES, training=True))) for _ in range(5)]
 
     assert losses() == losses()
