@@ -98,6 +98,7 @@ def test_a_run_on_a_task_of_the_library_with_other_examples_goes_on(tmp_path):
     assert any("given in Python" in text for text in run.entry.misc["violations"])
 
 
+@pytest.mark.long
 def test_questions_of_another_number_are_no_entry_of_squad(tmp_path, monkeypatch):
     from dawnbench_tf.data import qa_mini, squad
 

@@ -11,7 +11,7 @@ from tests import warm
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts/file_formats.py"))
 NAMES = {*SCRIPT["names"]()}
-DEFAULT = {"resnet56_stochastic", "resnet9_whitened", "kervresnet34", "fastfusionnet"}
+DEFAULT = {"resnet56_stochastic", "resnet9_whitened"}  # layers of ours and of Keras's
 
 
 @pytest.mark.parametrize("keras", ["0", "1"])

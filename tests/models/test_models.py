@@ -1,6 +1,7 @@
 """models.build, get and names: suggestions for unknown names, checks of arguments."""
 
 import doctest
+import math
 import typing
 from inspect import signature
 from pathlib import Path
@@ -63,6 +64,24 @@ def test_overrides_have_the_families_types():
     assert types == typing.get_type_hints(Overrides)
 
 
+READERS = [name for name in models.names() if models.get(name).inputs == "questions"]
+LARGE = 5 * 10**7  # parameters; such a BERT's are counted by hand alone
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "bert_tiny_span" else pytest.mark.long)
+        for name in READERS
+        if models.get(name).parameters < LARGE
+    ],
+)
+def test_a_reader_has_the_parameters_that_are_counted_by_hand(name):
+    """The tests of each family hold the catalogue's number to a count by hand."""
+    weights = models.build(name).trainable_weights
+    assert sum(math.prod(weight.shape) for weight in weights) == models.get(name).parameters
+
+
 def test_examples_in_documents_run():
     page = Path(__file__).parents[2] / "docs/MODELS.md"
     for results in (
@@ -81,7 +100,7 @@ def test_keras_s_names_of_layouts_are_accepted():
 def test_num_classes_and_name_are_used():
     model = models.build("resnet8_v1_pad", num_classes=7, name="mine")
     assert model.output_shape == (None, 7) and model.name == "mine"
-    assert models.build("bidaf_50", name="reader").name == "reader"
+    assert models.build("bert_tiny_span", layers=1, name="reader").name == "reader"
 
 
 @pytest.mark.parametrize("classes", [0, -1])

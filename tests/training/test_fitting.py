@@ -20,7 +20,7 @@ def build(model, data_format):
     return fitting.build(data), tested.without_augmentation(data, 1000)
 
 
-@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("data_format", ["NHWC", pytest.param("NCHW", marks=pytest.mark.long)])
 def test_whitening_takes_the_statistics_of_the_data(data_format):
     model, images = build("resnet9_whitened", data_format)
     whitening = model.get_layer("whitening")
