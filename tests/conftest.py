@@ -30,6 +30,7 @@ def pytest_collection_finish():
     """Excludes imported objects from garbage collection, which took a tenth of the suite's time."""
     gc.collect()
     gc.freeze()
+    warm.shorten_warm_ups()
 
 
 def pytest_runtest_setup(item):

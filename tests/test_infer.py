@@ -27,15 +27,15 @@ def infer(home, *flags, model="run", python=None, **kwargs):
     return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=500, **kwargs)
 
 
-# The command, with four of the runtimes: tests/inference tries each of them.
+# The command, with three of the runtimes: tests/inference tries each of them.
 FEW = """
 import sys
 from dawnbench_tf import flags, infer
-from dawnbench_tf.inference import latency, runtime_choice
-latency.SHORT_WARM_UP_SECONDS, runtime_choice.ROUNDS = 0.2, 1
-names = ["keras", "function", "litert", "litert"]
-precisions = ["float32", "float32", "float32", "int8"]
-runtime_choice._candidate_names = lambda _: zip(names, precisions)
+from dawnbench_tf.data.images import data
+from dawnbench_tf.inference import runtime_choice
+runtime_choice.ROUNDS, data.SAMPLE = 1, 50
+names = ["keras", "function", "litert"]
+runtime_choice._candidate_names = lambda _: [(name, "float32") for name in names]
 sys.argv[0] = "infer.py"
 flags.run(infer.main, infer.Options)
 """
@@ -45,7 +45,7 @@ flags.run(infer.main, infer.Options)
 def timed(trained_digits, tmp_path_factory):
     """The output of --runtime=auto, and its folder."""
     home = tmp_path_factory.mktemp("timed")
-    flags = ("--model=run", "--instance=c5.2xlarge", "--passes=1", "--batch_sizes=1,4")
+    flags = ("--model=run", "--instance=c5.2xlarge", "--passes=1", "--batch_sizes=4")
     done = subprocess.run(
         [*warm.python(), "-c", FEW, *flags, "--threads=1", f"--output_dir={home}"],
         **{"cwd": trained_digits, "capture_output": True, "text": True, "timeout": 300},
@@ -60,12 +60,7 @@ def test_auto_takes_the_fastest_that_keeps_the_accuracy(timed):
         line for line in done.stdout.splitlines() if line[:1] in "* " and "Accuracy" not in line
     ]
     tried = [line[2:].split() for line in lines if line[2:].split()[0] in runtimes.RUNTIMES]
-    assert [row[:2] for row in tried] == [
-        ["keras", "float32"],
-        ["function", "float32"],
-        ["litert", "float32"],
-        ["litert", "int8"],
-    ]
+    assert sorted(row[0] for row in tried) == ["function", "keras", "litert"]
     assert done.stdout.count("not tried") == 0
     scores = {tuple(row[:2]): float(row[4]) for row in tried}
     least = scores["keras", "float32"] - runtime_choice.LOSS * 100
@@ -102,7 +97,7 @@ def test_the_entry_is_valid_and_says_how_it_was_timed(timed):
 def test_batch_sizes_are_swept_into_a_table_and_a_picture(timed):
     home, done = timed
     head, *rows = (home / "batch_sizes.tsv").read_text().splitlines()
-    assert head == "batch_size\tlatency_ms\texamples_per_second" and len(rows) == 2
+    assert head == "batch_size\tlatency_ms\texamples_per_second" and len(rows) == 1
     for row in rows:
         size, milliseconds, throughput = map(float, row.split("\t"))
         assert throughput == pytest.approx(size / milliseconds * 1e3, rel=1e-4)

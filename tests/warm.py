@@ -146,6 +146,13 @@ def _watch(connection):
     os._exit(0)
 
 
+def shorten_warm_ups() -> None:
+    """Times answers after a warm-up of 0.5 s, not of 20 at most: no test needs a steady figure."""
+    if latency := sys.modules.get("dawnbench_tf.inference.latency"):
+        latency.measure.__defaults__ = (*latency.measure.__defaults__[:-1], 0.5)
+        latency.SHORT_WARM_UP_SECONDS = 0.2
+
+
 def _become(request, streams):
     """Runs a program in this process as `python ARGUMENTS` would, and ends the process."""
     import traceback
@@ -164,6 +171,7 @@ def _become(request, streams):
     os.chdir(request["folder"])
     status = 0
     costs.count_tensorflow()
+    shorten_warm_ups()
     try:
         _run(request["arguments"])
     except SystemExit as end:

@@ -30,7 +30,7 @@ def check(splits, batches):
         "cifar-10-python.tar.gz",
         "cifar-10-binary.tar.gz",
         "python",
-        "binary/cifar-10-batches-bin",
+        pytest.param("binary/cifar-10-batches-bin", marks=pytest.mark.long),
         pytest.param("python/cifar-10-batches-py", marks=pytest.mark.long),
         pytest.param("binary", marks=pytest.mark.long),
         pytest.param("", marks=pytest.mark.long),

@@ -87,6 +87,7 @@ def test_rows_and_checkpoints_count_epochs(trained):
     assert trained.clock["train"] > 0 and trained.used["examplesPerSecond"] > 0
 
 
+@pytest.mark.long
 def test_a_run_goes_on_at_a_change_with_equal_rows(trained, tmp_path):
     class Killed(tf.keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):

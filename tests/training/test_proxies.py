@@ -57,7 +57,11 @@ def test_a_step_counts_the_chosen_examples_and_the_proxy_s_work():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"weight_decay": 0}, {"precision": "mixed_float16"}, {"mixup": 0.2, "weight_decay": 0}],
+    [
+        {"weight_decay": 0},
+        pytest.param({"precision": "mixed_float16"}, marks=pytest.mark.long),
+        pytest.param({"mixup": 0.2, "weight_decay": 0}, marks=pytest.mark.long),
+    ],
 )
 def test_a_step_trains_model_and_proxy(settings):
     data = dataset.open(recipes.get("digits/resnet8", **{**SETTINGS, **settings}))
