@@ -249,7 +249,9 @@ def logits(served):
     return [*map(reader_checks.as_graph(served.build("float32")), served.examples)]
 
 
-READERS_RUNTIMES = pytest.mark.parametrize("runtime", ["function", "onnx", "openvino"])
+READERS_RUNTIMES = pytest.mark.parametrize(
+    "runtime", ["onnx", *(pytest.param(name, marks=LONG) for name in ("function", "openvino"))]
+)
 
 
 @READERS_RUNTIMES

@@ -14,7 +14,7 @@ NAMES = {*SCRIPT["names"]()}
 DEFAULT = {"resnet56_stochastic", "resnet9_whitened"}  # layers of ours and of Keras's
 
 
-@pytest.mark.parametrize("keras", ["0", "1"])
+@pytest.mark.parametrize("keras", ["0", pytest.param("1", marks=pytest.mark.long)])
 @pytest.mark.parametrize("names", [DEFAULT, pytest.param(NAMES - DEFAULT, marks=pytest.mark.long)])
 def test_files_of_each_family_load_in_a_fresh_process(keras, names):
     python = warm.python() if keras == "1" else [sys.executable]

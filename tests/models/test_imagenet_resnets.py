@@ -133,6 +133,7 @@ SLIM = [(50, 64), *(pytest.param(*size, marks=pytest.mark.long) for size in [(50
 SLIM += [pytest.param(depth, 64, marks=pytest.mark.long) for depth in (101, 152)]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.layer.apply. is deprecated")  # slim calls it
 @pytest.mark.parametrize(("depth", "side"), SLIM)
 def test_logits_equal_slim_s(slim, depth, side):

@@ -62,6 +62,7 @@ def test_a_run_equals_a_written_out_loop(trained):
         np.testing.assert_allclose(ours, loop, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 def test_a_run_goes_on_with_the_losses_of_its_checkpoint(trained, tmp_path):
     again = interruption.continued(trained, tmp_path)
     for one, other in zip(trained.model().get_weights(), again.model().get_weights(), strict=True):

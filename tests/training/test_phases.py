@@ -199,6 +199,7 @@ def test_sizes_that_do_not_fit_are_refused(settings, message):
         recipes.get("digits/resnet8", **settings)
 
 
+@pytest.mark.long
 def test_freezing_the_whitening_s_bias_leaves_out_its_gradient_and_changes_no_weight(
     tmp_path, monkeypatch
 ):
