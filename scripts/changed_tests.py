@@ -114,10 +114,8 @@ def touched(paths: list[str]) -> tuple[list[str], list[str]]:
     def nearness(name):
         *_, folder, file = name.split(".")
         rank = 0 if file in namesakes or name in changed else 2
-        if (
-            folder == "conformance" and name not in changed
-        ):  # early if limited to a family, as it is quick then
-            rank = 1 if families else 3
+        if folder == "conformance" and name not in changed:
+            rank = 1 if families else 3  # early if limited to a family, as it is quick then
         return rank, steps[name], folder not in folders, name
 
     near = [name for name in tests if name.rpartition(".")[2].startswith("test_") and name in steps]

@@ -20,7 +20,7 @@ def outputs(notebook):
 
 
 def test_every_name_in_the_tour_is_one_of_the_library():
-    """What each cell does has tests of its own, and the long mode runs them all."""
+    """Other tests cover the calls of each cell. The long mode runs the cells."""
     first, *cells = [
         cell.source for cell in nbformat.read(TOUR, as_version=4).cells if cell.cell_type == "code"
     ]

@@ -1,4 +1,4 @@
-"""Properties of every image model in the catalogue; readers: tests/models/test_readers.py.
+"""Properties of every image model in the catalogue; readers: tests/models/reader_checks.py.
 
 Counts hold for every row. The others hold for every *kind* of row, rows that differ in size alone
 being one kind, in the smallest size that the kind has: in the default suite for DEFAULT, in the

@@ -1,4 +1,4 @@
-"""What ruff has no rule for: telling names and docstrings, no setting that nothing reads."""
+"""Rules that ruff lacks: names, sentences of docstrings, settings that some code reads."""
 
 import ast
 import re
