@@ -67,7 +67,7 @@ def _forward(data: Data, model: tf.keras.Model, order: np.ndarray) -> Callable[[
     def answer(batch: Any) -> tf.Tensor:
         return model(data.prepare(batch), training=False)
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def forward(batch: Any) -> tf.Tensor:
         outputs = strategy.gather(strategy.run(answer, args=(batch,)), axis=0)
         if (order[1:] > order[:-1]).all():
@@ -89,4 +89,5 @@ def _gathered_order(strategy: tf.distribute.Strategy) -> np.ndarray:
         number = tf.distribute.get_replica_context().replica_id_in_sync_group
         return tf.reshape(tf.cast(number, tf.int32), [1])
 
-    return np.asarray(tf.function(lambda: strategy.gather(strategy.run(own), axis=0))())
+    gathered = tf.function(lambda: strategy.gather(strategy.run(own), axis=0), autograph=False)
+    return np.asarray(gathered())

@@ -28,7 +28,7 @@ def forward_flops(model: tf.keras.Model, side: int = 0) -> int | None:
     if not isinstance(shape, tuple) or not all(shape[1:]):
         return None
     images = tf.TensorSpec((1, *shape[1:]), tf.float32)
-    function = tf.function(lambda batch: model(batch, training=False))
+    function = tf.function(lambda batch: model(batch, training=False), autograph=False)
     graph = function.get_concrete_function(images).graph
     functions = graph.as_graph_def().library.function
     if any(_multiplies(node.op) for function in functions for node in function.node_def):
@@ -99,7 +99,7 @@ def measure_peak(precision: str) -> tuple[float, str]:
 
 def _rate(operation: Callable[[], tf.Tensor], flops: int) -> float:
     """Returns operations a second in the fastest of several calls, each until its result."""
-    function = tf.function(lambda: tf.reduce_max(operation()))
+    function = tf.function(lambda: tf.reduce_max(operation()), autograph=False)
     function().numpy()  # traces and compiles
     begin, best = time.monotonic(), float("inf")
     while time.monotonic() - begin < SECONDS:

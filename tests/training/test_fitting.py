@@ -33,6 +33,27 @@ def test_whitening_takes_the_statistics_of_the_data(data_format):
     assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 0.01
 
 
+def test_several_steps_are_traced_once_and_are_those_of_keras_s_loop():
+    """The last call has fewer steps: 7 in calls of 3."""
+    recipe = recipes.get("digits/resnet8", train_examples=28, batch_size=4, image_sizes=(8,))
+    weights = []
+    for own in (True, False):
+        data = dataset.open(recipe)
+        model = fitting.build(data)
+        model.steps_per_execution = 3
+        step, traces = model.train_step, []
+        model.train_step = lambda batch, step=step, traces=traces: (
+            traces.append(batch) or step(batch)
+        )
+        if not own:
+            del model.make_train_function  # leaves tf-keras's own
+        model.fit(data.training_batches(), steps_per_epoch=7, verbose=0)
+        assert len(traces) == (1 if own else 2) and int(model.optimizer.iterations) == 7
+        weights.append(model.get_weights())
+    for ours, expected in zip(*weights, strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
 def test_a_model_for_larger_images_takes_the_data_s():
     model, images = build("resnet18_v1", "NCHW")
     assert model.input_shape == (None, 3, 32, 32) == (None, *images.shape[1:])
