@@ -17,7 +17,7 @@ from dawnbench_tf.inference.served import Served
 from dawnbench_tf.models import factories, networks
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.refusals import Refusal
-from tests.models import reader_checks
+from tests.models.graphs import as_graph
 
 # Rounding of float32 over some dozens of layers; logits of half precision would be 1e-3 off.
 TOLERANCE = 1e-5  # of the largest logit
@@ -246,7 +246,7 @@ def built(name, arguments):
 
 def logits(served):
     """Returns the model's own logits."""
-    return [*map(reader_checks.as_graph(served.build("float32")), served.examples)]
+    return [*map(as_graph(served.build("float32")), served.examples)]
 
 
 READERS_RUNTIMES = pytest.mark.parametrize(

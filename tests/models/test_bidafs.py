@@ -8,8 +8,7 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 from dawnbench_tf.models.layers import attention, text
-from tests.models import reader_checks
-from tests.models.reader_checks import as_graph
+from tests.models.graphs import as_graph
 
 RNG = np.random.default_rng(0)
 SMALL = {"trained_words": 20, "fixed_words": 30, "characters": 9, "hidden": 5}
@@ -22,7 +21,7 @@ def reader(**overrides):
     return model
 
 
-def batch(context=11, question=4, examples=3):
+def texts(context=11, question=4, examples=3):
     def words(length):
         numbers = RNG.integers(1, 50, (examples, length)).astype(np.int32)
         return numbers, RNG.integers(0, 9, (examples, length, 16)).astype(np.int32)
@@ -48,12 +47,8 @@ def test_parameters_are_the_paper_s_2_6_million():
 @pytest.fixture(scope="module")
 def answered():
     """A model, inputs, and its logits for them. Tests must not change the model."""
-    model, inputs = reader(), batch()
+    model, inputs = reader(), texts()
     return model, inputs, as_graph(model)(inputs)
-
-
-def test_padding_does_not_change_logits(answered):
-    reader_checks.check_padding(answered[0], answered[1])
 
 
 def softmax(x):
@@ -94,23 +89,6 @@ def layer_pairs(layer):
 
 
 @pytest.mark.long
-def test_every_weight_has_a_gradient_and_fixed_vectors_stay():
-    model, inputs = reader(dropout=0.0), batch(examples=40)
-
-    @tf.function
-    def gradients(inputs):
-        with tf.GradientTape() as tape:
-            logits = model(inputs, training=True)
-            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.ones((40, 2), "int32"), logits)
-        return tape.gradient(loss, model.trainable_weights)
-
-    gradients_of_weights = gradients([tf.constant(x) for x in inputs])
-    for weight, gradient in zip(model.trainable_weights, gradients_of_weights, strict=True):
-        assert np.any(tf.convert_to_tensor(gradient)), weight.name
-    assert {tuple(w.shape) for w in model.non_trainable_weights if len(w.shape) == 2} == {(30, 100)}
-
-
-@pytest.mark.long
 def test_dropout_applies_in_training_only(answered):
     model, inputs, expected = answered
     again = reader(dropout=0.5)
@@ -132,25 +110,14 @@ def test_it_runs_in_mixed_bfloat16(answered):
 
 
 @pytest.mark.long
-def test_it_is_saved_and_loaded(answered, tmp_path):
-    model, inputs, expected = answered
-    model.save(tmp_path / "model.keras")
-    again = tf.keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
-    np.testing.assert_array_equal(as_graph(again)(inputs), expected)
+def test_its_weights_come_back_from_a_file(answered, tmp_path):
+    model, _, _ = answered
     model.save_weights(tmp_path / "model.weights.h5")
     rebuilt = reader()
     rebuilt.set_weights([np.zeros_like(w) for w in rebuilt.get_weights()])
     rebuilt.load_weights(tmp_path / "model.weights.h5")
     for a, b in zip(rebuilt.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.long
-def test_it_compiles_under_xla(answered):
-    model, inputs, expected = answered
-    inputs = [tf.constant(x) for x in inputs]
-    compiled = tf.function(model, jit_compile=True)(inputs, training=False)
-    np.testing.assert_allclose(compiled, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_a_run_goes_on_with_the_losses_of_its_checkpoint(trained, tmp_path):
 
 
 def test_a_step_counts_the_examples_that_it_trains_on():
-    model = fitting.build(dataset.open(RECIPE))
+    model = fitting.build(dataset.open(RECIPE.with_values(image_sizes=())))
     forward = peaks.forward_flops(models.build("resnet8_v1_pad"))
     assert peaks.step_flops(model, 32) == 3 * forward
     assert peaks.step_flops(model, 128) == 3 * forward * 48 / 128

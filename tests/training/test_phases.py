@@ -31,6 +31,7 @@ RECIPE = recipes.get(
     learning_rate=2**-8,  # exact in float32, as optimizers hold it
     weight_decay=0,
     train_examples=512,
+    image_sizes=(8,),
 )
 FLAGS = (
     *("--train_examples=256", "--steps_per_execution=1", "--precision=float64", "--epochs=3"),

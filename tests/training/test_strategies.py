@@ -20,14 +20,17 @@ from tests import warm
 PROGRAM = Path(__file__).parent / "loss_curve.py"
 # In float32 two sums in another order part by 1e-7 and training multiplies that; in float64 only
 # a mistake parts the curves.
-SHORT = ("--held_out=785", "--steps_per_execution=1", "--peak_tflops=1")  # epochs of 8 steps
+SHORT = (  # epochs of 8 steps
+    *("--train_examples=256", "--batch_size=32", "--image_sizes=16"),
+    *("--steps_per_execution=1", "--peak_tflops=1"),
+)
 FLAGS = (
     *SHORT,
     *("--precision=float64", "--epochs=2", "--test_views=mirror"),
     *("--average=0.9", "--average_every=4", "--lookahead"),
 )
 
-IN_48S = (*SHORT, "--precision=float64", "--epochs=1", "--batch_size=48")
+IN_48S = (*SHORT, "--precision=float64", "--epochs=1", "--train_examples=512", "--batch_size=48")
 
 
 def start(folder, *flags, program=(str(PROGRAM),)):

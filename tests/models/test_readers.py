@@ -1,0 +1,85 @@
+"""Properties of every reader, in small sizes: padding, gradients, files, XLA."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models
+from dawnbench_tf.models import networks
+from dawnbench_tf.models.layers import text
+from tests.models import (
+    test_berts,
+    test_bidafs,
+    test_drqas,
+    test_fastfusionnets,
+    test_qanets,
+    test_tpu_qanets,
+)
+from tests.models.graphs import as_graph
+
+FAMILIES = (
+    *(test_berts, test_bidafs, test_drqas, test_fastfusionnets),
+    *(test_qanets, test_tpu_qanets),
+)
+BOTH = pytest.mark.both_kerases
+
+
+def of(**marks):
+    """Parametrizes over the readers; those without marks run in the long mode only."""
+    names = [module.__name__.partition("test_")[2] for module in FAMILIES]
+    return pytest.mark.parametrize(
+        "family",
+        [
+            pytest.param(module, marks=marks.get(name, pytest.mark.long), id=name)
+            for module, name in zip(FAMILIES, names, strict=True)
+        ],
+    )
+
+
+@of(berts=(), drqas=(), fastfusionnets=())
+def test_padding_of_contexts_and_questions_does_not_change_logits(family):
+    model, inputs = family.reader(), family.texts()
+    outputs = as_graph(model)
+    expected = outputs(inputs)
+    length = expected.shape[-1]
+    for context, question in ((1, 0), (0, 3), (9, 5)):
+        more = {"context": (0, context), "question": (0, question)}
+        padded = []
+        for name, x in zip(networks.family_of(models.get(model.name)).reads, inputs, strict=True):
+            tokens = more[name.partition("_")[0]]
+            padded.append(np.pad(x, [(0, 0), tokens, *[(0, 0)] * (x.ndim - 2)]))
+        logits = outputs(padded)
+        np.testing.assert_allclose(logits[:, :, :length], expected, atol=1e-5)
+        assert (logits[:, :, length:] <= text.NEVER).all()
+
+
+@of(berts=BOTH, drqas=BOTH, fastfusionnets=BOTH)
+def test_every_trained_weight_has_a_gradient(family):
+    model = family.reader()
+
+    @tf.function  # eager tf-keras would trace each LSTM anew
+    def differentiate(inputs):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(model(inputs, training=False)))
+        return tape.gradient(loss, model.trainable_weights)
+
+    gradients = differentiate([*map(tf.constant, family.texts(examples=30))])
+    for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
+        assert np.any(tf.convert_to_tensor(gradient)), weight.name
+    assert "fixed" not in " ".join(weight.name for weight in model.trainable_weights)
+
+
+@of(berts=BOTH, fastfusionnets=BOTH)
+def test_it_is_saved_and_loaded(family, tmp_path):
+    model, inputs = family.reader(), family.texts()
+    model.save(tmp_path / "model.keras")
+    loaded = tf.keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
+    np.testing.assert_array_equal(as_graph(loaded)(inputs), as_graph(model)(inputs))
+
+
+@pytest.mark.skipif(not test_berts.LEGACY, reason="tf-keras's, which commands use")
+@of()
+def test_xla_gives_the_same_logits(family):
+    model, inputs = family.reader(), [tf.constant(x) for x in family.texts()]
+    compiled = tf.function(lambda x: model(x, training=False), jit_compile=True)
+    np.testing.assert_allclose(compiled(inputs), as_graph(model)(inputs), atol=1e-4)
