@@ -75,13 +75,16 @@ def _steps(model):
     return int(optimizer.iterations.numpy()) if optimizer else 0
 
 
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
 def record(worker: str = "") -> None:
     """Adds this process's counts to the file that the main process reads."""
     if RECORD in os.environ:
-        with open("/proc/self/statm") as file:
-            resident = int(file.read().split()[1]) * resource.getpagesize()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        line = {"counts": _counts, "worker": worker, "gigabytes": [resident / 1e9, peak / 1e9]}
+        line = {"counts": _counts, "worker": worker, "gigabytes": [resident_bytes() / 1e9, peak / 1e9]}
         with open(os.environ[RECORD], "a", encoding="utf-8") as file:  # one write: lines stay whole
             file.write(json.dumps(line) + "\n")
 

@@ -57,7 +57,10 @@ def flatbuffer(served: Served, precision: str) -> bytes:
       The content of a .tflite file.
     """
     model = served.build("float32")
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([trace(model, served)], model)
+    # Of the model itself TensorFlow would save the functions of each layer: 5 s instead of 1.
+    weights = tf.Module()
+    weights.all = model.weights
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([trace(model, served)], weights)
     if precision == "int8":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.representative_dataset = lambda: map(list, served.calibration)

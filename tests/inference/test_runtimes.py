@@ -213,8 +213,8 @@ def bert(request, one_export):
     return served, logits(served)
 
 
-OTHERS = ("bidaf", "qanet", "drqa", "qanet_tpu")  # LSTMs, convolutions and attention
-READERS = ["fastfusionnet", *(pytest.param(name, marks=LONG) for name in OTHERS)]
+OTHERS = ("bidaf", "qanet", "fastfusionnet", "qanet_tpu")  # convolutions, attention, SRUs
+READERS = ["drqa", *(pytest.param(name, marks=LONG) for name in OTHERS)]
 
 
 @pytest.fixture(scope="module", params=READERS)
