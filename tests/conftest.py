@@ -71,17 +71,16 @@ def pytest_configure():
             signal.signal(number, lambda *_: None)
 
 
-_kept = 0  # bytes of this process after the last collection
+KEPT = [0]  # bytes of this process after the last collection
 ENOUGH = 100e6  # bytes more than then, to collect again: it takes a second
 
 
 def _forget_models():
-    global _kept
-    if "tensorflow" in sys.modules and costs.resident_bytes() > _kept + ENOUGH:
+    if "tensorflow" in sys.modules and costs.resident_bytes() > KEPT[0] + ENOUGH:
         sys.modules["tensorflow"].keras.backend.clear_session()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # or freed graphs stay the process's: 6 GB at the end
-        _kept = costs.resident_bytes()
+        KEPT[0] = costs.resident_bytes()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -84,7 +84,11 @@ def record(worker: str = "") -> None:
     """Adds this process's counts to the file that the main process reads."""
     if RECORD in os.environ:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        line = {"counts": _counts, "worker": worker, "gigabytes": [resident_bytes() / 1e9, peak / 1e9]}
+        line = {
+            "counts": _counts,
+            "worker": worker,
+            "gigabytes": [resident_bytes() / 1e9, peak / 1e9],
+        }
         with open(os.environ[RECORD], "a", encoding="utf-8") as file:  # one write: lines stay whole
             file.write(json.dumps(line) + "\n")
 

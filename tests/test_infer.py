@@ -180,7 +180,7 @@ def test_a_run_killed_before_its_record_is_recorded_by_the_next_call(trained_rea
 
 def test_a_reader_is_timed_by_the_same_command(trained_reader, tmp_path):
     flags = ("--runtime=function", "--examples=20", "--passes=1", f"--output_dir={tmp_path}")
-    done = infer(trained_reader, *flags, python=[sys.executable])
+    done = infer(trained_reader, *flags)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "not an entry (f1Score is" in done.stdout
     assert "only 20 of 600 examples were timed" in done.stdout
@@ -249,7 +249,7 @@ def test_weights_of_another_model_are_refused(trained_digits, tmp_path):
     shutil.copytree(trained_digits / "run", tmp_path / "run")
     path = tmp_path / "run/run.json"
     files.write_json(path, {**files.read_json(path), "model": "resnet20_v1_pad"})
-    done = infer(tmp_path, "--runtime=function")
+    done = infer(tmp_path, "--runtime=function", python=[sys.executable])
     assert (
         done.returncode == 1
         and "its weights are of another model than its resnet20_v1_pad" in done.stderr

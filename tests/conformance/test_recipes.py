@@ -84,11 +84,10 @@ def covering(names, parts=parts):
     return sorted(chosen)
 
 
-# In the default suite: Muon, a proxy, momentum, LARS, Adam; test_catalog.py lowers the networks.
+# In the default suite: Muon, a proxy, LARS, Adam; test_catalog.py lowers the networks.
 DEFAULT = {
     "cifar10/airbench94_muon",
     "cifar10/airbench96_faster",
-    "cifar10/resnet20_tf",
     "imagenet/resnet50_lars",
     "squad/bert_tiny",
 }

@@ -11,7 +11,7 @@ import pytest
 
 from tests import warm
 
-READERS = ["bert_tiny_span", pytest.param("fastfusionnet", marks=pytest.mark.long)]
+READERS = ["bert_tiny_span", "fastfusionnet"]
 CURVES = """
 import json, sys
 from dataclasses import replace
@@ -57,6 +57,7 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.long  # gradients are averaged as those of images are: test_strategies.py
 @pytest.mark.parametrize("name", READERS)
 def test_two_devices_give_one_device_s_curve(name):
     command = [*warm.python(), "-c", CURVES, name]
