@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 from dawnbench_tf import flags, machine, recipes, terminal
-from dawnbench_tf.estimates import layout, process
+from dawnbench_tf.estimates import comparison, layout, process
 from dawnbench_tf.estimates.prediction import Estimate
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -28,9 +28,6 @@ from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.submission import prices
-
-if TYPE_CHECKING:
-    from dawnbench_tf.estimates.comparison import Comparison, Machine
 
 __all__ = ["estimate", "estimate_all", "compare", "Options"]
 
@@ -121,8 +118,6 @@ def _estimate(options: Options, chosen: Sequence[Recipe], run: RunOptions) -> in
         text = json.dumps(own.facts(), indent=1) if options.json else layout.format_table(rows)
         terminal.say(text, sys.stdout)
         if options.output:
-            from dawnbench_tf.estimates import comparison
-
             comparison.write(Path(options.output), own)
             terminal.say(f"written: {options.output}")
     return status or (0 if any(not row.reason for row in rows) else 1)
@@ -133,10 +128,8 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt(number)
 
 
-def _machine(rows: list[Estimate], run: RunOptions) -> "Machine":
+def _machine(rows: list[Estimate], run: RunOptions) -> comparison.Machine:
     """Returns the rows with this machine, the versions and the date, as --output has them."""
-    from dawnbench_tf.estimates import comparison
-
     hardware = run.credits.hardware or next((row.hardware for row in rows if row.hardware), "")
     software = next((row.software for row in rows if row.software), {})
     hardware = hardware or f"{machine.cpus()} CPU {machine.cpu_name()}"
@@ -185,7 +178,7 @@ def estimate_all(
     return process.estimate_all(chosen, options, seconds, report)
 
 
-def compare(paths: Sequence[str | os.PathLike[str]]) -> "Comparison":
+def compare(paths: Sequence[str | os.PathLike[str]]) -> comparison.Comparison:
     """Compares the estimates of several machines.
 
     Args:
@@ -197,8 +190,6 @@ def compare(paths: Sequence[str | os.PathLike[str]]) -> "Comparison":
     Raises:
       Refusal: a file can't be read or has other keys than an estimate; it names file and key.
     """
-    from dawnbench_tf.estimates import comparison
-
     return comparison.compare([Path(path) for path in paths])
 
 
@@ -208,8 +199,6 @@ def _compare(options: Options, paths: list[Path]) -> int:
         raise Refusal("--compare: should be followed by two files or more, of --output")
     terminal.end_quietly()
     compared = compare(paths)
-    from dawnbench_tf.estimates import comparison
-
     print(comparison.format_text(compared))
     return 0
 

@@ -1,13 +1,17 @@
-"""Reads NumPy's .npz files; any damage raises ValueError."""
+"""Reads NumPy's .npz files, any damage raises ValueError; and writes those of the cache."""
 
 import io
 import math
+import os
 import zipfile
 import zlib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import IO
 
 import numpy as np
 
+from dawnbench_tf import files, terminal
 from dawnbench_tf.refusals import one_line
 
 _DAMAGES = (
@@ -53,6 +57,25 @@ def read(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
     except _DAMAGES as error:
         raise ValueError(f"it is damaged: {one_line(error, 80)}") from None
     raise ValueError(problem)
+
+
+def cache(path: Path | None, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes arrays as an .npz file in the cache; goes on, with a message, if it can't be written.
+
+    Args:
+      path: of the file, in `files.cache_folder`; None: nothing is written.
+      arrays: NumPy arrays by name.
+    """
+    if path is None:
+        return
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")  # runs may write it at once
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(temporary, **arrays)  # type: ignore[arg-type]
+        os.replace(temporary, path)
+    except OSError as error:
+        files.discard(temporary)
+        terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
 
 
 def _is_npy(content: bytes) -> bool:

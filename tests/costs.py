@@ -20,8 +20,8 @@ KINDS = ("tests", "processes", "forks", "networks", "graphs", "steps")
 # A change that needs more takes it away elsewhere. Ten processes, forks or networks, or 700 graphs,
 # are about a minute of one core.
 BUDGET = {
-    "Keras 3": dict(zip(KINDS, (215, 10, 5, 45, 1_600, 900), strict=True)),
-    "tf-keras": dict(zip(KINDS, (2_750, 360, 140, 520, 34_000, 2_700), strict=True)),
+    "Keras 3": dict(zip(KINDS, (205, 5, 3, 40, 750, 750), strict=True)),
+    "tf-keras": dict(zip(KINDS, (2_720, 325, 125, 475, 27_000, 2_200), strict=True)),
 }
 WORKER_SECONDS = 1300  # of both parts together, printed for comparison
 RECORD = "DAWNBENCH_TEST_COSTS"  # path of the file to which each process adds a line

@@ -33,7 +33,7 @@ import sys
 from dawnbench_tf import flags, infer
 from dawnbench_tf.data.images import data
 from dawnbench_tf.inference import runtime_choice
-runtime_choice.ROUNDS, data.SAMPLE = 1, 50
+runtime_choice.ROUNDS, data.SAMPLE = 1, 20
 names = ["keras", "function", "litert"]
 runtime_choice._candidate_names = lambda _: [(name, "float32") for name in names]
 sys.argv[0] = "infer.py"

@@ -326,7 +326,7 @@ def test_tensorboard_and_profile_are_written(command, tmp_path):
 
 
 def test_a_recipe_s_file_is_trained_and_its_run_goes_on_without_it(command, tmp_path):
-    text = 'base = "digits/resnet8"\nname = "own/quick"\n[settings]\nepochs = 1\nthreshold = 10\n'
+    text = 'base = "digits/resnet8"\nname = "own/quick"\n[settings]\nepochs = 1\nthreshold = 10.2\n'
     (tmp_path / "my.toml").write_text(text)
     done = command("my.toml", "--output_dir=out", "--seed=3", *FAST)
     assert done.returncode == 0 and "own/quick: resnet8_v1_pad" in done.stderr, done.stderr

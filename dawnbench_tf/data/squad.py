@@ -5,7 +5,6 @@ Texts are tokenized once. A cache keeps the result; its key is a hash of the fil
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -271,8 +270,6 @@ def _cache_file(
 
 
 def _write_cache(path: Path | None, tokenized: _Tokenized) -> None:
-    if path is None:
-        return
     vectors = tokenized.vectors
     arrays = {"vectors": np.array([vectors[word] for word in sorted(vectors)], np.float32)}
     for name, split in (("train", tokenized.train), ("test", tokenized.test)):
@@ -281,14 +278,7 @@ def _write_cache(path: Path | None, tokenized: _Tokenized) -> None:
             arrays |= {f"{name}.{field}.{part}": array for part, array in parts.items()}
     for name, texts in (("words", tokenized.words), ("with_vector", sorted(vectors))):
         arrays[name] = np.frombuffer(json.dumps(texts).encode(), np.uint8)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(temporary, **arrays)  # type: ignore[arg-type]
-        os.replace(temporary, path)
-    except OSError as error:  # without the cache the next run tokenizes again, for a minute
-        files.discard(temporary)
-        terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
+    npz.cache(path, arrays)  # without it the next run tokenizes again, for a minute
 
 
 def _read_cache(path: Path | None, width: int) -> _Tokenized | None:

@@ -24,7 +24,7 @@ FAMILIES = (
 BOTH = pytest.mark.both_kerases
 
 
-def of(**marks):
+def readers(**marks):
     """Parametrizes over the readers; those without marks run in the long mode only."""
     names = [module.__name__.partition("test_")[2] for module in FAMILIES]
     return pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def of(**marks):
     )
 
 
-@of(berts=(), drqas=(), fastfusionnets=())
+@readers(berts=(), drqas=(), fastfusionnets=())
 def test_padding_of_contexts_and_questions_does_not_change_logits(family):
     model, inputs = family.reader(), family.texts()
     outputs = as_graph(model)
@@ -53,7 +53,7 @@ def test_padding_of_contexts_and_questions_does_not_change_logits(family):
         assert (logits[:, :, length:] <= text.NEVER).all()
 
 
-@of(berts=BOTH, drqas=BOTH, fastfusionnets=BOTH)
+@readers(berts=BOTH, drqas=BOTH, fastfusionnets=BOTH)
 def test_every_trained_weight_has_a_gradient(family):
     model = family.reader()
 
@@ -69,7 +69,7 @@ def test_every_trained_weight_has_a_gradient(family):
     assert "fixed" not in " ".join(weight.name for weight in model.trainable_weights)
 
 
-@of(berts=BOTH, fastfusionnets=BOTH)
+@readers(berts=BOTH, fastfusionnets=BOTH)
 def test_it_is_saved_and_loaded(family, tmp_path):
     model, inputs = family.reader(), family.texts()
     model.save(tmp_path / "model.keras")
@@ -78,7 +78,7 @@ def test_it_is_saved_and_loaded(family, tmp_path):
 
 
 @pytest.mark.skipif(not test_berts.LEGACY, reason="tf-keras's, which commands use")
-@of()
+@readers()
 def test_xla_gives_the_same_logits(family):
     model, inputs = family.reader(), [tf.constant(x) for x in family.texts()]
     compiled = tf.function(lambda x: model(x, training=False), jit_compile=True)

@@ -363,6 +363,7 @@ with store.claimed(folder, samples.study(trials=1)) as study:
     deadline = time.monotonic() + 60
     while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
+    time.sleep(0.3)  # the runner has noted the run that it started
     process.send_signal(signal.SIGINT)
     assert any(b"Ctrl-C again" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)

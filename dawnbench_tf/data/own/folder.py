@@ -137,7 +137,7 @@ def check(recipe: Recipe, data_dir: str) -> None:
         for kind, kept in new.items():
             checked[kind] = np.union1d(checked[kind], np.array(kept, np.uint64))
         if new["whole"]:
-            _write_cache(cache, checked)
+            npz.cache(cache, checked)  # without it the next run decodes all again
     if bad:
         first = ", ".join(f"{shown(name)} ({reason})" for name, reason in list(bad.items())[:10])
         more = f" and {len(bad) - 10:,} more" if len(bad) > 10 else ""
@@ -167,14 +167,3 @@ def _read_cache(path: Path | None) -> dict[str, np.ndarray]:
         arrays = {}
     empty = np.zeros(0, np.uint64)
     return {name: arrays.get(name, empty) for name in ("whole", "turned")}
-
-
-def _write_cache(path: Path | None, arrays: dict[str, np.ndarray]) -> None:
-    if path is None:
-        return
-    try:
-        files.make_folder(path.parent)
-        with files.renamed_to(path) as temporary:
-            np.savez(temporary, **arrays)  # type: ignore[arg-type]
-    except Refusal as refusal:  # without the cache the next run decodes all again
-        terminal.say(f"{refusal}; going on without")
