@@ -168,14 +168,16 @@ def _make_train_function(model: tf.keras.Model, force: bool = False) -> Callable
     if model.train_function is None or force:
         steps.assign(1)
         one = tf.keras.Model.make_train_function(model, force=True).python_function
-        steps.assign(count)  # `fit` lowers the variable for the last steps
+        steps.assign(count)
 
         @tf.function(reduce_retracing=True, autograph=False)
         def several(iterator: Any) -> Any:
+            # `fit` lowers the variable for the last steps. In int32 a GPU's host counts them.
+            end = tf.cast(steps.read_value(), tf.int32)
             return tf.while_loop(
-                lambda step, _: step < steps,
+                lambda step, _: step < end,
                 lambda step, _: (step + 1, one(iterator)),
-                (tf.zeros_like(steps), {"loss": tf.zeros([])}),
+                (0, {"loss": tf.zeros([])}),
             )[1]
 
         model.train_function = model.train_tf_function = several
