@@ -179,7 +179,7 @@ COMMAND = ("-m", "dawnbench_tf.train")
 
 
 def test_a_lost_worker_ends_the_others_in_one_line_and_a_restart_goes_on(tmp_path):
-    flags = (*SHORT, *cluster(), "--epochs=2", "--threshold=100", "--peak_tflops=1")
+    flags = (*SHORT, *cluster(), "--epochs=2", "--threshold=100", "--steps_per_execution=4")
 
     def start_both():
         workers = [(*flags, f"--task_index={index}") for index in range(2)]
