@@ -21,6 +21,7 @@ from typing import ClassVar, NoReturn
 
 from dawnbench_tf import flags, machine, recipes, terminal
 from dawnbench_tf.estimates import comparison, layout, process
+from dawnbench_tf.estimates.comparison import Comparison, Machine
 from dawnbench_tf.estimates.prediction import Estimate
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -128,13 +129,13 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt(number)
 
 
-def _machine(rows: list[Estimate], run: RunOptions) -> comparison.Machine:
+def _machine(rows: list[Estimate], run: RunOptions) -> Machine:
     """Returns the rows with this machine, the versions and the date, as --output has them."""
     hardware = run.credits.hardware or next((row.hardware for row in rows if row.hardware), "")
     software = next((row.software for row in rows if row.software), {})
     hardware = hardware or f"{machine.cpus()} CPU {machine.cpu_name()}"
     price = run.credits.cost_per_hour
-    return comparison.Machine("", hardware, software, comparison.today(), price, rows)
+    return Machine("", hardware, software, comparison.today(), price, rows)
 
 
 def estimate(recipe: Recipe, options: RunOptions = RunOptions(), seconds: float = 60.0) -> Estimate:
@@ -178,7 +179,7 @@ def estimate_all(
     return process.estimate_all(chosen, options, seconds, report)
 
 
-def compare(paths: Sequence[str | os.PathLike[str]]) -> comparison.Comparison:
+def compare(paths: Sequence[str | os.PathLike[str]]) -> Comparison:
     """Compares the estimates of several machines.
 
     Args:
