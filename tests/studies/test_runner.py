@@ -26,7 +26,7 @@ flags = dict(f.removeprefix("--").split("=", 1) for f in sys.argv[1:] if "=" in 
 if os.environ.get("FAIL", "none") in flags["output_dir"]:
     sys.exit(os.environ["WHY"])
 if os.environ.get("LIE", "none") in flags["output_dir"]:
-    sys.exit()
+    sys.exit(int(os.environ["STATUS"]))
 folder = Path(flags["output_dir"])
 folder.mkdir(exist_ok=True)
 recipe = recipes.get(flags["recipe"], batch_size=int(flags["batch_size"]), seed=int(flags["seed"]))
@@ -107,9 +107,13 @@ def test_what_was_refused_has_no_outcome_and_the_same_command_runs_it(
     assert (tmp_path / "s/32/seed-1/run/times").read_text() == "ran\n"
 
 
-def test_a_launcher_that_ends_before_its_run_is_refused(tmp_path, template, monkeypatch):
+@pytest.mark.parametrize("status", ["0", "3"])  # reached, missed
+def test_a_launcher_that_ends_before_its_run_is_refused(tmp_path, template, monkeypatch, status):
     monkeypatch.setenv("LIE", "64/seed-0")
-    with pytest.raises(Refusal, match="^64/seed-0: its process ended with 0, but .* --wait"):
+    monkeypatch.setenv("STATUS", status)
+    with pytest.raises(
+        Refusal, match=f"^64/seed-0: its process ended with {status}, but .* --wait"
+    ):
         carry_out(tmp_path / "s", template)
     assert not (tmp_path / "s/64/seed-0/outcome.json").exists()
 
