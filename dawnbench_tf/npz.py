@@ -1,4 +1,4 @@
-"""Reads NumPy's .npz files, any damage raises ValueError; and writes those of the cache."""
+"""Reads NumPy's .npz files and writes caches in that format."""
 
 import io
 import math
@@ -59,16 +59,15 @@ def read(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
     raise ValueError(problem)
 
 
-def cache(path: Path | None, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays as an .npz file in the cache; goes on, with a message, if it can't be written.
+def cache(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes arrays to a cache file, .npz; prints a message if the file can't be written.
 
     Args:
-      path: of the file, in `files.cache_folder`; None: nothing is written.
+      path: path of the file, in `files.cache_folder`.
       arrays: NumPy arrays by name.
     """
-    if path is None:
-        return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")  # runs may write it at once
+    # Each process has a temporary file of its own: two runs may write one cache at the same time.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         np.savez(temporary, **arrays)  # type: ignore[arg-type]

@@ -203,7 +203,8 @@ def encode(
     tokenized = _read_cache(cache, WORD_VECTORS[form.word_vectors].width)
     if tokenized is None:
         tokenized = _tokenize(train, test, source, form, pieces)
-        _write_cache(cache, tokenized)
+        if cache:
+            _write_cache(cache, tokenized)
     _report(tokenized)
     return encoding.assemble(
         tokenized.train,
@@ -269,7 +270,7 @@ def _cache_file(
     return folder / f"squad-{digest.hexdigest()[:24]}.npz" if folder else None
 
 
-def _write_cache(path: Path | None, tokenized: _Tokenized) -> None:
+def _write_cache(path: Path, tokenized: _Tokenized) -> None:
     vectors = tokenized.vectors
     arrays = {"vectors": np.array([vectors[word] for word in sorted(vectors)], np.float32)}
     for name, split in (("train", tokenized.train), ("test", tokenized.test)):

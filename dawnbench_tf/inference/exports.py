@@ -57,7 +57,7 @@ def flatbuffer(served: Served, precision: str) -> bytes:
       The content of a .tflite file.
     """
     model = served.build("float32")
-    # Of the model itself TensorFlow would save the functions of each layer: 5 s instead of 1.
+    # Given the Keras model, TensorFlow also saves each layer's functions: 5 s instead of 1.
     weights = tf.Module()
     weights.all = model.weights
     converter = tf.lite.TFLiteConverter.from_concrete_functions([trace(model, served)], weights)

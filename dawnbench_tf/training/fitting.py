@@ -151,16 +151,16 @@ def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
         model.train_step = lambda batch: step(prepare(*model.hardest.select(batch)))
     elif prepare:
         model.train_step = lambda batch: step(prepare(*batch))
-    # AutoGraph would rewrite each layer's `call` and the loss for a second; they have no control
+    # AutoGraph takes a second to convert each layer's `call` and the loss. None of them has control
     # flow that depends on tensors.
     model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
 
 
 def _make_train_function(model: tf.keras.Model, force: bool = False) -> Callable[[Any], Any]:
-    """Returns a function of several training steps; traces the step once.
+    """Returns a function that runs several training steps and traces the step once.
 
-    tf-keras's own loop leaves AutoGraph to find out what a step returns, by tracing it once more:
-    0.5 s for a ResNet, 6 s for FastFusionNet, on the clock.
+    tf-keras's loop does not define a step's outputs before its first step. AutoGraph infers them by
+    tracing the step a second time: 0.5 s for a ResNet, 6 s for FastFusionNet, on the clock.
     """
     steps, count = model._steps_per_execution, model._steps_per_execution.numpy()
     if count == 1:
@@ -172,7 +172,7 @@ def _make_train_function(model: tf.keras.Model, force: bool = False) -> Callable
 
         @tf.function(reduce_retracing=True, autograph=False)
         def several(iterator: Any) -> Any:
-            # `fit` lowers the variable for the last steps. In int32 a GPU's host counts them.
+            # `fit` lowers `steps` for an epoch's last call. TensorFlow computes int32 on the host.
             end = tf.cast(steps.read_value(), tf.int32)
             return tf.while_loop(
                 lambda step, _: step < end,

@@ -22,8 +22,8 @@ class LSTM(tf.keras.layers.LSTM):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not tf.config.list_logical_devices("GPU"):
-            # tf-keras would trace the loop for cuDNN as well, in functions of their own: BiDAF's
-            # ten took 12 s to build instead of 2, with the same outputs to the last bit.
+            # tf-keras traces each LSTM twice: for cuDNN and without. Without a GPU the second is
+            # enough. BiDAF, with ten LSTMs, is built in 2 s instead of 12. Outputs are bit-equal.
             self._could_use_gpu_kernel = False
 
     def call(

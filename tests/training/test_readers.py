@@ -57,7 +57,7 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.mark.long  # gradients are averaged as those of images are: test_strategies.py
+@pytest.mark.long  # test_strategies.py averages gradients with the same code
 @pytest.mark.parametrize("name", READERS)
 def test_two_devices_give_one_device_s_curve(name):
     command = [*warm.python(), "-c", CURVES, name]

@@ -136,8 +136,8 @@ def check(recipe: Recipe, data_dir: str) -> None:
     finally:  # after Ctrl-C too
         for kind, kept in new.items():
             checked[kind] = np.union1d(checked[kind], np.array(kept, np.uint64))
-        if new["whole"]:
-            npz.cache(cache, checked)  # without it the next run decodes all again
+        if cache and new["whole"]:
+            npz.cache(cache, checked)  # without it the next run decodes all images again
     if bad:
         first = ", ".join(f"{shown(name)} ({reason})" for name, reason in list(bad.items())[:10])
         more = f" and {len(bad) - 10:,} more" if len(bad) > 10 else ""
