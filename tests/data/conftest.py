@@ -49,7 +49,7 @@ def published(tmp_path_factory):
     root = tmp_path_factory.mktemp("cifar10")
     for kind, (folder, pattern, encode) in FORMATS.items():
         (root / kind / folder).mkdir(parents=True)
-        with tarfile.open(root / f"cifar-10-{kind}.tar.gz", "w:gz", compresslevel=1) as archive:
+        with tarfile.open(root / f"cifar-10-{kind}.tar.gz", "w:gz", compresslevel=0) as archive:
             for name, batch in made_up().items():
                 content = encode(*batch)
                 (root / kind / folder / pattern.format(name)).write_bytes(content)

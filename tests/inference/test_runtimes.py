@@ -213,8 +213,10 @@ def bert(request, one_export):
     return served, logits(served)
 
 
-OTHERS = ("bidaf", "qanet", "fastfusionnet", "qanet_tpu")  # convolutions, attention, SRUs
-READERS = ["drqa", *(pytest.param(name, marks=LONG) for name in OTHERS)]
+READERS = [
+    pytest.param(name, marks=LONG)
+    for name in ("drqa", "bidaf", "qanet", "fastfusionnet", "qanet_tpu")
+]
 
 
 @pytest.fixture(scope="module", params=READERS)

@@ -144,7 +144,7 @@ def test_size_is_that_of_gpipes_table_1():
         ({"filters": 0}, "`filters` should be a multiple of 16. Received: filters=0"),
         ({"dropout": 1.0}, "`dropout` should be in [0, 1). Received: dropout=1.0"),
         (
-            {"auxiliary": True, "input_shape": (None, None, 3)},
+            {"cells": 3, "filters": 16, "auxiliary": True, "input_shape": (None, None, 3)},
             "should be False unless the sides of `input_shape` are known and at least 80 pixels",
         ),
     ],

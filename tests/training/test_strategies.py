@@ -21,7 +21,7 @@ PROGRAM = Path(__file__).parent / "loss_curve.py"
 # In float32 two sums in another order part by 1e-7 and training multiplies that; in float64 only
 # a mistake parts the curves.
 SHORT = (  # epochs of 8 steps
-    *("--train_examples=256", "--batch_size=32", "--image_sizes=16"),
+    *("--train_examples=256", "--batch_size=32", "--crop_size=16"),
     *("--steps_per_execution=1", "--peak_tflops=1"),
 )
 FLAGS = (
