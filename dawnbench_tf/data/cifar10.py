@@ -63,7 +63,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
             data_dir,
             "does not exist; give the data's folder or archive, or add --download",
         )
-    if (root / "cifar10").is_dir():
+    if tfds.is_prepared(root / "cifar10"):
         return _from_tfds(root, download=False)
     for location in _LOCATIONS if root.is_dir() else _LOCATIONS[:1]:
         splits = _from_batches(root / location) if _may_hold(root / location) else None
@@ -73,7 +73,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
         "data_dir",
         data_dir,
         "holds no CIFAR-10: should be cifar-10-python.tar.gz, cifar-10-binary.tar.gz, the folder "
-        "of either, or TensorFlow Datasets' folder with cifar10/ in it",
+        "of either, or the folder in which TensorFlow Datasets has prepared cifar10/",
     )
 
 

@@ -67,7 +67,7 @@ def load(
       Refusal: files are missing (one message names all of them), or are not SQuAD's form.
     """
     root = Path(data_dir).expanduser()
-    in_json = (root / TRAIN).is_file() or not (download or (root / "squad").is_dir())
+    in_json = (root / TRAIN).is_file() or not (download or tfds.is_prepared(root / "squad"))
     words, weights = _find(data_dir, root, form, network.pretrained, in_json)
     if in_json:
         train, test = (read(root / name) for name in (TRAIN, TEST))

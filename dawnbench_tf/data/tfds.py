@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def check_reachable(url: str, prepared: Path) -> None:
+def is_prepared(folder: Path) -> bool:
+    """Whether a folder, e.g. `data_dir`/cifar10, holds a prepared data set, and not e.g. a run."""
+    name = "dataset_info.json"  # in cifar10/3.0.2, or of a configuration in squad/v1.1/3.0.0
+    return any(any(folder.glob(pattern)) for pattern in (f"*/{name}", f"*/*/{name}"))
+
+
+def check_reachable(url: str, folder: Path) -> None:
     """Raises Refusal within 10 s if a server can't be reached; TFDS would retry for minutes.
 
-    Does nothing if the folder of the data set, `prepared`, is there: it needs no server.
+    Does nothing if `folder` holds the prepared data set: it needs no server.
     """
-    if prepared.is_dir():
+    if is_prepared(folder):
         return
     try:
         urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=10).close()

@@ -150,7 +150,7 @@ def test_a_batch_of_cifar_100_is_refused(published, tmp_path):
     [
         (None, "does not exist; give the data's folder or archive"),
         ("", "holds no CIFAR-10"),
-        ("cifar10/", "can't read cifar10 in it"),
+        ("cifar10/", "holds no CIFAR-10"),
         ("cifar-10-python.tar.gz", "damaged or truncated"),
     ],
 )
@@ -173,8 +173,19 @@ def test_download_without_a_network_is_refused_at_once(tmp_path, monkeypatch):
     with pytest.raises(Refusal, match="--download=true: http://localhost:1/ can't be reached"):
         cifar10.load(str(tmp_path / "new"), download=True)
     assert not (tmp_path / "new").exists()
-    (tmp_path / "cifar10").mkdir()  # prepared before: a run that goes on needs no network
+    prepared = tmp_path / "cifar10/3.0.2/dataset_info.json"
+    prepared.parent.mkdir(parents=True)  # interrupted, or a run's folder: nothing is prepared
+    with pytest.raises(Refusal, match="can't be reached"):
+        cifar10.load(str(tmp_path), download=True)
+    prepared.touch()  # prepared before: a run that goes on needs no network
     assert cifar10.tfds.check_reachable("http://localhost:1/", tmp_path / "cifar10") is None
+
+
+def test_runs_in_a_folder_cifar10_beside_the_data_are_not_in_the_way(published, tmp_path):
+    (tmp_path / "cifar-10-batches-bin").symlink_to(published / "binary/cifar-10-batches-bin")
+    (tmp_path / "cifar10/airbench94-2026").mkdir(parents=True)
+    (tmp_path / "cifar10/airbench94-2026/run.json").touch()
+    assert cifar10.load(str(tmp_path)).origin.source == "cifar-10-batches-bin"
 
 
 def test_download_asks_tensorflow_datasets_to_prepare_the_folder(tmp_path, monkeypatch):
