@@ -8,6 +8,7 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.clock import Clock
+from dawnbench_tf.data.images import synthetic
 from dawnbench_tf.estimates import sampling
 from dawnbench_tf.options import RunOptions
 
@@ -28,7 +29,7 @@ def test_steps_and_an_evaluation_are_timed_in_their_time(monkeypatch):
 
 
 def test_each_size_of_jpegs_is_timed_on_generated_ones(monkeypatch):
-    monkeypatch.setattr(sampling, "JPEGS", 4)
+    monkeypatch.setitem(synthetic.POOL, "jpeg", 4)
     recipe = recipes.get(
         "imagenette/resnet18",
         image_sizes=(32, 64),

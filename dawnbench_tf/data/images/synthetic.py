@@ -2,7 +2,7 @@
 
 They are for tests of hardware and pipelines without the data; a run on them is labelled and can't
 become an entry. Each class has one smooth pattern. An example is its class's pattern with random
-contrast, plus noise. A data set larger than memory repeats `POOL` different images.
+contrast, plus noise. A data set of a task with JPEGs repeats `POOL` different images.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from dawnbench_tf.data.images.splits import Split, Splits, in_memory
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
-POOL = 1000
+POOL = {"decoded": 1000, "jpeg": 200}  # by `synthetic`: drawing and encoding a JPEG takes 15 ms
 JPEG_SHAPE = (400, 472)  # height and width, ImageNet's means
 _QUALITY = 85  # JPEG quality that gives 110 KB an image, ImageNet's mean
 
@@ -23,7 +23,7 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
     Args:
       recipe: its `synthetic` is "decoded" (images of the test's size, kept on the devices) or
         "jpeg" (JPEGs, which are read and decoded like real ones).
-      pool: number of different images of a split; 0: all, or `POOL` for a task with JPEGs.
+      pool: number of different images of a split; 0: all, or that of `POOL` for a task with JPEGs.
 
     Raises:
       Refusal: "jpeg" for a task without JPEGs, or "decoded" for several sizes of JPEGs.
@@ -41,7 +41,7 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
     patterns = rng.uniform(-1, 1, (task.classes, 4, 4, 3)).astype(np.float32)
 
     def split(count: int) -> Split:
-        different = min(count, pool or (POOL if task.jpegs else count))
+        different = min(count, pool or (POOL[str(recipe.synthetic)] if task.jpegs else count))
         labels = rng.permutation(np.arange(different) % task.classes).astype(np.int64)
         return _make_split(
             _draw_images(rng, patterns, labels, *shape), np.resize(labels, count), recipe

@@ -42,7 +42,7 @@ SIZES = {"image_sizes": (64,), "image_size_epochs": (), "test_image_size": 64}
 
 @pytest.mark.parametrize("form", ["decoded", "jpeg"])
 def test_a_few_images_stand_for_a_set_that_is_larger_than_memory(form, monkeypatch):
-    monkeypatch.setattr(synthetic, "POOL", 100)
+    monkeypatch.setitem(synthetic.POOL, form, 100)
     splits, recipe = generated("imagenette/resnet18", form, **SIZES, batch_size=8)
     assert len(splits.train.labels) == 9469 and len(splits.test.labels) == 3925
     data = ImageData(recipe, splits, Placement(tf.distribute.get_strategy()))
@@ -57,7 +57,7 @@ def test_a_few_images_stand_for_a_set_that_is_larger_than_memory(form, monkeypat
 
 
 def test_jpegs_are_as_large_as_imagenet_s(monkeypatch):
-    monkeypatch.setattr(synthetic, "POOL", 20)
+    monkeypatch.setitem(synthetic.POOL, "jpeg", 20)
     splits, _ = generated("imagenette/resnet18", "jpeg")
     contents = splits.train.jpegs(tf.range(20)).numpy()
     assert 100_000 < np.mean([len(content) for content in contents]) < 120_000
