@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow.python.client import device_lib
 from tensorflow.python.ops.handle_data_util import get_handle_data
 
-from dawnbench_tf import machine, models
+from dawnbench_tf import machine, models, tensorflow_env
 from dawnbench_tf.data.dataset import Data
 
 __all__ = ["predict", "limit", "Need"]
@@ -109,7 +109,8 @@ def limit() -> float:
     """Returns the bytes that training may take: of the GPU with least memory, else free memory."""
     if not tf.config.list_logical_devices("GPU"):
         return machine.free_gib() * 2**30
-    devices = device_lib.list_local_devices()
+    with tensorflow_env.silent():  # it logs each GPU, at every level
+        devices = device_lib.list_local_devices()
     return float(min(device.memory_limit for device in devices if device.device_type == "GPU"))
 
 
