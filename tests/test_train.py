@@ -120,10 +120,11 @@ def test_synthetic_data_never_makes_an_entry(command, tmp_path):
 def test_the_same_seed_is_the_same_run_however_many_steps_go_in_one_call(command, tmp_path):
     curves = []
     for steps in (1, 10):
-        flags = ("--epochs=1", f"--steps_per_execution={steps}", f"--output_dir={steps}")
+        flags = ("--epochs=1.2", f"--steps_per_execution={steps}", f"--output_dir={steps}")
         assert command(*QUICK, *flags).returncode == 3
         curves.append(rows(tmp_path / str(steps)))
     assert curves[0] == curves[1]
+    assert [row[0] for row in curves[0]] == ["epoch", "1", "1.2381"]  # of 21 steps: 10, 10, 1, 5
 
 
 MIRRORED = ("--strategy=mirrored", "--logical_cpus=2")

@@ -8,11 +8,7 @@ import tensorflow as tf
 
 from dawnbench_tf import models, terminal
 from dawnbench_tf.clock import Clock
-from dawnbench_tf.data import dataset
-from dawnbench_tf.data.dataset import Data, Placement
-from dawnbench_tf.data.images import synthetic
-from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.waits import Waits
+from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.estimates.sample import Phase, Sample
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -32,7 +28,6 @@ from dawnbench_tf.tta import TimeToAccuracy
 
 STEPS_SHARE = 0.7  # of the time; the rest is for the evaluation
 MOST_SECONDS = 20.0  # of steps of one phase
-JPEGS = 200  # different generated JPEGs of a split
 TEST_EXAMPLES = 1000  # an evaluation is timed on at most this number of examples
 READER_STEPS = 3  # steps_per_execution of readers on CPUs, whose operations are not known
 _LAPS = 12  # calls into TensorFlow that a phase should have
@@ -79,11 +74,8 @@ def sample(
     with clock.part("build"):
         strategy = strategies.build(options)
     strategies.check(strategy, options, recipe)
-    if recipe.synthetic == "jpeg":
-        data = _generated_jpegs(recipe, options, strategy)
-    else:
-        data = session.prepare(recipe, options, clock, strategy)
-    most = _steps_per_call(data.recipe, options, STEPS_SHARE * seconds)
+    data = session.prepare(recipe, options, clock, strategy)
+    most = _steps_per_call(data, options, STEPS_SHARE * seconds)
     terminal.status("building the model")
     with clock.part("build"):
         model = fitting.build(data, most, jit_compile=options.jit_compile)
@@ -101,15 +93,9 @@ def sample(
     )
 
 
-def _generated_jpegs(recipe: Recipe, options: RunOptions, strategy: tf.distribute.Strategy) -> Data:
-    """Returns a data set of fewer different JPEGs than `dataset.load` generates."""
-    splits = synthetic.load(recipe, JPEGS)._replace(origin=Origin("synthetic"))
-    waits = None if options.deterministic else Waits()
-    return dataset.from_splits(recipe, splits, Placement(strategy, options.data_format, waits))
-
-
-def _steps_per_call(recipe: Recipe, options: RunOptions, seconds: float) -> int:
+def _steps_per_call(data: Data, options: RunOptions, seconds: float) -> int:
     """Returns steps_per_execution, lowered if a phase would have too few calls in its time."""
+    recipe = data.recipe
     variant = models.get(recipe.model)
     if not variant.multiply_adds:
         slow = not tf.config.list_logical_devices("GPU")
@@ -120,7 +106,7 @@ def _steps_per_call(recipe: Recipe, options: RunOptions, seconds: float) -> int:
     flops = computation.step_flops(2 * variant.multiply_adds * scale) * max(recipe.batch_sizes)
     rate = options.peak_tflops * 1e12 or peaks.measure_peak(recipe.precision)[0]
     step = flops / (rate * _EXPECTED_SHARE)
-    lap = min(seconds / len(_bounds(recipe)), MOST_SECONDS) / _LAPS
+    lap = min(seconds / len(_bounds(data)), MOST_SECONDS) / _LAPS
     return max(1, min(options.steps_per_execution, int(lap / step)))
 
 
@@ -137,7 +123,7 @@ def _time_steps(
         clock=clock,
     )
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
-    bounds = _bounds(recipe)
+    bounds = _bounds(data)
     phases: list[Phase] = []
     for number, (side, begin, end) in enumerate(bounds):
         in_phase = data.in_epoch(begin)
@@ -190,10 +176,12 @@ def _limit(last: float, phases: int) -> Callable[[], float]:
     return lambda: min(MOST_SECONDS, (last - time.monotonic()) / phases)
 
 
-def _bounds(recipe: Recipe) -> list[tuple[int, int, float]]:
+def _bounds(data: Data) -> list[tuple[int, int, float]]:
     """Returns (side, first epoch, end) of each phase of training; side 0: questions."""
+    recipe = data.recipe
     resized = getattr(recipe.data, "image_size_epochs", ())
-    changes = sorted({phase.start for phase in recipe.phases()} | {*resized})
+    phases = fitting.phases(recipe, 0, data.placement.strategy)
+    changes = sorted({phase.start for phase in phases} | {*resized})
     begins = [epoch for epoch in changes if epoch < recipe.epochs]
     sides = [recipe.sizes[sum(begin >= epoch for epoch in resized)] for begin in begins]
     return list(zip(sides, begins, [*begins[1:], recipe.epochs], strict=True))

@@ -233,15 +233,11 @@ class Recipe:
     def phases(self, first_epoch: int = 0) -> list[Phase]:
         """Returns the parts of training with one batch size and, but for JPEGs, one image size.
 
-        Without later sizes a part also ends where the bias of whitening layers is frozen; with
-        them that is left to the next part, as each compiles its step anew.
-
         Args:
           first_epoch: index of the epoch, from 0, that the first part starts with.
         """
         resized = self.data.image_size_epochs if isinstance(self.data, Images) else ()
-        frozen = math.ceil(self.optimizer.whitening_bias_epochs)
-        bounds = split((*self.batch_size_epochs, *resized) or (frozen,), self.epochs, first_epoch)
+        bounds = split((*self.batch_size_epochs, *resized), self.epochs, first_epoch)
         return [Phase(*bound, self.in_epoch(bound[0]).batch_size) for bound in bounds]
 
     def in_epoch(self, epoch: int) -> "Recipe":

@@ -33,6 +33,11 @@ def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Mac
     return Machine(hardware, tag, _software())
 
 
+def are_cpus(strategy: tf.distribute.Strategy) -> bool:
+    """Whether a strategy trains on CPUs, for lack of a GPU or TPU."""
+    return not _accelerators(strategy)[0]
+
+
 def _software() -> dict[str, str]:
     # Every build of TensorFlow names CUDA versions; they count only if a GPU is used.
     build = tf.sysconfig.get_build_info() if tf.config.get_visible_devices("GPU") else {}

@@ -45,7 +45,7 @@ class Session:
     timer: tta.TimeToAccuracy
     evaluate: evaluation.Evaluator
     meter: utilization.Utilization
-    callbacks: list[tf.keras.callbacks.Callback]  # in order: timer, saver, meter, progress line
+    callbacks: list[tf.keras.callbacks.Callback]  # of `fit`, the timer first
     ticks: list[Callable[[], None]]  # functions to call every second of `fit`
     machine: Machine  # hardware and software of this process
     machines: list[Machine]  # those that trained, in order; grows with the first checkpoint
@@ -57,7 +57,8 @@ class Session:
 
     def phases(self) -> Iterator[Phase]:
         """Yields the epochs left, by shape of batches; one `fit` trains each before the next."""
-        for phase in self.recipe.phases(self.epochs_done):
+        strategy = self.data.placement.strategy
+        for phase in fitting.phases(self.recipe, self.epochs_done, strategy):
             self.timer.step_examples = phase.batch_size
             fitting.begin_phase(self.model, self.recipe, phase.start)
             yield phase
@@ -236,7 +237,7 @@ def _make_session(
     if newest and finished:
         saver.complete(newest)
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
-    callbacks, ticks = [timer, saver, meter], []
+    callbacks, ticks = [timer, fitting.LastCall(timer), saver, meter], []
     if folder.writer:
         line = progress.Line(timer, recipe.epochs)
         callbacks, ticks = [*callbacks, line], [line.tick, meter.tick]
