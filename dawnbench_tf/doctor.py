@@ -9,6 +9,7 @@ Exit status: 0 ready, 1 not. A process of its own imports TensorFlow: if the imp
 report says so and goes on.
 """
 
+import ctypes
 import json
 import os
 import platform
@@ -43,19 +44,7 @@ _REINSTALL = "install it anew: pip install --force-reinstall tensorflow"
 _INSTALL_GPU = "pip install 'dawnbench_tf[gpu]'"
 _FIND_CAUSE = "TensorFlow's own words: python -c 'import tensorflow as tf; "
 _FIND_CAUSE += 'tf.config.list_physical_devices("GPU")\''
-_PROBE = """
-import json, os
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import tensorflow as tf
-build = tf.sysconfig.get_build_info()
-gpus = tf.config.list_physical_devices("GPU")
-details = tf.config.experimental.get_device_details
-print("\\n" + json.dumps({
-    "version": tf.__version__, "cuda": build.get("cuda_version", ""),
-    "cudnn": build.get("cudnn_version", ""), "cuda build": bool(build.get("is_cuda_build")),
-    "gpus": [details(gpu).get("device_name", "GPU") for gpu in gpus],
-}))
-"""
+_PROBE = "from dawnbench_tf import doctor; doctor.print_probe()"
 
 
 @dataclass(frozen=True)
@@ -147,6 +136,67 @@ def _probe() -> dict[str, Any]:
     return dict(json.loads(_last_line(done.stdout)))
 
 
+def print_probe() -> None:
+    """Prints versions and GPUs of TensorFlow, as JSON, and the GPUs that compute wrong values."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    import tensorflow as tf
+
+    build = tf.sysconfig.get_build_info()
+    gpus = tf.config.list_physical_devices("GPU")
+    details = tf.config.experimental.get_device_details
+    names = [device.name for device in tf.config.list_logical_devices("GPU")]
+    facts = {
+        "version": tf.__version__,
+        "cuda": build.get("cuda_version", ""),
+        "cudnn": build.get("cudnn_version", ""),
+        "cuda build": bool(build.get("is_cuda_build")),
+        "gpus": [details(gpu).get("device_name", "GPU") for gpu in gpus],
+        "wrong": [fault for fault in map(wrong_values, names) if fault],
+    }
+    # After the convolution, which loads cuDNN.
+    facts["loaded"] = _loaded(Path("/proc/self/maps").read_text()) if gpus else {}
+    print("\n" + json.dumps(facts))
+
+
+def wrong_values(device: str) -> str:
+    """Computes a matrix product and a convolution of ones on a device; returns what is wrong.
+
+    With a CUDA library of another version TensorFlow lists a GPU, and every product on it is 0.
+
+    Args:
+      device: TensorFlow's name of it, e.g. "GPU:0".
+    """
+    import tensorflow as tf
+
+    try:
+        with tf.device(device):
+            product = tf.matmul(tf.ones([64, 64]), tf.ones([64, 64]))
+            convolution = tf.nn.conv2d(tf.ones([1, 8, 8, 4]), tf.ones([3, 3, 4, 4]), 1, "VALID")
+        results = (("a matrix product", product, 64), ("a convolution", convolution, 36))
+        for name, tensor, right in results:
+            values = tensor.numpy()
+            if (values != right).any():
+                found = f"{values.min():g} to {values.max():g}"
+                return f"{name} on {device} is {found}, should be {right}"
+    except tf.errors.OpError as error:
+        return f"{device} can't compute: {one_line(error.message, 120)}"
+    return ""
+
+
+def _loaded(maps: str) -> dict[str, str]:
+    """Returns the versions of CUDA's runtime and cuDNN among a process's /proc/PID/maps."""
+    versions = {}
+    if runtime := re.search(r"/\S*/libcudart\.so\S*", maps):
+        number = ctypes.c_int()
+        ctypes.CDLL(runtime[0]).cudaRuntimeGetVersion(ctypes.byref(number))
+        versions["CUDA"] = f"{number.value // 1000}.{number.value % 1000 // 10}"
+    if library := re.search(r"/\S*/libcudnn\.so\S*", maps):
+        version = ctypes.CDLL(library[0]).cudnnGetVersion()  # 8907 is 8.9.7, 91900 is 9.19.0
+        major = 10_000 if version >= 90_000 else 1000
+        versions["cuDNN"] = f"{version // major}.{version % major // 100}.{version % 100}"
+    return versions
+
+
 def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str] | None:
     """Runs a command and captures its output; None: it is not there, or takes longer."""
     try:
@@ -167,6 +217,9 @@ def _tensorflow(probe: dict[str, Any]) -> Finding:
         fix = "pip install 'dawnbench_tf[harness]'" if missing else _REINSTALL
         return Finding("TensorFlow", ", ".join(installed) or "none", f"{probe['error']}; {fix}")
     build = f"built for CUDA {probe['cuda']}, cuDNN {probe['cudnn']}"
+    if probe["loaded"]:
+        has = ", ".join(f"{name} {version}" for name, version in probe["loaded"].items())
+        build += f", has loaded {has}"
     one_dnn = "off" if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" else "on"
     kind = build if probe["cuda build"] else "built without CUDA"
     return Finding("TensorFlow", f"{probe['version']}, {kind}; oneDNN {one_dnn}")
@@ -228,8 +281,11 @@ def _gpu_problem(driver: Driver, probe: dict[str, Any]) -> tuple[str, bool]:
     A card without a driver is no fault of training, nor is a GPU that CUDA_VISIBLE_DEVICES hides.
 
     Returns:
-      (cause of a lower number and its remedy, whether TensorFlow has no GPU by a fault).
+      (cause of a lower number, or of wrong values, and its remedy; whether that is a fault).
     """
+    if probe.get("wrong"):
+        right = f"the CUDA libraries should be those it was built for: {_INSTALL_GPU}"
+        return f"{'; '.join(probe['wrong'])}; {right}", True
     count, gpus = len(driver.names), len(probe.get("gpus", []))
     if gpus >= (count or driver.on_bus) or "version" not in probe:
         return "", False

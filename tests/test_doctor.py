@@ -11,6 +11,7 @@ from dawnbench_tf.doctor import Driver
 from tests import warm
 
 READY = {"version": "2.20.0", "cuda": "12.5.1", "cudnn": "9", "cuda build": True, "gpus": []}
+READY |= {"wrong": [], "loaded": {}}
 SMI = """#!/bin/sh
 case "$1" in
   --query-gpu*) echo "Tesla V100-SXM2-16GB, 550.54.15"; echo "Tesla V100-SXM2-16GB, 550.54.15" ;;
@@ -83,9 +84,49 @@ def test_gpus_that_only_the_driver_sees_have_a_reason_and_status_1(tmp_path):
     assert "  note: CUDA_VISIBLE_DEVICES=-1 hides the others" in hidden.stdout
 
 
+def test_a_device_computes_right_values_or_says_what_is_wrong(monkeypatch):
+    import tensorflow as tf
+
+    assert doctor.wrong_values("CPU:0") == ""
+    monkeypatch.setattr(tf, "matmul", lambda *_: tf.zeros([64, 64]))
+    assert doctor.wrong_values("CPU:0") == "a matrix product on CPU:0 is 0 to 0, should be 64"
+    monkeypatch.setattr(
+        tf, "matmul", lambda *_: tf.nn.conv2d(tf.ones([1, 8, 8, 4]), tf.ones([3]), 1, "VALID")
+    )
+    assert doctor.wrong_values("CPU:0").startswith("CPU:0 can't compute: ")
+
+
+class Library:
+    def __init__(self, file):
+        self.cudnnGetVersion = {"/a/libcudnn.so.9": 91900, "/a/libcudnn.so.8": 8907}.get(file)
+        self.cudnnGetVersion = lambda version=self.cudnnGetVersion: version
+
+    def cudaRuntimeGetVersion(self, number):
+        number._obj.value = 12050
+
+
+@pytest.mark.parametrize(
+    ("maps", "versions"),
+    [
+        ("7f00 r-xp 0 08:01 5  /a/libcudart.so.12\n7f01  /a/libcudnn.so.9\n", "12.5 9.19.0"),
+        ("7f01  /a/libcudnn_ops.so.9\n7f01  /a/libcudnn.so.8\n", "8.9.7"),
+        ("7f01  /a/libc.so.6\n", ""),
+    ],
+)
+def test_cuda_and_cudnn_are_those_that_were_loaded(monkeypatch, maps, versions):
+    monkeypatch.setattr(doctor.ctypes, "CDLL", Library)
+    assert " ".join(doctor._loaded(maps).values()) == versions
+
+
 @pytest.mark.parametrize(
     ("driver", "changes", "reason", "fatal"),
     [
+        (
+            Driver(["A"], "570", "12.9", 1),
+            {"gpus": ["A"], "wrong": ["a convolution on GPU:0 is 0 to 0, should be 36"]},
+            "GPU:0 is 0 to 0, should be 36; the CUDA libraries should be those it was built for",
+            True,
+        ),
         (Driver([], "", "", 1), {}, "1 NVIDIA cards are on the bus; to use them", False),
         (Driver(["A"], "470", "11.4", 1), {}, "the driver runs CUDA 11.4 at most", True),
         (Driver(["A"], "535", "12.2", 1), {}, "TensorFlow's own words: python -c", True),
