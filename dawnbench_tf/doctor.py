@@ -176,8 +176,8 @@ def wrong_values(device: str) -> str:
         for name, tensor, right in results:
             values = tensor.numpy()
             if (values != right).any():
-                found = f"{values.min():g} to {values.max():g}"
-                return f"{name} on {device} is {found}, should be {right}"
+                wrong = f"{values.min():g} to {values.max():g}"
+                return f"{name} on {device} is {wrong}, should be {right}"
     except tf.errors.OpError as error:
         return f"{device} can't compute: {one_line(error.message, 120)}"
     return ""

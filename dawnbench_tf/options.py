@@ -133,7 +133,8 @@ class RunOptions:
     )
     profile_steps: tuple[int, ...] = setting(
         (),
-        "FIRST,LAST step to profile; the profile is written with TensorBoard's logs",
+        "FIRST,LAST step to profile: prints a table of the costliest operations, and writes the "
+        "profile to OUTPUT_DIR/tensorboard",
         low=1,
         group="output",
     )

@@ -233,13 +233,6 @@ class LastCall(tf.keras.callbacks.Callback):
             steps.assign(left)
 
 
-def tensorboard(folder: Path, profile_steps: tuple[int, ...]) -> tf.keras.callbacks.Callback:
-    """Returns the callback that writes TensorBoard's logs and profile to FOLDER/tensorboard."""
-    return tf.keras.callbacks.TensorBoard(
-        str(folder / "tensorboard"), profile_batch=profile_steps or 0, write_graph=False
-    )
-
-
 _LOST_WORKER_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,

@@ -24,6 +24,7 @@ from dawnbench_tf.training import (
     devices,
     evaluation,
     fitting,
+    profiling,
     progress,
     pulse,
     strategies,
@@ -241,8 +242,13 @@ def _make_session(
     if folder.writer:
         line = progress.Line(timer, recipe.epochs)
         callbacks, ticks = [*callbacks, line], [line.tick, meter.tick]
-        if options.tensorboard or options.profile_steps:
-            callbacks.append(fitting.tensorboard(folder.path, options.profile_steps))
+        logs = folder.path / "tensorboard"
+        if options.tensorboard:
+            callbacks.append(
+                tf.keras.callbacks.TensorBoard(logs, profile_batch=0, write_graph=False)
+            )
+        if options.profile_steps:
+            callbacks.append(profiling.Profiler(logs, options.profile_steps, timer))
     return Session(
         recipe,
         options,

@@ -1,8 +1,10 @@
 """A speed test: times a few steps of a recipe, and extrapolates to time and cost of training."""
 
 import math
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from dawnbench_tf.training import (
     devices,
     fitting,
     memory,
+    profiling,
     progress,
     session,
     strategies,
@@ -77,6 +80,7 @@ class SpeedTest(NamedTuple):
       chief: whether this worker reports the result.
       need: predicted memory of training; None: not predicted.
       available: bytes of memory that training may take.
+      profile: what the operations of a step take, with `options.profile_steps`; else None.
     """
 
     recipe: Recipe
@@ -87,6 +91,7 @@ class SpeedTest(NamedTuple):
     chief: bool
     need: memory.Need | None
     available: float
+    profile: profiling.Profile | None = None
 
     @property
     def seconds_per_step(self) -> float:
@@ -165,17 +170,21 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
     terminal.say(progress.summary(data, model, devices.machine_of(strategy).hardware))
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
     terminal.status("compiling and first steps")
-    with fitting.refusing(recipe, None):
+    with fitting.refusing(recipe, None), tempfile.TemporaryDirectory() as folder:
+        logs = Path(options.output_dir or folder) / "tensorboard"
+        profiled = options.profile_steps or (math.inf, math.inf)
+        profiler = profiling.Profiler(logs, profiled, timer)
         model.fit(
             in_phase.training_batches(),
             steps_per_epoch=count,
             verbose=0,
-            callbacks=[timer, meter, laps],
+            callbacks=[timer, meter, laps, profiler],
         )
         used = meter.facts()  # every worker has to call it
     terminal.status("")
     price, chief = options.credits.cost_per_hour, strategies.is_chief(strategy)
-    return SpeedTest(recipe, data.epoch_steps[0], laps.laps, used, price, chief, need, available)
+    steps, profile = data.epoch_steps[0], profiler.profile
+    return SpeedTest(recipe, steps, laps.laps, used, price, chief, need, available, profile)
 
 
 def _timer(recipe: Recipe) -> TimeToAccuracy:

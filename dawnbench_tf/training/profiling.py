@@ -1,0 +1,241 @@
+"""Profiles some steps of a training: which operations take the time of a step."""
+
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from dawnbench_tf import terminal
+from dawnbench_tf.tta import TimeToAccuracy
+
+__all__ = ["read", "Profile", "Row", "Profiler"]
+
+ROWS = 10  # of a printed table
+# By type of operation, on a GPU also by kernel. Batch normalization may transpose: both count then.
+KINDS = {
+    "batch normalization": re.compile(r"batch_?norm", re.I),
+    "casts": re.compile(r"^cast\b|convert", re.I),
+    "transposes": re.compile(r"transpose|SwapDimension|nchwToNhwc|nhwcToNchw", re.I),
+}
+_OPERATION = re.compile(
+    r"[^:]:_?(?:Mkl)?(?:Native)?([A-Za-z]\w*)$"
+)  # "block/conv/Conv2D:_MklConv2D"
+_CONTAINERS = ("While", "If", "Call", "Case")  # their bodies' operations are events of their own
+
+
+class Row(NamedTuple):
+    """The time of one type of operation in a step.
+
+    Attributes:
+      operation: TensorFlow's type, e.g. "Conv2DBackpropFilter"; a kernel's name if XLA or a copy
+        has none.
+      milliseconds: their sum in a step.
+      calls: number of its runs in a step.
+    """
+
+    operation: str
+    milliseconds: float
+    calls: float
+
+
+class Profile(NamedTuple):
+    """The operations of a training step; `str()` is a table of the costliest.
+
+    Attributes:
+      device: "GPU" or "CPU".
+      steps: number of steps that were profiled.
+      step_ms: duration of a step, in ms.
+      busy_ms: time of a step in which the first GPU runs a kernel; on a CPU the sum over the
+        operations, which run side by side.
+      rows: all types of operations, the costliest first.
+      kinds: name of a kind, e.g. "casts" -> share of the operations' time. They may overlap.
+      input_share: share of the step in which it waits for its batch.
+    """
+
+    device: str
+    steps: int
+    step_ms: float
+    busy_ms: float
+    rows: list[Row]
+    kinds: dict[str, float]
+    input_share: float
+
+    def __str__(self) -> str:
+        total = sum(row.milliseconds for row in self.rows) or 1.0
+        does = "GPU busy for" if self.device == "GPU" else "operations, several at a time:"
+        lines = [
+            f"profile of {self.steps} steps: {self.step_ms:.4g} ms a step; {does} "
+            f"{self.busy_ms:.4g} ms",
+            f"{'operation':<40}{'ms a step':>12}{'share':>8}{'calls a step':>15}",
+        ]
+        rest = self.rows[ROWS:]
+        others = Row(
+            f"{len(rest)} others",
+            sum(row.milliseconds for row in rest),
+            sum(row.calls for row in rest),
+        )
+        for name, milliseconds, calls in self.rows[:ROWS] + [others] * bool(rest):
+            share = milliseconds / total
+            name = terminal.cut(name, 39)
+            lines.append(f"{name:<40}{milliseconds:>12.3f}{share:>8.1%}{calls:>15.1f}")
+        kinds = ", ".join(f"{name} {share:.1%}" for name, share in self.kinds.items())
+        return "\n".join([*lines, kinds, f"waited for input: {self.input_share:.1%} of the step"])
+
+
+def read(folder: str | Path, steps: int, seconds: float) -> Profile:
+    """Reads the newest profile in a folder that TensorFlow's profiler has written.
+
+    Args:
+      folder: the `logdir` of `tf.profiler.experimental.start`.
+      steps: number of training steps that were profiled.
+      seconds: their duration.
+
+    Raises:
+      FileNotFoundError: it holds none.
+    """
+    files = sorted(Path(folder).rglob("*.xplane.pb"), key=lambda file: file.stat().st_mtime)
+    if not files:
+        raise FileNotFoundError(f"{folder}: holds no profile (*.xplane.pb)")
+    space = xplane_pb2.XSpace.FromString(files[-1].read_bytes())
+    host = next(plane for plane in space.planes if plane.name == "/host:CPU")
+    gpu = next((plane for plane in space.planes if plane.name.startswith("/device:GPU")), None)
+    took, kinds = dict[str, float](), dict[str, float]()
+    calls = Counter[str]()
+    for operation, kernel, milliseconds in _kernels(gpu) if gpu else _operations(host):
+        took[operation] = took.get(operation, 0.0) + milliseconds
+        calls[operation] += 1
+        for kind, pattern in KINDS.items():
+            if pattern.search(operation) or pattern.search(kernel):
+                kinds[kind] = kinds.get(kind, 0.0) + milliseconds
+    total = sum(took.values())
+    rows = [Row(name, ms / steps, calls[name] / steps) for name, ms in took.items()]
+    rows.sort(key=lambda row: -row.milliseconds)
+    return Profile(
+        "GPU" if gpu else "CPU",
+        steps,
+        seconds * 1e3 / steps,
+        (_busy(gpu) if gpu else total) / steps,
+        rows,
+        {kind: kinds.get(kind, 0.0) / (total or 1.0) for kind in KINDS},
+        _input_seconds(host) / seconds,
+    )
+
+
+def _operations(plane: Any) -> Iterator[tuple[str, str, float]]:
+    """Yields (type, "", ms) of each operation on a CPU's threads."""
+    for line in plane.lines:
+        if not line.name.startswith("tf_Compute"):
+            continue
+        for event in line.events:
+            match = _OPERATION.search(plane.event_metadata[event.metadata_id].name)
+            if match and not match[1].endswith(_CONTAINERS):
+                yield match[1], "", event.duration_ps / 1e9
+
+
+def _kernels(plane: Any) -> Iterator[tuple[str, str, float]]:
+    """Yields (type, kernel, ms) of each kernel and copy on a GPU's streams."""
+    for line in plane.lines:
+        if not line.name.startswith("Stream"):
+            continue
+        for event in line.events:
+            kernel = plane.event_metadata[event.metadata_id].name
+            operation = ""
+            for stat in event.stats:
+                if plane.stat_metadata[stat.metadata_id].name in ("tf_op", "name"):
+                    reference = plane.stat_metadata[stat.ref_value].name
+                    operation = operation or stat.str_value or reference
+            match = _OPERATION.search(operation)
+            name = match[1] if match else re.sub(r"[._]\d+", "", operation or kernel)
+            yield name, kernel, event.duration_ps / 1e9
+
+
+def _busy(plane: Any) -> float:
+    """Returns the ms in which a GPU runs at least one kernel."""
+    spans = sorted(
+        (line.timestamp_ns * 1000 + event.offset_ps, event.duration_ps)
+        for line in plane.lines
+        if line.name.startswith("Stream")
+        for event in line.events
+    )
+    total = end = 0
+    for begin, duration in spans:
+        total += max(0, begin + duration - max(begin, end))
+        end = max(end, begin + duration)
+    return total / 1e9
+
+
+def _input_seconds(host: Any) -> float:
+    """Returns the seconds that the step waited for its batch, in the thread that waits longest."""
+    waits = re.compile(r"IteratorGetNext\w*::DoCompute")
+    ids = {key for key, data in host.event_metadata.items() if waits.match(data.name)}
+    waited = [
+        sum(event.duration_ps for event in line.events if event.metadata_id in ids)
+        for line in host.lines
+    ]
+    return max(waited) / 1e12
+
+
+class Profiler(tf.keras.callbacks.Callback):
+    """A Keras callback that profiles some steps of `fit`, of any model, and says their table.
+
+    Whole calls into TensorFlow are profiled, from the first that begins at the first step or later,
+    to that with the last one, or to the end of its epoch; not a `fit`'s first call, which compiles.
+
+    Args:
+      folder: where the profile is written, for TensorBoard.
+      steps: (first, last) step, from 1 on.
+      timer: a timer that precedes this callback in `callbacks`: its clock stands still while the
+        profiler begins and writes. None: there is none.
+
+    Attributes:
+      profile: the `Profile`, once the steps have been trained; else None.
+    """
+
+    def __init__(
+        self, folder: str | Path, steps: Sequence[float], timer: TimeToAccuracy | None = None
+    ) -> None:
+        super().__init__()
+        self.profile: Profile | None = None
+        self._folder, self._timer = str(folder), timer
+        self._first, self._last = steps
+        self._step = 0  # steps done
+        self._begun: tuple[int, float] | None = None  # steps and time at which it began
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._compiled = False
+        self._step = self._timer.step if self._timer else self._step
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._in_epoch = 0
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        due = self._compiled and self._step + 1 >= self._first
+        if due and not self._begun and not self.profile:
+            with self._not_counted():
+                tf.profiler.experimental.start(self._folder)
+            self._begun = self._step, time.monotonic()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._step, self._in_epoch = self._step + batch + 1 - self._in_epoch, batch + 1
+        self._compiled = True
+        last = self._in_epoch >= (self.params.get("steps") or math.inf)  # an evaluation may follow
+        if self._begun and (last or self._step >= self._last):
+            (step, begin), now, self._begun = self._begun, time.monotonic(), None
+            with self._not_counted():
+                tf.profiler.experimental.stop()
+                self.profile = read(self._folder, self._step - step, now - begin)
+            terminal.say(str(self.profile))
+
+    def on_train_end(self, logs: Any = None) -> None:
+        if not self.profile and self._step >= self._first:
+            terminal.say("no steps were profiled: the first call compiles; name later steps")
+
+    def _not_counted(self) -> AbstractContextManager[None]:
+        return self._timer.clock.part("measure") if self._timer else nullcontext()
