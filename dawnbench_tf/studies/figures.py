@@ -48,13 +48,24 @@ def _start_at_zero(axes: Axes) -> None:
     axes.set_ylim(0, axes.get_ylim()[1] * 1.15)
 
 
-def _draw_bars(axes: Axes, rows: list[Summary], **labels: Any) -> None:
-    """Draws bars of median times with intervals and speed-ups; labels settings without median."""
+def _draw_bars(
+    axes: Axes, rows: list[Summary], times: dict[str, np.ndarray], **labels: Any
+) -> None:
+    """Draws bars of median times with intervals and speed-ups; labels settings without median.
+
+    Args:
+      axes: where to draw.
+      rows: a summary of each setting.
+      times: name of the setting -> seconds of its runs that reached the threshold, drawn as dots.
+      labels: of `_label_axes`.
+    """
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     finite = [row.median_seconds / scale for row in rows if math.isfinite(row.median_seconds)]
     limits = [row.median_interval[1] / scale for row in rows if row.median_interval]
-    top = max([*finite, *filter(math.isfinite, limits)], default=1.0)
+    latest = [times[row.setting].max(initial=0.0) / scale for row in rows]
+    top = max([*finite, *latest, *filter(math.isfinite, limits)]) or 1.0
     for position, row in enumerate(rows):
+        _draw_dots(axes, position, times[row.setting] / scale)
         if not math.isfinite(row.median_seconds):
             text = f"did not converge\n({row.reached} of {row.runs})"
             axes.text(position, top * 0.03, text, ha="center", color=RED, rotation=90, fontsize=9)
@@ -70,6 +81,12 @@ def _draw_bars(axes: Axes, rows: list[Summary], **labels: Any) -> None:
     _label_axes(axes, ylabel=f"{unit} on the clock, median", **labels)
 
 
+def _draw_dots(axes: Axes, position: float, values: Sequence[float] | np.ndarray) -> None:
+    """Draws a dot for each run of a setting."""
+    positions = np.full(len(values), position)
+    axes.scatter(positions, values, s=18, color="#f2b134", edgecolors="#30363b", lw=0.6, zorder=3)
+
+
 def _draw_interval(
     axes: Axes, position: float, height: float, interval: Interval | None, scale: float
 ) -> None:
@@ -83,24 +100,35 @@ def _draw_interval(
 def _draw_times(figure: Figure, results: Results) -> None:
     panels = figure.subplots(1, len(results.thresholds), squeeze=False)[0]
     for axes, threshold in zip(panels, results.thresholds, strict=True):
-        rows = results.by_threshold[threshold]
-        _draw_bars(axes, rows, title=f"time to {results.metric} {threshold:g}")
+        rows, times = results.by_threshold[threshold], _times(results, threshold)
+        _draw_bars(axes, rows, times, title=f"time to {results.metric} {threshold:g}")
+
+
+def _times(results: Results, threshold: float) -> dict[str, np.ndarray]:
+    """Returns name of the setting -> seconds of its runs that reached a threshold."""
+    return {setting.name: setting.times(threshold).reached for setting in results.settings}
 
 
 def _draw_tradeoff(figure: Figure, results: Results) -> None:
     """Draws epochs, throughput and time over the levels of one factor (Figure 1)."""
-    rows, names = results.highest, [row.setting for row in results.highest]
+    rows = results.highest
+    names = [", ".join(setting.labels) or setting.name for setting in results.settings]
     epochs, speed, time = figure.subplots(1, 3)
     positions: np.ndarray = np.arange(len(rows))
     _draw_line(epochs, positions, [row.epochs for row in rows])
     _draw_line(speed, positions, [row.examples_per_second or math.nan for row in rows])
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     _draw_line(time, positions, [row.median_seconds / scale for row in rows])
-    for position, row in zip(positions, rows, strict=True):
+    threshold = results.thresholds[-1]
+    for position, row, setting in zip(positions, rows, results.settings, strict=True):
+        hits = [hit["epoch"] for o in setting.outcomes if (hit := o.row_at(threshold))]
+        _draw_dots(epochs, position, hits)
+        _draw_dots(speed, position, setting.figures("examplesPerSecond"))
+        _draw_dots(time, position, setting.times(threshold).reached / scale)
         if math.isfinite(row.median_seconds):
             _draw_interval(time, position, row.median_seconds / scale, row.median_interval, scale)
     factor = results.study.factors[0].name if results.study.factors else "setting"
-    goal = f"{results.metric} {results.thresholds[-1]:g}"
+    goal = f"{results.metric} {threshold:g}"
     for axes, title, label in (
         (epochs, "convergence", f"epochs to {goal}"),
         (speed, "throughput", "examples/s"),
@@ -165,7 +193,7 @@ def _draw_factors(figure: Figure, results: Results) -> None:
             if labels in rows_by_labels
         ]
         title = f"each factor added: time to {results.metric} {threshold:g}"
-        _draw_bars(axes, chosen or rows, title=title)
+        _draw_bars(axes, chosen or rows, _times(results, threshold), title=title)
     axes = panels[-1]
     ends = [np.median([o.seconds for o in setting.outcomes]) for setting in results.settings]
     unit, scale = _choose_unit(ends)

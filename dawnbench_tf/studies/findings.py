@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -49,9 +50,12 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     ranked = sorted(rows, key=lambda row: row.median_seconds)
     best = ranked[0]
     if not math.isfinite(best.median_seconds):
-        return [f"At {goal} no setting has a median: fewer than half of the runs reach it."]
+        return [f"At {goal} no setting has a median: no more than half of its runs reach it."]
     if len(rows) == 1:
         return []
+    if are_few(rows):
+        took = "; ".join(f"{row.setting} {format_range(row)}" for row in rows)
+        return [f"To {goal}: {took}. {TOO_FEW}."]
     significant = best.p_value is not None and best.p_value < 1 - estimates.LEVEL
     head = (
         f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is that of"
@@ -68,8 +72,25 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     never = [row.setting for row in rows if not math.isfinite(row.median_seconds)]
     if never:
         names = "; ".join(never)
-        lines.append(f"Fewer than half of the runs reach {goal} with: {names}.")
+        lines.append(f"No more than half of the runs reach {goal} with: {names}.")
     return lines
+
+
+TOO_FEW = f"Too few runs to rank: {estimates.ENOUGH} of each setting are the least"
+
+
+def are_few(rows: Sequence[Summary]) -> bool:
+    """Whether a setting has too few runs to be ranked."""
+    return min(row.runs for row in rows) < estimates.ENOUGH
+
+
+def format_range(row: Summary) -> str:
+    """Formats the least and the most time of the runs that reached the threshold, and how many."""
+    count = f"({row.reached} of {row.runs} runs)"
+    if not row.range_seconds:
+        return f"never {count}"
+    times = dict.fromkeys(map(format_seconds, row.range_seconds))
+    return f"{' to '.join(times)} {count}"
 
 
 def _describe_probability(row: Summary, first: str, trials: float) -> str:
@@ -83,7 +104,7 @@ def _describe_probability(row: Summary, first: str, trials: float) -> str:
 def trials_phrase(trials: float) -> str:
     """Says how many trials tell two settings apart."""
     if math.isinf(trials):
-        return "no number of trials tells the two apart"
+        return "neither is faster in these runs"
     return f"{trials:g} trials of each tell the two apart (power 0.8)"
 
 
@@ -102,7 +123,7 @@ def _describe_composition(results: Results, threshold: float) -> list[str]:
     share = whole.whole / whole.product
     text = f"{parts} = {whole.product:.2f}; all together {whole.whole:.2f}"
     if whole.interval is None:
-        return [f"To {goal}: {text}; an interval needs three runs of each setting."]
+        return [f"To {goal}: {text}; an interval needs five runs of each setting."]
     low, high = whole.interval
     if not (math.isfinite(low) and math.isfinite(high)):
         return [f"To {goal}: {text}, {share:.2f} of it; too few runs reach it for an interval."]
@@ -138,6 +159,8 @@ def _describe_spread(results: Results) -> list[str]:
     lines = [f"{share} (95 %: {low:.0%} to {high:.0%} of runs would)."]
     if row.mean_seconds is None:
         return lines
+    if row.runs < estimates.ENOUGH:
+        return [*lines, f"Time to it: {format_range(row)}."]
     median, mean = (
         f"{format_seconds(value)}{_format_time_interval(interval)}"
         for value, interval in (
@@ -168,7 +191,7 @@ def _describe_tradeoff(results: Results) -> list[str]:
     rows = results.highest
     finite = [row for row in rows if math.isfinite(row.median_seconds)]
     fast = [row for row in rows if row.examples_per_second]
-    if not finite or not fast:
+    if not finite or not fast or are_few(rows):
         return []
     fewest = min(finite, key=lambda row: row.epochs)
     highest = max(fast, key=lambda row: row.examples_per_second or 0.0)
@@ -220,6 +243,14 @@ def _describe_latency(results: Results) -> list[str]:
             runtime = next(o.facts["runtime"] for o in setting.outcomes if "runtime" in o.facts)
             lines.append(f"{setting.name} answers in {np.median(latencies):.3g} ms ({runtime}).")
     return lines
+
+
+def format_median(row: Summary) -> str:
+    """Formats the median time; ">=" its least value if half of the runs miss the threshold."""
+    low, high = row.middle_seconds
+    if math.isfinite(high) or not math.isfinite(low):
+        return format_seconds(row.median_seconds)
+    return f">={format_seconds(low)}"
 
 
 def format_seconds(number: float) -> str:

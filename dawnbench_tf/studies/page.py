@@ -99,12 +99,10 @@ def _interval(limits: Interval | None) -> str:
 
 
 def _median(row: Summary) -> str:
-    return (
-        findings.format_seconds(row.median_seconds) if math.isfinite(row.median_seconds) else NEVER
-    )
+    text = findings.format_median(row)
+    return "did not converge" if text == "never" else text
 
 
-NEVER = "did not converge"
 COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
     ("setting", lambda row: row.setting),
     ("reached", lambda row: f"{row.reached} of {row.runs}"),

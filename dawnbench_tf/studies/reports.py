@@ -15,7 +15,7 @@ from dawnbench_tf.studies.summaries import Results, Setting
 __all__ = ["load"]
 
 
-def load(folder: Path) -> Results:
+def load(folder: str | Path) -> Results:
     """Reads the results of a study so far.
 
     Args:
@@ -24,6 +24,7 @@ def load(folder: Path) -> Results:
     Raises:
       Refusal: the folder holds no study, or none of its runs has ended.
     """
+    folder = Path(folder)
     study = store.read(folder)
     planned = grid.plan(study)
     by_name = store.read_outcomes(folder, planned)
@@ -63,14 +64,14 @@ def _table(results: Results, threshold: float) -> Iterator[str]:
     priced = any(row.usd for row in rows)
     width = min(32, max(len(row.setting) for row in rows))
     goal = f"to {results.metric} {threshold:g}"
-    yield f"{'setting':{width}} reached    median  speed-up  epochs{'       USD' * priced}  {goal}"
+    yield f"{'setting':{width}} reached     median  speed-up  epochs{'       USD' * priced}  {goal}"
     for row in rows:
         never = not math.isfinite(row.median_seconds)
         speed_up = f"{row.speed_up:.2f}" if row.speed_up else ""
         usd = f"{row.usd:10.4f}" if row.usd is not None and not never else ""
         yield (
             f"{one_line(row.setting, width):{width}} {row.reached:3} of {row.runs:<3}"
-            f"{'-' if never else format_seconds(row.median_seconds):>8}  {speed_up:>8}  "
+            f"{findings.format_median(row):>9}  {speed_up:>8}  "
             f"{'-' if never else format(row.epochs, '.3g'):>6}{usd}"
         )
 
@@ -174,13 +175,13 @@ def _compare_setting(
         for name, middle, times in zip(names, medians, (first, second), strict=True)
     )
     text = f"{setting}to {metric} {threshold:g}, {times_text}."
+    if min(len(first.seconds), len(second.seconds)) < estimates.ENOUGH:
+        return f"{text} {findings.TOO_FEW}."
     versus = estimates.compare(second, first)
     if versus.speed_up:
         text += f" {names[1]} is {versus.speed_up:.2f} times as fast"
         text += f"{findings.format_interval(versus.speed_up_interval)}."
-    if versus.faster is None:
+    if versus.faster is None or versus.trials_needed is None:
         return f"{text} All runs of one side crashed, so its time is unknown."
     text += f" A run of {names[1]} takes less time with probability {versus.faster:.2f}"
-    if versus.p_value is None or versus.trials_needed is None:
-        return f"{text}, of one run."
     return f"{text}, p = {versus.p_value:.2g}; {findings.trials_phrase(versus.trials_needed)}."

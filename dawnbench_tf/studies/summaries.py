@@ -79,7 +79,9 @@ class Summary(NamedTuple):
     reached: int
     share: Interval  # interval of the share of runs that reach it
     ended: dict[str, int]  # status -> number of runs
-    median_seconds: float  # on the clock, to the threshold; inf: fewer than half reach it
+    range_seconds: Interval | None  # least and most on the clock, of the runs that reached it
+    middle_seconds: Interval  # the two middle times; the second is inf if half of the runs miss it
+    median_seconds: float  # their mean
     median_interval: Interval | None
     mean_seconds: float | None  # of runs that reached it
     mean_interval: Interval | None
@@ -159,6 +161,7 @@ def _summary(setting: Setting, threshold: float, first: Setting) -> Summary:
     rows = [outcome.row_at(threshold) for outcome in setting.outcomes]
     best = [outcome.best for outcome in setting.outcomes if outcome.best is not None]
     median_seconds, interval = estimates.median_time(times)
+    epochs = [row["epoch"] if row else np.inf for row in rows]
     price = next((o.cost_per_hour for o in setting.outcomes if o.cost_per_hour), None)
     return Summary(
         setting=setting.name,
@@ -168,12 +171,14 @@ def _summary(setting: Setting, threshold: float, first: Setting) -> Summary:
         reached=len(reached),
         share=estimates.wilson(len(reached), runs),
         ended=dict(Counter(status_at(outcome, threshold) for outcome in setting.outcomes)),
+        range_seconds=(float(reached.min()), float(reached.max())) if len(reached) else None,
+        middle_seconds=estimates.middle(times),
         median_seconds=median_seconds,
         median_interval=interval,
         mean_seconds=float(np.mean(reached)) if len(reached) else None,
         mean_interval=estimates.bootstrap(reached, np.mean),
         variation=float(np.std(reached, ddof=1) / np.mean(reached)) if len(reached) > 1 else None,
-        epochs=float(estimates.median(np.array([row["epoch"] if row else np.inf for row in rows]))),
+        epochs=float(np.median(epochs)),
         best_mean=float(np.mean(best)) if best else None,
         best_sd=float(np.std(best, ddof=1)) if best[1:] else None,
         usd=price * median_seconds / 3600 if price else None,

@@ -52,9 +52,23 @@ def test_wilson_is_newcombe_s_table(successes, runs, low, high):
     assert estimates.wilson(successes, runs) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_the_median_is_the_time_by_which_half_have_reached():
-    assert estimates.median_time(Times(np.array([4.0, 1.0, INF, INF]), np.zeros(4, bool)))[0] == 4
-    assert estimates.median_time(Times(np.array([4.0, INF, INF]), np.zeros(3, bool)))[0] == INF
+def test_the_median_is_the_mean_of_the_two_middle_times_or_lies_between_them():
+    assert estimates.middle(whole(4.0, 1.0, INF, INF)) == (4, INF)
+    assert estimates.middle(whole(4.0, INF, INF)) == (INF, INF)
+    assert estimates.median_time(whole(4.0, 1.0, INF, INF)) == (INF, None)
+    draw = np.random.default_rng(5)
+    for count in range(1, 12):
+        seconds = draw.integers(1, 9, count).astype(float)
+        assert estimates.point_median(whole(*seconds)) == np.median(seconds)
+        # A run that crashed before all others were at their goals tells nothing.
+        crashed = Times(np.r_[0.5, seconds], np.arange(count + 1) == 0)
+        assert estimates.middle(crashed) == estimates.middle(whole(*seconds))
+
+
+def test_few_runs_are_not_ranked():
+    versus = estimates.compare(whole(1.0, 1.1, 1.2, 1.3), whole(*[9.0] * 5))
+    assert versus.speed_up == pytest.approx(9 / 1.15) and versus[1:] == (None,) * 4
+    assert None not in estimates.compare(whole(1.0, 1.1, 1.2, 1.3, 1.4), whole(*[9.0] * 5))
 
 
 def test_a_bootstrap_interval_is_scipy_s_and_holds_infinite_times():
@@ -64,8 +78,8 @@ def test_a_bootstrap_interval_is_scipy_s_and_holds_infinite_times():
         (values,), np.mean, method="percentile", rng=np.random.default_rng(2)
     ).confidence_interval
     assert ours == pytest.approx((theirs.low, theirs.high), abs=0.5)
-    assert estimates.bootstrap([1.0, 2.0, 3.0, INF, INF], estimates.median)[1] == INF
-    assert estimates.bootstrap([1.0, 2.0], np.mean) is None
+    assert estimates.bootstrap([1.0, 2.0, 3.0, INF, INF], np.median)[1] == INF
+    assert estimates.bootstrap([1.0, 2.0, 3.0, 4.0], np.mean) is None
 
 
 def test_a_crashed_run_is_censored_in_the_median():
@@ -90,11 +104,13 @@ def whole(*seconds):
 
 
 def test_a_crash_after_a_second_makes_no_setting_faster():
-    first = whole(100.0, 101.0, 102.0, 103.0)
-    crashed = Times(np.array([1.0, 1.0, 1.0, 101.0]), np.array([True, True, True, False]))
+    first = whole(100.0, 101.0, 101.0, 102.0, 103.0)
+    crashed = Times(
+        np.array([1.0, 1.0, 1.0, 1.0, 101.0]), np.array([True, True, True, True, False])
+    )
     versus = estimates.compare(crashed, first)
-    # By hand: 12 pairs are open; 101 is less than two of four, equal to one.
-    assert versus.faster == pytest.approx((12 * 0.5 + 2 + 0.5) / 16)
+    # By hand: 20 pairs are open; 101 is less than two of five, equal to two.
+    assert versus.faster == pytest.approx((20 * 0.5 + 2 + 1) / 25)
     assert versus.speed_up == pytest.approx(101 / 101) and versus.p_value > 0.5
     nothing = Times(np.array([1.0, 1.0]), np.array([True, True]))
     assert estimates.compare(nothing, first) == (None,) * 5
@@ -136,7 +152,7 @@ def test_after_the_trials_needed_a_test_tells_two_recipes_apart():
 
 
 def test_speed_ups_are_ratios_of_medians():
-    value, (low, high) = estimates.ratio(whole(5.0, 5.0, 5.0), whole(10.0, 10.0, 11.0))
+    value, (low, high) = estimates.ratio(whole(*[5.0] * 5), whole(10.0, 10.0, 10.0, 11.0, 11.0))
     assert value == 2 and low == 2 and high == pytest.approx(2.2)
     assert estimates.ratio(whole(5.0), whole(INF)) == (INF, None)
     assert math.isnan(estimates.ratio(whole(INF), whole(INF))[0])

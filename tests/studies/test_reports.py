@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import figures, grid, outcomes, page, reports, rows, store
+from dawnbench_tf.studies import figures, findings, grid, outcomes, page, reports, rows, store
 from dawnbench_tf.studies.grid import Factor, Level
 from tests.studies import samples
 
@@ -34,9 +34,35 @@ def folder(tmp_path):
 def test_the_text_tells_the_fastest_and_every_miss_with_its_reason(folder):
     text = reports.format_text(reports.load(folder), "the command")
     assert "6 runs in 2 settings: 5 reached, 1 diverged." in text
-    assert "The shortest median to top1Accuracy 98 is that of batch size 64: 11.0 s, 1.91 " in text
-    assert "the difference is not significant" in text
+    ranges = "batch size 32 20.0 s to 22.0 s (3 of 3 runs); batch size 64 10.0 s to 11.0 s (2 of 3"
+    assert f"To top1Accuracy 98: {ranges} runs). Too few runs to rank: 5 of each" in text
     assert "batch size 64, seed 2: diverged: why it diverged" in text
+    assert not re.search("fastest|shortest|probability|trials", text)
+
+
+def test_five_runs_of_each_are_ranked(tmp_path):
+    samples.write(tmp_path / "a", samples.study(trials=5), make_outcome)
+    text = reports.format_text(reports.load(tmp_path / "a"), "the command")
+    assert "The shortest median to top1Accuracy 98 is that of batch size 64: 13.0 s, 1.69" in text
+    assert "the difference is not significant" in text
+    assert "takes less time than one of batch size 32 with probability 0.80" in text
+
+
+@pytest.mark.parametrize(("reached", "median"), [(2, "15.0 s"), (1, ">=10.0 s"), (0, "never")])
+def test_the_median_of_two_runs_is_their_mean_or_what_it_is_at_least(tmp_path, reached, median):
+
+    def some(planned):
+        status = outcomes.REACHED if planned.seed < reached else outcomes.MISSED
+        return samples.outcome((), planned.seed, 10.0 * (1 + planned.seed), status)
+
+    samples.write(tmp_path / "a", samples.study(factors=(), trials=2), some)
+    results = reports.load(tmp_path / "a")
+    text = reports.format_text(results, "")
+    assert re.search(rf"baseline +{reached} of 2 +{median} ", text)
+    headings, (cells,) = page.tabulate(results.highest)
+    assert cells[headings.index("median time")] == (
+        "did not converge" if median == "never" else median
+    )
 
 
 def test_json_and_csv_have_every_run(folder):
@@ -135,7 +161,7 @@ def test_evidence_is_printed_ready_to_paste(tmp_path):
 
     pasted = eval(text[text.index("Measured(") :], {"Measured": Measured})
     assert pasted == Measured(
-        "2026-11-22", "2 CPU, TensorFlow", 4, 4, 99.0, 0.0, 11.0, "dawnbench study trials", (2,) * 4
+        "2026-11-22", "2 CPU, TensorFlow", 4, 4, 99.0, 0.0, 11.5, "dawnbench study trials", (2,) * 4
     )
 
 
@@ -180,7 +206,7 @@ def test_a_crash_after_a_second_is_not_101_times_as_fast(tmp_path):
         status = outcomes.CRASHED if planned.seed else outcomes.REACHED
         return samples.outcome((), planned.seed, 1.0 if planned.seed else 101.0, status)
 
-    study = samples.study(factors=(), trials=4)
+    study = samples.study(factors=(), trials=5)
     samples.write(tmp_path / "a", study, lambda run: samples.outcome((), run.seed, 101.0))
     samples.write(tmp_path / "b", study, crashed)
     ours, theirs = reports.load(tmp_path / "a"), reports.load(tmp_path / "b")
@@ -196,18 +222,21 @@ def test_two_studies_are_drawn_one_below_the_other(folder):
 
 
 def test_two_studies_are_held_against_each_other(folder, tmp_path):
+    samples.write(tmp_path / "five", samples.study(trials=5), make_outcome)
     samples.write(
         tmp_path / "b",
-        samples.study(name="other"),
+        samples.study(name="other", trials=5),
         lambda planned: samples.outcome(planned.labels, planned.seed, 100.0 + planned.seed),
     )
-    ours, theirs = reports.load(folder), reports.load(tmp_path / "b")
+    ours, theirs = reports.load(tmp_path / "five"), reports.load(tmp_path / "b")
+    few = reports.compare_studies(reports.load(folder), theirs, ("sample", "other"))
+    assert few[0].endswith("other 102.0 s (5 of 5 runs). " + findings.TOO_FEW + ".")
     first, second = reports.compare_studies(ours, theirs, ("sample", "other"))
     assert first.startswith(
-        "batch size 32: to top1Accuracy 98, sample 21.0 s (3 of 3 runs) and other 1"
+        "batch size 32: to top1Accuracy 98, sample 22.0 s (5 of 5 runs) and other 1"
     )
-    assert "other is 0.21 times as fast" in first and "with probability 0.00" in first
-    assert "sample 11.0 s (2 of 3 runs)" in second
+    assert "other is 0.22 times as fast" in first and "with probability 0.00" in first
+    assert "sample 13.0 s (4 of 5 runs)" in second
     page.write(tmp_path / "both.html", [ours, theirs], [first, second])
     assert (tmp_path / "both.html").read_text().count("<svg") == 2
 

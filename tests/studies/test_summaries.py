@@ -21,15 +21,17 @@ def setting(labels, *seconds, **facts):
 
 
 def test_a_summary_is_what_a_hand_makes_of_it():
-    slow = setting(("32",), 10.0, 12.0, 14.0, costPerHour=3.0)
-    fast = setting(("64",), 5.0, 6.0, math.inf, examplesPerSecond=2000.0)
+    slow = setting(("32",), 10.0, 12.0, 14.0, 11.0, 13.0, costPerHour=3.0)
+    fast = setting(("64",), 5.0, 6.0, math.inf, 5.5, 7.0, examplesPerSecond=2000.0)
     first, second = summaries.summarize([slow, fast], 98.0)
-    assert (first.reached, first.runs, first.median_seconds, first.mean_seconds) == (3, 3, 12, 12)
-    assert first.variation == pytest.approx(2 / 12) and first.usd == pytest.approx(3 * 12 / 3600)
+    assert (first.reached, first.runs, first.median_seconds, first.mean_seconds) == (5, 5, 12, 12)
+    assert first.range_seconds == (10, 14) and first.middle_seconds == (12, 12)
+    assert first.variation == pytest.approx(math.sqrt(2.5) / 12)
+    assert first.usd == pytest.approx(3 * 12 / 3600)
     assert first.speed_up is None and first.epochs == 2 and first.best_mean == 99
-    assert (second.reached, second.median_seconds, second.speed_up) == (2, 6, 2)
-    assert second.faster == pytest.approx(6 / 9)
-    assert second.ended == {"reached": 2, "did not converge": 1}
+    assert (second.reached, second.median_seconds, second.speed_up) == (4, 6, 2)
+    assert second.faster == pytest.approx(20 / 25)
+    assert second.ended == {"reached": 4, "did not converge": 1}
     assert second.examples_per_second == 2000
 
 
@@ -66,7 +68,7 @@ def test_speed_ups_are_multiplied_and_held_against_the_whole(both, whole):
     composition = summaries.composition(study, settings, 98.0)
     assert composition.single == {"a": 2, "b": 2.5} and composition.product == 5
     assert composition.whole == whole and composition.interval is None  # of one run each
-    several = [Setting(s.labels, s.outcomes * 3) for s in settings]
+    several = [Setting(s.labels, s.outcomes * 5) for s in settings]
     low, high = summaries.composition(study, several, 98.0).interval
     assert low == high == whole / 5  # runs that are alike have no spread
     assert summaries.composition(study, settings[:3], 98.0) is None
