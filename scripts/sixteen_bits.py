@@ -180,6 +180,9 @@ def training_step(data: Data) -> Step:
     The weights are moved from their initial values, among which zeros hide gradients.
     """
     model = fitting.build(data)
+    if data.recipe.precision == "mixed_float16":
+        # Training halves the first scale, 32,768, until no gradient overflows.
+        model.optimizer._loss_scale._current_loss_scale.assign(128)
     for weight in model.trainable_variables:
         weight.assign_add(0.05 * tf.random.stateless_normal(weight.shape, [1, 2]))
     optimizer, recorded = averages.inner_optimizer(model), []

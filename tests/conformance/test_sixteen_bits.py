@@ -69,6 +69,8 @@ def batch_of(recipe):
     """Returns a recipe's data, a few generated examples, in batches of a part of its own."""
     if models.get(recipe.model).inputs == "images":
         most = IMAGES if recipe.task_row.image_size < 64 else LARGE_IMAGES
+        if recipe.precision == "mixed_float16":
+            most //= 4  # a CPU's convolutions in float16 take minutes; sums are found by name
         recipe = recipe.with_values(batch_size=min(recipe.batch_size, most))
         return KERNELS["opened"](recipe, "NHWC")
     recipe = recipe.with_values(batch_size=QUESTIONS, bucket_boundaries=(110,))
