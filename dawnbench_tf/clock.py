@@ -14,6 +14,15 @@ from typing import Any
 DAWNBENCH = frozenset({"load", "build", "compile", "train"})
 
 
+class Hit(dict[str, float]):
+    """The first row at a threshold: a dict with "epoch", "hours" and scores."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds on the clock."""
+        return self["hours"] * 3600
+
+
 class Clock:
     """A monotonic clock of named parts, in seconds. Another thread may read it.
 

@@ -138,14 +138,16 @@ def _machine(rows: list[Estimate], run: RunOptions) -> Machine:
     return Machine("", hardware, software, comparison.today(), price, rows)
 
 
-def estimate(recipe: Recipe, options: RunOptions = RunOptions(), seconds: float = 60.0) -> Estimate:
+def estimate(
+    recipe: Recipe | str, options: RunOptions = RunOptions(), seconds: float = 60.0
+) -> Estimate:
     """Times some steps of a recipe on this machine, and predicts time and cost to its threshold.
 
     The steps run in a separate process, so this one does not import TensorFlow. Examples are
     generated unless the data set is embedded or `options.data_dir` has it.
 
     Args:
-      recipe: the recipe: `recipes.get("digits/resnet8", batch_size=128)`.
+      recipe: the recipe: `recipes.get("digits/resnet8", batch_size=128)`, or its name.
       options: devices, data directory and price (`RunOptions(credits=Credits(cost_per_hour=1))`).
       seconds: time for it, with the import of TensorFlow.
 
@@ -156,7 +158,7 @@ def estimate(recipe: Recipe, options: RunOptions = RunOptions(), seconds: float 
     Raises:
       Refusal: the recipe can't be trained on this machine, or no step ended in this time.
     """
-    return process.estimate(recipe, options, seconds)
+    return process.estimate(recipes.get(recipe), options, seconds)
 
 
 def estimate_all(

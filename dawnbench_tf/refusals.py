@@ -1,5 +1,6 @@
 """The error for bad input: one line with the flag or file, its value, and what is expected."""
 
+import re
 import unicodedata
 from typing import NoReturn
 
@@ -9,8 +10,12 @@ __all__ = ["Refusal"]
 class Refusal(ValueError):
     """Bad input or an unfit environment. The message is one line for the user.
 
-    It is a ValueError: a program can catch it, a command prints it and exits with status 1.
+    It is a ValueError: a program can catch it, a command prints it and exits with status 1. A
+    notebook shows the line alone, with the names of arguments in place of flags.
     """
+
+    def _render_traceback_(self) -> list[str]:  # of IPython
+        return ["Refusal: " + re.sub(r"(?<![-\w])--(?=[a-z])", "", str(self))]
 
 
 def refuse(name: str, value: object, expected: str) -> NoReturn:

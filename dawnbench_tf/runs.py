@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dawnbench_tf import files, models
+from dawnbench_tf.clock import Hit
 from dawnbench_tf.options import RunOptions, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
@@ -51,11 +52,17 @@ class Run(NamedTuple):
     clock: dict[str, float]
     folder: Path | None = None
 
+    def __repr__(self) -> str:
+        hit, metric = self.first_hit, self.recipe.task_row.metric
+        best = max((row[metric] for row in self.rows), default=None)
+        done = f"{hit[metric]} after {hit.seconds:.1f} s" if hit else f"{best} at best"
+        return f"<Run {self.folder}: {self.recipe.name}, {metric} {done}>"
+
     @property
-    def first_hit(self) -> dict[str, float] | None:
-        """The first row at the recipe's goal or past it: the benchmark's time is its hours."""
+    def first_hit(self) -> Hit | None:
+        """The first row at the recipe's goal or past it; `first_hit.seconds` is the result."""
         metric = self.recipe.task_row.metric
-        return next((row for row in self.rows if row[metric] >= self.recipe.goal), None)
+        return next((Hit(row) for row in self.rows if row[metric] >= self.recipe.goal), None)
 
     @property
     def reached(self) -> bool:

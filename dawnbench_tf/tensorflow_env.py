@@ -33,14 +33,19 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if platform.machine() in ("x86_64", "AMD64"):
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    check_keras()
+    yield
+    logging.set_verbosity(verbosity)  # TensorFlow's import has raised it to INFO
+
+
+def check_keras() -> None:
+    """Raises Refusal if this process uses `tf.keras` as Keras 3."""
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow and tensorflow.keras.Model.__module__.startswith("keras."):
         raise Refusal(
             'tf.keras is Keras 3 here; set os.environ["TF_USE_LEGACY_KERAS"] = "1" before anything '
             "uses tf.keras, e.g. in a notebook's first cell, and start the kernel anew"
         )
-    yield
-    logging.set_verbosity(verbosity)  # TensorFlow's import has raised it to INFO
 
 
 @contextmanager

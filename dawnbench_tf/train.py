@@ -177,7 +177,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def train(
-    recipe: Recipe,
+    recipe: Recipe | str,
     options: RunOptions = RunOptions(),
     output: str | os.PathLike[str] | None = None,
     data: Any = None,
@@ -191,7 +191,8 @@ def train(
     `runs.options_of(folder)` are the arguments that it began with.
 
     Args:
-      recipe: model, data set, optimizer and threshold: `recipes.get("digits/resnet8", epochs=5)`.
+      recipe: model, data set, optimizer and threshold: `recipes.get("digits/resnet8", epochs=5)`,
+        or a recipe's name.
       options: devices, data directory and output; `options.max_steps` has to be 0.
       output: folder of the run; default: `options.output_dir`, else a new one, runs/RECIPE-TIME.
       data: examples to use in place of those in `options.data_dir`: uint8 images and labels
@@ -214,6 +215,7 @@ def train(
     """
     if options.max_steps:
         refuse("max_steps", options.max_steps, "is for training.speed_test.measure; here it is 0")
+    recipe = recipes.get(recipe)
     clock = Clock()  # from here every second belongs to one named part
     terminal.status("importing TensorFlow")
     with clock.part("import"), tensorflow_env.importing():  # recorded, not counted

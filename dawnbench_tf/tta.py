@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf.clock import Clock
+from dawnbench_tf.clock import Clock, Hit
 from dawnbench_tf.refusals import Refusal
 
 __all__ = ["TimeToAccuracy"]
@@ -121,7 +121,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _begin(self) -> None:
         self._fit: _Fit | None = None  # the call of `fit` that runs
-        self._first_hit: dict[str, float] | None = None
+        self._first_hit: Hit | None = None
         self._columns: list[str] = []  # of the log
         self.rows: list[dict[str, float]] = []
         self.step = self._steps_in_epoch = 0
@@ -151,8 +151,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return (max if self.mode == "max" else min)(values, default=None)
 
     @property
-    def first_hit(self) -> dict[str, float] | None:
-        """The first row at the threshold or past it, or None: DAWNBench's time is its hours."""
+    def first_hit(self) -> Hit | None:
+        """The first row at the threshold or past it, or None; `first_hit.seconds` is the result."""
         return self._first_hit
 
     @property
@@ -199,7 +199,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             self.clock.carry_on(parts)
         self._goes_on, self._measured = True, True
         self.rows, self.step = rows, state["step"]
-        self._first_hit = next((row for row in rows if self._is_hit(row)), None)
+        self._first_hit = next((Hit(row) for row in rows if self._is_hit(row)), None)
         self._epochs_before = self._evaluated_epochs = float(state["epochs"])
         self._steps_in_epoch = 0
         if self._log is not None and self.rows:
@@ -386,7 +386,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         row = {"epoch": self.epoch, "hours": self.clock.hours(), **values}
         self.rows.append(row)
         if self._first_hit is None and self._is_hit(row):
-            self._first_hit = row
+            self._first_hit = Hit(row)
         if self._log is not None:
             if len(self.rows) == 1:
                 _keep_earlier(Path(self._log))

@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ def blocks(page):
     return re.findall(r"```python\n(.+?)```", text, re.DOTALL)
 
 
-TRAINED, LOADED, TIMED = blocks("docs/library.md")
+SETUP, TRAINED, LOADED, TIMED = blocks("docs/library.md")
 
 
 def run(code, folder):
@@ -39,9 +38,9 @@ def run(code, folder):
 
 def test_the_page_trains_loads_tunes_exports_and_times(trained_digits, tmp_path):
     shutil.copytree(trained_digits / "run", tmp_path / "digits")  # `train` has nothing left to do
-    said, after = run(TRAINED, tmp_path), run(LOADED + TIMED, tmp_path)
-    assert said.startswith("True {'epoch': ") and "resnet8-v1-pad" in said
+    said, after = run(SETUP + TRAINED, tmp_path), run(SETUP + LOADED + TIMED, tmp_path)
     trained = runs.read(tmp_path / "digits")
+    assert said.startswith(f"True {trained.first_hit['hours'] * 3600} ") and "resnet8" in said
     score, tuned, time, *steps = after.splitlines()
     assert eval(score) == {"top1Accuracy": trained.rows[-1]["top1Accuracy"]}
     assert eval(tuned)[-1] > 0.9 and " ms, ± " in time
@@ -112,21 +111,65 @@ def test_examples_from_elsewhere_train_and_are_never_an_entry(tmp_path):
     assert any("given" in text for text in run.entry.misc["violations"])
 
 
-def test_a_process_that_has_used_keras_3_is_told_what_to_set(tmp_path):
-    code = """
-import os
-os.environ["TF_USE_LEGACY_KERAS"] = "0"
-import tensorflow as tf
-tf.keras.Model
-from dawnbench_tf import recipes
+def test_in_keras_3_a_run_s_model_is_the_same_and_training_says_what_to_set(
+    trained_digits, under_keras_3, tmp_path
+):
+    image = tf.random.stateless_normal([1, 32, 32, 3], [1, 2])
+    logits = runs.read(trained_digits / "run").model()(image, training=False)
+    under_keras_3(f"""
+import numpy as np, tensorflow as tf
+from dawnbench_tf import runs
+from dawnbench_tf.options import RunOptions
 from dawnbench_tf.train import train
-train(recipes.get("digits/resnet8"), output="run")
-"""
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and not (tmp_path / "run").exists()
-    last = done.stderr.splitlines()[-1]
-    assert 'set os.environ["TF_USE_LEGACY_KERAS"] = "1" before' in last
+from dawnbench_tf.training import speed_test
+image = tf.random.stateless_normal([1, 32, 32, 3], [1, 2])
+model = runs.read({str(trained_digits / "run")!r}).model()
+assert type(model).__module__.startswith("keras.")
+np.testing.assert_allclose(model(image, training=False), {logits.numpy().tolist()}, atol=1e-4)
+refused = []
+for function in (
+    lambda: speed_test.measure("digits/resnet8", RunOptions(max_steps=2)),
+    lambda: train("digits/resnet8", output={str(tmp_path / "run")!r}),
+):
+    try:
+        function()
+    except ValueError as error:
+        refused += ['set os.environ["TF_USE_LEGACY_KERAS"] = "1" before' in str(error)]
+assert refused == [True, True], refused
+""")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_refusal_in_a_notebook_is_one_line_that_names_arguments():
+    with pytest.raises(Refusal) as raised:
+        recipes.get("digits/resnet8", whitening_bias_falls=True)
+    assert str(raised.value) == "--whitening_bias_falls=true: requires --whitening_bias_epochs"
+    lines = raised.value._render_traceback_()
+    assert lines == ["Refusal: whitening_bias_falls=true: requires whitening_bias_epochs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("lr", "lr: no setting of a recipe; did you mean learning_rate?"),
+        ("batchsize", "batchsize: no setting of a recipe; did you mean batch_size?"),
+        ("zzz", "zzz: no setting of a recipe"),
+    ],
+)
+def test_a_wrong_setting_s_name_has_a_suggestion(name, line):
+    with pytest.raises(TypeError) as raised:
+        recipes.get("digits/resnet8", **{name: 1})
+    assert str(raised.value) == line
+
+
+def test_runs_and_recipes_print_in_a_line(trained_digits):
+    run = runs.read(trained_digits / "run")
+    hit = run.first_hit
+    assert repr(run).endswith(
+        f"digits/resnet8, top1Accuracy {hit['top1Accuracy']} after {hit.seconds:.1f} s>"
+    )
+    text = "model='resnet8_v1_pad', threshold=98.0, epochs=30, batch_size=64, seed=0"
+    assert repr(run.recipe) == f"<Recipe digits/resnet8: {text}; values() has all>"
 
 
 def test_weights_of_a_run_are_whole_or_refused(tmp_path):

@@ -46,7 +46,7 @@ def builder(
     def build(precision: str) -> tf.keras.Model:
         placement = Placement(tf.distribute.get_strategy(), data_format)
         model = dataset.saved_network(recipe, folder, placement, precision, portable)
-        variables = [variable for variable in model.weights if variable.dtype.is_floating]
+        variables = [v for v in model.weights if tf.as_dtype(v.dtype).is_floating]
         if [tuple(variable.shape) for variable in variables] != [a.shape for a in arrays]:
             raise Refusal(f"{folder}: its weights are of another model than its {recipe.model}")
         for variable, array in zip(variables, arrays, strict=True):

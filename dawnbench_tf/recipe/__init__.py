@@ -10,6 +10,7 @@ submission, ranking.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from dawnbench_tf.recipe.average import Average
@@ -38,7 +39,7 @@ __all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "J
 _CYCLING = ("sgd", "lars", "muon", "adam", "adamw")  # optimizers that schedule_momenta applies to
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recipe:
     """Model, data settings, optimizer and schedule of a training run.
 
@@ -300,6 +301,17 @@ class Recipe:
     def _crop_size(self) -> int:
         return self.data.crop_size if isinstance(self.data, Images) else 0
 
+    def __repr__(self) -> str:
+        changes = {
+            "model": self.model,
+            "threshold": self.goal if self.task else self.threshold,
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "seed": self.seed,
+        }
+        text = ", ".join(f"{name}={value!r}" for name, value in changes.items())
+        return f"<Recipe {self.name}: {text}; values() has all>"
+
     def values(self) -> dict[str, Any]:
         """Returns every setting by flat name, as run.json and the entry record them.
 
@@ -349,7 +361,7 @@ class Recipe:
         """Refuses a data setting that is not for a task, unless the value is its default."""
         owners = [settings for settings in NAMES if name in flat(settings())]
         if not owners:
-            raise TypeError(f"{name}: no setting of a recipe")
+            raise TypeError(f"{name}: no setting of a recipe{_suggestion(name)}")
         if value != flat(owners[0]())[name]:
             examples = "images" if owners[1:] else NAMES[owners[0]]
             own = f"{task.name if task else self.name} has {NAMES[type(self.data)]}"
@@ -383,3 +395,11 @@ class Recipe:
         if settings.get("task"):
             settings["task"] = Task.from_values(settings["task"])
         return cls().with_values(**settings)
+
+
+def _suggestion(name: str) -> str:
+    """Returns a question that names a setting with these initials, as for lr, or the nearest."""
+    names = [*Recipe().values()]
+    initials = [own for own in names if name == "".join(word[0] for word in own.split("_"))]
+    near = [*initials, *get_close_matches(name, names, n=1)]
+    return f"; did you mean {near[0]}?" if near else ""

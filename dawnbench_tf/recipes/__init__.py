@@ -36,7 +36,7 @@ def rows() -> dict[str, Recipe]:
     return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
-def get(name: str, **changes: Any) -> Recipe:
+def get(name: str | Recipe, **changes: Any) -> Recipe:
     """Returns a recipe by name, with some of its settings changed.
 
     >>> get("cifar10/resnet56_tf", batch_size=256).batch_size
@@ -44,14 +44,17 @@ def get(name: str, **changes: Any) -> Recipe:
 
     Args:
       name: TASK/NAME, as `dawnbench recipes` lists it; the path of a recipe's file, `my.toml`; or
-        MODULE:ATTRIBUTE, a recipe in a module; the working directory is importable.
+        MODULE:ATTRIBUTE, a recipe in a module; the working directory is importable. A recipe itself
+        stays as it is, but for the changes.
       **changes: new values of settings by flat name, e.g. `learning_rate`, `schedule_epochs`.
 
     Raises:
-      TypeError: a name in `changes` is not a setting.
+      TypeError: a name in `changes` is not a setting (the message suggests the nearest).
       Refusal: no recipe has this name (the message suggests the nearest), its file or module is
         invalid, or the changed recipe is.
     """
+    if isinstance(name, Recipe):
+        return changed(name, **changes) if changes else name
     if recipe_files.is_path(name):
         return changed(_from_file(Path(name)), **changes)
     if recipe_modules.SEPARATOR in name:

@@ -42,6 +42,7 @@ def build(
     Returns:
       A compiled Keras model; its training step takes batches of `data.training_batches`.
     """
+    tensorflow_env.check_keras()
     error = _xla_error()  # also where only activations use XLA
     if error and (jit_compile or tf.config.list_physical_devices("GPU")):  # tf-keras compiles there
         refuse("jit_compile", True, f"this TensorFlow has no XLA for its device: {error}")

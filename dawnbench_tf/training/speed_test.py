@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import terminal
+from dawnbench_tf import recipes, terminal
 from dawnbench_tf.money import dollars
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -140,11 +140,11 @@ class SpeedTest(NamedTuple):
         )
 
 
-def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedTest:
+def measure(recipe: Recipe | str, options: RunOptions, examples: Any = None) -> SpeedTest:
     """Trains `options.max_steps` steps of a recipe and times them. Writes no files.
 
     Args:
-      recipe: the recipe to train.
+      recipe: the recipe to train, or its name.
       options: number of steps, data, strategy and the other run options.
       examples: examples to use in place of loaded ones, as `train` takes them.
 
@@ -154,6 +154,7 @@ def measure(recipe: Recipe, options: RunOptions, examples: Any = None) -> SpeedT
     Raises:
       Refusal: the recipe can't be trained on this machine, or its data are missing.
     """
+    recipe = recipes.get(recipe)
     strategy = strategies.build(options)
     strategies.check(strategy, options, recipe)
     timer, laps = _timer(recipe), Laps()
