@@ -1,6 +1,6 @@
 """Asks a trained reading model a question about a text.
 
-    python -m dawnbench_tf.answer --model=RUN_DIR --context_file=FILE --question="Who ...?"
+    dawnbench answer --model=RUN_DIR --context_file=FILE --question="Who ...?"
 
 Exit status: 0, or 1 for bad input.
 """

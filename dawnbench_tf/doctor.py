@@ -41,7 +41,7 @@ OPTIONAL = ("ai-edge-litert", "onnxruntime", "openvino", "tf2onnx", "nvidia-ml-p
 NVIDIA = "0x10de"
 DISPLAY = "0x03"  # class of graphics cards on the PCI bus
 _REINSTALL = "install it anew: pip install --force-reinstall tensorflow"
-_INSTALL_GPU = "pip install 'dawnbench_tf[gpu]'"
+_INSTALL_GPU = machine.install_command("gpu")
 _FIND_CAUSE = "TensorFlow's own words: python -c 'import tensorflow as tf; "
 _FIND_CAUSE += 'tf.config.list_physical_devices("GPU")\''
 _PROBE = "from dawnbench_tf import doctor; doctor.print_probe()"
@@ -214,7 +214,7 @@ def _tensorflow(probe: dict[str, Any]) -> Finding:
     installed = _versions(("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly"))
     if "error" in probe:
         missing = not installed
-        fix = "pip install 'dawnbench_tf[harness]'" if missing else _REINSTALL
+        fix = machine.install_command("harness") if missing else _REINSTALL
         return Finding("TensorFlow", ", ".join(installed) or "none", f"{probe['error']}; {fix}")
     build = f"built for CUDA {probe['cuda']}, cuDNN {probe['cudnn']}"
     if probe["loaded"]:
@@ -229,7 +229,8 @@ def _keras() -> Finding:
     """Reports tf-keras, which the commands train with, and Keras 3."""
     versions = _versions(("tf-keras", "keras"))
     lacks = not any(name.startswith("tf-keras") for name in versions)
-    fix = "pip install 'dawnbench_tf[harness]'; the commands train with tf-keras" if lacks else ""
+    fix = f"{machine.install_command('harness')}; the commands train with tf-keras"
+    fix = fix if lacks else ""
     return Finding("Keras", ", ".join(versions) or "none", fix)
 
 
@@ -327,7 +328,7 @@ def _tpus() -> Finding:
     name = os.environ.get("TPU_ACCELERATOR_TYPE", "")
     if not name and not (library and files):
         return Finding("TPUs", "none")
-    fix = "" if library else "pip install 'dawnbench_tf[tpu]'"
+    fix = "" if library else machine.install_command("tpu")
     return Finding("TPUs", f"{name or 'a TPU'}, {', '.join(library) or 'no libtpu'}", fix)
 
 

@@ -1,7 +1,7 @@
 """Checks entries against the rules; packages a run's entries.
 
-    python -m dawnbench_tf.entries validate PATH... [--lenient] [--format=json]
-    python -m dawnbench_tf.entries package RUN_DIR --author=NAME --author_email=ADDRESS
+    dawnbench entries validate PATH... [--lenient] [--format=json]
+    dawnbench entries package RUN_DIR --author=NAME --author_email=ADDRESS
 
 Exit status: 0; 1 for violations or bad input.
 """

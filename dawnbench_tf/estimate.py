@@ -1,9 +1,9 @@
 """Estimates time and dollars to the threshold, from a few steps.
 
-    python -m dawnbench_tf.estimate                      # the recipes that were measured
-    python -m dawnbench_tf.estimate cifar10/airbench94 imagenet/resnet50 --cost_per_hour=0.9
-    python -m dawnbench_tf.estimate --output=HERE.json   # also as JSON
-    python -m dawnbench_tf.estimate --compare HERE.json THERE.json   # machines side by side
+    dawnbench estimate                      # the recipes that were measured
+    dawnbench estimate cifar10/airbench94 imagenet/resnet50 --cost_per_hour=0.9
+    dawnbench estimate --output=HERE.json   # also as JSON
+    dawnbench estimate --compare HERE.json THERE.json   # machines side by side
 
 Examples are generated unless --data_dir is given. Flags replace settings of every recipe.
 Exit status: 0; 1 for bad input, or if no recipe could be estimated.

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from absl import app, flags
 
+from dawnbench_tf.machine import install_command
 from dawnbench_tf.refusals import one_line
 from dawnbench_tf.settings import all_settings, flag_name, setting_fields
 from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere, show
@@ -92,7 +93,7 @@ def _with_packages(main: Callable[[list[str]], int | None], argv: list[str]) -> 
         if error.errno not in _OF_PATHS or not error.filename:
             raise
         exit_with(f"{one_line(error.filename, 100)}: can't be opened ({error.strerror})")
-    exit_with(f'{package} is not installed; pip install "dawnbench_tf[harness]" has all it takes')
+    exit_with(f"{package} is not installed; {install_command('harness')} has all it takes")
 
 
 def read(cls: type[T]) -> T:

@@ -1,7 +1,7 @@
 """Measures inference latency, cost and accuracy of a model.
 
-    python -m dawnbench_tf.infer --model=RUN_DIR [--runtime=litert] [--cost_per_hour=0.9]
-    python -m dawnbench_tf.infer --model=resnet50_v1_5 --weights=FILE --task=imagenet --data_dir=VAL
+    dawnbench infer --model=RUN_DIR [--runtime=litert] [--cost_per_hour=0.9]
+    dawnbench infer --model=resnet50_v1_5 --weights=FILE --task=imagenet --data_dir=VAL
 
 Each test example is timed alone. The accuracy is that of the timed outputs. The entry is written to
 the run's folder; that of published weights to infer/MODEL-FILE-DIGEST. Exit status: 0, or 1 for bad
@@ -154,7 +154,8 @@ def _check_folder(options: Options) -> None:
     path = Path(options.model)
     if path.is_file():
         reason = (
-            "is a file; models are not opened from files, which may hold code; name a run's folder"
+            "is a file; models are not opened from files, which may hold code; name a run's "
+            f"folder, or published weights: --model=NAME --weights={path}"
         )
         refuse("model", path, reason)
     if not path.is_dir():

@@ -1,8 +1,8 @@
 """Ranks your runs among the entries that DAWNBench published.
 
-    python -m dawnbench_tf.leaderboard                     # published entries, 2017 to 2020
-    python -m dawnbench_tf.leaderboard RUN_DIR --dataset=CIFAR10 --top=5
-    python -m dawnbench_tf.leaderboard RUN_DIR --html=DIR --plot=FILE.png
+    dawnbench leaderboard                     # published entries, 2017 to 2020
+    dawnbench leaderboard RUN_DIR --dataset=CIFAR10 --top=5
+    dawnbench leaderboard RUN_DIR --html=DIR --plot=FILE.png
 
 Entries that break the rules are listed below the tables, with the reasons. Exit status: 0, or 1 for
 bad input.

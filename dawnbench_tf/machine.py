@@ -99,3 +99,10 @@ def git_revision() -> str:
     except (OSError, subprocess.SubprocessError):
         return "none"
     return result.stdout.strip()
+
+
+def install_command(extra: str) -> str:
+    """Returns the command that installs an extra of this package, from the clone that it is in."""
+    root = Path(__file__).parents[1]
+    source = root if (root / "pyproject.toml").is_file() else "dawnbench_tf"
+    return f'pip install "{source}[{extra}]"'

@@ -72,15 +72,8 @@ class RunOptions:
     download: bool = setting(False, "let TensorFlow Datasets download into --data_dir")
     strategy: str = setting(
         "off",
-        "tf.distribute strategy; off: none, on the first device",
-        choices=(
-            "off",
-            "one_device",
-            "mirrored",
-            "multi_worker_mirrored",
-            "parameter_server",
-            "tpu",
-        ),
+        "tf.distribute strategy; off: none",
+        choices=("off", "one_device", "mirrored", "multi_worker_mirrored", "tpu"),
     )
     num_gpus: int = setting(-1, "GPUs to use; -1: all there are", low=-1)
     logical_cpus: int = setting(

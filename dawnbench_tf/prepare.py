@@ -1,6 +1,6 @@
 """Converts an image data set to TFRecord shards with an index.
 
-    python -m dawnbench_tf.prepare --raw=DIR --out=DIR     # ImageNet: archives, or unpacked
+    dawnbench prepare --raw=DIR --out=DIR     # ImageNet: archives, or unpacked
 
 With shards, training shuffles the whole data set and opens few files. Every image is decoded once,
 so damaged ones are found now. Exit status: 0; 1 for bad input. After Ctrl-C, the same command

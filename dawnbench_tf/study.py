@@ -1,10 +1,10 @@
 """Runs a grid of training runs and compares times to accuracy.
 
-    python -m dawnbench_tf.study                        # lists the papers' studies
-    python -m dawnbench_tf.study trials --trials=20     # on the embedded digits
-    python -m dawnbench_tf.study batch_size --recipe=cifar10/airbench94 --data_dir=DIR
-    python -m dawnbench_tf.study grid.toml --jobs=8 --launch='srun --gres=gpu:1 {command}'
-    python -m dawnbench_tf.study report DIR [DIR]       # page, tables and figures of one or two
+    dawnbench study                        # lists the papers' studies
+    dawnbench study trials --trials=20     # on the embedded digits
+    dawnbench study batch_size --recipe=cifar10/airbench94 --data_dir=DIR
+    dawnbench study grid.toml --jobs=8 --launch='srun --gres=gpu:1 {command}'
+    dawnbench study report DIR [DIR]       # page, tables and figures of one or two
 
 Runs that do not converge, crash or run out of memory are kept as results. The same command
 continues an interrupted study. Exit status: 0; 1 for bad input.

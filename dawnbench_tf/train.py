@@ -1,7 +1,7 @@
 """Trains a model to its threshold, times it, and writes an entry.
 
-    python -m dawnbench_tf.train [FILE.toml]    # your recipe; or embedded digits, no download
-    python -m dawnbench_tf.train --recipe=cifar10/resnet56_tf --data_dir=DIR --strategy=mirrored
+    dawnbench train [FILE.toml]    # your recipe; or embedded digits, no download
+    dawnbench train --recipe=cifar10/resnet56_tf --data_dir=DIR --strategy=mirrored
 
 Flags replace the recipe's own settings, which `dawnbench recipes NAME` shows.
 Exit status: 0 the threshold was reached, 3 it was not, 1 bad input or environment.
@@ -38,10 +38,15 @@ __all__ = ["train"]
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 
 
-PROGRAM = ("python", "-m", "dawnbench_tf.train")
+PROGRAM = ("dawnbench", "train")
 COMMON = (  # flags that --help shows
     "recipe task threshold epochs batch_size learning_rate seed precision data_dir "
     "download strategy num_gpus output_dir author hardware cost_per_hour instance"
+).split()
+
+
+OWN_DATA = (  # that --help shows besides, with --task
+    "model validation_share image_sizes pretrained frozen_parts backbone_rate task_name"
 ).split()
 
 
@@ -53,7 +58,7 @@ class Options:
     recipe: str = setting(recipes.DEFAULT, "TASK/NAME, FILE.toml or MODULE:ATTRIBUTE")
     task: str = setting(
         "",
-        "your own data: folder, npz, tfds:NAME or squad_json",
+        "your own data: folder, npz, tfds:NAME or squad_json; --task=folder --help has its flags",
     )
     task_name: str = setting(
         "", "name of a task of your own in entries; default: that of --data_dir, or NAME"
@@ -316,7 +321,7 @@ def _test_speed(recipe: Recipe, options: RunOptions) -> int:
 def _next(run: Run) -> str:
     """Returns a line with the run's picture and the command to run next."""
     output = run.folder
-    command = ["python", "-m", "dawnbench_tf.infer", f"--model={output}"]
+    command = ["dawnbench", "infer", f"--model={output}"]
     purpose = "to time its answers"
     if not run.reached and run.recipe.epochs == int(run.recipe.epochs):
         epochs = f"--epochs={2 * run.recipe.epochs:g}"
@@ -327,4 +332,5 @@ def _next(run: Run) -> str:
 
 
 if __name__ == "__main__":
-    flags.run(main, Options, files=True, replaces=Recipe, common=COMMON)
+    own = OWN_DATA if any(argument.startswith("--task") for argument in sys.argv) else []
+    flags.run(main, Options, files=True, replaces=Recipe, common=[*COMMON, *own])

@@ -43,7 +43,9 @@ def _read_config(file: str | os.PathLike) -> Any:
     """Reads the file's config.json."""
     path = Path(file)
     if path.suffix != ".keras" or not path.is_file() or not zipfile.is_zipfile(path):
-        raise _refusal(file, "should be a `.keras` file, a zip archive")
+        raise _refusal(
+            file, "should be a `.keras` file, a zip archive; for published weights, load_published"
+        )
     try:
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo("config.json").file_size > LARGEST_CONFIG:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -153,7 +154,8 @@ def test_gpus_that_the_environment_hides_are_a_note(monkeypatch):
     monkeypatch.setattr(doctor, "_versions", lambda names: [])
     monkeypatch.setattr(doctor, "find_library", lambda name: None)
     text, fatal = doctor._gpu_problem(driver, READY)
-    assert text == "the CUDA libraries are not installed: pip install 'dawnbench_tf[gpu]'" and fatal
+    root = Path(doctor.__file__).parents[1]  # of this clone: no release is published
+    assert text == f'the CUDA libraries are not installed: pip install "{root}[gpu]"' and fatal
 
 
 def test_steps_that_fail_give_their_last_line(warmed):

@@ -73,6 +73,9 @@ def test_help_is_short_and_says_where_the_rest_is(cold_command):
     lines = text.removeprefix(train.__doc__.strip()).splitlines()
     assert max(map(len, lines)) <= 80
     assert {name for names in flags_of(text).values() for name in names} == set(train.COMMON)
+    text = cold_command("--task=folder", "--help").stdout
+    own = {name for names in flags_of(text).values() for name in names} - set(train.COMMON)
+    assert own == set(train.OWN_DATA) >= {"model", "validation_share", "image_sizes", "pretrained"}
 
 
 def test_asked_for_help_a_command_ends_well(cold_command):

@@ -137,7 +137,7 @@ def test_a_description_has_settings_by_part_and_evidence():
     recipe = recipes.get("digits/resnet8")
     text = recipes.description(recipe)
     assert "\noptimizer:\n  --rate_in_velocity\n  --weight_decay=0.0005\nschedule:\n" in text
-    assert "average" not in text and "\n    python -m dawnbench_tf.train --seed=N" in text
+    assert "average" not in text and "\n    dawnbench train --seed=N" in text
     assert "\naverage:\n  --average=0.0\n" in recipes.description(
         recipes.get("digits/resnet8"), True
     )

@@ -1,9 +1,9 @@
 """Lists the recipes, or shows the settings and evidence of some.
 
-    python -m dawnbench_tf.recipes                       # all recipes, one line each
-    python -m dawnbench_tf.recipes cifar10/airbench94    # settings that differ from the defaults
-    python -m dawnbench_tf.recipes digits/resnet8 --toml > my.toml    # a recipe of your own
-    python -m dawnbench_tf.recipes --entry=basenet       # what reproduces a published entry
+    dawnbench recipes                       # all recipes, one line each
+    dawnbench recipes cifar10/airbench94    # settings that differ from the defaults
+    dawnbench recipes digits/resnet8 --toml > my.toml    # a recipe of your own
+    dawnbench recipes --entry=basenet       # what reproduces a published entry
 
 NAME may be TASK/NAME, FILE.toml, or MODULE:ATTRIBUTE of a Python module.
 

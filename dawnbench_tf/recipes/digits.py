@@ -21,7 +21,7 @@ RESNET8 = Recipe(
             mean=98.9,
             sd=0.54,
             seconds=6.8,
-            command="python -m dawnbench_tf.train --seed=N, for N from 0 to 9",
+            command="dawnbench train --seed=N, for N from 0 to 9",
         ),
         Measured(
             date="2026-11-23",

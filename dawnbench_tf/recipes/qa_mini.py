@@ -23,7 +23,7 @@ BIDAF = Recipe(
             mean=0.851,
             sd=0.051,
             seconds=216.5,
-            command="python -m dawnbench_tf.train --recipe=qa_mini/bidaf --seed=N, N from 0 to 2",
+            command="dawnbench train --recipe=qa_mini/bidaf --seed=N, N from 0 to 2",
         ),
         Measured(
             date="2026-11-23",

@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
 
 import tensorflow as tf
 from official.common import distribute_utils
@@ -248,15 +247,6 @@ def _from_slurm() -> tf.distribute.cluster_resolver.ClusterResolver:
         raise Refusal(f"{values}: {text}") from None
 
 
-def _parameter_server(options: RunOptions) -> NoReturn:
-    # Its workers are asynchronous: there is no global batch and no end of an epoch to time.
-    refuse(
-        "strategy",
-        "parameter_server",
-        "is asynchronous, so has no time to accuracy; use multi_worker_mirrored",
-    )
-
-
 def _tpu(options: RunOptions) -> tf.distribute.Strategy:
     if options.tpu.startswith("grpc://"):
         _reach(options.tpu)
@@ -286,7 +276,6 @@ STRATEGIES = {
     "one_device": _one_device,
     "mirrored": _mirrored,
     "multi_worker_mirrored": _multi_worker_mirrored,
-    "parameter_server": _parameter_server,
     "tpu": _tpu,
 }
 

@@ -245,8 +245,8 @@ def _check(layer: tf.keras.layers.Layer, source: Layer) -> None:
             theirs, ours = source.shape(part), tuple(variable.shape)
             text = f"the {part} of its {source.name} has shape {theirs}, ours {ours}"
             if source.kind == "dense layer" and theirs[-1] != ours[-1]:
-                text += f"; build with num_classes={theirs[-1]}, load, then put your own head on "
-                text += 'model.get_layer("features").output'
+                text += "; new_head=True loads all but the head, or build with "
+                text += f"num_classes={theirs[-1]}"
             raise ValueError(text)
     if "gamma" in source.tensors and "gamma" not in variables and source.kind == "BN":
         raise ValueError(f"its {source.name} has a gamma, the network's BN none")

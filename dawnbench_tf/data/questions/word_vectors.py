@@ -67,6 +67,7 @@ def find(folder: Path, name: str) -> Path:
     if name in files:
         return files[name]
     others = "".join(f", or train with --word_vectors={other}, which it holds" for other in files)
+    others = others or ", or train with --word_vectors=none, which learns all"
     wanted = WORD_VECTORS[name]
     refuse("data_dir", folder, f"holds no {wanted}; see {wanted.home}{others}")
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import machine, tensorflow_env
 from dawnbench_tf.refusals import one_line, refuse
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime
         refuse("runtime", name, f"{row.no_free_length}; try function, onnx, openvino")
     absent = [package for package in row.packages if find_spec(package) is None]
     if absent:
-        hint = 'pip install "dawnbench_tf[runtimes]" has all'
+        hint = f"{machine.install_command('runtimes')} has all"
         refuse("runtime", name, f"{', '.join(absent)} is not installed; {hint}")
     example = served.examples[0]  # outside of `try`: one that can't be read is no runtime's failure
     try:

@@ -110,7 +110,7 @@ WRONG = {
     ),
     "other classes": (
         lambda weights: {**weights, "fc.weight": np.zeros((100, 64), "f")},
-        r"fc has shape \(64, 100\), ours \(64, 10\); build with num_classes=100, load, then",
+        r"fc has shape \(64, 100\), ours \(64, 10\); new_head=True loads all but the head, or",
     ),
     "a layer of something else": (
         lambda weights: {**weights, "attention.weight": np.zeros((8, 8), "f")},
