@@ -7,6 +7,7 @@ May import: models (the catalogue), recipe, the shared modules. Never: TensorFlo
 inference, submission, ranking.
 """
 
+import fnmatch
 import math
 import sys
 from dataclasses import replace
@@ -159,14 +160,23 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
     return recipe
 
 
-def table() -> str:
-    """Returns the text of `dawnbench recipes`: a line for each recipe, its evidence below."""
-    lines = []
-    for recipe in rows().values():
-        goal = f"{recipe.task_row.metric} {recipe.goal:g}"
+def table(pattern: str = "*") -> str:
+    """Returns the text of `dawnbench recipes`: a line for each recipe, its evidence below.
+
+    Args:
+      pattern: which recipes, e.g. "cifar10/*resnet*"; a task's name alone means all of the task.
+
+    Raises:
+      Refusal: no recipe's name is of this pattern.
+    """
+    chosen = fnmatch.filter(rows(), pattern if set("*/") & set(pattern) else f"{pattern}/*")
+    if not chosen:
+        refuse("recipe", pattern, f"no such recipe; tasks with recipes: {', '.join(TASKS)}")
+    lines = [f"{'recipe':29} {'model':21} {'goal':>4}  {'batch size':13} epochs"]
+    for recipe in map(_row, chosen):
         lines.append(
-            f"{recipe.name:28} {recipe.model:20} {goal:16} "
-            f"batch {_batch_sizes(recipe)}, {recipe.epochs:g} epochs"
+            f"{recipe.name:29} {recipe.model:21} {recipe.goal:4g}  "
+            f"{_batch_sizes(recipe):13} {recipe.epochs:6g}"
         )
         lines += [f"    {_evidence(item)}" for item in recipe.evidence]
     return "\n".join(lines)

@@ -1,6 +1,7 @@
 """Lists the recipes, or shows the settings and evidence of some.
 
     dawnbench recipes                       # all recipes, one line each
+    dawnbench recipes cifar10               # those of a task; 'cifar10/*94' of a pattern
     dawnbench recipes cifar10/airbench94    # settings that differ from the defaults
     dawnbench recipes digits/resnet8 --toml > my.toml    # a recipe of your own
     dawnbench recipes --entry=basenet       # what reproduces a published entry
@@ -10,12 +11,14 @@ NAME may be TASK/NAME, FILE.toml, or MODULE:ATTRIBUTE of a Python module.
 Exit status: 0; 1 if there is no such recipe.
 """
 
+import sys
 from dataclasses import dataclass
 
 from dawnbench_tf import flags, recipes, terminal
 from dawnbench_tf.recipes import recipe_files, recipe_modules, reproductions
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import setting
+from dawnbench_tf.tasks import TASKS
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,14 @@ def main(names: list[str]) -> None:
             entries = reproductions.find(options.entry, all_entries)
             print("\n\n".join(map(reproductions.description, entries)))
             return
-        shown = [recipes.description(recipes.get(name), options.all) for name in names]
-        print("\n\n".join(shown) or recipes.table())
+        texts = [
+            recipes.table(name)
+            if name in TASKS or "*" in name
+            else recipes.description(recipes.get(name), options.all)
+            for name in names or ["*"]
+        ]
+        width = terminal.columns(sys.stdout) if sys.stdout.isatty() else 1000
+        print("\n".join(terminal.cut(line, width) for line in "\n\n".join(texts).splitlines()))
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
 
