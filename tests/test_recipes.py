@@ -173,8 +173,8 @@ def test_the_table_has_every_recipe_and_its_evidence():
     table = recipes.table()
     lines = [line for line in table.splitlines() if line[0] != " "]
     assert len(lines) == 1 + len(recipes.rows()) and max(map(len, lines)) <= 80
-    of_cifar10 = recipes.table("cifar10")
-    assert of_cifar10 == recipes.table("cifar10/*") and "imagenet/" not in of_cifar10
+    cifar10 = recipes.table("cifar10")
+    assert cifar10 == recipes.table("cifar10/*") and "imagenet/" not in cifar10
     assert "\ncifar10/cpu94 " in recipes.table("cifar10/cpu*")
     with pytest.raises(Refusal, match="--recipe=cifar/.*: no such recipe; tasks with recipes: "):
         recipes.table("cifar/*")
