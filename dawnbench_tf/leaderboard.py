@@ -4,8 +4,8 @@
     dawnbench leaderboard RUN_DIR --dataset=CIFAR10 --top=5
     dawnbench leaderboard RUN_DIR --html=DIR --plot=FILE.png
 
-Entries that break the rules are listed below the tables, with the reasons. Exit status: 0, or 1 for
-bad input.
+Tables with runs of yours come first, then your runs that break the rules, with the reasons.
+Exit status: 0, or 1 for bad input.
 """
 
 import csv
@@ -13,6 +13,7 @@ import datetime
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -33,7 +34,7 @@ __all__ = ["rank", "Ranking", "format_ranking"]
 COLUMNS = 120  # width of a table if stdout is no terminal, in characters
 SHARES = (27, 28, 21)  # relative widths of model, hardware, author
 LONGEST = 26  # characters of a recipe's name; a longer one is cut
-NARROW = 100  # columns below which a table has neither hardware nor author
+NARROW = 100  # columns below which only rows of yours have hardware and folder
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
         author = row.folder if row.mine else row.author
         cells = (row.model, row.hardware, row.label, author)
         lines.append(line(f"{mark}{rank:4}", format_value(value(row)), row.date, cells))
+        if row.mine and columns < NARROW:
+            lines.append(terminal.cut(f"{'':21}{row.folder}, {row.hardware}", columns))
     lines += [
         f"  your {row.name} in {row.folder} would rank {rank} of {len(table.rows)}"
         for rank, row in shown
@@ -181,10 +184,15 @@ def _choose_dataset(dataset: str, threshold: float | None, collected: list[Resul
     return dataset
 
 
-def format_unranked(unranked: list[Result]) -> str:
+def format_unranked(unranked: list[Result], columns: int = COLUMNS) -> str:
     """Formats your entries that are in no table, with the reasons."""
     lines = [
-        f"  your {row.name} in {row.folder}, {row.dataset} {row.phase}: {'; '.join(row.reasons)}"
+        textwrap.fill(
+            f"your {row.name} in {row.folder}, {row.dataset} {row.phase}: {'; '.join(row.reasons)}",
+            columns,
+            initial_indent="  ",
+            subsequent_indent="      ",
+        )
         for row in unranked
     ]
     return "\n".join(["not ranked", *lines])
@@ -194,7 +202,7 @@ class Ranking(NamedTuple):
     """Published entries and yours, ranked.
 
     Attributes:
-      tables: DAWNBench's tables, and those of embedded tasks.
+      tables: those with results of yours, then DAWNBench's others.
       unranked: results of yours that the rules keep out of the tables; `reasons` says why.
       results: all results that were considered.
     """
@@ -230,7 +238,8 @@ def rank(
     collected = collect([Path(folder) for folder in folders])
     dataset = _choose_dataset(dataset, threshold, collected)
     wanted = select(collected, dataset, last_date, threshold)
-    ranking = Ranking(tables.rank(wanted), [r for r in wanted if r.reasons and r.mine], wanted)
+    ranked = sorted(tables.rank(wanted), key=lambda table: not any(r.mine for r in table.rows))
+    ranking = Ranking(ranked, [r for r in wanted if r.reasons and r.mine], wanted)
     if not ranking.tables and not ranking.unranked:
         raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
     return ranking
@@ -258,8 +267,11 @@ def main(arguments: list[str]) -> None:
             columns = COLUMNS
             if terminal.is_terminal(sys.stdout):
                 columns = terminal.columns(sys.stdout)
+            own = [any(row.mine for row in table.rows) for table in ranking.tables].count(True)
             parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
-            parts += [format_unranked(ranking.unranked)] if ranking.unranked else []
+            parts[own:own] = (
+                [format_unranked(ranking.unranked, columns)] if ranking.unranked else []
+            )
             print("\n\n".join(parts))
     except Refusal as refusal:
         terminal.exit_with(str(refusal))

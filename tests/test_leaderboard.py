@@ -83,6 +83,15 @@ def test_tables_fit_the_terminal(tmp_path):
     assert len({len(line.partition(" 20")[0]) for line in rows if "\u4e2d" not in line}) == 1
 
 
+def test_at_80_columns_a_run_of_one_s_own_has_recipe_folder_and_hardware(trained_digits):
+    command = [sys.executable, "-m", "dawnbench_tf.leaderboard", str(trained_digits / "run")]
+    status, lines = screen.run(command, 80)
+    own = next(index for index, line in enumerate(lines) if line.startswith("*"))
+    assert status == 0 and lines[0].strip() == "digits, training time" and own == 2
+    assert "  digits/resnet8  " in lines[own] and lines[own + 1].strip().startswith("run, ")
+    assert max(map(len, lines)) <= 80
+
+
 def test_an_embedded_task_s_run_has_a_table_of_its_own(tmp_path):
     write(tmp_path)
     (tmp_path / "CIFAR10").rename(tmp_path / "digits")
@@ -91,7 +100,7 @@ def test_an_embedded_task_s_run_has_a_table_of_its_own(tmp_path):
     rankings = json.loads(run(tmp_path, "--json").stdout)
     mine = [(t["dataset"], t["table"]) for t in rankings for row in t["rows"] if row["mine"]]
     assert mine == [("digits", "training time"), ("digits", "training cost")]
-    assert rankings[-1]["dataset"] == "digits" and len(rankings) == 14
+    assert rankings[0]["dataset"] == rankings[1]["dataset"] == "digits" and len(rankings) == 14
 
 
 def test_one_s_own_is_ranked_among_the_published_at_another_threshold(tmp_path):

@@ -57,6 +57,7 @@ class Result:
       file: path of its JSON; "" for published entries.
       flaws: reasons why it can't be ranked at any threshold.
       missed: reason why it can't be ranked at this threshold; "" if it can.
+      stated: name of the recipe that its own misc states; "" for none.
     """
 
     dataset: str
@@ -80,6 +81,7 @@ class Result:
     file: str = ""
     flaws: tuple[str, ...] = ()
     missed: str = ""
+    stated: str = ""
 
     @property
     def folder(self) -> str:
@@ -96,8 +98,8 @@ class Result:
 
     @property
     def label(self) -> str:
-        """The recipe, else the network, that reproduces a published entry; else "-"."""
-        return self.reproduction.label if self.reproduction else "-"
+        """The recipe, else the network, that reproduces a published entry, or the stated recipe."""
+        return self.reproduction.label if self.reproduction else self.stated or "-"
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -142,6 +144,9 @@ def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
         curve=tuple(entry.curve()),
         flaws=flaws,
     )
+    recipe = (entry.misc or {}).get("recipe")
+    name = recipe.get("name") if isinstance(recipe, dict) else ""
+    result = replace(result, stated=_printable(name) if isinstance(name, str) else "")
     return at_threshold(result, entry.task.threshold)
 
 
