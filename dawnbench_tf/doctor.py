@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from ctypes.util import find_library
 from dataclasses import dataclass
 from importlib import metadata
@@ -144,17 +145,22 @@ def print_probe() -> None:
     build = tf.sysconfig.get_build_info()
     gpus = tf.config.list_physical_devices("GPU")
     details = tf.config.experimental.get_device_details
-    names = [device.name for device in tf.config.list_logical_devices("GPU")]
+    try:
+        names = [device.name for device in tf.config.list_logical_devices("GPU")]
+        wrong = [fault for fault in map(wrong_values, names) if fault]
+    except (tf.errors.OpError, RuntimeError) as error:
+        wrong = [f"TensorFlow can't use the GPUs: {one_line(error, 120)}"]
     facts = {
         "version": tf.__version__,
         "cuda": build.get("cuda_version", ""),
         "cudnn": build.get("cudnn_version", ""),
         "cuda build": bool(build.get("is_cuda_build")),
         "gpus": [details(gpu).get("device_name", "GPU") for gpu in gpus],
-        "wrong": [fault for fault in map(wrong_values, names) if fault],
+        "wrong": wrong,
+        "loaded": {},
     }
-    # After the convolution, which loads cuDNN.
-    facts["loaded"] = _loaded(Path("/proc/self/maps").read_text()) if gpus else {}
+    with suppress(OSError, AttributeError):  # after the convolution, which loads cuDNN
+        facts["loaded"] = _loaded(Path("/proc/self/maps").read_text()) if gpus else {}
     print("\n" + json.dumps(facts))
 
 
@@ -186,11 +192,11 @@ def wrong_values(device: str) -> str:
 def _loaded(maps: str) -> dict[str, str]:
     """Returns the versions of CUDA's runtime and cuDNN among a process's /proc/PID/maps."""
     versions = {}
-    if runtime := re.search(r"/\S*/libcudart\.so\S*", maps):
+    if runtime := re.search(r"/.*/libcudart\.so\S*", maps):
         number = ctypes.c_int()
         ctypes.CDLL(runtime[0]).cudaRuntimeGetVersion(ctypes.byref(number))
         versions["CUDA"] = f"{number.value // 1000}.{number.value % 1000 // 10}"
-    if library := re.search(r"/\S*/libcudnn\.so\S*", maps):
+    if library := re.search(r"/.*/libcudnn\.so\S*", maps):
         version = ctypes.CDLL(library[0]).cudnnGetVersion()  # 8907 is 8.9.7, 91900 is 9.19.0
         major = 10_000 if version >= 90_000 else 1000
         versions["cuDNN"] = f"{version // major}.{version % major // 100}.{version % 100}"
@@ -285,8 +291,9 @@ def _gpu_problem(driver: Driver, probe: dict[str, Any]) -> tuple[str, bool]:
       (cause of a lower number, or of wrong values, and its remedy; whether that is a fault).
     """
     if probe.get("wrong"):
-        right = f"the CUDA libraries should be those it was built for: {_INSTALL_GPU}"
-        return f"{'; '.join(probe['wrong'])}; {right}", True
+        text = "; ".join(probe["wrong"])
+        right = f"; the CUDA libraries should be those it was built for: {_INSTALL_GPU}"
+        return text + right * ("should be" in text), True
     count, gpus = len(driver.names), len(probe.get("gpus", []))
     if gpus >= (count or driver.on_bus) or "version" not in probe:
         return "", False

@@ -14,7 +14,7 @@ __all__ = ["RunOptions", "Credits"]
 ANONYMOUS = "anonymous"
 LONGEST = 200  # characters of a text in an entry
 # Options of one process or one call: a run's folder does not record them.
-OF_A_CALL = ("output_dir", "max_steps", "worker_hosts", "task_index")
+OF_A_CALL = ("output_dir", "max_steps", "worker_hosts", "task_index", "profile_steps")
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class RunOptions:
     )
     profile_steps: tuple[int, ...] = setting(
         (),
-        "FIRST,LAST step to profile: prints a table of the costliest operations, and writes the "
-        "profile to OUTPUT_DIR/tensorboard",
+        "FIRST,LAST step to profile, in whole calls into TensorFlow but the first: prints a table "
+        "of the costliest operations, and writes the profile to OUTPUT_DIR/tensorboard",
         low=1,
         group="output",
     )

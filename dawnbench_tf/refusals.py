@@ -15,7 +15,10 @@ class Refusal(ValueError):
     """
 
     def _render_traceback_(self) -> list[str]:  # of IPython
-        return ["Refusal: " + re.sub(r"(?<![-\w])--(?=[a-z])", "", str(self))]
+        text, *command = re.split(r"(?=dawnbench [a-z]+ )", str(self), maxsplit=1)
+        text = re.sub(r"(?<![-\w])--(\w+)=", r"\1=", text)
+        text = re.sub(r"(?<![-\w])--(\w+)", r"`\1`", text)
+        return ["Refusal: " + "".join([text, *command])]
 
 
 def refuse(name: str, value: object, expected: str) -> NoReturn:

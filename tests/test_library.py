@@ -145,7 +145,10 @@ def test_a_refusal_in_a_notebook_is_one_line_that_names_arguments():
         recipes.get("digits/resnet8", whitening_bias_falls=True)
     assert str(raised.value) == "--whitening_bias_falls=true: requires --whitening_bias_epochs"
     lines = raised.value._render_traceback_()
-    assert lines == ["Refusal: whitening_bias_falls=true: requires whitening_bias_epochs"]
+    assert lines == ["Refusal: whitening_bias_falls=true: requires `whitening_bias_epochs`"]
+    again = Refusal("a: --epochs=3 or --download; dawnbench train --output_dir=RUN goes on")
+    line = "Refusal: a: epochs=3 or `download`; dawnbench train --output_dir=RUN goes on"
+    assert again._render_traceback_() == [line]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def is_users(name: str) -> bool:
 def _row(name: str) -> Recipe:
     recipes = rows() | {recipe.name: recipe for recipe in own.RECIPES}
     if name not in recipes:
-        near = get_close_matches(name, recipes, n=1, cutoff=0.4)
+        near = get_close_matches(name, [*recipes, *TASKS], n=1, cutoff=0.4)
+        near = [f"`dawnbench recipes {near[0]}`" if near[0] in TASKS else near[0]] if near else []
         hint = f"did you mean {near[0]}?" if near else "`dawnbench recipes` lists all"
         refuse("recipe", name, f"no such recipe; {hint}")
     return recipes[name]
@@ -171,7 +172,7 @@ def table(pattern: str = "*") -> str:
     """
     chosen = fnmatch.filter(rows(), pattern if set("*/") & set(pattern) else f"{pattern}/*")
     if not chosen:
-        refuse("recipe", pattern, f"no such recipe; tasks with recipes: {', '.join(TASKS)}")
+        refuse("recipe", pattern, f"no recipe's name is of it; tasks: {', '.join(TASKS)}")
     lines = [f"{'recipe':29} {'model':21} {'goal':>4}  {'batch size':13} epochs"]
     for recipe in map(_row, chosen):
         lines.append(

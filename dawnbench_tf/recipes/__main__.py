@@ -1,7 +1,7 @@
 """Lists the recipes, or shows the settings and evidence of some.
 
-    dawnbench recipes                       # all recipes, one line each
-    dawnbench recipes cifar10               # those of a task; 'cifar10/*94' of a pattern
+    dawnbench recipes                       # all recipes, with their evidence
+    dawnbench recipes cifar10               # a task's; or 'cifar10/*94'
     dawnbench recipes cifar10/airbench94    # settings that differ from the defaults
     dawnbench recipes digits/resnet8 --toml > my.toml    # a recipe of your own
     dawnbench recipes --entry=basenet       # what reproduces a published entry
@@ -48,14 +48,14 @@ def main(names: list[str]) -> None:
             entries = reproductions.find(options.entry, all_entries)
             print("\n\n".join(map(reproductions.description, entries)))
             return
+        width = terminal.columns(sys.stdout) if sys.stdout.isatty() else 1000
         texts = [
-            recipes.table(name)
+            "\n".join(terminal.cut(line, width) for line in recipes.table(name).splitlines())
             if name in TASKS or "*" in name
             else recipes.description(recipes.get(name), options.all)
             for name in names or ["*"]
         ]
-        width = terminal.columns(sys.stdout) if sys.stdout.isatty() else 1000
-        print("\n".join(terminal.cut(line, width) for line in "\n\n".join(texts).splitlines()))
+        print("\n\n".join(texts))
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
 

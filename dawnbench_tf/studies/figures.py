@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dawnbench_tf.studies import estimates, summaries
+from dawnbench_tf.studies import estimates, findings, summaries
 from dawnbench_tf.studies.estimates import Interval
 from dawnbench_tf.studies.grid import Study
 from dawnbench_tf.studies.summaries import Results, Setting, Summary
@@ -67,7 +67,9 @@ def _draw_bars(
     for position, row in enumerate(rows):
         _draw_dots(axes, position, times[row.setting] / scale)
         if not math.isfinite(row.median_seconds):
-            text = f"did not converge\n({row.reached} of {row.runs})"
+            text = findings.format_median(row.middle_seconds)
+            text = "did not converge" if text == "never" else f"median {text}"
+            text += f"\n({row.reached} of {row.runs})"
             axes.text(position, top * 0.03, text, ha="center", color=RED, rotation=90, fontsize=9)
             continue
         height = row.median_seconds / scale
@@ -112,7 +114,11 @@ def _times(results: Results, threshold: float) -> dict[str, np.ndarray]:
 def _draw_tradeoff(figure: Figure, results: Results) -> None:
     """Draws epochs, throughput and time over the levels of one factor (Figure 1)."""
     rows = results.highest
-    names = [", ".join(setting.labels) or setting.name for setting in results.settings]
+    alone = len(results.study.factors) == 1
+    names = [
+        setting.labels[0] if alone and setting.labels[0] != "-" else setting.name
+        for setting in results.settings
+    ]
     epochs, speed, time = figure.subplots(1, 3)
     positions: np.ndarray = np.arange(len(rows))
     _draw_line(epochs, positions, [row.epochs for row in rows])

@@ -3,7 +3,6 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -53,9 +52,14 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
         return [f"At {goal} no setting has a median: no more than half of its runs reach it."]
     if len(rows) == 1:
         return []
-    if are_few(rows):
+    few = [row for row in rows if row.runs < estimates.ENOUGH]
+    took = "; ".join(f"{row.setting} {format_range(row)}" for row in few)
+    too_few = [f"To {goal}: {took}. {TOO_FEW}."] if few else []
+    ranked = [row for row in ranked if row not in few]
+    if len(ranked) < 2 or rows[0] in few:
         took = "; ".join(f"{row.setting} {format_range(row)}" for row in rows)
         return [f"To {goal}: {took}. {TOO_FEW}."]
+    best = ranked[0]
     significant = best.p_value is not None and best.p_value < 1 - estimates.LEVEL
     head = (
         f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is that of"
@@ -73,15 +77,10 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     if never:
         names = "; ".join(never)
         lines.append(f"No more than half of the runs reach {goal} with: {names}.")
-    return lines
+    return lines + too_few
 
 
 TOO_FEW = f"Too few runs to rank: {estimates.ENOUGH} of each setting are the least"
-
-
-def are_few(rows: Sequence[Summary]) -> bool:
-    """Whether a setting has too few runs to be ranked."""
-    return min(row.runs for row in rows) < estimates.ENOUGH
 
 
 def format_range(row: Summary) -> str:
@@ -115,10 +114,12 @@ def _describe_composition(results: Results, threshold: float) -> list[str]:
     goal = _goal(results, threshold)
     parts = " x ".join(f"{speed_up:.2f} ({name})" for name, speed_up in whole.single.items())
     if not whole.whole:
-        return [f"To {goal}: {parts} = {whole.product:.2f}; all together do not converge."]
+        return [
+            f"To {goal}: {parts} = {whole.product:.2f}; all together no more than half reach it."
+        ]
     if not whole.product:
         never = "; ".join(name for name, speed_up in whole.single.items() if not speed_up)
-        text = f"{parts}; all together {whole.whole:.2f}. Alone fewer than half reach it"
+        text = f"{parts}; all together {whole.whole:.2f}. Alone no more than half reach it"
         return [f"To {goal}: {text}: {never}."]
     share = whole.whole / whole.product
     text = f"{parts} = {whole.product:.2f}; all together {whole.whole:.2f}"
@@ -141,7 +142,7 @@ def _describe_main_effects(results: Results, threshold: float) -> list[str]:
             text += f" {mean:.2f} times as fast ({min(finite):.2f} to {max(finite):.2f})"
         never = len(effect.speed_ups) - len(finite)
         text += f" in {len(finite)} of {len(effect.speed_ups)} pairs"
-        lines.append(f"{text}; in {never} it never reaches it." if never else f"{text}.")
+        lines.append(f"{text}; in {never} no more than half reach it." if never else f"{text}.")
     return lines
 
 
@@ -162,10 +163,10 @@ def _describe_spread(results: Results) -> list[str]:
     if row.runs < estimates.ENOUGH:
         return [*lines, f"Time to it: {format_range(row)}."]
     median, mean = (
-        f"{format_seconds(value)}{_format_time_interval(interval)}"
-        for value, interval in (
-            (row.median_seconds, row.median_interval),
-            (row.mean_seconds, row.mean_interval),
+        f"{text}{_format_time_interval(interval)}"
+        for text, interval in (
+            (format_median(row.middle_seconds), row.median_interval),
+            (format_seconds(row.mean_seconds), row.mean_interval),
         )
     )
     lines.append(f"Time to it: median {median}, mean {mean}.")
@@ -188,10 +189,10 @@ def _format_time_interval(interval: estimates.Interval | None) -> str:
 
 
 def _describe_tradeoff(results: Results) -> list[str]:
-    rows = results.highest
+    rows = [row for row in results.highest if row.runs >= estimates.ENOUGH]
     finite = [row for row in rows if math.isfinite(row.median_seconds)]
     fast = [row for row in rows if row.examples_per_second]
-    if not finite or not fast or are_few(rows):
+    if len(rows) < 2 or not finite or not fast:
         return []
     fewest = min(finite, key=lambda row: row.epochs)
     highest = max(fast, key=lambda row: row.examples_per_second or 0.0)
@@ -227,10 +228,11 @@ def _describe_generalization(results: Results) -> list[str]:
         pairs = summaries.held_out_pairs(setting)
         if len(pairs) > 1:
             gaps = np.array([test - fresh for test, fresh in pairs])
-            low, high = estimates.bootstrap(gaps, np.mean) or (math.nan, math.nan)
+            interval = estimates.bootstrap(gaps, np.mean)
+            limits = "95 %: {:+.2f} to {:+.2f}, ".format(*interval) if interval else ""
             lines.append(
                 f"{setting.name}: test score minus held-out score {np.mean(gaps):+.2f} "
-                f"(95 %: {low:+.2f} to {high:+.2f}, {len(pairs)} runs)."
+                f"({limits}{len(pairs)} runs)."
             )
     return lines
 
@@ -245,12 +247,12 @@ def _describe_latency(results: Results) -> list[str]:
     return lines
 
 
-def format_median(row: Summary) -> str:
-    """Formats the median time; ">=" its least value if half of the runs miss the threshold."""
-    low, high = row.middle_seconds
-    if math.isfinite(high) or not math.isfinite(low):
-        return format_seconds(row.median_seconds)
-    return f">={format_seconds(low)}"
+def format_median(middle: estimates.Interval) -> str:
+    """Formats the median of two middle times; ">=" the first if only the second is infinite."""
+    low, high = middle
+    if math.isinf(high) and math.isfinite(low):
+        return f">={format_seconds(low)}"
+    return format_seconds((low + high) / 2)
 
 
 def format_seconds(number: float) -> str:

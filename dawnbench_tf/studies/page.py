@@ -99,7 +99,7 @@ def _interval(limits: Interval | None) -> str:
 
 
 def _median(row: Summary) -> str:
-    text = findings.format_median(row)
+    text = findings.format_median(row.middle_seconds)
     return "did not converge" if text == "never" else text
 
 

@@ -8,7 +8,6 @@ from typing import Any, TextIO
 
 from dawnbench_tf.refusals import Refusal, defused, one_line, shown
 from dawnbench_tf.studies import estimates, findings, grid, store, summaries
-from dawnbench_tf.studies.findings import format_seconds
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Setting
 
@@ -64,14 +63,15 @@ def _table(results: Results, threshold: float) -> Iterator[str]:
     priced = any(row.usd for row in rows)
     width = min(32, max(len(row.setting) for row in rows))
     goal = f"to {results.metric} {threshold:g}"
-    yield f"{'setting':{width}} reached     median  speed-up  epochs{'       USD' * priced}  {goal}"
+    head = f"{'setting':{width}} reached       median  speed-up  epochs"
+    yield f"{head}{'       USD' * priced}  {goal}"
     for row in rows:
         never = not math.isfinite(row.median_seconds)
         speed_up = f"{row.speed_up:.2f}" if row.speed_up else ""
         usd = f"{row.usd:10.4f}" if row.usd is not None and not never else ""
         yield (
             f"{one_line(row.setting, width):{width}} {row.reached:3} of {row.runs:<3}"
-            f"{findings.format_median(row):>9}  {speed_up:>8}  "
+            f"{findings.format_median(row.middle_seconds):>11}  {speed_up:>8}  "
             f"{'-' if never else format(row.epochs, '.3g'):>6}{usd}"
         )
 
@@ -168,10 +168,11 @@ def _compare_setting(
     pair: tuple[Setting, Setting], names: tuple[str, str], metric: str, threshold: float
 ) -> str:
     first, second = (setting.times(threshold) for setting in pair)
-    medians = [estimates.point_median(times) for times in (first, second)]
+    medians = [estimates.middle(times) for times in (first, second)]
     setting = f"{pair[0].name}: " if pair[0].name != "baseline" else ""
     times_text = " and ".join(
-        f"{name} {format_seconds(middle)} ({len(times.reached)} of {len(times.seconds)} runs)"
+        f"{name} {findings.format_median(middle)} "
+        f"({len(times.reached)} of {len(times.seconds)} runs)"
         for name, middle, times in zip(names, medians, (first, second), strict=True)
     )
     text = f"{setting}to {metric} {threshold:g}, {times_text}."

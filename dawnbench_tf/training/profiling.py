@@ -50,6 +50,7 @@ class Profile(NamedTuple):
 
     Attributes:
       device: "GPU" or "CPU".
+      first: number of the first step that was profiled, from 1 on.
       steps: number of steps that were profiled.
       step_ms: duration of a step, in ms.
       busy_ms: time of a step in which the first GPU runs a kernel; on a CPU the sum over the
@@ -60,6 +61,7 @@ class Profile(NamedTuple):
     """
 
     device: str
+    first: int
     steps: int
     step_ms: float
     busy_ms: float
@@ -69,10 +71,10 @@ class Profile(NamedTuple):
 
     def __str__(self) -> str:
         total = sum(row.milliseconds for row in self.rows) or 1.0
-        does = "GPU busy for" if self.device == "GPU" else "operations, several at a time:"
+        does = "GPU busy for" if self.device == "GPU" else "operations, some at a time:"
         lines = [
-            f"profile of {self.steps} steps: {self.step_ms:.4g} ms a step; {does} "
-            f"{self.busy_ms:.4g} ms",
+            f"profile of steps {self.first} to {self.first + self.steps - 1}: "
+            f"{self.step_ms:.4g} ms a step; {does} {self.busy_ms:.4g} ms",
             f"{'operation':<40}{'ms a step':>12}{'share':>8}{'calls a step':>15}",
         ]
         rest = self.rows[ROWS:]
@@ -89,13 +91,14 @@ class Profile(NamedTuple):
         return "\n".join([*lines, kinds, f"waited for input: {self.input_share:.1%} of the step"])
 
 
-def read(folder: str | Path, steps: int, seconds: float) -> Profile:
+def read(folder: str | Path, steps: int, seconds: float, first: int = 1) -> Profile:
     """Reads the newest profile in a folder that TensorFlow's profiler has written.
 
     Args:
       folder: the `logdir` of `tf.profiler.experimental.start`.
       steps: number of training steps that were profiled.
       seconds: their duration.
+      first: number of the first of them.
 
     Raises:
       FileNotFoundError: it holds none.
@@ -119,6 +122,7 @@ def read(folder: str | Path, steps: int, seconds: float) -> Profile:
     rows.sort(key=lambda row: -row.milliseconds)
     return Profile(
         "GPU" if gpu else "CPU",
+        first,
         steps,
         seconds * 1e3 / steps,
         (_busy(gpu) if gpu else total) / steps,
@@ -224,18 +228,32 @@ class Profiler(tf.keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._step, self._in_epoch = self._step + batch + 1 - self._in_epoch, batch + 1
-        self._compiled = True
+        self._compiled, self._now = True, time.monotonic()
         last = self._in_epoch >= (self.params.get("steps") or math.inf)  # an evaluation may follow
-        if self._begun and (last or self._step >= self._last):
-            (step, begin), now, self._begun = self._begun, time.monotonic(), None
-            with self._not_counted():
-                tf.profiler.experimental.stop()
-                self.profile = read(self._folder, self._step - step, now - begin)
-            terminal.say(str(self.profile))
+        if last or self._step >= self._last or self.model.stop_training:
+            self._finish()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._finish()  # of a data set of unknown length
 
     def on_train_end(self, logs: Any = None) -> None:
-        if not self.profile and self._step >= self._first:
-            terminal.say("no steps were profiled: the first call compiles; name later steps")
+        last_step = self._timer.last_step if self._timer else None
+        over = last_step in (None, self._step) or self.model.stop_training  # else a phase follows
+        if self.profile or self._first == math.inf or not over:
+            return
+        reason = f"training ended at step {self._step}, before {self._first}"
+        if self._step >= self._first:
+            reason = f"no call but the first, which compiles, began at step {self._first} or later"
+        terminal.say(f"no steps were profiled: {reason}")
+
+    def _finish(self) -> None:
+        if not self._begun:
+            return
+        (step, begin), self._begun = self._begun, None
+        with self._not_counted():
+            tf.profiler.experimental.stop()
+            self.profile = read(self._folder, self._step - step, self._now - begin, step + 1)
+        terminal.say(str(self.profile))
 
     def _not_counted(self) -> AbstractContextManager[None]:
         return self._timer.clock.part("measure") if self._timer else nullcontext()

@@ -141,7 +141,9 @@ class SpeedTest(NamedTuple):
 
 
 def measure(recipe: Recipe | str, options: RunOptions, examples: Any = None) -> SpeedTest:
-    """Trains `options.max_steps` steps of a recipe and times them. Writes no files.
+    """Trains `options.max_steps` steps of a recipe and times them.
+
+    Writes no files, but for the profile of `options.profile_steps`, to `options.output_dir`.
 
     Args:
       recipe: the recipe to train, or its name.

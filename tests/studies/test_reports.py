@@ -271,4 +271,4 @@ def test_a_factor_that_alone_never_reaches_the_goal_has_no_product(tmp_path):
 
     samples.write(tmp_path / "s", samples.study(factors=factors, figure="factors"), outcome)
     text = reports.format_text(reports.load(tmp_path / "s"), "")
-    assert "all together 1.00. Alone fewer than half reach it: A." in text
+    assert "all together 1.00. Alone no more than half reach it: A." in text

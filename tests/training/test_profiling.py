@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from dawnbench_tf import recipes, terminal
+from dawnbench_tf import recipes, runs, terminal
 from dawnbench_tf.options import RunOptions
+from dawnbench_tf.train import train
 from dawnbench_tf.training import profiling, speed_test
 
 
@@ -24,7 +25,7 @@ def test_a_dense_layer_s_step_has_two_products(tmp_path):
     assert products == 2  # of the outputs, and of the weights' gradient
     assert profile.device == "CPU" and 0 < profile.step_ms < 1000
     assert profile.busy_ms == pytest.approx(sum(row.milliseconds for row in profile.rows))
-    assert profile.kinds["transposes"] == 0 and 0 < profile.input_share < 1
+    assert profile.first == 9 and profile.kinds["transposes"] == 0 and 0 < profile.input_share < 1
 
 
 def test_steps_that_are_not_there_are_said(monkeypatch, tmp_path):
@@ -33,13 +34,28 @@ def test_steps_that_are_not_there_are_said(monkeypatch, tmp_path):
     options = RunOptions(max_steps=4, profile_steps=(1, 9), peak_tflops=1.0)
     recipe = recipes.get("digits/resnet8", crop_size=8)
     assert speed_test.measure(recipe, options).profile.steps == 3  # the first compiles
-    assert lines[-1].startswith("profile of 3 steps: ")
+    assert lines[-1].startswith("profile of steps 2 to 4: ")
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(
         np.ones([2, 1]), np.ones(2), verbose=0, callbacks=[profiling.Profiler(tmp_path, (1, 1))]
     )
-    assert lines[-1] == "no steps were profiled: the first call compiles; name later steps"
+    reason = "no call but the first, which compiles, began at step 1 or later"
+    assert lines[-1] == f"no steps were profiled: {reason}"
+
+
+def test_a_training_that_ends_inside_an_epoch_ends_the_profile(monkeypatch, tmp_path):
+    lines = []
+    monkeypatch.setattr(terminal, "say", lambda line, *_: lines.append(line))
+    recipe = recipes.get("digits/resnet8", crop_size=8, epochs=1.2)  # 26 steps
+    for steps, words in (
+        ((22, 60), "profile of steps 22 to 26: "),
+        ((30, 40), "no steps were profiled: training ended at step 26, before 30"),
+    ):
+        options = RunOptions(profile_steps=steps, peak_tflops=1.0, steps_per_execution=3)
+        train(recipe, options, tmp_path / str(steps[0]))
+        assert [line for line in lines if line.startswith(words)], lines
+        assert runs.options_of(tmp_path / str(steps[0])).profile_steps == ()  # not recorded
 
 
 STREAMS = (  # (operation, kernel, begin, duration) in ms
@@ -78,7 +94,7 @@ def test_a_gpu_s_kernels_are_summed_by_operation_and_its_busy_time_is_a_union(tm
     shares = {kind: share * 12 for kind, share in profile.kinds.items()}
     assert shares == pytest.approx({"batch normalization": 6, "casts": 1, "transposes": 2})
     first, head, row, *_, kinds, wait = str(profile).splitlines()
-    assert first == "profile of 2 steps: 10 ms a step; GPU busy for 5 ms"
+    assert first == "profile of steps 1 to 2: 10 ms a step; GPU busy for 5 ms"
     assert re.sub(" +", " ", row) == "FusedBatchNormV3 3.000 50.0% 1.0"
     assert kinds == "batch normalization 50.0%, casts 8.3%, transposes 16.7%"
     assert wait == "waited for input: 0.0% of the step"
