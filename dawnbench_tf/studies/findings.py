@@ -56,7 +56,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     took = "; ".join(f"{row.setting} {format_range(row)}" for row in few)
     too_few = [f"To {goal}: {took}. {TOO_FEW}."] if few else []
     ranked = [row for row in ranked if row not in few]
-    if len(ranked) < 2 or rows[0] in few:
+    if len(ranked) < 2 or rows[0] in few or math.isinf(ranked[0].median_seconds):
         took = "; ".join(f"{row.setting} {format_range(row)}" for row in rows)
         return [f"To {goal}: {took}. {TOO_FEW}."]
     best = ranked[0]
