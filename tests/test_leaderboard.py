@@ -83,13 +83,14 @@ def test_tables_fit_the_terminal(tmp_path):
     assert len({len(line.partition(" 20")[0]) for line in rows if "\u4e2d" not in line}) == 1
 
 
-def test_at_80_columns_a_run_of_one_s_own_has_recipe_folder_and_hardware(trained_digits):
-    command = [sys.executable, "-m", "dawnbench_tf.leaderboard", str(trained_digits / "run")]
+def test_at_80_columns_a_run_of_one_s_own_has_recipe_folder_and_hardware(tmp_path):
+    write(tmp_path, HEAD + "1\t0.001\t95\n", misc={"recipe": {"name": "own/mine"}})
+    command = [sys.executable, "-m", "dawnbench_tf.leaderboard", str(tmp_path)]
     status, lines = screen.run(command, 80)
-    own = next(index for index, line in enumerate(lines) if line.startswith("*"))
-    assert status == 0 and lines[0].strip() == "digits, training time" and own == 2
-    assert "  digits/resnet8  " in lines[own] and lines[own + 1].strip().startswith("run, ")
-    assert max(map(len, lines)) <= 80
+    assert status == 0 and lines[0].strip() == "CIFAR10, training time"
+    own, below = lines[2:4]
+    assert own.startswith("*   1") and "  own/mine  " in own
+    assert below.split(", ")[0].strip() == tmp_path.name[:56] and max(map(len, lines)) <= 80
 
 
 def test_an_embedded_task_s_run_has_a_table_of_its_own(tmp_path):
