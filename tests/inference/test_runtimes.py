@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -175,7 +176,9 @@ def test_what_a_runtime_cannot_do_is_one_line(small, name, precision, changes, w
 def test_a_runtime_that_is_not_installed_says_how_to(small, monkeypatch, name, package):
     find = runtimes.find_spec
     monkeypatch.setattr(runtimes, "find_spec", lambda name: None if name == package else find(name))
-    words = f'--runtime={name}: {package} is not installed; pip install "'
+    root = Path(runtimes.__file__).parents[3]  # of this clone: no release is published
+    install = f'pip install "{root}[runtimes]" has all'
+    words = f"--runtime={name}: {package} is not installed; {install}"
     with pytest.raises(Refusal, match=re.escape(words)):
         runtimes.build(name, small[0], "float32", 1)
 
