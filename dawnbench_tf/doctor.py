@@ -236,8 +236,7 @@ def _keras() -> Finding:
     versions = _versions(("tf-keras", "keras"))
     lacks = not any(name.startswith("tf-keras") for name in versions)
     fix = f"{machine.install_command('harness')}; the commands train with tf-keras"
-    fix = fix if lacks else ""
-    return Finding("Keras", ", ".join(versions) or "none", fix)
+    return Finding("Keras", ", ".join(versions) or "none", fix if lacks else "")
 
 
 class Driver(NamedTuple):

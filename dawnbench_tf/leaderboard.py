@@ -238,7 +238,7 @@ def rank(
     collected = collect([Path(folder) for folder in folders])
     dataset = _choose_dataset(dataset, threshold, collected)
     wanted = select(collected, dataset, last_date, threshold)
-    ranked = sorted(tables.rank(wanted), key=lambda table: not any(r.mine for r in table.rows))
+    ranked = sorted(tables.rank(wanted), key=lambda table: not table.has_mine)
     ranking = Ranking(ranked, [r for r in wanted if r.reasons and r.mine], wanted)
     if not ranking.tables and not ranking.unranked:
         raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
@@ -267,7 +267,7 @@ def main(arguments: list[str]) -> None:
             columns = COLUMNS
             if terminal.is_terminal(sys.stdout):
                 columns = terminal.columns(sys.stdout)
-            own = [any(row.mine for row in table.rows) for table in ranking.tables].count(True)
+            own = sum(table.has_mine for table in ranking.tables)
             parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
             parts[own:own] = (
                 [format_unranked(ranking.unranked, columns)] if ranking.unranked else []

@@ -45,7 +45,7 @@ COMMON = (  # flags that --help shows
 ).split()
 
 
-OWN_DATA = (  # that --help shows besides, with --task
+OWN_DATA = (  # flags that --help shows in addition, with --task
     "model validation_share image_sizes pretrained frozen_parts backbone_rate task_name"
 ).split()
 

@@ -19,7 +19,14 @@ from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, entry_from_source, first_at
 from dawnbench_tf.submission.field_rules import is_future, is_link
 from dawnbench_tf.submission.rules import Grade
-from dawnbench_tf.submission.source import Unreadable, Violation, find, has_task, load
+from dawnbench_tf.submission.source import (
+    Unreadable,
+    Violation,
+    find,
+    has_task,
+    load,
+    stated_recipe,
+)
 from dawnbench_tf.tasks import RANKED, Task
 
 __all__ = ["Result", "dawnbench_results", "read_tree"]
@@ -125,6 +132,7 @@ def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
         score /= 100  # one published entry gives percent instead of a fraction
     if is_future(entry.timestamp):
         flaws = (*flaws, f"dated in the future, {entry.timestamp}")
+    name = stated_recipe(entry.misc).get("name")
     result = Result(
         dataset=entry.dataset,
         phase=entry.phase,
@@ -143,10 +151,8 @@ def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
         task=entry.task,
         curve=tuple(entry.curve()),
         flaws=flaws,
+        stated=_printable(name) if isinstance(name, str) else "",
     )
-    recipe = (entry.misc or {}).get("recipe")
-    name = recipe.get("name") if isinstance(recipe, dict) else ""
-    result = replace(result, stated=_printable(name) if isinstance(name, str) else "")
     return at_threshold(result, entry.task.threshold)
 
 

@@ -302,15 +302,12 @@ class Recipe:
         return self.data.crop_size if isinstance(self.data, Images) else 0
 
     def __repr__(self) -> str:
-        changes = {
-            "model": self.model,
-            "threshold": self.goal if self.task else self.threshold,
-            "epochs": self.epochs,
-            "batch_size": self.batch_size,
-            "seed": self.seed,
-        }
-        text = ", ".join(f"{name}={value!r}" for name, value in changes.items())
-        return f"<Recipe {self.name}: {text}; values() has all>"
+        threshold = self.goal if self.task else self.threshold
+        return (
+            f"<Recipe {self.name}: model={self.model!r}, threshold={threshold}, "
+            f"epochs={self.epochs}, batch_size={self.batch_size}, seed={self.seed}; "
+            "values() has all>"
+        )
 
     def values(self) -> dict[str, Any]:
         """Returns every setting by flat name, as run.json and the entry record them.

@@ -45,8 +45,7 @@ def get(name: str | Recipe, **changes: Any) -> Recipe:
 
     Args:
       name: TASK/NAME, as `dawnbench recipes` lists it; the path of a recipe's file, `my.toml`; or
-        MODULE:ATTRIBUTE, a recipe in a module; the working directory is importable. A recipe itself
-        stays as it is, but for the changes.
+        MODULE:ATTRIBUTE, a recipe in a module; the working directory is importable. Or a recipe.
       **changes: new values of settings by flat name, e.g. `learning_rate`, `schedule_epochs`.
 
     Raises:
@@ -71,9 +70,11 @@ def is_users(name: str) -> bool:
 def _row(name: str) -> Recipe:
     recipes = rows() | {recipe.name: recipe for recipe in own.RECIPES}
     if name not in recipes:
-        near = get_close_matches(name, [*recipes, *TASKS], n=1, cutoff=0.4)
-        near = [f"`dawnbench recipes {near[0]}`" if near[0] in TASKS else near[0]] if near else []
-        hint = f"did you mean {near[0]}?" if near else "`dawnbench recipes` lists all"
+        names = dict.fromkeys(recipes) | {task: f"`dawnbench recipes {task}`" for task in TASKS}
+        near = get_close_matches(name, names, n=1, cutoff=0.4)
+        hint = "`dawnbench recipes` lists all"
+        if near:
+            hint = f"did you mean {names[near[0]] or near[0]}?"
         refuse("recipe", name, f"no such recipe; {hint}")
     return recipes[name]
 
@@ -165,14 +166,14 @@ def table(pattern: str = "*") -> str:
     """Returns the text of `dawnbench recipes`: a line for each recipe, its evidence below.
 
     Args:
-      pattern: which recipes, e.g. "cifar10/*resnet*"; a task's name alone means all of the task.
+      pattern: pattern of names, e.g. "cifar10/*resnet*"; or a task's name, for all its recipes.
 
     Raises:
-      Refusal: no recipe's name is of this pattern.
+      Refusal: no recipe's name matches the pattern.
     """
     chosen = fnmatch.filter(rows(), pattern if set("*/") & set(pattern) else f"{pattern}/*")
     if not chosen:
-        refuse("recipe", pattern, f"no recipe's name is of it; tasks: {', '.join(TASKS)}")
+        refuse("recipe", pattern, f"no recipe matches; tasks: {', '.join(TASKS)}")
     lines = [f"{'recipe':29} {'model':21} {'goal':>4}  {'batch size':13} epochs"]
     for recipe in map(_row, chosen):
         lines.append(

@@ -120,8 +120,8 @@ def _survival(times: Times) -> tuple[Any, np.ndarray]:
 def middle(times: Times) -> Interval:
     """Returns the two times between which the median lies: of the middle runs, in order of time.
 
-    They are equal for an odd number of runs. If half of the runs have reached their goal and the
-    others never do, the second is inf; if fewer have, both.
+    For an odd number of runs they are equal. If half of the runs reach their goal, the second is
+    inf. If fewer do, both are inf.
 
     Args:
       times: of the runs of one setting; crashed runs count as censored (Kaplan-Meier).

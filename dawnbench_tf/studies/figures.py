@@ -67,8 +67,9 @@ def _draw_bars(
     for position, row in enumerate(rows):
         _draw_dots(axes, position, times[row.setting] / scale)
         if not math.isfinite(row.median_seconds):
-            text = findings.format_median(row.middle_seconds)
-            text = "did not converge" if text == "never" else f"median {text}"
+            text = "did not converge"
+            if math.isfinite(row.middle_seconds[0]):
+                text = f"median {findings.format_median(row.middle_seconds)}"
             text += f"\n({row.reached} of {row.runs})"
             axes.text(position, top * 0.03, text, ha="center", color=RED, rotation=90, fontsize=9)
             continue

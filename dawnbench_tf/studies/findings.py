@@ -46,20 +46,18 @@ def _goal(results: Results, threshold: float) -> str:
 
 def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     goal = _goal(results, rows[0].threshold)
-    ranked = sorted(rows, key=lambda row: row.median_seconds)
-    best = ranked[0]
-    if not math.isfinite(best.median_seconds):
+    if all(math.isinf(row.median_seconds) for row in rows):
         return [f"At {goal} no setting has a median: no more than half of its runs reach it."]
     if len(rows) == 1:
         return []
-    few = [row for row in rows if row.runs < estimates.ENOUGH]
-    took = "; ".join(f"{row.setting} {format_range(row)}" for row in few)
-    too_few = [f"To {goal}: {took}. {TOO_FEW}."] if few else []
-    ranked = [row for row in ranked if row not in few]
-    if len(ranked) < 2 or rows[0] in few or math.isinf(ranked[0].median_seconds):
-        took = "; ".join(f"{row.setting} {format_range(row)}" for row in rows)
-        return [f"To {goal}: {took}. {TOO_FEW}."]
-    best = ranked[0]
+    ranked = [row for row in rows if row.runs >= estimates.ENOUGH]
+    best = min(ranked, key=lambda row: row.median_seconds, default=rows[0])
+    if len(ranked) < 2 or ranked[0] is not rows[0] or math.isinf(best.median_seconds):
+        ranked = []
+    took = "; ".join(f"{row.setting} {format_range(row)}" for row in rows if row not in ranked)
+    too_few = [f"To {goal}: {took}. {TOO_FEW}."] if took else []
+    if not ranked:
+        return too_few
     significant = best.p_value is not None and best.p_value < 1 - estimates.LEVEL
     head = (
         f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is that of"

@@ -99,8 +99,9 @@ def _interval(limits: Interval | None) -> str:
 
 
 def _median(row: Summary) -> str:
-    text = findings.format_median(row.middle_seconds)
-    return "did not converge" if text == "never" else text
+    if math.isinf(row.middle_seconds[0]):
+        return "did not converge"
+    return findings.format_median(row.middle_seconds)
 
 
 COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (

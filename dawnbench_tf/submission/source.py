@@ -46,6 +46,12 @@ class Violation(NamedTuple):
             return shown(self.path)
 
 
+def stated_recipe(misc: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the recipe's values that an entry's misc states; {} if it states none."""
+    recipe = (misc or {}).get("recipe")
+    return recipe if isinstance(recipe, dict) else {}
+
+
 def find_task(dataset: str, misc: Mapping[str, Any] | None) -> Task:
     """Returns the task of an entry: one of the library's, or the author's own, stated in misc.
 
@@ -58,8 +64,7 @@ def find_task(dataset: str, misc: Mapping[str, Any] | None) -> Task:
     """
     if dataset in RANKED:
         return RANKED[dataset]
-    recipe = (misc or {}).get("recipe")
-    stated = recipe.get("task") if isinstance(recipe, dict) else None
+    stated = stated_recipe(misc).get("task")
     if isinstance(stated, dict):
         try:
             task = Task.from_values(stated)

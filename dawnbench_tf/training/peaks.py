@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from dawnbench_tf.training import computation
 
-SECONDS = 0.1  # a measurement ends if no call was faster for so long
+SECONDS = 0.1  # a measurement ends after this time without a faster call
 MOST_SECONDS = 1.0
 _MATRIX = ("Conv", "MatMul", "Einsum", "RNN", "LSTM", "GRU")  # operations that are counted
 _SIDES = {"CPU": (1024, 16), "GPU": (8192, 256)}  # side of the matrix, images in the batch
@@ -104,7 +104,7 @@ def _rate(operation: Callable[[], tf.Tensor], flops: int) -> float:
     function().numpy()  # traces and compiles
     begin = latest = now = time.monotonic()
     best = float("inf")
-    # The clock of a GPU that was idle rises for a while: 6 % of the peak.
+    # An idle GPU raises its clock during the first calls, by 6 % of the peak.
     while now < min(latest + SECONDS, begin + MOST_SECONDS):
         function().numpy()
         before, now = now, time.monotonic()

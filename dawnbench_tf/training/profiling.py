@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -18,7 +18,7 @@ from dawnbench_tf.tta import TimeToAccuracy
 __all__ = ["read", "Profile", "Row", "Profiler"]
 
 ROWS = 10  # of a printed table
-# By type of operation, on a GPU also by kernel. Batch normalization may transpose: both count then.
+# Patterns of an operation's type or a kernel's name. A kernel can be of two kinds.
 KINDS = {
     "batch normalization": re.compile(r"batch_?norm", re.I),
     "casts": re.compile(r"^cast\b|convert", re.I),
@@ -27,7 +27,7 @@ KINDS = {
 _OPERATION = re.compile(
     r"[^:]:_?(?:Mkl)?(?:Native)?([A-Za-z]\w*)$"
 )  # "block/conv/Conv2D:_MklConv2D"
-_CONTAINERS = ("While", "If", "Call", "Case")  # their bodies' operations are events of their own
+_CONTAINERS = ("While", "If", "Call", "Case")  # the profile has the operations inside them, too
 
 
 class Row(NamedTuple):
@@ -53,8 +53,8 @@ class Profile(NamedTuple):
       first: number of the first step that was profiled, from 1 on.
       steps: number of steps that were profiled.
       step_ms: duration of a step, in ms.
-      busy_ms: time of a step in which the first GPU runs a kernel; on a CPU the sum over the
-        operations, which run side by side.
+      busy_ms: GPU: time of a step in which the first GPU runs a kernel. CPU: sum of the operations'
+        times; several run at the same time.
       rows: all types of operations, the costliest first.
       kinds: name of a kind, e.g. "casts" -> share of the operations' time. They may overlap.
       input_share: share of the step in which it waits for its batch.
@@ -109,14 +109,14 @@ def read(folder: str | Path, steps: int, seconds: float, first: int = 1) -> Prof
     space = xplane_pb2.XSpace.FromString(files[-1].read_bytes())
     host = next(plane for plane in space.planes if plane.name == "/host:CPU")
     gpu = next((plane for plane in space.planes if plane.name.startswith("/device:GPU")), None)
-    took, kinds = dict[str, float](), dict[str, float]()
+    took, kinds = defaultdict[str, float](float), defaultdict[str, float](float)
     calls = Counter[str]()
     for operation, kernel, milliseconds in _kernels(gpu) if gpu else _operations(host):
-        took[operation] = took.get(operation, 0.0) + milliseconds
+        took[operation] += milliseconds
         calls[operation] += 1
         for kind, pattern in KINDS.items():
             if pattern.search(operation) or pattern.search(kernel):
-                kinds[kind] = kinds.get(kind, 0.0) + milliseconds
+                kinds[kind] += milliseconds
     total = sum(took.values())
     rows = [Row(name, ms / steps, calls[name] / steps) for name, ms in took.items()]
     rows.sort(key=lambda row: -row.milliseconds)
@@ -127,49 +127,44 @@ def read(folder: str | Path, steps: int, seconds: float, first: int = 1) -> Prof
         seconds * 1e3 / steps,
         (_busy(gpu) if gpu else total) / steps,
         rows,
-        {kind: kinds.get(kind, 0.0) / (total or 1.0) for kind in KINDS},
+        {kind: kinds[kind] / (total or 1.0) for kind in KINDS},
         _input_seconds(host) / seconds,
     )
 
 
+def _events(plane: Any, lines: str) -> Iterator[tuple[int, str, Any]]:
+    """Yields (begin in ps, name, event) of the lines of a plane whose names start with `lines`."""
+    for line in plane.lines:
+        for event in line.events if line.name.startswith(lines) else ():
+            name = plane.event_metadata[event.metadata_id].name
+            yield line.timestamp_ns * 1000 + event.offset_ps, name, event
+
+
 def _operations(plane: Any) -> Iterator[tuple[str, str, float]]:
     """Yields (type, "", ms) of each operation on a CPU's threads."""
-    for line in plane.lines:
-        if not line.name.startswith("tf_Compute"):
-            continue
-        for event in line.events:
-            match = _OPERATION.search(plane.event_metadata[event.metadata_id].name)
-            if match and not match[1].endswith(_CONTAINERS):
-                yield match[1], "", event.duration_ps / 1e9
+    for _, name, event in _events(plane, "tf_Compute"):
+        match = _OPERATION.search(name)
+        if match and not match[1].endswith(_CONTAINERS):
+            yield match[1], "", event.duration_ps / 1e9
 
 
 def _kernels(plane: Any) -> Iterator[tuple[str, str, float]]:
     """Yields (type, kernel, ms) of each kernel and copy on a GPU's streams."""
-    for line in plane.lines:
-        if not line.name.startswith("Stream"):
-            continue
-        for event in line.events:
-            kernel = plane.event_metadata[event.metadata_id].name
-            operation = ""
-            for stat in event.stats:
-                if plane.stat_metadata[stat.metadata_id].name in ("tf_op", "name"):
-                    reference = plane.stat_metadata[stat.ref_value].name
-                    operation = operation or stat.str_value or reference
-            match = _OPERATION.search(operation)
-            name = match[1] if match else re.sub(r"[._]\d+", "", operation or kernel)
-            yield name, kernel, event.duration_ps / 1e9
+    for _, kernel, event in _events(plane, "Stream"):
+        operation = ""
+        for stat in event.stats:
+            if plane.stat_metadata[stat.metadata_id].name in ("tf_op", "name"):
+                reference = plane.stat_metadata[stat.ref_value].name
+                operation = operation or stat.str_value or reference
+        match = _OPERATION.search(operation)
+        name = match[1] if match else re.sub(r"[._]\d+", "", operation or kernel)
+        yield name, kernel, event.duration_ps / 1e9
 
 
 def _busy(plane: Any) -> float:
     """Returns the ms in which a GPU runs at least one kernel."""
-    spans = sorted(
-        (line.timestamp_ns * 1000 + event.offset_ps, event.duration_ps)
-        for line in plane.lines
-        if line.name.startswith("Stream")
-        for event in line.events
-    )
     total = end = 0
-    for begin, duration in spans:
+    for begin, duration in sorted((b, e.duration_ps) for b, _, e in _events(plane, "Stream")):
         total += max(0, begin + duration - max(begin, end))
         end = max(end, begin + duration)
     return total / 1e9
@@ -187,23 +182,24 @@ def _input_seconds(host: Any) -> float:
 
 
 class Profiler(tf.keras.callbacks.Callback):
-    """A Keras callback that profiles some steps of `fit`, of any model, and says their table.
+    """A Keras callback that profiles some steps of `fit`, of any model, and prints their table.
 
-    Whole calls into TensorFlow are profiled, from the first that begins at the first step or later,
-    to that with the last one, or to the end of its epoch; not a `fit`'s first call, which compiles.
+    It profiles whole calls into TensorFlow. The first one starts at the first step or later. The
+    last one contains the last step or ends the epoch. The first call of a `fit` compiles, and is
+    never profiled.
 
     Args:
       folder: where the profile is written, for TensorBoard.
       steps: (first, last) step, from 1 on.
-      timer: a timer that precedes this callback in `callbacks`: its clock stands still while the
-        profiler begins and writes. None: there is none.
+      timer: the timer that precedes this callback in `callbacks`. Its clock stops while the
+        profiler starts and while it writes. None: no timer.
 
     Attributes:
       profile: the `Profile`, once the steps have been trained; else None.
     """
 
     def __init__(
-        self, folder: str | Path, steps: Sequence[float], timer: TimeToAccuracy | None = None
+        self, folder: str | Path, steps: Sequence[int], timer: TimeToAccuracy | None = None
     ) -> None:
         super().__init__()
         self.profile: Profile | None = None
@@ -239,7 +235,7 @@ class Profiler(tf.keras.callbacks.Callback):
     def on_train_end(self, logs: Any = None) -> None:
         last_step = self._timer.last_step if self._timer else None
         over = last_step in (None, self._step) or self.model.stop_training  # else a phase follows
-        if self.profile or self._first == math.inf or not over:
+        if self.profile or not over:
             return
         reason = f"training ended at step {self._step}, before {self._first}"
         if self._step >= self._first:

@@ -57,7 +57,7 @@ class Session:
     held_out: dict[str, float] = field(default_factory=dict)  # scores of held-out examples
 
     def phases(self) -> Iterator[Phase]:
-        """Yields the epochs left, by shape of batches; one `fit` trains each before the next."""
+        """Yields the phases that are left. One `fit` trains a phase before the next is yielded."""
         strategy = self.data.placement.strategy
         for phase in fitting.phases(self.recipe, self.epochs_done, strategy):
             self.timer.step_examples = phase.batch_size

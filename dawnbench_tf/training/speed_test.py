@@ -175,19 +175,19 @@ def measure(recipe: Recipe | str, options: RunOptions, examples: Any = None) -> 
     terminal.status("compiling and first steps")
     with fitting.refusing(recipe, None), tempfile.TemporaryDirectory() as folder:
         logs = Path(options.output_dir or folder) / "tensorboard"
-        profiled = options.profile_steps or (math.inf, math.inf)
-        profiler = profiling.Profiler(logs, profiled, timer)
+        steps = options.profile_steps
+        profilers = [profiling.Profiler(logs, steps, timer)] if steps else []
         model.fit(
             in_phase.training_batches(),
             steps_per_epoch=count,
             verbose=0,
-            callbacks=[timer, meter, laps, profiler],
+            callbacks=[timer, meter, laps, *profilers],
         )
         used = meter.facts()  # every worker has to call it
     terminal.status("")
     price, chief = options.credits.cost_per_hour, strategies.is_chief(strategy)
-    steps, profile = data.epoch_steps[0], profiler.profile
-    return SpeedTest(recipe, steps, laps.laps, used, price, chief, need, available, profile)
+    profile, in_epoch = profilers[0].profile if profilers else None, data.epoch_steps[0]
+    return SpeedTest(recipe, in_epoch, laps.laps, used, price, chief, need, available, profile)
 
 
 def _timer(recipe: Recipe) -> TimeToAccuracy:

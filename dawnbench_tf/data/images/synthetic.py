@@ -12,7 +12,7 @@ from dawnbench_tf.data.images.splits import Split, Splits, in_memory
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
-POOL = {"decoded": 1000, "jpeg": 200}  # by `synthetic`: drawing and encoding a JPEG takes 15 ms
+POOL = {"decoded": 1000, "jpeg": 200}  # by the recipe's `synthetic`; a JPEG takes 15 ms
 JPEG_SHAPE = (400, 472)  # height and width, ImageNet's means
 _QUALITY = 85  # JPEG quality that gives 110 KB an image, ImageNet's mean
 
@@ -23,7 +23,7 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
     Args:
       recipe: its `synthetic` is "decoded" (images of the test's size, kept on the devices) or
         "jpeg" (JPEGs, which are read and decoded like real ones).
-      pool: number of different images of a split; 0: all, or that of `POOL` for a task with JPEGs.
+      pool: number of different images of a split; 0: `POOL` for a task with JPEGs, else all.
 
     Raises:
       Refusal: "jpeg" for a task without JPEGs, or "decoded" for several sizes of JPEGs.
