@@ -9,4 +9,4 @@ needs TensorFlow.
 May import: models, recipe, data. Never: TensorFlow, training, inference, submission, ranking.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
