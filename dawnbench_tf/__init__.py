@@ -6,7 +6,8 @@ what the rooms share, from task and clock to files and flags. Rooms: `recipe`, `
 there. Two names are for everybody: `models`, and `tta.TimeToAccuracy`, the one module here that
 needs TensorFlow.
 
-May import: models, recipe, data. Never: TensorFlow, training, inference, submission, ranking.
+May import: models, recipe, recipes, data. Never: TensorFlow, training, inference, submission,
+ranking.
 """
 
 __version__ = "0.3.0"

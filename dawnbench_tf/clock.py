@@ -5,6 +5,8 @@ Which parts count is a set, not a property of the clock: DAWNBENCH is the benchm
 issues 9 and 12). Another rule is another set over the same record.
 """
 
+import datetime
+import math
 import threading
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -119,6 +121,16 @@ class Clock:
     def hours(self, counted: Container[str] = DAWNBENCH) -> float:
         """Returns the sum of the counted parts in hours; by default DAWNBench's rule."""
         return seconds_of(self.parts(), counted) / 3600
+
+
+def duration(seconds: float) -> str:
+    """Formats seconds, rounded up.
+
+    >>> duration(3.2), duration(75), duration(7400), duration(200_000)
+    ('4 s', '0:01:15', '2:03:20', '2 days, 7:33:20')
+    """
+    seconds = math.ceil(seconds)
+    return f"{seconds} s" if seconds < 60 else str(datetime.timedelta(seconds=seconds))
 
 
 def seconds_of(parts: Mapping[str, float], counted: Container[str] = DAWNBENCH) -> float:

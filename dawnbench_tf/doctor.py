@@ -363,8 +363,7 @@ def _some_steps(strategy: list[str]) -> Finding:
             last = _last_line(done.stderr) or "no reason given"
             return Finding(name, f"status {done.returncode}", one_line(last, 200))
         trial = json.loads((Path(folder) / "trial/trial.json").read_text())
-    most = f", batches of {trial['largestBatch']:,} fit" if "largestBatch" in trial else ""
-    return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step{most}")
+    return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step")
 
 
 def main(_: list[str]) -> int:

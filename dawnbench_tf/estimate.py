@@ -9,25 +9,28 @@ Examples are generated unless --data_dir is given. Flags replace settings of eve
 Exit status: 0; 1 for bad input, or if no recipe could be estimated.
 """
 
+import datetime
 import json
+import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+import textwrap
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
-from dawnbench_tf import flags, machine, recipes, terminal
-from dawnbench_tf.estimates import comparison, layout, process
-from dawnbench_tf.estimates.comparison import Comparison, Machine
-from dawnbench_tf.estimates.prediction import Estimate
+from dawnbench_tf import files, flags, recipes, speed, terminal, typed
+from dawnbench_tf.money import dollars
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.settings import check, setting
+from dawnbench_tf.speed import Estimate
 from dawnbench_tf.submission import prices
 
 __all__ = ["estimate", "estimate_all", "compare", "Options"]
@@ -36,6 +39,9 @@ COMMON = (  # flags that --help shows
     "seconds json output compare batch_size precision data_dir strategy num_gpus "
     "steps_per_execution cost_per_hour instance"
 ).split()
+COLUMNS = 80
+FORMAT = 2  # of the file of --output
+LARGEST = 10 << 20  # bytes of such a file
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,11 @@ def main(names: list[str]) -> int:
     try:
         options = flags.read(Options)
         if options.compare:
-            return _compare(options, [Path(name) for name in names])
+            if len(names) < 2:
+                raise Refusal("--compare: should be followed by two files or more, of --output")
+            terminal.end_quietly()
+            print(format_comparison(compare(names)))
+            return 0
         if options.run.credits.instance == "?":
             terminal.end_quietly()
             terminal.say(prices.format_table(), sys.stdout)
@@ -75,7 +85,12 @@ def main(names: list[str]) -> int:
             recipes.named_by(recipes.get(name, **changes), run.data_dir)
             for name in names or measured_recipes()
         ]
-        _check(options, chosen)
+        if run.max_steps:
+            refuse("max_steps", run.max_steps, "is for train; --seconds limits an estimate")
+        if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
+            refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
+        if options.output and not Path(options.output).absolute().parent.is_dir():
+            refuse("output", options.output, "should be a file in a folder that exists")
         if line:
             terminal.say(line)
         return _estimate(options, chosen, run)
@@ -92,50 +107,31 @@ def measured_recipes() -> list[str]:
     ]
 
 
-def _check(options: Options, chosen: Sequence[Recipe]) -> None:
-    """Raises Refusal for flags that these recipes or this command can't have."""
-    if options.run.max_steps:
-        refuse("max_steps", options.run.max_steps, "is for train; --seconds limits an estimate")
-    if options.run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
-        refuse("data_dir", options.run.data_dir, "is one task's data; name recipes of that task")
-    if options.output and not Path(options.output).absolute().parent.is_dir():
-        refuse("output", options.output, "should be a file in a folder that exists")
-
-
 def _estimate(options: Options, chosen: Sequence[Recipe], run: RunOptions) -> int:
     """Estimates, prints rows as they come, and what is done after Ctrl-C; returns the status."""
+
+    def interrupt(number: int, _: FrameType | None) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)  # the rows are printed, then the command ends
+        raise KeyboardInterrupt(number)
+
     rows: list[Estimate] = []
     status = 0
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+        signal.signal(number, interrupt)
     try:
         estimate_all(chosen, run, options.seconds, rows.append)
-    except KeyboardInterrupt as interrupt:
-        status = 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
+    except KeyboardInterrupt as interrupted:
+        status = 128 + (interrupted.args[0] if interrupted.args else signal.SIGINT)
         terminal.status("")
         terminal.say(f"interrupted after {len(rows)} of {len(chosen)} recipes")
     if rows:
-        own = _machine(rows, run)
-        text = json.dumps(own.facts(), indent=1) if options.json else layout.format_table(rows)
-        terminal.say(text, sys.stdout)
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        values = {"format": FORMAT, "date": today, "estimates": [row.facts() for row in rows]}
+        terminal.say(json.dumps(values, indent=1) if options.json else table(rows), sys.stdout)
         if options.output:
-            comparison.write(Path(options.output), own)
+            files.write_json(Path(options.output), values)
             terminal.say(f"written: {options.output}")
     return status or (0 if any(not row.reason for row in rows) else 1)
-
-
-def _interrupt(number: int, _: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # the rows are printed, then the command ends
-    raise KeyboardInterrupt(number)
-
-
-def _machine(rows: list[Estimate], run: RunOptions) -> Machine:
-    """Returns the rows with this machine, the versions and the date, as --output has them."""
-    hardware = run.credits.hardware or next((row.hardware for row in rows if row.hardware), "")
-    software = next((row.software for row in rows if row.software), {})
-    hardware = hardware or f"{machine.cpus()} CPU {machine.cpu_name()}"
-    price = run.credits.cost_per_hour
-    return Machine("", hardware, software, comparison.today(), price, rows)
 
 
 def estimate(
@@ -158,7 +154,7 @@ def estimate(
     Raises:
       Refusal: the recipe can't be trained on this machine, or no step ended in this time.
     """
-    return process.estimate(recipes.get(recipe), options, seconds)
+    return speed.predict(speed.take(recipes.get(recipe), options, seconds))
 
 
 def estimate_all(
@@ -178,32 +174,200 @@ def estimate_all(
     Returns:
       An estimate for each recipe.
     """
-    return process.estimate_all(chosen, options, seconds, report)
+    last, rows = time.monotonic() + seconds, []
+    for number, recipe in enumerate(chosen):
+        left = last - time.monotonic()
+        share = left / (len(chosen) - number)
+        terminal.status(f"{recipe.name} ({number + 1} of {len(chosen)}): up to {share:.0f} s")
+        try:
+            patience = min(share / 3, max(left - share, 0.0)) + speed.GRACE
+            row = speed.predict(speed.take(recipe, options, share, patience))
+        except Refusal as refusal:
+            row = Estimate(recipe.name, reason=one_line(refusal))
+        terminal.status("")
+        rows.append(row)
+        report(row)
+    return rows
 
 
-def compare(paths: Sequence[str | os.PathLike[str]]) -> Comparison:
+def table(rows: Sequence[Estimate]) -> str:
+    """Returns the text of `dawnbench estimate`: two lines for each recipe, notes below.
+
+    Args:
+      rows: estimates.
+    """
+    lines = [
+        f"{'recipe':27} {'epochs':>8} {'reached':>8} {'on the clock':>13} {'95 %':>20}",
+        f"{'  ms a step':>11} {'examples/s':>12} {'peak':>5} {'memory':>9} {'start':>8}"
+        f" {'evaluation':>11} {'in all':>9} {'USD':>8}",
+        "-" * COLUMNS,
+    ]
+    notes: list[str] = []
+    for row in rows:
+        if row.reason:
+            lines += _wrapped(f"{row.recipe}: {row.reason}")
+            continue
+        low, high = row.epochs_range or (math.inf, math.inf)
+        epochs = "never" if not row.epochs_range else f"{low:g}"
+        if low != high:
+            epochs = f"{low:g} to {high:g}"
+        if row.at_most:
+            epochs = f"all {row.epochs:g}"
+            notes.append(
+                f"{row.recipe}: the time of all {row.epochs:g} epochs; no run of it was measured, "
+                f"so whether it reaches {row.goal} is not known."
+            )
+        if row.changed:
+            notes.append(
+                f"* {row.recipe} with another {', '.join(row.changed)}: epochs are those of the "
+                "unchanged recipe."
+            )
+        share = f"{row.reached} of {row.runs}" if row.runs else "unknown"
+        interval = " to ".join(map(hours_text, row.hours_interval)) or "-"
+        peak = "-" if row.share_of_peak is None else f"{row.share_of_peak:.0%}"
+        evaluation = "-" if row.evaluation_seconds is None else f"{row.evaluation_seconds:.1f} s"
+        name = row.recipe + "*" * bool(row.changed)
+        lines += [
+            f"{name:27} {epochs:>8} {share:>8} {hours_text(row.hours):>13} {interval:>20}",
+            f"{row.step_ms:11.4g} {row.examples_per_second:12,.4g} {peak:>5}"
+            f" {max(row.process_gib, row.device_gib or 0.0):5.1f} GiB {row.start_seconds:6.1f} s"
+            f" {evaluation:>11} {hours_text(row.wall_hours):>9} {_cost(row.usd):>8}",
+        ]
+        if len(row.sides) > 1:
+            parts = zip(row.sides, row.side_ms, strict=True)
+            each = ", ".join(f"{ms:.4g} ms at {side} pixels" for side, ms in parts)
+            lines += _wrapped(f"of these {each}")
+    done = [row for row in rows if not row.reason]
+    if done:
+        notes.insert(
+            0,
+            "ms a step: median. peak: share of the device's. start: load, build and compile, on "
+            "the clock. in all: with imports and evaluations, off the clock. 95 %: of one further "
+            "run; -: too few were measured.",
+        )
+    if generated := ", ".join(row.recipe for row in done if row.generated):
+        notes.append(
+            f"On generated examples, without the time to load the data: {generated}. "
+            "--data_dir times them on the data set."
+        )
+    return "\n".join([*lines, "", *(line for note in notes for line in _wrapped(note))]).rstrip()
+
+
+def hours_text(hours: float | None) -> str:
+    """Formats hours as seconds, minutes or hours; infinity as "never", None as "-".
+
+    >>> hours_text(0.0019), hours_text(0.25), hours_text(7.5), hours_text(float("inf"))
+    ('6.8 s', '15.0 min', '7.50 h', 'never')
+    """
+    if hours is None:
+        return "-"
+    if not math.isfinite(hours):
+        return "never"
+    seconds = hours * 3600
+    if seconds < 300:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{hours:,.2f} h"
+
+
+def _cost(usd: float | None) -> str:
+    return hours_text(usd) if usd is None or math.isinf(usd) else dollars(usd)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, COLUMNS - 2, subsequent_indent="  ")
+
+
+def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Estimate]]:
     """Compares the estimates of several machines.
 
     Args:
       paths: JSON files that `dawnbench estimate --output` wrote.
 
     Returns:
-      The machines, with their estimates, and the recipes that two of them have in common.
+      path -> name -> estimate, of the recipes that were estimated on two machines or more.
 
     Raises:
       Refusal: a file can't be read or has other keys than an estimate; it names file and key.
     """
-    return comparison.compare([Path(path) for path in paths])
+    machines: dict[str, dict[str, Estimate]] = {}
+    for path in map(Path, paths):
+        values = files.read_json(path, LARGEST, "`dawnbench estimate --output=FILE` writes one")
+        where = ""  # in the file
+        try:
+            kinds = {"format": int, "date": str, "estimates": list[Any]}
+            typed.check_fields(values, kinds, "estimates")
+            if values["format"] != FORMAT:
+                raise ValueError(f"format should be {FORMAT}, of this version of dawnbench_tf")
+            rows: list[Estimate] = []
+            for facts in values["estimates"]:
+                where = f"estimates.{len(rows)}: "
+                rows.append(Estimate.from_facts(facts))
+        except ValueError as error:
+            raise Refusal(f"{path}: {where}{one_line(error)}") from None
+        machines[str(path)] = {row.recipe: row for row in rows if not row.reason}
+    names = [name for own in machines.values() for name in own]
+    if not any(names.count(name) > 1 for name in names):
+        text = " and ".join(machines)
+        raise Refusal(f"{text}: no recipe was estimated on two of these machines")
+    return {
+        path: {name: row for name, row in own.items() if names.count(name) > 1}
+        for path, own in machines.items()
+    }
 
 
-def _compare(options: Options, paths: list[Path]) -> int:
-    """Prints machines side by side; returns the status."""
-    if len(paths) < 2:
-        raise Refusal("--compare: should be followed by two files or more, of --output")
-    terminal.end_quietly()
-    compared = compare(paths)
-    print(comparison.format_text(compared))
-    return 0
+def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
+    """Returns the machines, and a line for each recipe and machine, in 80 columns.
+
+    A row whose goal, settings, versions or examples differ from the first one's has a "*", and a
+    note that says how.
+
+    Args:
+      machines: as `compare` returns them.
+    """
+    lines, notes = [], []
+    for number, (path, own) in enumerate(machines.items(), 1):
+        row = next(iter(own.values()), Estimate(""))
+        price = row.cost_per_hour
+        cost = "no price" if price is None else f"{dollars(price)} an hour"
+        lines.append(terminal.cut(f"{number}  {shown(path)}: {row.hardware}, {cost}", COLUMNS))
+    lines += [
+        "",
+        f"{'recipe':27} machine {'ms a step':>10} {'to threshold':>13}   speed {'USD':>9}",
+    ]
+    for name in dict.fromkeys(name for own in machines.values() for name in own):
+        rows = {n: own[name] for n, own in enumerate(machines.values(), 1) if name in own}
+        (one, first), *_ = rows.items()
+        for number, row in rows.items():
+            differences = _differences(row, first)
+            if differences:
+                text = f"* {shown(name)} on {number}, against {one}: {', '.join(differences)}"
+                notes += _wrapped(text)
+            head = terminal.cut(shown(name), 27) if row is first else ""
+            ratio = row.examples_per_second / first.examples_per_second
+            time_text = hours_text(row.hours) + " (all)" * row.at_most
+            lines.append(
+                f"{head:27} {f'{number}' + '*' * bool(differences):>7} {row.step_ms:10.4g} "
+                f"{time_text:>13} {ratio:6.2f}x {_cost(row.usd):>9}"
+            )
+    if any(row.at_most for own in machines.values() for row in own.values()):
+        notes += _wrapped("(all): of all epochs; whether they reach the threshold is not known")
+    return "\n".join([*lines, "", *notes]).rstrip()
+
+
+def _differences(row: Estimate, first: Estimate) -> list[str]:
+    """Returns how an estimate's conditions differ from the first machine's."""
+    own = {
+        "goal": (row.goal, first.goal),
+        "batch size": (row.batch_size, first.batch_size),
+        "precision": (row.precision, first.precision),
+        "examples": tuple("generated" if r.generated else "its data" for r in (row, first)),
+    }
+    shown_apart = {"threshold", "batch_size", "precision"}  # above
+    for name in {**row.changed, **first.changed}.keys() - shown_apart:
+        own[name] = tuple(r.changed.get(name, "the recipe's") for r in (row, first))
+    for name in {**row.software, **first.software}:
+        own[name] = tuple(r.software.get(name, "none") for r in (row, first))
+    return [f"{name} {a} instead of {b}" for name, (a, b) in sorted(own.items()) if a != b]
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import check, flat, setting
-from dawnbench_tf.studies import forecast, grid, grid_files, launching, plans, rows, runner, store
+from dawnbench_tf.studies import grid, grid_files, launching, plans, rows, runner, store
 from dawnbench_tf.studies.launching import Launch
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _carry_out(name: str, options: Options, folder: Path, changes: dict[str, Any
             terminal.say(str(plans.make(planned, options.estimate, bool(options.launch))))
         launch = Launch(options.jobs, options.launch, options.retry)
         running = runner.Runner(folder, planned, launch, study.latency)
-        terminal.say(f"{forecast.describe(planned, running.outcomes, options.jobs)}; in {folder}")
+        terminal.say(f"{plans.describe(planned, running.outcomes, options.jobs)}; in {folder}")
         try:
             running.run()
         except Refusal:
@@ -207,7 +207,7 @@ def list_runs(options: Options, name: str, study: grid.Study) -> int:
     for run in planned:
         if run.name not in ended:
             print(run.name, shlex.join(run.flags))
-    print(forecast.describe(planned, ended, options.jobs))
+    print(plans.describe(planned, ended, options.jobs))
     if not ended:
         print(plans.make(planned, options.estimate, bool(options.launch)))
     return 0

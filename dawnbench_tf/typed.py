@@ -42,9 +42,9 @@ def check(value: object, kind: Any, name: str = "it", depth: int = DEEPEST) -> N
         _check_scalar(value, kind, name)
 
 
-def check_fields(values: object, cls: type, name: str = "it") -> None:
-    """Checks an object against the annotated fields of a class. Raises ValueError."""
-    hints = get_type_hints(cls)
+def check_fields(values: object, cls: type | dict[str, Any], name: str = "it") -> None:
+    """Checks an object against a class's annotated fields, or name -> type. Raises ValueError."""
+    hints = cls if isinstance(cls, dict) else get_type_hints(cls)
     if not isinstance(values, dict):
         raise ValueError(f"{name} should be an object")
     for field in hints.keys() ^ values.keys():

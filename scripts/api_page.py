@@ -21,9 +21,8 @@ PAGE = ROOT / "docs/api.md"
 ORDER = (  # of the page: from what most programs need to what few do
     "models tta train options runs recipes recipes.reproductions recipe tasks data.dataset "
     "data.own.arrays infer answer inference.latency training.speed_test training.profiling "
-    "training.memory "
     "submission.entry ranking.results ranking.tables leaderboard study estimate "
-    "estimates.prediction estimates.comparison studies.estimates studies.reports "
+    "speed studies.estimates studies.reports "
     "entries prepare doctor refusals"
 ).split()
 _GOOGLE: Any = {"returns_multiple_items": False, "returns_named_value": False}

@@ -6,16 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
-from dawnbench_tf import estimate, recipes, terminal
-from dawnbench_tf.estimates import layout, process
-from dawnbench_tf.estimates.prediction import Estimate, predict
+from dawnbench_tf import estimate, recipes, speed, terminal
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.speed import Estimate, predict
 from tests import warm
-from tests.estimates.samples import sample
+from tests.speed_tests import measured, speed_test, with_evidence
 
 ESTIMATE = ("-m", "dawnbench_tf.estimate")
 
@@ -23,8 +23,8 @@ ESTIMATE = ("-m", "dawnbench_tf.estimate")
 @pytest.fixture
 def warmed(monkeypatch):
     """Processes that time steps have imported TensorFlow already; none is killed as too slow."""
-    monkeypatch.setattr(process, "PYTHON", tuple(warm.python()))
-    monkeypatch.setattr(process, "GRACE", 200.0)
+    monkeypatch.setattr(speed, "COMMAND", (*warm.python(), *speed.COMMAND[1:]))
+    monkeypatch.setattr(speed, "GRACE", 200.0)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_failure_is_the_reason_of_its_row(warmed):
     options = RunOptions(num_gpus=64)
     (row,) = estimate.estimate_all([wide], options, 20)
     assert re.match("--num_gpus=64: this machine has", row.reason)
-    assert "resnet8: --num_gpus=64" in layout.format_table([row])
+    assert "resnet8: --num_gpus=64" in estimate.table([row])
     with pytest.raises(Refusal, match="no step ended within -199 s; give it more --seconds"):
-        process.take_sample(slow, RunOptions(), 1 - process.GRACE)
+        speed.take(slow, RunOptions(), 1 - speed.GRACE)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_failure_is_the_reason_of_its_row(warmed):
     ],
 )
 def test_a_process_that_dies_is_one_row_s_reason(monkeypatch, program, reason):
-    monkeypatch.setattr(process, "PROGRAM", program)
+    monkeypatch.setattr(speed, "COMMAND", (sys.executable, "-c", program))
     rows = estimate.estimate_all([recipes.get("digits/resnet8")] * 2, seconds=20)
     assert len(rows) == 2 and all(reason in row.reason for row in rows)
 
@@ -97,24 +97,90 @@ def test_ctrl_c_ends_it_with_the_rows_that_are_done(tmp_path):
 
 
 def test_the_table_fits_80_columns_and_says_what_is_unknown():
+    fusion, resnet = recipes.get("qa_mini/fastfusionnet"), recipes.get("imagenet/resnet50_v1_5")
+    half = recipes.get("digits/resnet8", precision="mixed_bfloat16")
     rows = [
-        predict(recipes.get("qa_mini/fastfusionnet"), sample(), 1e4),
-        predict(recipes.get("imagenet/resnet50_v1_5"), sample(generated=True)),
-        predict(recipes.get("digits/resnet8", precision="mixed_bfloat16"), sample()),
+        predict(speed_test(recipe=fusion, cost_per_hour=1e4)),
+        predict(speed_test(recipe=replace(resnet, synthetic="jpeg"))),
+        predict(speed_test(recipe=half)),
+        predict(speed_test(recipe=with_evidence(measured(runs=3)), cost_per_hour=1.0)),
         Estimate("cifar10/airbench94_12ep", reason="no step ended within 5 s; " + "x" * 100),
     ]
-    text = layout.format_table(rows)
+    text = estimate.table(rows)
     assert max(map(len, text.splitlines())) <= 80
-    assert "<=" in text and "On generated examples" in text and "digits/resnet8*" in text
+    words = " ".join(text.split())
+    assert "On generated examples" in text and "digits/resnet8*" in text
+    assert "the time of all 90 epochs; no run of it was measured, so whether it reaches" in words
+    assert text.count("never") == 4 and "$inf" not in text  # epochs, clock, in all, USD
 
 
-def test_json_is_read_back_by_compare(cold_command, tmp_path):
-    from dawnbench_tf.estimates import comparison
+def written(folder, name, test, **changes):
+    """Writes the file of a machine; returns its path."""
+    rows = [predict(test).facts(), Estimate("qa_mini/bidaf", reason="no step ended").facts()]
+    values = {"format": 2, "date": "2026-11-23", "estimates": rows, **changes}
+    (folder / f"{name}.json").write_text(json.dumps(values))
+    return folder / f"{name}.json"
 
-    for name, speed in (("a", 1.0), ("b", 2.0)):
-        row = predict(recipes.get("digits/resnet8"), sample([(1 / speed, 10)] * 3), 1.0)
-        own = comparison.Machine("", name, {}, comparison.today(), 1.0, [row])
-        comparison.write(tmp_path / f"{name}.json", own)
-        assert json.loads((tmp_path / f"{name}.json").read_text())["estimates"][0]["runs"] == 10
+
+def test_machines_stand_side_by_side(cold_command, tmp_path):
+    fast = speed_test([(0.25, 10)] * 2, hardware="b b", cost_per_hour=0.36)
+    paths = [written(tmp_path, "a", speed_test()), written(tmp_path, "b", fast)]
+    machines = estimate.compare(paths)
+    assert [list(own) for own in machines.values()] == [["digits/resnet8"]] * 2  # no failures
     ended = cold_command("--compare", "a.json", "b.json", program=ESTIMATE)
-    assert ended.returncode == 0 and "2.00x" in ended.stdout, ended.stderr
+    assert ended.returncode == 0 and "1.00x" in ended.stdout and "4.00x" in ended.stdout
+    assert "2  b.json: b b, $0.36 an hour" in ended.stdout and "*" not in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"threshold": 50.0}, "goal top1Accuracy 50 instead of top1Accuracy 98"),
+        ({"batch_size": 128}, "batch size 128 instead of 64"),
+        ({"precision": "mixed_bfloat16"}, "precision mixed_bfloat16 instead of float32"),
+        ({"learning_rate": 1.0}, "learning_rate 1.0 instead of the recipe's"),
+        ({"synthetic": "decoded"}, "examples generated instead of its data"),
+    ],
+)
+def test_another_goal_or_setting_is_marked(tmp_path, changes, note):
+    other = speed_test(recipe=recipes.get("digits/resnet8", **changes))
+    paths = [written(tmp_path, "a", speed_test()), written(tmp_path, "b", other)]
+    text = estimate.format_comparison(estimate.compare(paths))
+    assert "2*" in text and note in " ".join(text.split())
+    newer = speed_test(software={"tensorflow": "2.21.0"})
+    paths[1] = written(tmp_path, "b", newer)
+    text = estimate.format_comparison(estimate.compare(paths))
+    assert "tensorflow 2.21.0 instead of 2.20.0" in " ".join(text.split())
+
+
+def test_a_machine_that_never_reaches_says_never(tmp_path):
+    missed = speed_test(recipe=with_evidence(measured(8, runs=2)), cost_per_hour=1.0)
+    paths = [written(tmp_path, "a", speed_test()), written(tmp_path, "b", missed)]
+    line = estimate.format_comparison(estimate.compare(paths)).splitlines()[5]
+    assert line.split() == ["2", "100", "never", "1.00x", "never"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"format": 1}, "format should be 2"),
+        ({"date": 3}, "date should be text"),
+        ({"estimates": [{"recipe": "x"}]}, "estimates.0: estimate: '.*' is missing"),
+        ({"estimates": [Estimate("x").facts()]}, "estimates.0: examples_per_second should be over"),
+        ({"estimates": [3]}, "estimates.0: estimate: '.*' is missing"),
+        ({"more": 1}, "'more' is no field"),
+        ({"estimates": []}, "no recipe was estimated on two"),
+    ],
+)
+def test_a_file_of_somebody_s_is_refused_by_name_and_key(tmp_path, changes, line):
+    paths = [written(tmp_path, name, speed_test()) for name in "ab"]
+    written(tmp_path, "b", speed_test(), **changes)
+    with pytest.raises(Refusal, match=rf"b.json.*: {line}"):
+        estimate.compare(paths)
+
+
+def test_a_file_that_is_none_is_refused(tmp_path):
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    with pytest.raises(Refusal, match="a.json: can't be read .*--output=FILE` writes one"):
+        estimate.compare([tmp_path / "a.json"])

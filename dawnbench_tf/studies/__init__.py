@@ -1,11 +1,11 @@
 """Studies: grids of training runs, one process a run, compared by time to accuracy.
 
 Planning: `grid` (a study and its runs), `rows` (the papers' studies), `grid_files` (a user's TOML
-grids), `multiples` (settings), `plans` (time and cost before the first run). Running: `store` (the
-study's folder), `launching` and `runner` (processes), `forecast` (time and cost left), `outcomes`
-(result of each run). Reporting: `estimates` (statistics), `summaries` (of settings), `findings`
-(sentences), `figures`, `page`, `reports`.
+grids), `multiples` (settings), `plans` (time and cost, before the first run and left). Running:
+`store` (the study's folder), `launching` and `runner` (processes), `outcomes` (result of each run).
+Reporting: `estimates` (statistics), `summaries` (of settings), `findings` (sentences), `figures`,
+`page`, `reports`.
 
-May import: estimates, recipe, recipes, models (the catalogue), the shared modules. Never:
+May import: recipe, recipes, models (the catalogue), the shared modules. Never:
 TensorFlow, data, training, inference, submission, ranking.
 """

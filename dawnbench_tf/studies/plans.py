@@ -1,22 +1,24 @@
-"""The plan of a study before its first run: runs, hours and dollars, from timed steps."""
+"""The time and cost of a study's runs: planned before the first, and left while they run."""
 
-import math
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dawnbench_tf import terminal
-from dawnbench_tf.estimates import prediction, process
-from dawnbench_tf.estimates.sample import Sample
+import numpy as np
+
+from dawnbench_tf import recipes, speed, terminal
+from dawnbench_tf.clock import duration
 from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
-from dawnbench_tf.studies import forecast
+from dawnbench_tf.speed import SpeedTest
 from dawnbench_tf.studies.grid import PlannedRun
 from dawnbench_tf.studies.multiples import CREDITS_SETTINGS, RUN_SETTINGS
+from dawnbench_tf.studies.outcomes import Outcome
 
-MOST_SAMPLES = 4  # networks of a study whose steps are timed
+MOST_TESTS = 4  # networks of a study whose steps are timed
 SECONDS = 45.0  # for each of them
 _ROWS = 20  # settings that the table shows
 
@@ -31,20 +33,22 @@ class PlannedSetting(NamedTuple):
       runs: number of its runs.
       epochs: to the threshold, by the recipe's evidence; or all of them.
       at_most: whether `epochs` are all: there is no evidence for this setting.
+      clock_seconds: time of one run on the clock; None: unknown.
       seconds: wall time of one run, with imports and evaluations; None: unknown.
-      usd: price of one run; None: unknown.
+      usd: price of the wall time of one run; None: unknown.
     """
 
     name: str
     runs: int
     epochs: float
     at_most: bool
+    clock_seconds: float | None
     seconds: float | None
     usd: float | None
 
 
 class Plan(NamedTuple):
-    """Runs, time and cost of a study that has not begun.
+    """Runs, time and cost of a study that has not begun; `str()` gives a table.
 
     Attributes:
       settings: a row for each setting.
@@ -61,50 +65,51 @@ class Plan(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """Seconds of all runs, one after another; None if a setting's are unknown."""
-        return _sum(self.settings, "seconds")
+        """Wall time of all runs in seconds, one after another; None if a setting's is unknown."""
+        return self._sum("seconds")
 
     @property
     def usd(self) -> float | None:
         """USD of all runs; None if a setting's are unknown."""
-        return _sum(self.settings, "usd")
+        return self._sum("usd")
+
+    def _sum(self, name: str) -> float | None:
+        each = [(getattr(row, name), row.runs) for row in self.settings]
+        return None if any(value is None for value, _ in each) else sum(v * n for v, n in each)
 
     def __str__(self) -> str:
-        lines = [f"{'setting':36} {'runs':>5} {'epochs':>7} {'a run':>9} {'all':>10} {'USD':>8}"]
-        lines += [_format_row(row) for row in self.settings[:_ROWS]]
+        def text(seconds: float | None) -> str:
+            return "?" if seconds is None else duration(seconds)
+
+        head = f"{'setting':28} {'runs':>4} {'epochs':>6} {'on the clock':>12} {'a run':>8}"
+        lines = [f"{head} {'all':>8} {'USD':>8}"]
+        for row in self.settings[:_ROWS]:
+            epochs = f"{'<=' * row.at_most}{row.epochs:.4g}"
+            every = None if row.seconds is None else row.seconds * row.runs
+            cost = "" if row.usd is None else dollars(row.usd * row.runs)
+            lines.append(
+                f"{terminal.cut(row.name, 28):28} {row.runs:4} {epochs:>6} "
+                f"{text(row.clock_seconds):>12} {text(row.seconds):>8} {text(every):>8} "
+                f"{cost:>8}".rstrip()
+            )
         if len(self.settings) > _ROWS:
             lines.append(f"... and {len(self.settings) - _ROWS} more settings")
-        at_most = any(row.at_most for row in self.settings)
         time = "unknown time" if self.seconds is None else f"{self.seconds / 3600:,.2f} hours"
+        most = any(row.at_most for row in self.settings) and self.seconds is not None
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
-        most = "at most " * (at_most and self.seconds is not None)
-        count = f"{self.runs} run{'s' * (self.runs != 1)}"
-        lines.append(f"plan: {count}, {most}{time}{cost}; {self.source}")
+        lines.append(
+            f"plan: {_runs(self.runs)}, {'at most ' * most}{time}{cost} of wall time; {self.source}"
+        )
         return "\n".join(lines)
-
-
-def _sum(rows: Sequence[PlannedSetting], name: str) -> float | None:
-    each = [(getattr(row, name), row.runs) for row in rows]
-    return None if any(value is None for value, _ in each) else sum(v * n for v, n in each)
-
-
-def _format_row(row: PlannedSetting) -> str:
-    name = row.name if len(row.name) <= 36 else f"{row.name[:33]}..."
-    epochs = f"{'<=' * row.at_most}{row.epochs:g}"
-    if row.seconds is None:
-        return f"{name:36} {row.runs:5} {epochs:>7} {'?':>9}"
-    each, total = (forecast.format_duration(s) for s in (row.seconds, row.seconds * row.runs))
-    cost = "" if row.usd is None else dollars(row.usd * row.runs)
-    return f"{name:36} {row.runs:5} {epochs:>7} {each:>9} {total:>10} {cost:>8}".rstrip()
 
 
 def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool = False) -> Plan:
     """Plans a study: times some steps of its networks on this machine, one after another.
 
-    At most `MOST_SAMPLES` networks (model, precision and image sizes) are timed, each in its first
+    At most `MOST_TESTS` networks (model, precision and image sizes) are timed, each in its first
     setting; another setting of the same network is expected to take the same time for an epoch. A
-    network that was not timed takes the time of its recipe's evidence. Runs that share a machine
-    (`--jobs`) are expected to take as long in all as one after another.
+    network that was not timed takes the time per epoch of its recipe's evidence. Runs that share a
+    machine (`--jobs`) are expected to take as long in all as one after another.
 
     Args:
       planned: all runs of the study.
@@ -112,31 +117,51 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
       elsewhere: whether the runs start on other machines, through a launch template: then no steps
         are timed.
     """
-    samples: dict[Network, Sample] = {}
-    failures: list[str] = []
-    if estimates and not elsewhere:
-        samples, failures = _take_samples(planned)
     by_setting: dict[str, list[PlannedRun]] = {}
     for run in planned:
         by_setting.setdefault(run.name.rpartition("/")[0], []).append(run)
-    rows = [_row(name, runs, samples) for name, runs in by_setting.items()]
-    return Plan(rows, _source(rows, samples, failures, elsewhere))
+    tests: dict[Network, SpeedTest] = {}
+    failure, load = "", os.getloadavg()[0]
+    if estimates and not elsewhere:
+        counts = Counter(_network(run.recipe) for run in planned)
+        first = {_network(run.recipe): run for run in reversed(planned)}
+        for network, _ in counts.most_common(MOST_TESTS):
+            text = f"timing {network[1]} for the plan, up to {SECONDS:.0f} s"
+            terminal.status(text, logged=False)
+            run = first[network]
+            try:
+                tests[network] = speed.take(run.recipe, _options(run), SECONDS)
+            except Refusal as refusal:
+                failure = failure or one_line(refusal, 80)
+        terminal.status("")
 
+    rows = []
+    for name, runs in by_setting.items():
+        run, test = runs[0], tests.get(_network(runs[0].recipe))
+        hits, count = speed.epochs_of_evidence(run.recipe)
+        epochs = float(run.recipe.epochs)
+        if count:  # a miss trains all epochs
+            epochs = (sum(hits) + (count - len(hits)) * epochs) / count
+        clock = wall = _evidence_seconds(run.recipe, epochs)
+        if test is not None:
+            clock, wall = test.clock_seconds(epochs), test.wall_seconds(epochs, run.recipe)
+        price = run.settings.get("cost_per_hour")
+        usd = price * wall / 3600 if price and wall is not None else None
+        rows.append(PlannedSetting(name, len(runs), epochs, not count, clock, wall, usd))
 
-def _take_samples(planned: Sequence[PlannedRun]) -> tuple[dict[Network, Sample], list[str]]:
-    """Returns the samples of the networks, the most frequent first, and reasons of failures."""
-    counts = Counter(_network(run.recipe) for run in planned)
-    first = {_network(run.recipe): run for run in reversed(planned)}
-    samples, failures = {}, []
-    for network, _ in counts.most_common(MOST_SAMPLES):
-        terminal.status(f"timing {network[1]} for the plan, up to {SECONDS:.0f} s", logged=False)
-        run = first[network]
-        try:
-            samples[network] = process.take_sample(run.recipe, _options(run), SECONDS)
-        except Refusal as refusal:
-            failures.append(one_line(refusal, 80))
-    terminal.status("")
-    return samples, failures
+    if elsewhere:
+        source = "by the recipes' evidence, as --launch starts the runs elsewhere"
+    elif tests:
+        steps = sum(n for t in tests.values() for phase in t.phases for _, n in phase.laps)
+        source = f"by {steps:,} steps timed on this machine"
+        if load > 1:
+            source += f", whose load was {load:.1f}: it may be slower than on a quiet one"
+    else:
+        source = "by the recipes' evidence, perhaps of another machine"
+    source += f" (not timed: {failure})" * bool(failure)
+    if any(row.seconds is None for row in rows):
+        source += "; ?: neither timed nor measured"
+    return Plan(rows, source)
 
 
 def _network(recipe: Recipe) -> Network:
@@ -151,37 +176,51 @@ def _options(run: PlannedRun) -> RunOptions:
     return RunOptions(**own, credits=Credits(**price))
 
 
-def _row(name: str, runs: Sequence[PlannedRun], samples: dict[Network, Sample]) -> PlannedSetting:
-    run = runs[0]
-    hits, count = prediction.epochs_of_evidence(run.recipe)
-    epochs, at_most = float(run.recipe.epochs), not count
-    if count:  # a miss trains all epochs
-        epochs = (sum(hits) + (count - len(hits)) * epochs) / count
-    sample = samples.get(_network(run.recipe))
-    seconds = forecast.evidence_seconds(run)
-    if sample is not None:
-        seconds = prediction.wall_seconds(run.recipe, sample, epochs)
-    price = run.settings.get("cost_per_hour")
-    usd = price * seconds / 3600 if price and seconds is not None else None
-    return PlannedSetting(name, len(runs), epochs, at_most, seconds, usd)
+def _evidence_seconds(recipe: Recipe, epochs: float) -> float | None:
+    """Returns the seconds of a number of epochs, at the pace of the newest evidence; or None."""
+    row, own = speed.newest_evidence(recipe), recipes.rows().get(recipe.name)
+    if row is None or row.seconds is None or own is None or _network(own) != _network(recipe):
+        return None
+    return row.seconds / float(np.mean(row.epochs)) * epochs
 
 
-def _source(
-    rows: Sequence[PlannedSetting],
-    samples: dict[Network, Sample],
-    failures: Sequence[str],
-    elsewhere: bool,
-) -> str:
-    """Says where the times come from."""
-    if elsewhere:
-        text = "by the recipes' evidence, as --launch starts the runs elsewhere"
-    elif samples:
-        steps = sum(n for s in samples.values() for phase in s.phases for _, n in phase.laps)
-        text = f"by {steps:,} steps timed on this machine"
-    else:
-        text = "by the recipes' evidence, perhaps of another machine"
-    if failures:
-        text += f" (not timed: {failures[0]})"
-    if any(row.seconds is None or not math.isfinite(row.seconds) for row in rows):
-        text += "; ?: neither timed nor measured"
-    return text
+def seconds_left(
+    planned: Sequence[PlannedRun],
+    outcomes: Mapping[str, Outcome],
+    jobs: int = 1,
+    begun: Sequence[float] = (),
+) -> float | None:
+    """Estimates the wall time until all runs have ended, in seconds; None if none has ended.
+
+    A run is expected to take the mean time of the ended runs.
+
+    Args:
+      planned: all runs of the study.
+      outcomes: run name -> outcome of the ended runs.
+      jobs: number of runs at a time.
+      begun: seconds that each of the current runs has taken so far.
+    """
+    walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
+    count = sum(run.name not in outcomes for run in planned)
+    if not walls:
+        return None
+    mean = sum(walls) / len(walls)
+    # A run that takes longer than expected takes nothing from the time of those that wait.
+    spent = sum(min(seconds, mean) for seconds in begun)
+    return (count * mean - spent) / min(jobs, max(count, 1))
+
+
+def describe(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome], jobs: int) -> str:
+    """Returns a line with the study's number of runs, and the time and cost that are left."""
+    text = f"{_runs(len(planned))}, {len(outcomes)} finished before"
+    left = seconds_left(planned, outcomes, jobs)
+    if left is None or len(outcomes) == len(planned):
+        return text
+    each = left * min(jobs, len(planned) - len(outcomes)) / (len(planned) - len(outcomes))
+    prices = [run.settings.get("cost_per_hour") or 0 for run in planned if run.name not in outcomes]
+    cost = f", {dollars(sum(prices) * each / 3600)}" if all(prices) else ""
+    return f"{text}; about {duration(left)}{cost} left"
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' * (count != 1)}"

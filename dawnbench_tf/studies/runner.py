@@ -12,8 +12,9 @@ from types import FrameType
 from typing import NamedTuple, NoReturn
 
 from dawnbench_tf import files, terminal
+from dawnbench_tf.clock import duration
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import forecast, launching, outcomes, store
+from dawnbench_tf.studies import launching, outcomes, plans, store
 from dawnbench_tf.studies.grid import PlannedRun
 from dawnbench_tf.studies.launching import Launch
 from dawnbench_tf.studies.outcomes import Outcome
@@ -202,8 +203,8 @@ class Runner:
         """Returns the estimated time left, from the finished runs; "" if there are none."""
         now = time.monotonic()
         begun = [now - run.since for run in self._running.values()]
-        seconds = forecast.estimate_seconds(self.planned, self.outcomes, self.launch.jobs, begun)
-        return f"{forecast.format_duration(seconds)} left" if seconds and self.outcomes else ""
+        seconds = plans.seconds_left(self.planned, self.outcomes, self.launch.jobs, begun)
+        return f"{duration(seconds)} left" if seconds and self.outcomes else ""
 
     def _end_all(self) -> None:
         """Ends all runs and lets them save a checkpoint; a second interrupt kills them."""

@@ -242,13 +242,16 @@ _LOST_WORKER_ERRORS = (
 
 
 @contextmanager
-def refusing(recipe: Recipe, folder: Path | None) -> Iterator[None]:
+def refusing(
+    recipe: Recipe, folder: Path | None, advice: Callable[[], str] = lambda: "lower it"
+) -> Iterator[None]:
     """Raises Refusal for errors of `fit` that a user can fix: memory, lost workers, disk, data."""
     try:
         with dataset.refusing_damage():
             yield
     except (tf.errors.ResourceExhaustedError, MemoryError):
-        refuse("batch_size", recipe.batch_size, "does not fit into the device's memory; lower it")
+        text = f"does not fit into the device's memory; {advice()}"
+        refuse("batch_size", recipe.batch_size, text)
     except _LOST_WORKER_ERRORS:
         raise Refusal("a worker was lost; the same command on all workers continues") from None
     except OSError as error:

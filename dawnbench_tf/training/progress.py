@@ -1,6 +1,5 @@
 """The output of a run: a summary, then lines with epoch, loss, score, speed and time left."""
 
-import datetime
 import time
 from itertools import groupby
 from typing import TextIO
@@ -8,7 +7,7 @@ from typing import TextIO
 import tensorflow as tf
 
 from dawnbench_tf import terminal
-from dawnbench_tf.clock import seconds_of
+from dawnbench_tf.clock import duration, seconds_of
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.money import dollars
 from dawnbench_tf.recipe import Recipe
@@ -117,16 +116,6 @@ class Line(tf.keras.callbacks.Callback):
         pace = (time.monotonic() - self._first[1]) / (epoch - self._first[0])  # s, with evaluations
         left = self.epochs - epoch
         return (left * pace, min(-epoch % 1, left) * pace) if left > 0 else ()
-
-
-def duration(seconds: float) -> str:
-    """Formats seconds, rounded up.
-
-    >>> duration(3.2), duration(75), duration(7400), duration(200_000)
-    ('4 s', '0:01:15', '2:03:20', '2 days, 7:33:20')
-    """
-    seconds = int(-(-seconds // 1))
-    return f"{seconds} s" if seconds < 60 else str(datetime.timedelta(seconds=seconds))
 
 
 def format_line(

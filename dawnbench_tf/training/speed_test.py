@@ -1,24 +1,28 @@
-"""A speed test: times a few steps of a recipe, and extrapolates to time and cost of training."""
+"""Speed tests: times the start, some steps and an evaluation of a recipe; writes no run."""
 
 import math
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import recipes, terminal
-from dawnbench_tf.money import dollars
+from dawnbench_tf import models, recipes, speed, terminal
+from dawnbench_tf.clock import Clock
+from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.speed import SpeedTest
 from dawnbench_tf.training import (
+    computation,
     devices,
+    evaluation,
     fitting,
-    memory,
+    peaks,
     profiling,
     progress,
     session,
@@ -27,10 +31,16 @@ from dawnbench_tf.training import (
 )
 from dawnbench_tf.tta import TimeToAccuracy
 
-__all__ = ["measure", "SpeedTest", "Laps"]
+__all__ = ["measure", "Laps"]
 
 SECONDS_FOR_CALLS = 5.0  # of a limited test, for its fewest calls
 CALLS = 4  # fewest calls into TensorFlow, if there are as many steps
+STEPS_SHARE = 0.7  # of the time; the rest is for the evaluation
+MOST_SECONDS = 20.0  # of steps of one phase
+TEST_EXAMPLES = 1000  # an evaluation is timed on at most this number of examples
+READER_STEPS = 3  # steps_per_execution of readers on CPUs, whose operations are not known
+_LAPS = 12  # calls into TensorFlow that a phase should have
+_EXPECTED_SHARE = 0.3  # share of the peak that a network may reach, to choose steps_per_execution
 
 
 class Laps(tf.keras.callbacks.Callback):
@@ -42,12 +52,16 @@ class Laps(tf.keras.callbacks.Callback):
       limit: `limit()` returns, after the first call, the seconds that the other calls may take;
         `fit` is then stopped, but not before there are `CALLS` or twice the time has passed. None:
         no limit.
+      clock: a clock whose parts at the end of the first call are kept in `parts`.
     """
 
-    def __init__(self, limit: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, limit: Callable[[], float] | None = None, clock: Clock | None = None
+    ) -> None:
         super().__init__()
         self.laps: list[tuple[float, int]] = []
-        self._limit = limit
+        self.parts: dict[str, float] = {}
+        self._limit, self._clock = limit, clock
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
         self._begin = time.monotonic()
@@ -60,88 +74,25 @@ class Laps(tf.keras.callbacks.Callback):
         now = time.monotonic()  # the loss is on the host: the call has ended
         self.laps.append((now - self._begin, batch + 1 - self._step))
         self._begin, self._step = now, batch + 1
-        if self._limit and len(self.laps) == 1:
-            limit = self._limit()
-            self._last, self._latest = now + limit, now + max(2 * limit, SECONDS_FOR_CALLS)
+        if len(self.laps) == 1:
+            self.parts = self._clock.parts() if self._clock else {}
+            if self._limit:
+                limit = self._limit()
+                self._last, self._latest = now + limit, now + max(2 * limit, SECONDS_FOR_CALLS)
         if now >= (self._last if len(self.laps) > CALLS else self._latest):
             self.model.stop_training = True
         terminal.status(f"{sum(steps for _, steps in self.laps)} steps", logged=False)
 
 
-class SpeedTest(NamedTuple):
-    """The result of a speed test; `str()` gives lines for people.
-
-    Attributes:
-      recipe: the recipe whose steps were timed.
-      steps_per_epoch: steps in an epoch of the first batch and image size, which are timed.
-      laps: seconds and number of steps of each call into TensorFlow.
-      used: utilization of the machine, as an entry's `misc` has it.
-      cost_per_hour: price in USD per hour; None if not given.
-      chief: whether this worker reports the result.
-      need: predicted memory of training; None: not predicted.
-      available: bytes of memory that training may take.
-      profile: what the operations of a step take, with `options.profile_steps`; else None.
-    """
-
-    recipe: Recipe
-    steps_per_epoch: int
-    laps: list[tuple[float, int]]
-    used: dict[str, Any]
-    cost_per_hour: float | None
-    chief: bool
-    need: memory.Need | None
-    available: float
-    profile: profiling.Profile | None = None
-
-    @property
-    def seconds_per_step(self) -> float:
-        """Median over the calls, without the first one, which compiles, if there are others."""
-        return float(np.median([took / n for took, n in self.laps[1:] or self.laps]))
-
-    @property
-    def seconds(self) -> float:
-        """Estimated seconds of all training steps of the recipe, without evaluations.
-
-        An epoch of another batch or image size is taken to last as long as one of the first;
-        `estimate` times each.
-        """
-        return self.recipe.total_steps([self.steps_per_epoch]) * self.seconds_per_step
-
-    @property
-    def usd(self) -> float | None:
-        """Estimated cost of the training steps in USD; None without a price."""
-        return None if self.cost_per_hour is None else self.cost_per_hour * self.seconds / 3600
-
-    def facts(self) -> dict[str, Any]:
-        """Returns the content of trial.json."""
-        figures = {
-            "steps": sum(steps for _, steps in self.laps),
-            "secondsPerStep": self.seconds_per_step,
-            "hoursOfAllEpochs": self.seconds / 3600,
-            "usd": self.usd,
-        }
-        if self.need:
-            figures["predictedGiB"] = self.need.total / 2**30
-            figures["largestBatch"] = self.need.largest_batch(self.available)
-        return {**self.used, **figures, "recipe": self.recipe.values()}
-
-    def __str__(self) -> str:
-        (seconds, count), *later = self.laps
-        each, recipe = self.seconds_per_step, self.recipe
-        cost = "" if self.usd is None else f", {dollars(self.usd)}"
-        need = f"\n{self.need.text(self.available)}" if self.need else ""
-        return (
-            f"{sum(n for _, n in self.laps)} steps: {each * 1e3:.4g} ms a step at the median, "
-            f"{recipe.batch_size / each:,.0f} examples/s; the first {count} with compiling "
-            f"{seconds:.1f} s{'' if later else ', which is all there were: ask for more'}\n"
-            f"so an epoch's {self.steps_per_epoch:,} steps take "
-            f"{progress.duration(self.steps_per_epoch * each)}, all {recipe.epochs:g} epochs "
-            f"{progress.duration(self.seconds)}, without evaluations{cost}{need}"
-        )
-
-
-def measure(recipe: Recipe | str, options: RunOptions, examples: Any = None) -> SpeedTest:
-    """Trains `options.max_steps` steps of a recipe and times them.
+def measure(
+    recipe: Recipe | str,
+    options: RunOptions,
+    examples: Any = None,
+    seconds: float | None = None,
+    clock: Clock | None = None,
+    report: Callable[[SpeedTest], None] = lambda _: None,
+) -> SpeedTest:
+    """Trains `options.max_steps` steps of a recipe, or for some seconds, and times them.
 
     Writes no files, but for the profile of `options.profile_steps`, to `options.output_dir`.
 
@@ -149,50 +100,161 @@ def measure(recipe: Recipe | str, options: RunOptions, examples: Any = None) -> 
       recipe: the recipe to train, or its name.
       options: number of steps, data, strategy and the other run options.
       examples: examples to use in place of loaded ones, as `train` takes them.
+      seconds: time for the test, with what the clock has, in place of a number of steps: each phase
+        of training images and batches is then timed, and an evaluation if there is time left.
+        Without data the examples are generated.
+      clock: this process's, with the import; None: a new one.
+      report: called with the test when the steps are done, before the evaluation.
 
     Returns:
-      A `SpeedTest`: the steps' times, the utilization, and estimates for the whole recipe.
+      The times, the utilization, and what follows for the whole recipe.
 
     Raises:
       Refusal: the recipe can't be trained on this machine, or its data are missing.
     """
-    recipe = recipes.get(recipe)
-    strategy = strategies.build(options)
+    clock, recipe = clock or Clock(), recipes.get(recipe)
+    end = math.inf
+    if seconds is not None:
+        end = time.monotonic() - sum(clock.parts().values()) + seconds
+        recipe = without_files(recipe, options)
+    with clock.part("build"):
+        strategy = strategies.build(options)
     strategies.check(strategy, options, recipe)
-    timer, laps = _timer(recipe), Laps()
-    data = session.prepare(recipe, options, timer.clock, strategy, examples)
-    recipe, in_phase = data.recipe, data.in_epoch(0)  # the first sizes alone are timed
-    count = min(options.max_steps, recipe.total_steps(in_phase.epoch_steps))
+    data = session.prepare(recipe, options, clock, strategy, examples)
+    recipe, bounds = data.recipe, _bounds(data)
+    if seconds is None:  # the first sizes alone
+        bounds = [(bounds[0][0], 0, recipe.epochs)]
+        count = min(options.max_steps, recipe.total_steps(data.in_epoch(0).epoch_steps))
+        most = max(1, min(options.steps_per_execution, count // CALLS))
+    else:
+        count, most = 0, _steps_per_call(data, options, STEPS_SHARE * seconds, len(bounds))
     terminal.status("building the model")
-    most = max(1, min(options.steps_per_execution, count // CALLS))
-    model = fitting.build(data, most, jit_compile=options.jit_compile)
-    need, available = memory.predict(model, data), memory.limit()
-    if need and need.total > available:
-        refuse("batch_size", need.batch, need.text(available))
-    terminal.status("")
-    terminal.say(progress.summary(data, model, devices.machine_of(strategy).hardware))
+    with clock.part("build"):
+        model = fitting.build(data, most, jit_compile=options.jit_compile)
+    machine = devices.machine_of(strategy)
+    if seconds is None:
+        terminal.status("")
+        terminal.say(progress.summary(data, model, machine.hardware))
+
+    metric = recipe.task_row.metric  # the timer is for the utilization; it scores nothing
+    timer = TimeToAccuracy(recipe.goal, metric, evaluate=lambda: {metric: 0.0}, clock=clock)
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
-    terminal.status("compiling and first steps")
-    with fitting.refusing(recipe, None), tempfile.TemporaryDirectory() as folder:
-        logs = Path(options.output_dir or folder) / "tensorboard"
-        steps = options.profile_steps
+    phases: list[speed.Phase] = []
+    timed = "lower it; dawnbench train --max_steps=20 finds one that does"
+
+    def advice() -> str:
+        return timed if seconds else _smaller_batch(recipe, options, examples)
+
+    with fitting.refusing(recipe, None, advice), tempfile.TemporaryDirectory() as folder:
+        logs, steps = Path(options.output_dir or folder) / "tensorboard", options.profile_steps
         profilers = [profiling.Profiler(logs, steps, timer)] if steps else []
-        model.fit(
-            in_phase.training_batches(),
-            steps_per_epoch=count,
-            verbose=0,
-            callbacks=[timer, meter, laps, *profilers],
+        for number, (side, begin, until) in enumerate(bounds):
+            in_phase = data.in_epoch(begin)
+            size, per_epoch = in_phase.recipe.batch_size, in_phase.steps_per_epoch
+            timer.step_examples = size
+            left = len(bounds) - number
+
+            def limit(left: int = left) -> float:
+                last = end - (1 - STEPS_SHARE) * (seconds or 0.0)
+                return min(MOST_SECONDS, (last - time.monotonic()) / left)
+
+            laps = Laps(limit if seconds else None, clock)
+            fitting.begin_phase(model, recipe, begin)
+            terminal.status(f"from epoch {begin} on" if number else "compiling and first steps")
+            with clock.part("train"):
+                model.fit(
+                    in_phase.training_batches(begin),
+                    initial_epoch=begin,
+                    epochs=max(begin + 1, math.ceil(until)) if seconds else 1,
+                    steps_per_epoch=count or per_epoch,
+                    verbose=0,
+                    callbacks=[timer, *([] if number else [meter]), laps, *profilers],
+                )
+            if not number:
+                used, start, first = meter.facts(), laps.parts, laps.laps[0]  # every worker's
+            flops = peaks.step_flops(model, size, side) if seconds else used["flopsPerExample"]
+            own = laps.laps[1:] or laps.laps
+            phases.append(speed.Phase(side, size, per_epoch, begin, until, own, flops))
+        terminal.status("")
+        test = SpeedTest(
+            recipe=recipe,
+            start=start,
+            first=first,
+            phases=phases,
+            used={**used, **utilization.memory()},
+            hardware=machine.hardware,
+            software=machine.software,
+            cost_per_hour=options.credits.cost_per_hour,
+            chief=strategies.is_chief(strategy),
+            profile=profilers[0].profile if profilers else None,
         )
-        used = meter.facts()  # every worker has to call it
-    terminal.status("")
-    price, chief = options.credits.cost_per_hour, strategies.is_chief(strategy)
-    profile, in_epoch = profilers[0].profile if profilers else None, data.epoch_steps[0]
-    return SpeedTest(recipe, in_epoch, laps.laps, used, price, chief, need, available, profile)
-
-
-def _timer(recipe: Recipe) -> TimeToAccuracy:
-    """Returns a timer that measures examples per second, for the utilization; it scores nothing."""
-    metric = recipe.task_row.metric
-    return TimeToAccuracy(
-        recipe.goal, metric, evaluate=lambda: {metric: 0.0}, step_examples=recipe.batch_size
+        if seconds is None:
+            return test
+        report(test)
+        if end - time.monotonic() < 0.1 * seconds:
+            return test
+        terminal.status("evaluating")
+        tested = recipe.task_row.test_examples
+        few = min(tested, TEST_EXAMPLES)
+        moment = time.monotonic()
+        evaluate = evaluation.Evaluator(data.first(few), model)
+        evaluate()
+        compiled = time.monotonic()
+        evaluate()
+        each = time.monotonic() - compiled
+    return test._replace(
+        evaluation_seconds=each * tested / few,
+        first_evaluation_seconds=max(0.0, compiled - moment - each),
+        used={**test.used, **utilization.memory()},
     )
+
+
+def _smaller_batch(recipe: Recipe, options: RunOptions, examples: Any) -> str:
+    """Returns advice if a batch does not fit: the largest half, quarter, ... of it that does."""
+    size = recipe.batch_size // 2
+    if not size or options.strategy == "multi_worker_mirrored":
+        return "lower it" if size else "one example does not fit either"
+    try:
+        once = replace(options, max_steps=1, profile_steps=())
+        measure(recipe.with_values(batch_size=size), once, examples)
+    except Refusal as refusal:  # which says what fits, if it is for lack of memory
+        return str(refusal).rpartition("; ")[2]
+    return f"{size} does fit"
+
+
+def without_files(recipe: Recipe, options: RunOptions) -> Recipe:
+    """Returns the recipe with generated examples if its data set is neither embedded nor named.
+
+    Raises Refusal for a task of the user's own without `data_dir`: nothing tells its examples.
+    """
+    if recipe.synthetic or options.data_dir or recipe.task_row.embedded:
+        return recipe
+    if recipe.whole_task.is_own:
+        refuse("data_dir", "", f"is needed for {recipe.whole_task.name}, a task of your own")
+    return recipe.with_values(synthetic=recipe.task_row.synthetic)
+
+
+def _steps_per_call(data: Data, options: RunOptions, seconds: float, phases: int) -> int:
+    """Returns steps_per_execution, lowered if a phase would have too few calls in its time."""
+    recipe = data.recipe
+    variant = models.get(recipe.model)
+    if not variant.multiply_adds:
+        slow = not tf.config.list_logical_devices("GPU")
+        most = READER_STEPS if slow else options.steps_per_execution
+        return min(options.steps_per_execution, most)
+    scale = (max(recipe.sizes) / variant.image_size) ** 2
+    flops = computation.step_flops(2 * variant.multiply_adds * scale) * max(recipe.batch_sizes)
+    rate = options.peak_tflops * 1e12 or peaks.measure_peak(recipe.precision)[0]
+    lap = min(seconds / phases, MOST_SECONDS) / _LAPS
+    return max(1, min(options.steps_per_execution, int(lap * rate * _EXPECTED_SHARE / flops)))
+
+
+def _bounds(data: Data) -> list[tuple[int, int, float]]:
+    """Returns (side, first epoch, end) of each phase of training; side 0: questions."""
+    recipe = data.recipe
+    resized = getattr(recipe.data, "image_size_epochs", ())
+    phases = fitting.phases(recipe, 0, data.placement.strategy)
+    changes = sorted({phase.start for phase in phases} | {*resized})
+    begins = [epoch for epoch in changes if epoch < recipe.epochs]
+    sides = [recipe.sizes[sum(begin >= epoch for epoch in resized)] for begin in begins]
+    return list(zip(sides, begins, [*begins[1:], recipe.epochs], strict=True))

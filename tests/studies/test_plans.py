@@ -6,7 +6,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import grid, plans
 from dawnbench_tf.studies.grid import Factor, Level
-from tests.estimates.samples import sample
+from tests.speed_tests import speed_test
 from tests.studies import samples
 
 
@@ -15,11 +15,11 @@ def timed(monkeypatch):
     """Models whose steps were timed."""
     models = []
 
-    def take_sample(recipe, options, seconds):
+    def take(recipe, options, seconds):
         models.append(recipe.model)
-        return sample()
+        return speed_test()
 
-    monkeypatch.setattr(plans.process, "take_sample", take_sample)
+    monkeypatch.setattr(plans.speed, "take", take)
     return models
 
 
@@ -35,7 +35,9 @@ def test_a_plan_has_runs_hours_and_dollars_of_timed_steps(timed):
     each = 6.5 - 1 + mean * 20 * 0.1 + 4 + 1 + 11 * 2
     assert plan.runs == 2 and plan.seconds == pytest.approx(2 * each)
     assert plan.usd == pytest.approx(2 * each * 36 / 3600) and timed == ["resnet8_v1_pad"]
-    assert "plan: 2 runs, 0.03 hours, $1.07; by 20 steps timed on this machine" in str(plan)
+    assert plan.settings[0].clock_seconds == pytest.approx(6.5 - 1 + mean * 20 * 0.1)
+    text = "plan: 2 runs, 0.03 hours, $1.07 of wall time; by 20 steps timed on this machine"
+    assert text in str(plan) and max(map(len, str(plan).splitlines()[:-1])) <= 80
 
 
 def test_four_networks_at_most_are_timed_and_others_take_their_evidence(timed):
@@ -51,13 +53,50 @@ def test_a_batch_size_takes_as_long_an_epoch(timed):
     assert small.seconds == same.seconds and len(timed) == 1
 
 
+def test_other_numbers_of_epochs_take_their_share_of_the_evidence_s_time():
+    row = recipes.get("digits/resnet8").evidence[-1]
+    (setting,) = plans.make(planned(epochs=300, threshold=99.9), estimates=False).settings
+    assert setting.epochs == 300 and setting.at_most
+    pace = row.seconds / (sum(row.epochs) / len(row.epochs))
+    assert setting.seconds == pytest.approx(300 * pace)
+
+
+def test_a_busy_machine_is_named(timed, monkeypatch):
+    monkeypatch.setattr(plans.os, "getloadavg", lambda: (2.34, 0.0, 0.0))
+    assert "whose load was 2.3" in str(plans.make(planned()))
+
+
 def test_without_timing_the_plan_is_the_evidence_s(timed, monkeypatch):
     evidence = recipes.get("digits/resnet8").evidence[-1].seconds
     for plan in (plans.make(planned(), estimates=False), plans.make(planned(), elsewhere=True)):
-        assert plan.seconds == 2 * evidence and not timed and "evidence" in str(plan)
+        assert plan.seconds == pytest.approx(2 * evidence) and not timed
+        assert "evidence" in str(plan)
 
     def refuse(*_):
         raise Refusal("--data_dir=none: does not exist")
 
-    monkeypatch.setattr(plans.process, "take_sample", refuse)
+    monkeypatch.setattr(plans.speed, "take", refuse)
     assert "(not timed: --data_dir=none: does not exist)" in str(plans.make(planned()))
+
+
+LEFT = grid.plan(samples.study(factors=(), trials=4, settings={"cost_per_hour": 36.0}))
+
+
+def test_each_run_that_is_left_takes_as_long_as_the_mean_of_those_that_ended():
+    ended = {run.name: samples.outcome(seconds=s) for run, s in zip(LEFT, (5, 10), strict=False)}
+    # Their processes took twice the clock: 10 and 20 s.
+    assert plans.seconds_left(LEFT, ended) == pytest.approx(30)
+    assert plans.seconds_left(LEFT, ended, jobs=2) == pytest.approx(15)
+    assert plans.seconds_left(LEFT, ended, begun=[10.0]) == pytest.approx(20)
+    assert plans.describe(LEFT, ended, 1) == "4 runs, 2 finished before; about 30 s, $0.30 left"
+    assert plans.describe(LEFT, ended, 2) == "4 runs, 2 finished before; about 15 s, $0.30 left"
+
+
+def test_before_a_run_has_ended_nothing_is_known_of_what_is_left():
+    assert plans.seconds_left(LEFT, {}) is None
+    assert plans.describe(LEFT, {}, 1) == "4 runs, 0 finished before"
+
+
+def test_a_run_that_takes_too_long_takes_nothing_from_those_that_wait():
+    ended = {LEFT[0].name: samples.outcome(seconds=50)}  # 100 s of its process
+    assert plans.seconds_left(LEFT, ended, begun=[900.0]) == pytest.approx(200)

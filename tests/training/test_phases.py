@@ -114,7 +114,7 @@ def test_a_run_goes_on_at_a_change_with_equal_rows(trained, tmp_path):
 @pytest.mark.long
 def test_a_speed_test_times_the_first_batch_size():
     test = speed_test.measure(RECIPE, RunOptions(max_steps=6))  # its epochs have 4 steps
-    assert sum(steps for _, steps in test.laps) == 6 and test.steps_per_epoch == 4
+    assert test.steps == 6 and test.phases[0].steps_per_epoch == 4
     assert test.seconds == pytest.approx(12 * test.seconds_per_step)
 
 

@@ -1,0 +1,128 @@
+"""Predictions from speed tests: hand-computed clocks, misses, coverage of intervals."""
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dawnbench_tf import recipes, speed
+from dawnbench_tf.speed import ERROR, Estimate, Phase, SpeedTest, predict
+from tests.speed_tests import DIGITS, measured, speed_test, with_evidence
+
+
+def test_the_clock_is_the_start_and_the_steps_that_compiling_has_not_taken():
+    # 1 + 2 + 3 + 0.5 s, of which the first call's 10 steps are 1 s; 5 epochs of 20 steps of 0.1 s.
+    assert speed_test().clock_seconds(5) == pytest.approx(6.5 - 1.0 + 10.0)
+    generated = speed_test(recipe=replace(DIGITS, synthetic="decoded"))
+    assert generated.clock_seconds(5) == pytest.approx(4.5 - 1.0 + 10.0)
+    assert speed_test().clock_seconds(math.inf) == math.inf
+
+
+def test_evaluations_before_the_first_one_take_no_time():
+    # Of 5 epochs the fourth and the fifth are evaluated, 2 s each; 4 s of imports and 1 s are once.
+    late = speed_test().wall_seconds(5, replace(DIGITS, eval_from=4))
+    assert late == pytest.approx(speed_test().clock_seconds(5) + 4 + 1 + 2 * 2)
+    assert speed_test().wall_seconds(5) == pytest.approx(late + 3 * 2)
+
+
+def test_each_size_of_images_has_its_own_epochs():
+    small, large = ([(1.0, 10)], [(4.0, 10)])
+    phases = [Phase(64, 64, 20, 0, 10.0, small, None), Phase(96, 64, 20, 10, 16.0, large, None)]
+    sized = speed_test(phases=phases)
+    assert sized.clock_seconds(10) == pytest.approx(5.5 + 20.0)
+    assert sized.clock_seconds(12) == pytest.approx(5.5 + 20.0 + 2 * 20 * 0.4)
+    row = predict(sized)
+    assert row.side_ms == pytest.approx([100, 400]) and row.share_of_peak is None
+    assert row.step_ms == pytest.approx((10 * 100 + 6 * 400) / 16)
+
+
+def test_each_batch_size_has_its_own_steps():
+    first, second = ([(1.0, 10)], [(3.0, 10)])  # 100 and 300 ms a step
+    phases = [Phase(32, 64, 20, 0, 10.0, first, 1e9), Phase(32, 256, 5, 10, 30.0, second, 1e9)]
+    changing = speed_test(phases=phases)
+    assert changing.clock_seconds(12) == pytest.approx(5.5 + 10 * 20 * 0.1 + 2 * 5 * 0.3)
+    row = predict(changing)
+    seconds = (10 * 2.0 + 20 * 1.5) / 30  # an epoch's
+    assert row.examples_per_second == pytest.approx(20 * 64 / seconds)
+    assert row.share_of_peak == pytest.approx(20 * 64 * 1e9 / seconds / 1e12)
+
+
+def test_hours_and_dollars_are_those_of_the_median_run():
+    row = predict(speed_test(recipe=with_evidence(measured(4, 5, 9, runs=3)), cost_per_hour=36.0))
+    assert row.hours * 3600 == pytest.approx(15.5) and row.usd == pytest.approx(0.155)
+    assert row.epochs == 5 and row.epochs_range == [4, 9] and (row.reached, row.runs) == (3, 3)
+    assert row.usd_interval == pytest.approx([36 * hours for hours in row.hours_interval])
+    assert row.wall_hours * 3600 == pytest.approx(15.5 + 4 + 1 + 5 * 2)
+    assert row.share_of_peak == pytest.approx(1e9 * 64 / 0.1 / 1e12)
+
+
+def test_runs_that_missed_are_counted_and_may_make_it_never():
+    one = predict(speed_test(recipe=with_evidence(measured(4, 4, 4, runs=4))))
+    assert one.hours < math.inf and one.hours_interval[1] == math.inf
+    most = predict(speed_test(recipe=with_evidence(measured(4, runs=3)), cost_per_hour=1.0))
+    assert most.hours == most.usd == math.inf and most.reached == 1 and not most.hours_interval
+    assert most.facts()["hours"] == most.facts()["usd"] == "never"
+    assert most.hours_all * 3600 == pytest.approx(5.5 + 30 * 2)
+
+
+def test_the_newest_evidence_counts_also_if_it_missed():
+    old, new = measured(8, 8, 8, runs=3, date="2025-01-01"), measured(runs=3, date="2026-01-01")
+    for rows in ((old, new), (new, old)):
+        row = predict(speed_test(recipe=with_evidence(*rows)))
+        assert row.hours == math.inf and (row.reached, row.runs) == (0, 3) and not row.at_most
+    older = new._replace(date="2024-01-01")
+    assert predict(speed_test(recipe=with_evidence(old, older))).epochs == 8
+
+
+@pytest.mark.parametrize("changes", [{"threshold": 90.0}, {"epochs": 40}, {"model": "resnet20_tf"}])
+def test_evidence_is_not_of_another_threshold_model_or_number_of_epochs(changes):
+    recipe = recipes.changed(with_evidence(measured(4, runs=1)), **changes)
+    row = predict(speed_test(recipe=recipe))
+    assert row.at_most and row.epochs == recipe.epochs and not row.runs and row.changed == changes
+
+
+@pytest.mark.parametrize("grid", [1.0, 0.1])
+@pytest.mark.parametrize("runs", [3, 5, 10, 20])
+def test_an_interval_of_95_percent_holds_one_further_run_in_93_or_more(runs, grid):
+    draw, hits = np.random.default_rng(runs), 0
+    recipe = replace(DIGITS, eval_every=grid)
+    for _ in range(1000):
+        # Epochs to the threshold, seen at the next evaluation; the speed of another process.
+        *epochs, next_one = (np.ceil(draw.normal(15, 2, runs + 1) / grid) * grid).tolist()
+        laps = [(float(seconds), 10) for seconds in draw.normal(1.0, 0.05, 20)]
+        low, high = speed._interval(speed_test(laps, recipe), epochs, runs)
+        actual = speed_test().clock_seconds(next_one)
+        hits += low <= actual * draw.normal(1, ERROR) <= high
+    assert 930 <= hits <= 995
+
+
+def test_too_few_runs_have_no_interval():
+    assert predict(speed_test(recipe=with_evidence(measured(4, 5, runs=2)))).hours_interval == []
+
+
+def test_tests_and_estimates_go_through_json():
+    test = speed_test(recipe=with_evidence(measured(4, 5, 6, runs=7)), cost_per_hour=1.0)
+    again = SpeedTest.from_facts(json.loads(json.dumps(test.facts())))
+    assert again == test._replace(recipe=again.recipe)
+    assert again.recipe == replace(test.recipe, evidence=())
+    row = predict(test)
+    assert row.hours == math.inf
+    assert Estimate.from_facts(json.loads(json.dumps(row.facts()))) == row
+    with pytest.raises(ValueError, match="'hours' is missing"):
+        Estimate.from_facts({k: v for k, v in row.facts().items() if k != "hours"})
+
+
+def test_the_process_ends_with_the_one_that_started_it(tmp_path):
+    folder = tmp_path / "dawnbench-estimate-x"
+    folder.mkdir()
+    program = (
+        "import pathlib; from dawnbench_tf.training.process import end_with_parent; "
+        f"end_with_parent(pathlib.Path({str(folder)!r}))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
+    process.stdin.close()  # as when the parent is killed
+    assert process.wait(60) == 1 and not folder.exists()
