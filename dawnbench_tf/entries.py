@@ -16,9 +16,10 @@ from typing import Any
 from dawnbench_tf import flags, terminal
 from dawnbench_tf.options import ANONYMOUS, Credits
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
+from dawnbench_tf.runs import run_entry
 from dawnbench_tf.settings import check as check_settings
 from dawnbench_tf.settings import setting
-from dawnbench_tf.submission import rules, run_entry
+from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, check, format_files, read_entry, write_entry
 from dawnbench_tf.submission.field_rules import is_link
 from dawnbench_tf.submission.rules import Grade

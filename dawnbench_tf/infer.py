@@ -26,8 +26,9 @@ from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
 from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import Refusal, refuse, shown
+from dawnbench_tf.runs import run_entry
 from dawnbench_tf.settings import check, setting
-from dawnbench_tf.submission import prices, run_entry
+from dawnbench_tf.submission import prices
 from dawnbench_tf.submission.entry import Entry
 from dawnbench_tf.tasks import Task
 

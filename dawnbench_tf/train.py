@@ -18,15 +18,15 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from dawnbench_tf import files, flags, recipes, runs, tasks, tensorflow_env, terminal
+from dawnbench_tf import files, flags, recipes, run_folder, runs, tasks, tensorflow_env, terminal
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.options import OF_A_CALL, RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.runs import Run
+from dawnbench_tf.runs import Run, run_entry
 from dawnbench_tf.settings import flag_text, flat, setting
-from dawnbench_tf.submission import prices, run_entry
+from dawnbench_tf.submission import prices
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -119,7 +119,7 @@ def _recipe(options: Options, replaced: dict[str, Any], named: bool) -> Recipe:
     folder = Path(options.run.output_dir)
     named = named or flags.is_given("recipe")
     same = not named and not options.task
-    if options.run.output_dir and same and (folder / runs.RECIPE).exists():
+    if options.run.output_dir and same and (folder / run_folder.RECIPE).exists():
         return recipes.changed(runs.recipe_of(folder), **replaced)
     if not options.task:
         return recipes.named_by(recipes.get(options.recipe, **replaced), options.run.data_dir)
@@ -130,7 +130,7 @@ def _recipe(options: Options, replaced: dict[str, Any], named: bool) -> Recipe:
 
 def _as_it_began(run: RunOptions) -> RunOptions:
     """Returns the options; those without a flag are as the run in --output_dir records them."""
-    if not run.output_dir or not (Path(run.output_dir) / runs.RECIPE).exists():
+    if not run.output_dir or not (Path(run.output_dir) / run_folder.RECIPE).exists():
         return run
     recorded = to_record(runs.options_of(run.output_dir))
     missing = {name: value for name, value in recorded.items() if not flags.is_given(name)}
@@ -239,23 +239,24 @@ def train(
                         verbose=0,
                         callbacks=[*opened.callbacks, *callbacks],
                     )
-        opened.measure()
-
+        used, held_out = opened.measure()
     try:
-        return _recorded(opened)
+        return _recorded(opened, options, used, held_out)
     finally:
-        opened.release()
+        opened.folder.release()
 
 
 def _new_folder(recipe: Recipe) -> str:
     return f"runs/{recipe.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def _recorded(session: "Session") -> Run:
+def _recorded(
+    session: "Session", options: RunOptions, used: dict[str, Any], held_out: dict[str, float]
+) -> Run:
     """Writes entry and picture of a run that has ended; returns the run."""
-    from dawnbench_tf.training import curve
+    from dawnbench_tf.runs import picture
 
-    folder, recipe, used = session.folder, session.recipe, session.used
+    folder, recipe, saver = session.folder, session.data.recipe, session.saver
     if not folder.writer:
         terminal.say(
             f"this worker is done; worker 0 writes the results to {folder.path}", sys.stdout
@@ -267,19 +268,19 @@ def _recorded(session: "Session") -> Run:
     facts: dict[str, object] = {
         "data": session.data.origin.facts(),
         "utilization": used,
-        "heldOut": session.held_out,
+        "heldOut": held_out,
     }
-    if before := runs.epochs_before(folder.path):
-        facts |= {"epochsBefore": before}  # rates of the first ones are those of shorter schedules
-    hardware = list(dict.fromkeys(machine.hardware for machine in session.machines))
+    if folder.epochs_before:  # rates of the first ones are those of shorter schedules
+        facts |= {"epochsBefore": folder.epochs_before}
+    hardware = list(dict.fromkeys(machine.hardware for machine in saver.machines))
     if len(hardware) > 1:
         facts |= {"machines": hardware}
+    machine = [saver.machine, *saver.machines][-1]  # perhaps another one trained
     speed = used.get("examplesPerSecond")
-    machine = [session.machine, *session.machines][-1]  # perhaps another one trained
-    entry = run_entry.training_entry(run, session.options, machine, speed, facts)
+    entry = run_entry.training_entry(run, options, machine, speed, facts)
     run_entry.write(folder.path, entry)
     if run.rows:
-        curve.draw(run, entry.hardware, folder.path / "accuracy.png")
+        picture.draw(run, entry.hardware, folder.path / "accuracy.png")
     return run
 
 
@@ -311,7 +312,7 @@ def _test_speed(recipe: Recipe, options: RunOptions) -> int:
         terminal.say(str(test), sys.stdout)
         terminal.say(utilization.format_line(test.used), sys.stdout)
     if test.chief and options.output_dir:
-        path = Path(options.output_dir) / runs.TRIAL
+        path = Path(options.output_dir) / run_folder.TRIAL
         files.make_folder(path.parent)
         own = {"steps": test.steps, "secondsPerStep": test.seconds_per_step}
         whole = {"hoursOfAllEpochs": test.seconds / 3600, "usd": test.usd}

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import side_by_side
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import run_folder, tensorflow_env
+from dawnbench_tf.machine import Machine
 
 
 def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100", rounds: int = 7):
     """Prints the ratio of wall times, harness / bare: median and range over rounds."""
     with tensorflow_env.importing():
-        from dawnbench_tf import recipes, runs, tta
+        from dawnbench_tf import recipes, tta
         from dawnbench_tf.data import dataset
         from dawnbench_tf.options import RunOptions
         from dawnbench_tf.training import checkpoints, fitting, progress, pulse
@@ -38,10 +39,11 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         timer = tta.TimeToAccuracy(-1, "loss", log=Path(folder) / "rows.tsv")
-        home = checkpoints.Folder(Path(folder), recipe)
+        home = run_folder.RunFolder(Path(folder), recipe)
+        here = Machine("", "", {})
         line = progress.Line(timer, epochs, steps)
-        callbacks = [timer, checkpoints.Saver(home, model, timer), line]
-        beats = checkpoints.clock_writer(home, timer.clock), line.tick
+        callbacks = [timer, checkpoints.Saver(home, model, timer, here), line]
+        beats = home.clock_writer(timer.clock), line.tick
 
         def harness():
             with pulse.beating(*beats):
@@ -52,7 +54,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
         for round_ in range(rounds + 1):
             bare = partial(bare_steps, epochs * steps // at_once)
             seconds = [side_by_side.seconds(run) for run in (harness, bare)]
-            for _, old in runs.checkpoints(home.path):  # the next round reuses their names
+            for _, old in run_folder.checkpoints(home.path):  # the next round reuses their names
                 shutil.rmtree(old)
             if round_:  # the first round compiles
                 ratios.append(seconds[0] / seconds[1])

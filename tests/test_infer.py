@@ -10,14 +10,13 @@ import time
 import numpy as np
 import pytest
 
-from dawnbench_tf import entries, files, machine, recipes, runs
+from dawnbench_tf import entries, files, machine, recipes, run_folder, runs
 from dawnbench_tf import infer as infer_command
 from dawnbench_tf.data.questions import spans
 from dawnbench_tf.inference import runtime_choice, runtimes, serving
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission.entry import read_entry
 from dawnbench_tf.train import train
-from dawnbench_tf.training import claims
 from tests import warm
 
 
@@ -275,7 +274,7 @@ def test_the_data_are_those_of_the_run_unless_named(tmp_path, monkeypatch):
         raise Refusal(data_dir)
 
     monkeypatch.setattr(serving, "load", load)
-    claims.claim(tmp_path, recipes.get("digits/resnet8"), options={"data_dir": "/theirs"})
+    run_folder.claim(tmp_path, recipes.get("digits/resnet8"), options={"data_dir": "/theirs"})
     for named, used in (("", "/theirs"), ("/mine", "/mine")):
         with pytest.raises(Refusal, match=f"^{used}$"):
             infer_command.infer(infer_command.Options(model=str(tmp_path), data_dir=named))

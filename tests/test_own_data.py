@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dawnbench_tf import infer, leaderboard, recipes, runs
+from dawnbench_tf import infer, leaderboard, recipes, run_folder, runs
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Images, Recipe
 from dawnbench_tf.refusals import Refusal
@@ -87,7 +87,7 @@ def test_a_part_of_a_task_is_labelled_and_no_entry(tmp_path):
     part = train(recipe, output=tmp_path / "part")
     violations = part.entry.misc["violations"]
     assert any("trained on 200 examples; should be on all" in text for text in violations)
-    assert part.entry_path.is_relative_to(tmp_path / "part" / runs.NOT_RANKED)
+    assert part.entry_path.is_relative_to(tmp_path / "part" / run_folder.NOT_RANKED)
 
 
 def test_a_run_on_a_task_of_the_library_with_other_examples_goes_on(tmp_path):
@@ -112,7 +112,7 @@ def test_questions_of_another_number_are_no_entry_of_squad(tmp_path, monkeypatch
     assert (task.train_examples, task.test_examples, task.name) == (48, 12, "squad")
     text = "trained and tested on 48 train, 12 test examples; squad has 87,599 and 10,570"
     assert any(text in violation for violation in run.entry.misc["violations"])
-    assert run.entry_path.is_relative_to(tmp_path / "run" / runs.NOT_RANKED)
+    assert run.entry_path.is_relative_to(tmp_path / "run" / run_folder.NOT_RANKED)
 
 
 def test_tasks_of_the_library_are_their_names_in_json():

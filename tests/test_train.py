@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from dawnbench_tf import recipes, runs
-from dawnbench_tf.training import claims
+from dawnbench_tf import recipes, run_folder, runs
 from tests import warm
 from tests.conftest import ENTRY
 
@@ -381,7 +380,9 @@ def test_a_run_goes_on_with_the_options_of_its_folder(command, tmp_path):
 def test_recorded_data_that_are_gone_are_refused_and_a_refused_folder_is_not_recorded(
     command, tmp_path
 ):
-    claims.claim(tmp_path / "out", recipes.get("cifar10/resnet20_tf"), options={"data_dir": "/no"})
+    run_folder.claim(
+        tmp_path / "out", recipes.get("cifar10/resnet20_tf"), options={"data_dir": "/no"}
+    )
     (tmp_path / "out/.lock").unlink()
     for flags, folder in (((), "/no"), (("--data_dir=other",), "other")):
         done = command("--output_dir=out", *flags)

@@ -114,7 +114,6 @@ def _import():
 
         from dawnbench_tf.inference import latency, serving  # noqa: F401
         from dawnbench_tf.training import (  # noqa: F401
-            curve,
             speed_test,
         )
     if context.context()._initialized:  # its threads would be missing in a fork

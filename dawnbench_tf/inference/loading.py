@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from dawnbench_tf import weights
+from dawnbench_tf import run_folder
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.recipe import Recipe
@@ -41,7 +41,7 @@ def builder(
 
     The weights are read once for all calls of the function. Arguments: see `load_model`.
     """
-    arrays = weights.read(folder)
+    arrays = run_folder.read_weights(folder)
 
     def build(precision: str) -> tf.keras.Model:
         placement = Placement(tf.distribute.get_strategy(), data_format)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import machine, runs
+from dawnbench_tf import machine, run_folder
 from dawnbench_tf.data.questions import encoding, pipeline, vocabulary, windows
 from dawnbench_tf.data.questions.windows import Merged
 from dawnbench_tf.inference import loading
@@ -39,7 +39,7 @@ class Reader:
     """
 
     def __init__(self, folder: Path):
-        self._recipe = recipe = runs.recipe_of(folder)
+        self._recipe = recipe = run_folder.owner_of(folder).recipe
         if recipe.task_row.inputs != "questions":
             text = f"is a run of {recipe.task_row.name}; should be one of a reading task"
             raise Refusal(f"{folder}: {text}")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import runs
+from dawnbench_tf import run_folder
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data, Example
 from dawnbench_tf.inference import loading
@@ -55,7 +55,7 @@ def load(folder: Path, data_dir: str = "", task: str = "", examples: Any = None)
       Refusal: the folder holds no run or is damaged, the run is of another task, or the data set is
         not found.
     """
-    recipe = runs.recipe_of(folder)
+    recipe = run_folder.owner_of(folder).recipe
     if task and task != recipe.task_row.name:
         raise Refusal(f"--task={task}: {folder} holds a run of {recipe.task_row.name}")
     build = loading.builder(recipe, folder)

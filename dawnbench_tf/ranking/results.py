@@ -14,7 +14,7 @@ from dawnbench_tf import published, recipes
 from dawnbench_tf.recipes import reproductions
 from dawnbench_tf.recipes.reproductions import Reproduction
 from dawnbench_tf.refusals import Refusal, shown
-from dawnbench_tf.runs import NOT_RANKED
+from dawnbench_tf.run_folder import NOT_RANKED
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, entry_from_source, first_at
 from dawnbench_tf.submission.field_rules import is_future, is_link

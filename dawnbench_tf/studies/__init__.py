@@ -6,6 +6,6 @@ grids), `multiples` (settings), `plans` (time and cost, before the first run and
 Reporting: `estimates` (statistics), `summaries` (of settings), `findings` (sentences), `figures`,
 `page`, `reports`.
 
-May import: recipe, recipes, models (the catalogue), the shared modules. Never:
-TensorFlow, data, training, inference, submission, ranking.
+May import: recipe, recipes, runs, models (the catalogue), the shared modules. Never: TensorFlow,
+data, training, inference, submission, ranking.
 """

@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dawnbench_tf import files, runs, typed
+from dawnbench_tf import files, run_folder, runs, typed
 from dawnbench_tf.refusals import Refusal, one_line, shown
 from dawnbench_tf.studies.grid import PlannedRun
 
@@ -143,7 +143,7 @@ def read_failed(
 
 def has_begun(folder: Path) -> bool:
     """Whether `train` has claimed the run's folder."""
-    return (folder / RUN / runs.RECIPE).is_file()
+    return (folder / RUN / run_folder.RECIPE).is_file()
 
 
 def has_entry(folder: Path) -> bool:
@@ -262,8 +262,8 @@ def read(path: Path, planned: PlannedRun) -> Outcome:
         other = next((n for n, value in outcome.facts.items() if not _is_fact(n, value)), None)
         if other is not None:
             raise ValueError(f"facts.{other}")
-        if not runs.are_rows(outcome.rows, outcome.metric) or not runs.are_seconds(outcome.clock):
-            raise ValueError("rows or clock")
+        run_folder.check_rows(outcome.rows, outcome.metric)
+        run_folder.check_clock(outcome.clock)
     except ValueError as error:
         raise Refusal(f"{path}: is no outcome of a run ({one_line(shown(error), 80)})") from None
     if outcome.metric != planned.recipe.task_row.metric or outcome.settings != settings:

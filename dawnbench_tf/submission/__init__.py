@@ -1,4 +1,4 @@
-"""DAWNBench entries: reading and writing their files, rules, the entry of a run, prices.
+"""DAWNBench entries: reading and writing their files, rules, prices.
 
 May import: recipe, the shared modules. Never: TensorFlow, data, training, inference, ranking.
 """

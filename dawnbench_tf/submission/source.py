@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 from dawnbench_tf.refusals import one_line, shown
-from dawnbench_tf.runs import NOT_RANKED, RECIPE
+from dawnbench_tf.run_folder import NOT_RANKED, RECIPE
 from dawnbench_tf.tasks import RANKED, Task
 
 PHASES = ("train", "inference")

@@ -1,5 +1,5 @@
 """Training a recipe: strategies, optimizers, losses, evaluation, checkpoints, progress.
 
 May import: models, recipe, recipes, the shared modules, data. Never: inference, submission,
-ranking.
+runs, ranking.
 """

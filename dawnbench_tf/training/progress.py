@@ -11,7 +11,7 @@ from dawnbench_tf.clock import duration, seconds_of
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.money import dollars
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.training.checkpoints import Checkpoint, Folder
+from dawnbench_tf.run_folder import Checkpoint, RunFolder
 from dawnbench_tf.tta import TimeToAccuracy
 
 DOING = {"compile": "compiling and first steps", "eval": "evaluating", "checkpoint": "saving"}
@@ -49,7 +49,7 @@ def _steps(data: Data) -> str:
     return ", then ".join(part for part, _ in groupby(parts))
 
 
-def describe_start(folder: Folder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:
+def describe_start(folder: RunFolder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:
     """Returns a line with the run's folder, and the epoch and clock that it starts from."""
     spent = seconds_of(recorded)
     if newest is None:

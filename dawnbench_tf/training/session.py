@@ -2,25 +2,24 @@
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from dawnbench_tf import terminal, tta
+from dawnbench_tf import run_folder, terminal, tta
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data, Placement
 from dawnbench_tf.data.waits import Waits
-from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions, to_record
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.phases import Phase
 from dawnbench_tf.refusals import refuse
+from dawnbench_tf.run_folder import Checkpoint, RunFolder
 from dawnbench_tf.training import (
     checkpoints,
-    claims,
     devices,
     evaluation,
     fitting,
@@ -30,53 +29,53 @@ from dawnbench_tf.training import (
     strategies,
     utilization,
 )
-from dawnbench_tf.training.checkpoints import Checkpoint, Folder
-from dawnbench_tf.training.claims import Claim
 
 
 @dataclass
 class Session:
-    """A run that is ready for `fit`: data, model, callbacks, and the results to record."""
+    """A run that is ready for `fit`: data, model, callbacks, and what measures it."""
 
-    recipe: Recipe
-    options: RunOptions
-    folder: Folder
-    data: Data
+    folder: RunFolder
+    data: Data  # its recipe is the run's, with the numbers of the data
     model: tf.keras.Model
     timer: tta.TimeToAccuracy
     evaluate: evaluation.Evaluator
+    saver: checkpoints.Saver  # its `machines` are those that trained, in order
     meter: utilization.Utilization
     callbacks: list[tf.keras.callbacks.Callback]  # of `fit`, the timer first
-    ticks: list[Callable[[], None]]  # functions to call every second of `fit`
-    machine: Machine  # hardware and software of this process
-    machines: list[Machine]  # those that trained, in order; grows with the first checkpoint
-    epochs_done: int  # epochs that earlier processes trained
-    finished: bool  # whether earlier processes trained all
-    release: Callable[[], None]  # releases the folder, once the results are written
-    used: dict[str, Any] = field(default_factory=dict)  # utilization, as in an entry's misc
-    held_out: dict[str, float] = field(default_factory=dict)  # scores of held-out examples
+    newest: Checkpoint | None  # what earlier processes trained
+
+    @property
+    def finished(self) -> bool:
+        """Whether earlier processes trained all."""
+        return self.newest is not None and self.newest.is_last(self.data.recipe)
+
+    @property
+    def ticks(self) -> list[Callable[[], None]]:
+        """Functions to call every second of `fit`."""
+        return [callback.tick for callback in self.callbacks if hasattr(callback, "tick")]
 
     def phases(self) -> Iterator[Phase]:
         """Yields the phases that are left. One `fit` trains a phase before the next is yielded."""
-        strategy = self.data.placement.strategy
-        for phase in fitting.phases(self.recipe, self.epochs_done, strategy):
+        recipe, strategy = self.data.recipe, self.data.placement.strategy
+        for phase in fitting.phases(recipe, self.newest.epochs if self.newest else 0, strategy):
             self.timer.step_examples = phase.batch_size
-            fitting.begin_phase(self.model, self.recipe, phase.start)
+            fitting.begin_phase(self.model, recipe, phase.start)
             yield phase
             if self.model.stop_training:
                 return
             self.timer.restore(self.timer.state())  # the next `fit` goes on
 
-    def measure(self) -> None:
-        """Sets `used` and `held_out`, after `fit`; every worker has to call it."""
-        self.used = self.folder.read_utilization() if self.finished else self.meter.facts()
-        name = self.data.answers_file
-        if self.finished and name and not (self.folder.path / name).exists():  # killed before
-            with self.timer.clock.part("eval"):
-                self.evaluate()
+    def measure(self) -> tuple[dict[str, Any], dict[str, float]]:
+        """Returns utilization and scores of held-out examples, after `fit`, on every worker."""
+        used = self.folder.read_utilization() if self.finished else self.meter.facts()
+        name, held_out = self.data.answers_file, dict[str, float]()
         with self.timer.clock.part("eval"):
-            if self.recipe.held_out:
-                self.held_out = evaluation.Evaluator(self.data.held_out(), self.model)()
+            if self.finished and name and not (self.folder.path / name).exists():  # killed before
+                self.evaluate()
+            if self.data.recipe.held_out:
+                held_out = evaluation.Evaluator(self.data.held_out(), self.model)()
+        return used, held_out
 
 
 def prepare(
@@ -126,7 +125,8 @@ def open_session(
 ) -> Iterator[Session]:
     """Claims a folder and builds a run in it, or restores the run that the folder holds.
 
-    clock.json is written every second of the body. The caller releases the folder.
+    clock.json is written every second of the body. The caller releases the folder, unless the body
+    raises.
 
     Args:
       recipe: the recipe to run.
@@ -148,132 +148,60 @@ def open_session(
     # Before the claim: the chief must not claim the folder for a recipe that other workers lack.
     with fitting.refusing(recipe, output):
         fitting.check_agreement(strategy, recipe, options, epochs_done=0)
-    claim = claims.claim(output, recipe, chief, replaced, to_record(options))
+
+    folder = run_folder.claim(output, recipe, chief, replaced, to_record(options))
     try:
-        with _opened(claim, options, clock, strategy, examples) as session:
-            yield session
+        recipe, newest = folder.recipe, folder.newest()
+        recorded = folder.read_clock(newest)  # seconds of earlier processes
+        clock.carry_on(recorded)
+        finished = newest is not None and newest.is_last(recipe)
+        beats = [folder.clock_writer(clock)] if chief and not finished else []
+        # `beating` writes the clock once more at the end, however the body ends.
+        with pulse.beating(*beats), fitting.refusing(recipe, output):
+            with folder.restored_if_refused():
+                session = _build(folder, options, clock, strategy, newest, examples)
+                if chief:
+                    folder.record(session.data.recipe, to_record(options))
+            if chief:
+                hardware = devices.machine_of(strategy).hardware
+                terminal.status("")
+                terminal.say(progress.summary(session.data, session.model, hardware))
+                terminal.say(progress.describe_start(folder, newest, recorded))
+            with dataset.refusing_damage(session.data.describe_damage):
+                yield session
     except BaseException:
-        claim.unlock()
+        folder.release()
         raise
 
 
-@contextmanager
-def _opened(
-    claim: Claim,
-    options: RunOptions,
-    clock: Clock,
-    strategy: tf.distribute.Strategy,
-    examples: Any,
-) -> Iterator[Session]:
-    """Builds or restores the run of a claimed folder; see `open_session`."""
-    recipe, output, chief = claim.recipe, claim.path, strategies.is_chief(strategy)
-    folder = Folder(output, recipe, writer=chief)
-    newest = folder.newest()
-    recorded = folder.read_clock(newest)  # seconds of earlier processes
-    clock.carry_on(recorded)
-    finished = newest is not None and checkpoints.is_finished(newest, recipe)
-    beats = [checkpoints.clock_writer(folder, clock)] if chief and not finished else []
-    # `beating` writes the clock once more at the end, however the body ends.
-    with pulse.beating(*beats), fitting.refusing(recipe, output):
-        with claim.released_if_refused():
-            if newest is None and recipe.whole_task.any_size and not recipe.synthetic:
-                recipe = recipe.with_values(task=recipe.whole_task.without_counts())
-            data, model = _build(recipe, options, strategy, clock, folder, newest, examples)
-            session = _make_session(options, folder, data, model, clock, newest, claim.unlock)
-            if chief:
-                claim.record(data.recipe, to_record(options))
-        if chief:
-            terminal.status("")
-            terminal.say(progress.summary(data, model, session.machine.hardware))
-            terminal.say(progress.describe_start(folder, newest, recorded))
-        with dataset.refusing_damage(data.describe_damage):
-            yield session
-
-
 def _build(
-    recipe: Recipe,
+    folder: RunFolder,
     options: RunOptions,
-    strategy: tf.distribute.Strategy,
     clock: Clock,
-    folder: Folder,
+    strategy: tf.distribute.Strategy,
     newest: Checkpoint | None,
     examples: Any,
-) -> tuple[Data, tf.keras.Model]:
-    """Returns data set and model, after checks of the recipe against devices and other workers."""
+) -> Session:
+    """Loads the data, builds the model and what trains and measures it, restores a checkpoint."""
+    recipe = folder.recipe
+    if newest is None and recipe.whole_task.any_size and not recipe.synthetic:
+        recipe = recipe.with_values(task=recipe.whole_task.without_counts())
     strategies.check(strategy, options, recipe)
-    fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)
     data = prepare(recipe, options, clock, strategy, examples)
-    if not recipe.whole_task.is_whole:  # its numbers are of the data, which each worker has read
-        fitting.check_agreement(strategy, data.recipe, options, newest.epochs if newest else 0)
+    recipe = data.recipe
+    # Now the checkpoint and the numbers of the data are known, which each worker has read itself.
+    fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)
     if newest:
         data.check_saved(folder.path)
     elif folder.writer:
         data.save(folder.path)  # for inference: the vocabulary, or the names of the classes
     terminal.status("building the model")
     with clock.part("build"):
-        model = fitting.build(
-            data, options.steps_per_execution, newest is not None, options.jit_compile
-        )
-    return data, model
+        steps, restored = options.steps_per_execution, newest is not None
+        model = fitting.build(data, steps, restored, options.jit_compile)
 
-
-def _make_session(
-    options: RunOptions,
-    folder: Folder,
-    data: Data,
-    model: tf.keras.Model,
-    clock: Clock,
-    newest: Checkpoint | None,
-    release: Callable[[], None],
-) -> Session:
-    """Makes timer, saver and meter, and restores the newest checkpoint."""
-    recipe, strategy = data.recipe, data.placement.strategy
-    finished = newest is not None and checkpoints.is_finished(newest, recipe)
     evaluate = evaluation.Evaluator(data, model)
-    timer = _make_timer(options, folder, data, evaluate, clock)
-    machine = devices.machine_of(strategy)
-    # Weights, rows and clock are in one checkpoint.
-    saver = checkpoints.Saver(folder, model, timer, machine)
-    saver.restore(newest)
-    if newest and finished:
-        saver.complete(newest)
-    meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
-    callbacks, ticks = [timer, fitting.LastCall(timer), saver, meter], []
-    if folder.writer:
-        line = progress.Line(timer, recipe.epochs)
-        callbacks, ticks = [*callbacks, line], [line.tick, meter.tick]
-        logs = folder.path / "tensorboard"
-        if options.tensorboard:
-            callbacks.append(
-                tf.keras.callbacks.TensorBoard(logs, profile_batch=0, write_graph=False)
-            )
-        if options.profile_steps:
-            callbacks.append(profiling.Profiler(logs, options.profile_steps, timer))
-    return Session(
-        recipe,
-        options,
-        folder,
-        data,
-        model,
-        timer,
-        evaluate,
-        meter,
-        callbacks,
-        ticks,
-        machine,
-        saver.machines,
-        newest.epochs if newest else 0,
-        finished,
-        release,
-    )
-
-
-def _make_timer(
-    options: RunOptions, folder: Folder, data: Data, evaluate: evaluation.Evaluator, clock: Clock
-) -> tta.TimeToAccuracy:
-    """Makes the timer: it evaluates off the clock, and stops at the threshold."""
-    recipe = data.recipe
-    return tta.TimeToAccuracy(
+    timer = tta.TimeToAccuracy(
         recipe.goal,
         recipe.task_row.metric,
         evaluate=evaluate,
@@ -285,3 +213,19 @@ def _make_timer(
         step_examples=recipe.batch_size,
         cost_per_hour=options.credits.cost_per_hour,
     )
+    # Weights, rows and clock are in one checkpoint.
+    saver = checkpoints.Saver(folder, model, timer, devices.machine_of(strategy))
+    saver.restore(newest)
+    if newest and newest.is_last(recipe):
+        saver.complete(newest)
+    meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
+    callbacks = [timer, fitting.LastCall(timer), saver, meter]
+    if folder.writer:
+        callbacks.append(progress.Line(timer, recipe.epochs))
+        logs = folder.path / "tensorboard"
+        if options.tensorboard:
+            board = tf.keras.callbacks.TensorBoard(logs, profile_batch=0, write_graph=False)
+            callbacks.append(board)
+        if options.profile_steps:
+            callbacks.append(profiling.Profiler(logs, options.profile_steps, timer))
+    return Session(folder, data, model, timer, evaluate, saver, meter, callbacks, newest)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import entries, files, leaderboard, recipes, runs, tasks
+from dawnbench_tf import entries, files, leaderboard, recipes, run_folder, runs, tasks
 from dawnbench_tf.data import cifar10, pickles, squad
 from dawnbench_tf.data.images import shard_writer, shards
 from dawnbench_tf.data.questions import encoding, squad_json, vocabulary, word_vectors
@@ -27,9 +27,7 @@ from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.ranking import pages, results, tables
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.runs import Run
-from dawnbench_tf.submission import run_entry
-from dawnbench_tf.training import checkpoints
+from dawnbench_tf.runs import Run, run_entry
 
 Trial = Callable[[random.Random], str]
 LONGEST = 2.0  # seconds that a trial may take
@@ -122,17 +120,17 @@ def _run_folder(home: Path) -> Run:
     recipe = recipes.get("digits/resnet8")
     rows = [{"epoch": n, "hours": n / 100, METRIC: 40.0 + n} for n in (1, 2)]
     home.mkdir(parents=True)
-    files.write_json(home / runs.RECIPE, {**recipe.values(), runs.REPLACED: []})
-    files.write_json(home / runs.CLOCK, CLOCK)
+    files.write_json(home / run_folder.RECIPE, {**recipe.values(), run_folder.REPLACED: []})
+    files.write_json(home / run_folder.CLOCK, CLOCK)
     lines = [f"{row['epoch']}\t{row['hours']}\t{row[METRIC]}" for row in rows]
-    (home / runs.ROWS).write_text("\n".join([f"epoch\thours\t{METRIC}", *lines]) + "\n")
+    (home / run_folder.ROWS).write_text("\n".join([f"epoch\thours\t{METRIC}", *lines]) + "\n")
     for epoch in (1, 2):
         folder = home / f"checkpoint-{epoch}"
         folder.mkdir()
         (folder / "variables.index").write_bytes(random.Random(epoch).randbytes(500))
         digest = files.digest(folder / "variables.index")
         state = {"rows": rows[:epoch], "step": 21 * epoch, "clock": {"train": 9.0 * epoch}}
-        files.write_json(folder / runs.STATE, {**state, "files": {"variables.index": digest}})
+        files.write_json(folder / run_folder.STATE, {**state, "files": {"variables.index": digest}})
     return Run(recipe, rows, CLOCK, home)
 
 
@@ -140,8 +138,10 @@ def run_folders(home: Path) -> Kind:
     """Each file of a run's folder."""
     folder, whole = home / "run", _run_folder(home / "run")
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    kept = checkpoints.Folder(folder, whole.recipe)
-    states = [files.read_json(path) for path in sorted(folder.glob(f"checkpoint-*/{runs.STATE}"))]
+    kept = run_folder.RunFolder(folder, whole.recipe)
+    states = [
+        files.read_json(path) for path in sorted(folder.glob(f"checkpoint-*/{run_folder.STATE}"))
+    ]
     clocks = [CLOCK, *(state["clock"] for state in states)]
 
     def trial(chosen):
@@ -149,6 +149,7 @@ def run_folders(home: Path) -> Kind:
         if chosen.random() < 0.3 and path.suffix == ".json":
             return _earlier_version(chosen, path, folder, kept)
         with _instead(chosen, path):
+            run_folder._read_owner.cache_clear()
             run, wrong = _outcome(lambda: runs.read(folder))
             newest, also_wrong = _outcome(kept.newest)
             clock, wrong_clock = _outcome(lambda: kept.read_clock(newest))

@@ -168,7 +168,8 @@ def serve() -> None:
         import matplotlib.figure  # noqa: F401
         import sklearn.datasets  # noqa: F401
 
-        from dawnbench_tf.training import curve, session  # noqa: F401
+        from dawnbench_tf.runs import picture  # noqa: F401
+        from dawnbench_tf.training import session  # noqa: F401
 
     for line in sys.stdin:
         request = json.loads(line)

@@ -6,23 +6,27 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import recipes
+from dawnbench_tf import recipes, run_folder
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.questions import encoding, pipeline
 from dawnbench_tf.inference import serving
 from dawnbench_tf.inference.reader import Reader
+from dawnbench_tf.machine import Machine
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import checkpoints, claims, fitting
+from dawnbench_tf.training import checkpoints, fitting
 from dawnbench_tf.tta import TimeToAccuracy
+
+MACHINE = Machine("2 CPU", "2cpu", {"python": "3.11"})
 
 
 def save(folder, recipe):
     """Writes a run's folder with a checkpoint of an untrained model; returns the model."""
-    claims.claim(folder, recipe)
+    run_folder.claim(folder, recipe)
     model = fitting.build(dataset.open(recipe))
     timer = TimeToAccuracy(0.98)
     timer.restore({"rows": [], "step": 1, "epochs": 1})
-    checkpoints.Saver(checkpoints.Folder(folder, recipe), model, timer).on_epoch_end(0)
+    home = run_folder.RunFolder(folder, recipe)
+    checkpoints.Saver(home, model, timer, MACHINE).on_epoch_end(0)
     return model
 
 

@@ -21,7 +21,7 @@ from tests.studies import samples
 STAND_IN = """
 import json, sys, os
 from pathlib import Path
-from dawnbench_tf import files, recipes, runs
+from dawnbench_tf import files, recipes, run_folder, runs
 flags = dict(f.removeprefix("--").split("=", 1) for f in sys.argv[1:] if "=" in f)
 if os.environ.get("FAIL", "none") in flags["output_dir"]:
     sys.exit(os.environ["WHY"])
@@ -30,8 +30,8 @@ if os.environ.get("LIE", "none") in flags["output_dir"]:
 folder = Path(flags["output_dir"])
 folder.mkdir(exist_ok=True)
 recipe = recipes.get(flags["recipe"], batch_size=int(flags["batch_size"]), seed=int(flags["seed"]))
-files.write_json(folder / runs.RECIPE, recipe.values())
-(folder / runs.ROWS).write_text("epoch\\thours\\ttop1Accuracy\\n1\\t0.001\\t99.0\\n")
+files.write_json(folder / run_folder.RECIPE, recipe.values())
+(folder / run_folder.ROWS).write_text("epoch\\thours\\ttop1Accuracy\\n1\\t0.001\\t99.0\\n")
 open(folder / "times", "a").write("ran\\n")
 if os.environ.get("FULL", "none") in flags["output_dir"]:
     sys.exit("train.py: x/run.json: can't be written (No space left on device)")

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import files, recipes, runs
+from dawnbench_tf import files, recipes, run_folder
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.recipe import Average, Recipe
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import checkpoints, claims, optimizers
+from dawnbench_tf.training import checkpoints, optimizers
 from dawnbench_tf.tta import TimeToAccuracy
 
+MACHINE = Machine("2 CPU", "2cpu", {"python": "3.11"})
 RECIPE, METRIC = recipes.get("digits/resnet8"), "top1Accuracy"
 LOOKAHEAD = Recipe(epochs=4, average=Average(decay=0.9, every=3, lookahead=True))
 X, Y = np.random.default_rng(0).normal(size=(32, 4)).astype("f"), np.arange(32) % 2
@@ -29,7 +30,7 @@ def saver(path, optimizer="adam", units=3):
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, run_eagerly=True)  # 4 steps are sooner done than traced
     timer = TimeToAccuracy(2, METRIC, evaluate=lambda: {METRIC: 1})
-    return model, checkpoints.Saver(checkpoints.Folder(path, RECIPE), model, timer)
+    return model, checkpoints.Saver(run_folder.RunFolder(path, RECIPE), model, timer, MACHINE)
 
 
 def restore(keeper):
@@ -101,16 +102,16 @@ def test_a_clock_that_is_gone_or_damaged_goes_on_from_the_checkpoint_s(tmp_path,
         (tmp_path / "clock.json").unlink(missing_ok=True)
         if content is not None:
             (tmp_path / "clock.json").write_bytes(content)
-        folder = checkpoints.Folder(tmp_path, RECIPE)
+        folder = run_folder.RunFolder(tmp_path, RECIPE)
         assert folder.read_clock(folder.newest()) == spent, content
         assert "the clock goes on from the checkpoint's" in capsys.readouterr().err
 
 
 def test_a_clock_of_another_content_than_was_written_does_not_count(tmp_path, capsys):
     fit(saver(tmp_path), 0, 1)
-    folder, path = checkpoints.Folder(tmp_path, RECIPE), tmp_path / "clock.json"
+    folder, path = run_folder.RunFolder(tmp_path, RECIPE), tmp_path / "clock.json"
     (tmp_path / "run.json").touch()
-    checkpoints.clock_writer(folder, Clock({"train": 7000.0}))()
+    folder.clock_writer(Clock({"train": 7000.0}))()
     path.write_text(path.read_text().replace("7000", "9000"))
     assert folder.read_clock(folder.newest()).get("train", 0) < 1
     assert "checksum differs" in capsys.readouterr().err
@@ -156,35 +157,35 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
 
 
 def test_files_of_strange_kinds_are_one_line_or_swept_away(tmp_path):
-    claims.claim(tmp_path, RECIPE)
+    run_folder.claim(tmp_path, RECIPE)
     (tmp_path / ".lock").unlink()
     (tmp_path / ".checkpoint-x").touch()
     (tmp_path / "checkpoint-7").touch()
     (tmp_path / "checkpoint-x").mkdir()
-    claims.claim(tmp_path, RECIPE)
-    folder = checkpoints.Folder(tmp_path, RECIPE)
+    run_folder.claim(tmp_path, RECIPE)
+    folder = run_folder.RunFolder(tmp_path, RECIPE)
     assert not (tmp_path / ".checkpoint-x").exists()
     with pytest.raises(Refusal, match="no checkpoint in it is whole"):
         folder.newest()
     (tmp_path / ".lock").unlink()
     os.mkfifo(tmp_path / "clock.json")
     with pytest.raises(Refusal, match="clock.json: should be a file"):
-        claims.claim(tmp_path, RECIPE)
+        run_folder.claim(tmp_path, RECIPE)
 
 
 def test_only_the_last_two_checkpoints_stay(tmp_path):
     fit(saver(tmp_path), 0, 4)
-    assert [epochs for epochs, _ in runs.checkpoints(tmp_path)] == [3, 4]
+    assert [epochs for epochs, _ in run_folder.checkpoints(tmp_path)] == [3, 4]
 
 
 def test_a_checkpoint_holds_only_regular_files_of_its_own(tmp_path):
     fit(saver(tmp_path), 0, 1)
     folder = tmp_path / "checkpoint-1"
-    state = files.read_json(folder / runs.STATE)
-    files.write_json(folder / runs.STATE, {**state, "files": {"/dev/zero": ""}})
+    state = files.read_json(folder / run_folder.STATE)
+    files.write_json(folder / run_folder.STATE, {**state, "files": {"/dev/zero": ""}})
     with pytest.raises(Refusal, match="checkpoint-1: has no /dev/zero; should hold what"):
         restore(saver(tmp_path)[1])
-    files.write_json(folder / runs.STATE, {**state, "files": {}})
+    files.write_json(folder / run_folder.STATE, {**state, "files": {}})
     (folder / "variables.index").unlink()
     os.mkfifo(folder / "variables.index")
     with pytest.raises(Refusal, match="variables.index: is no regular file"):
@@ -192,12 +193,12 @@ def test_a_checkpoint_holds_only_regular_files_of_its_own(tmp_path):
 
 
 def test_rows_are_not_written_through_a_link(tmp_path):
-    claims.claim(tmp_path, RECIPE)
+    run_folder.claim(tmp_path, RECIPE)
     (tmp_path / ".lock").unlink()
     (tmp_path / "somebody's").write_text("epoch\n")
-    (tmp_path / runs.ROWS).symlink_to(tmp_path / "somebody's")
+    (tmp_path / run_folder.ROWS).symlink_to(tmp_path / "somebody's")
     with pytest.raises(Refusal, match="rows.tsv: should be a file; move it away"):
-        claims.claim(tmp_path, RECIPE)
+        run_folder.claim(tmp_path, RECIPE)
 
 
 class Stop(tf.keras.callbacks.Callback):

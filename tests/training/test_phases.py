@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import recipes, runs
-from dawnbench_tf import weights as saved
+from dawnbench_tf import recipes, run_folder
 from dawnbench_tf.data import dataset
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe.phases import Phase
@@ -105,7 +104,7 @@ def test_a_run_goes_on_at_a_change_with_equal_rows(trained, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train(RECIPE, output=tmp_path / "run", callbacks=[Killed()])
-    assert len(runs.checkpoints(tmp_path / "run")) == 2
+    assert len(run_folder.checkpoints(tmp_path / "run")) == 2
     again = train(RECIPE, output=tmp_path / "run")
     scores = [[row["top1Accuracy"] for row in run.rows] for run in (again, trained)]
     assert scores[0] == scores[1]
@@ -243,6 +242,6 @@ def test_freezing_the_whitening_s_bias_leaves_out_its_gradient_and_changes_no_we
     with source_steps.building(32, {"widths": (8, 16, 16)}):
         trained = train(recipe, output=tmp_path / "trained")
     assert set(biases[traces:]) == {1}
-    weights = [saved.read(run.folder) for run in (frozen, trained)]
+    weights = [run_folder.read_weights(run.folder) for run in (frozen, trained)]
     for ours, expected in zip(*weights, strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-6)

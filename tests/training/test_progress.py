@@ -4,8 +4,8 @@ import io
 import re
 
 from dawnbench_tf import recipes, terminal
+from dawnbench_tf.run_folder import RunFolder
 from dawnbench_tf.training import progress
-from dawnbench_tf.training.checkpoints import Folder
 from dawnbench_tf.tta import TimeToAccuracy
 
 
@@ -104,10 +104,10 @@ def test_rows_of_an_earlier_process_are_not_shown_again():
 
 
 def test_a_new_run_says_from_when_on_its_learning_rate_is_0(tmp_path):
-    longer = Folder(tmp_path, recipes.get("digits/resnet8", epochs=45))
+    longer = RunFolder(tmp_path, recipes.get("digits/resnet8", epochs=45))
     assert progress.describe_start(longer, None, {}).splitlines()[1] == (
         "the learning rate is 0 from epoch 30 on; "
         "in another folder --schedule_epochs=0,3,45 would stretch its schedule"
     )
-    usual = Folder(tmp_path, recipes.get("digits/resnet8"))
+    usual = RunFolder(tmp_path, recipes.get("digits/resnet8"))
     assert progress.describe_start(usual, None, {}) == f"in {tmp_path}: a new run"

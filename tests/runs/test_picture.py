@@ -6,7 +6,7 @@ import pytest
 from dawnbench_tf import recipes
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.runs import Run
-from dawnbench_tf.training import curve
+from dawnbench_tf.runs import picture
 
 
 def run(values, **changes):
@@ -18,7 +18,7 @@ def run(values, **changes):
 
 @pytest.mark.parametrize("values", [(50.0, 99.0), (50.0, 60.0), (10.0,)])
 def test_a_picture_is_drawn_with_and_without_a_hit(tmp_path, values):
-    curve.draw(run(values), "2 CPU", tmp_path / "accuracy.png")
+    picture.draw(run(values), "2 CPU", tmp_path / "accuracy.png")
     image = matplotlib.image.imread(tmp_path / "accuracy.png")
     assert image.shape[:2] == (480, 840) and image.std() > 0.01
     red = (image[..., 0] > 0.7) & (image[..., 1] < 0.4) & (image[..., 2] < 0.3)
@@ -26,11 +26,11 @@ def test_a_picture_is_drawn_with_and_without_a_hit(tmp_path, values):
 
 
 def test_the_threshold_drawn_is_the_run_s_own(tmp_path):
-    curve.draw(run((50.0, 91.5), threshold=90.0), "2 CPU", tmp_path / "accuracy.svg")
+    picture.draw(run((50.0, 91.5), threshold=90.0), "2 CPU", tmp_path / "accuracy.svg")
     drawn = (tmp_path / "accuracy.svg").read_text()
     assert "threshold 90" in drawn and "91.5 after 2.0 s on the clock" in drawn
 
 
 def test_where_it_cannot_be_written_that_is_said(tmp_path):
     with pytest.raises(Refusal, match="can't be written"):
-        curve.draw(run((1.0,)), "2 CPU", tmp_path / "nowhere" / "accuracy.png")
+        picture.draw(run((1.0,)), "2 CPU", tmp_path / "nowhere" / "accuracy.png")

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dawnbench_tf import files, recipes, runs
+from dawnbench_tf import files, recipes, run_folder, runs
 from dawnbench_tf.options import Credits, RunOptions, to_record, with_recorded
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import claims
 from tests import warm
 
-OLD = Path(__file__).parent / "fixtures/digits_run_0_1_0"  # killed in its fourth epoch
+OLD = Path(__file__).parents[1] / "fixtures/digits_run_0_1_0"  # killed in its fourth epoch
 
 
 @pytest.fixture
@@ -102,18 +101,18 @@ def test_a_run_begun_before_a_recipe_had_some_field_is_still_its_own(old):
         del values[name]
     path.write_text(json.dumps(values))
     recipe = replace(recipes.get("digits/resnet8"), seed=5)
-    assert runs.owner_of(old) == (recipe, None)
-    claims.claim(old, recipe)
+    assert run_folder.owner_of(old)[1:3] == (recipe, None)
+    run_folder.claim(old, recipe)
     (old / ".lock").unlink()
     # The library's row has changed since: the run goes on as it began.
     changed = recipes.get("digits/resnet8", seed=5, weight_decay=0.1)
-    assert claims.claim(old, changed, replaced=["seed"]).recipe == recipe
+    assert run_folder.claim(old, changed, replaced=["seed"]).recipe == recipe
     (old / ".lock").unlink()
     with pytest.raises(Refusal, match="with seed=5, not 6; name another folder"):
-        claims.claim(old, replace(changed, seed=6), replaced=["seed"])
+        run_folder.claim(old, replace(changed, seed=6), replaced=["seed"])
     (old / ".lock").unlink()
     with pytest.raises(Refusal, match="with average=0.0, not 0.5; name another folder"):
-        claims.claim(old, replace(recipe, average=replace(recipe.average, decay=0.5)))
+        run_folder.claim(old, replace(recipe, average=replace(recipe.average, decay=0.5)))
 
 
 def test_a_run_that_version_0_1_0_began_goes_on(old):
@@ -148,9 +147,9 @@ def test_a_recipe_of_no_known_model_or_task_is_refused(old, field, value):
     ],
 )
 def test_a_folder_of_an_unknown_format_is_refused(tmp_path, version, words):
-    claims.claim(tmp_path, recipes.get("digits/resnet8"), replaced=None)
+    run_folder.claim(tmp_path, recipes.get("digits/resnet8"), replaced=None)
     values = json.loads((tmp_path / "run.json").read_text())
-    assert values["format"] == runs.NEWEST_FORMAT
+    assert values["format"] == run_folder.NEWEST_FORMAT
     values = {name: value for name, value in values.items() if name != "sha256"}
     files.write_json(tmp_path / "run.json", {**values, "format": version})
     with pytest.raises(Refusal, match=re.escape(f"run.json: {words}")):
@@ -176,7 +175,7 @@ RECORDED = replace(OPTIONS, output_dir="", worker_hosts="", task_index=-1, profi
 
 
 def test_a_folder_records_options_but_not_those_of_one_call(tmp_path):
-    claims.claim(tmp_path, recipes.get("digits/resnet8"), options=to_record(OPTIONS))
+    run_folder.claim(tmp_path, recipes.get("digits/resnet8"), options=to_record(OPTIONS))
     assert runs.options_of(tmp_path) == RECORDED
     assert runs.recipe_of(tmp_path) == recipes.get("digits/resnet8")
     assert to_record(RunOptions(data_dir="x")) == {"data_dir": os.path.abspath("x")}
@@ -188,7 +187,7 @@ def test_new_options_replace_the_recorded_ones_and_nothing_else(old):
     assert runs.options_of(old) == RunOptions()
     before = (old / "run.json").read_bytes()
     recipe = runs.recipe_of(old)
-    claim = claims.Claim(old, recipe)
+    claim = run_folder.RunFolder(old, recipe)
     claim.record(recipe, {})
     assert (old / "run.json").read_bytes() == before
     claim.record(recipe, to_record(OPTIONS))

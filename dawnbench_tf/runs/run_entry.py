@@ -17,7 +17,8 @@ from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.runs import NOT_RANKED, Run
+from dawnbench_tf.run_folder import NOT_RANKED
+from dawnbench_tf.runs import Run
 from dawnbench_tf.submission import checksums
 from dawnbench_tf.submission.entry import Entry, check, write_entry
 from dawnbench_tf.submission.field_rules import MS_PER_HOUR

@@ -1,14 +1,15 @@
 """Claims of folders, and the state of a folder after a refusal."""
 
 import os
+import shutil
 from dataclasses import replace
 
 import pytest
 
-from dawnbench_tf import recipes, runs
+from dawnbench_tf import recipes, run_folder, runs
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import checkpoints, claims, pulse
+from dawnbench_tf.training import pulse
 
 RECIPE = recipes.get("digits/resnet8")
 
@@ -16,35 +17,35 @@ RECIPE = recipes.get("digits/resnet8")
 def test_a_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(Refusal, match="holds other files and no run"):
-        claims.claim(tmp_path, RECIPE)
+        run_folder.claim(tmp_path, RECIPE)
     assert [path.name for path in tmp_path.iterdir() if path.name != ".lock"] == ["thesis.txt"]
 
 
 def test_the_same_recipe_is_let_in_and_another_is_not(tmp_path):
-    claims.claim(tmp_path, RECIPE)
+    run_folder.claim(tmp_path, RECIPE)
     for lock in tmp_path.glob(".lock"):
         lock.unlink()  # this process still holds the first claim's
-    claims.claim(tmp_path, replace(RECIPE, evidence=()))
+    run_folder.claim(tmp_path, replace(RECIPE, evidence=()))
     for lock in tmp_path.glob(".lock"):
         lock.unlink()
     with pytest.raises(Refusal, match="with seed=0, not 1; name another folder"):
-        claims.claim(tmp_path, replace(RECIPE, seed=1))
+        run_folder.claim(tmp_path, replace(RECIPE, seed=1))
 
 
 def test_what_is_refused_before_training_leaves_no_trace(tmp_path):
     for path in (tmp_path / "deep" / "run", tmp_path / "empty"):
         if path.name == "empty":
             path.mkdir()
-        claim = claims.claim(path, RECIPE)
-        with pytest.raises(Refusal), claim.released_if_refused():
+        claim = run_folder.claim(path, RECIPE)
+        with pytest.raises(Refusal), claim.restored_if_refused():
             raise Refusal("no data")
     assert [item.name for item in tmp_path.rglob("*")] == ["empty"]
 
 
 def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
-    claim = claims.claim(tmp_path, RECIPE)
-    beat = checkpoints.clock_writer(checkpoints.Folder(tmp_path, RECIPE), Clock())
-    with pytest.raises(Refusal), pulse.beating(beat), claim.released_if_refused():
+    claim = run_folder.claim(tmp_path, RECIPE)
+    beat = run_folder.RunFolder(tmp_path, RECIPE).clock_writer(Clock())
+    with pytest.raises(Refusal), pulse.beating(beat), claim.restored_if_refused():
         assert (tmp_path / "clock.json").exists()
         raise Refusal("no data")
     assert not list(tmp_path.iterdir())
@@ -53,36 +54,38 @@ def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
 def test_a_folder_whose_path_is_not_utf_8_is_refused_and_not_made(tmp_path):
     folder = tmp_path / os.fsdecode(b"run-\xff")
     with pytest.raises(Refusal, match=r"^--output_dir=.*run-\\udcff: should be UTF-8"):
-        claims.claim(folder, RECIPE)
+        run_folder.claim(folder, RECIPE)
     assert not list(tmp_path.iterdir())
 
 
 def test_more_epochs_of_a_run_that_has_not_ended_are_refused(tmp_path):
-    claims.claim(tmp_path, RECIPE)
+    run_folder.claim(tmp_path, RECIPE)
     (tmp_path / ".lock").unlink()
     line = f"^--epochs=60: {tmp_path} holds a run with epochs=30 that has not ended; go on with it"
     with pytest.raises(Refusal, match=line):
-        claims.claim(tmp_path, replace(RECIPE, epochs=60), replaced=["epochs"])
+        run_folder.claim(tmp_path, replace(RECIPE, epochs=60), replaced=["epochs"])
 
 
 def test_more_epochs_that_are_refused_are_not_recorded(tmp_path):
     """A missed run is trained longer only once it is built."""
     recipe = replace(RECIPE, epochs=2)
-    claims.claim(tmp_path, recipe).unlock()
+    run_folder.claim(tmp_path, recipe).release()
     (tmp_path / "checkpoint-2").mkdir()
     (tmp_path / "rows.tsv").write_text("epoch\thours\ttop1Accuracy\n2\t0.1\t50.0\n")
     before = (tmp_path / "run.json").read_bytes()
-    claim = claims.claim(tmp_path, replace(RECIPE, epochs=60))
-    assert claim.is_longer and (tmp_path / "run.json").read_bytes() == before
+    claim = run_folder.claim(tmp_path, replace(RECIPE, epochs=60))
+    assert claim.recipe.epochs == 60 and (tmp_path / "run.json").read_bytes() == before
     claim.record(claim.recipe, {})
-    claim.unlock()
-    assert runs.recipe_of(tmp_path).epochs == 60 and runs.epochs_before(tmp_path) == [2]
+    claim.release()
+    assert runs.recipe_of(tmp_path).epochs == 60 and run_folder.owner_of(
+        tmp_path
+    ).epochs_before == [2]
 
 
 def test_a_refused_run_leaves_the_speed_test_of_an_earlier_call(tmp_path):
     (tmp_path / "trial.json").write_text("{}")
-    claim = claims.claim(tmp_path, RECIPE)
-    with pytest.raises(Refusal), claim.released_if_refused():
+    claim = run_folder.claim(tmp_path, RECIPE)
+    with pytest.raises(Refusal), claim.restored_if_refused():
         raise Refusal("no data")
     assert [path.name for path in tmp_path.iterdir()] == ["trial.json"]
 
@@ -103,14 +106,35 @@ def test_a_longer_run_does_not_train_at_a_rate_of_0(tmp_path, replaced, numbers,
     """The default schedule ends at 0 in epoch 30; what the user set is kept."""
     assert RECIPE.schedule.epochs == (0, 2, 30) and RECIPE.schedule.factors[-1] == 0
     first, *longer = numbers
-    claims.claim(tmp_path, replace(RECIPE, epochs=first), replaced=replaced).unlock()
+    run_folder.claim(tmp_path, replace(RECIPE, epochs=first), replaced=replaced).release()
     (tmp_path / "rows.tsv").write_text("epoch\thours\ttop1Accuracy\n1\t0.1\t50.0\n")
     for before, epochs in zip(numbers, longer, strict=False):
         (tmp_path / f"checkpoint-{before}").mkdir()
         for _ in range(2):  # the same command goes on with what the first has written
-            claim = claims.claim(tmp_path, replace(RECIPE, epochs=epochs), replaced=replaced)
+            claim = run_folder.claim(tmp_path, replace(RECIPE, epochs=epochs), replaced=replaced)
             claim.record(claim.recipe, {})
-            claim.unlock()
+            claim.release()
             assert claim.recipe == runs.recipe_of(tmp_path)
     assert claim.recipe.schedule.epochs == pytest.approx(corners)
-    assert runs.epochs_before(tmp_path) == [*numbers[:-1]]
+    assert run_folder.owner_of(tmp_path).epochs_before == [*numbers[:-1]]
+
+
+COUNTING = """
+import runpy, sys
+reads = []
+def audit(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("run.json") and arguments[1] in ("r", "rb"):
+        reads.append(arguments)
+sys.addaudithook(audit)
+try:
+    runpy.run_module("dawnbench_tf.train", run_name="__main__", alter_sys=True)
+finally:
+    print("reads of run.json:", len(reads))
+"""
+
+
+def test_a_resume_reads_run_json_once(command, trained_digits, tmp_path):
+    shutil.copytree(trained_digits / "run", tmp_path / "out")
+    again = command("--output_dir=out", program=("-c", COUNTING))
+    assert again.returncode == 0, again.stderr
+    assert "reads of run.json: 1" in again.stdout
