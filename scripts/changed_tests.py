@@ -14,7 +14,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from build_files import ROOT, commands, imports, modules
+from rooms import ROOT, commands, imports, modules
 
 OURS = modules()
 MODELS = "dawnbench_tf.models"

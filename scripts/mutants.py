@@ -22,8 +22,8 @@ from itertools import accumulate, cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from build_files import ROOT, modules
 from changed_tests import arguments
+from rooms import ROOT, modules
 
 SECONDS = 120  # time after which no further test starts
 NEGATED = {
