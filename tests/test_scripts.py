@@ -1,4 +1,4 @@
-"""The scripts: failures of quickstart.sh and test.sh, generated documents."""
+"""The scripts: failures of quickstart.sh, docs.sh and test.sh, generated documents."""
 
 import ast
 import csv
@@ -50,7 +50,7 @@ def add(clone, name, text):
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize("script", ["quickstart.sh", "test.sh"])
+@pytest.mark.parametrize("script", ["quickstart.sh", "docs.sh", "test.sh"])
 def test_without_a_python_that_will_do_the_script_says_so(clone, script):
     add(clone, "python3", "exit 1")  # another version: the check of it fails
     done = run(clone, script)
@@ -59,7 +59,7 @@ def test_without_a_python_that_will_do_the_script_says_so(clone, script):
     assert not (clone / "clone/.venv").exists()
 
 
-@pytest.mark.parametrize("script", ["quickstart.sh", "test.sh"])
+@pytest.mark.parametrize("script", ["quickstart.sh", "docs.sh", "test.sh"])
 def test_on_a_full_disk_the_script_says_so(clone, script):
     add(clone, "python3.11", "exit 0")
     add(clone, "df", "echo Filesystem; echo /dev/sda 9 8 1048576 89% /")
@@ -79,7 +79,7 @@ def test_the_modes_of_the_suite_are_told_without_an_install(clone):
 
 
 def test_scripts_are_executable_and_ci_runs_the_tests():
-    for path in ("scripts/quickstart.sh", "scripts/test.sh", ".ci/run"):
+    for path in ("scripts/quickstart.sh", "scripts/docs.sh", "scripts/test.sh", ".ci/run"):
         assert os.access(ROOT / path, os.X_OK)
     assert (ROOT / ".ci/run").read_text().endswith("exec bash scripts/test.sh\n")
 
