@@ -52,7 +52,7 @@ def figures(root: Path) -> dict[str, str]:
     mains = commands(ours)
     edges = {
         (room(name), room(target))
-        for name in ours
+        for name in set(ours) - mains
         for target in imports(name, ours) & set(ours)
         if room(name) != room(target) and room(target)
     }

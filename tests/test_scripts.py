@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import models, recipes
+from dawnbench_tf import recipes
 from dawnbench_tf.recipe.evidence import Measured
 
 ROOT = Path(__file__).parent.parent
@@ -82,17 +82,6 @@ def test_scripts_are_executable_and_ci_runs_the_tests():
     for path in ("scripts/quickstart.sh", "scripts/docs.sh", "scripts/test.sh", ".ci/run"):
         assert os.access(ROOT / path, os.X_OK)
     assert (ROOT / ".ci/run").read_text().endswith("exec bash scripts/test.sh\n")
-
-
-def test_the_table_of_models_is_the_catalogue_s():
-    page = runpy.run_path(str(ROOT / "scripts/models_table.py"))["page"]()
-    page_in_docs = (ROOT / "docs/MODELS.md").read_text(encoding="utf-8")
-    assert page_in_docs == page, "run scripts/models_table.py"
-    assert page_in_docs.count("\n| `") == len(models.names())
-    assert (
-        "| `resnet50_v1_5` | Gross & Wilber 2016, fb.resnet.torch | bottleneck, stride in the"
-        in page_in_docs
-    )
 
 
 @pytest.fixture
