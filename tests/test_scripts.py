@@ -141,7 +141,7 @@ def test_tables_in_documents_are_our_own_rows(scripts):
     assert {path.name for path in pages} == {
         "README.md",
         "inference.md",
-        "cifar10.md",
+        "cifar10_experiments.md",
         "hardware.md",
         "imagenet.md",
         "published_entries.md",
