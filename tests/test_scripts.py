@@ -10,9 +10,7 @@ import statistics
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from dawnbench_tf import recipes
 from dawnbench_tf.recipe.evidence import Measured
@@ -116,14 +114,6 @@ def test_a_change_touches_the_tests_that_import_it(scripts):
     assert files[0] == "tests/training/test_checkpoints.py"
     assert {"tests/test_train.py", "tests/training/test_strategies.py"} <= set(files)
     assert "tests/test_leaderboard.py" not in files
-
-
-@pytest.mark.parametrize("shape", [(2, 15, 15, 8), (3, 7, 6, 5), (1, 3, 3, 4)])
-def test_winograd_s_algorithm_is_a_convolution(scripts, shape):
-    x, kernel = tf.random.normal(shape, seed=1), tf.random.normal([3, 3, shape[-1], 6], seed=2)
-    wanted = tf.nn.conv2d(x, kernel, 1, "SAME")
-    result = scripts("benchmark_convolutions")["winograd"](x, kernel)
-    np.testing.assert_allclose(result, wanted, atol=2e-4)
 
 
 def test_a_mutant_is_another_program_and_the_same_seed_chooses_the_same(scripts):
