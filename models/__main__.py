@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from dawnbench_tf import flags, models, recipes, tensorflow_env, terminal
 from dawnbench_tf.settings import setting
 
-COLUMNS = (
-    "model,parameters,multiply-adds,top-1,source,block,shortcut,activation,source of top-1,recipes"
-)
+HEAD = "model,parameters,multiply-adds,top-1,source,block,shortcut,activation,top-1 source,recipes"
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ def main(patterns: list[str]) -> None:
         terminal.exit_with(str(error))
     with tensorflow_env.importing():
         from dawnbench_tf.models import networks
-    table: list[tuple[object, ...]] = [tuple(COLUMNS.split(","))]
+    table: list[tuple[object, ...]] = [tuple(HEAD.split(","))]
     for variant in chosen:
         used = [name for name, recipe in recipes.rows().items() if recipe.model == variant.name]
         figures = (variant.parameters, variant.multiply_adds or "", variant.top1 or "")
