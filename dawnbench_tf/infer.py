@@ -47,7 +47,7 @@ class Options:
     """
 
     model: str = setting(
-        "", "--output_dir of the training run; with --weights, a model's name (docs/MODELS.md)"
+        "", "--output_dir of the training run; with --weights, a model's name (`dawnbench models`)"
     )
     weights: str = setting(
         "",

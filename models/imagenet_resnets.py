@@ -92,7 +92,7 @@ def _residual(
 
 
 class Version(NamedTuple):
-    """A version of four-stage ResNets: settings of its units, and texts for docs/MODELS.md."""
+    """A version of four-stage ResNets: settings of its units, and texts for `dawnbench models`."""
 
     residual: Callable[[str], blocks.Residual]  # from "basic" or "bottleneck"
     stride: str  # text: which convolution of a bottleneck has the strides

@@ -5,9 +5,6 @@
 The limit is a loop over the network's convolutions (forward and both gradients), each run alone and
 in its fastest form. The step is the whole training step: loss, gradients, update. Both are timed in
 turn, in one process; medians over rounds.
-
-Convolutions of 3x3 are also timed by Winograd's algorithm, F(4x4, 3x3) of Lavin and Gray (2015),
-compiled by XLA: 36 multiplications for each 4x4 outputs instead of 144. The limit leaves it out.
 """
 
 import statistics
@@ -17,26 +14,6 @@ import numpy as np
 import side_by_side
 
 from dawnbench_tf import tensorflow_env
-
-# B^T, G and A^T of F(4x4, 3x3), arXiv:1509.09308: a tile's output is A^T [(G g G^T) (B^T d B)] A.
-INPUT = [
-    [4, 0, -5, 0, 1, 0],
-    [0, -4, -4, 1, 1, 0],
-    [0, 4, -4, -1, 1, 0],
-    [0, -2, -1, 2, 1, 0],
-    [0, 2, -1, -2, 1, 0],
-    [0, 4, 0, -5, 0, 1],
-]
-KERNEL = [
-    [1 / 4, 0, 0],
-    [-1 / 6, -1 / 6, -1 / 6],
-    [-1 / 6, 1 / 6, -1 / 6],
-    [1 / 24, 1 / 12, 1 / 6],
-    [1 / 24, -1 / 12, 1 / 6],
-    [0, 0, 1],
-]
-OUTPUT = [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]
-WINOGRAD = "Winograd by XLA"
 
 
 def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds="5"):
@@ -63,7 +40,7 @@ def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds=
     limit = 0.0
     for times, (name, forms) in zip(seconds, work, strict=True):
         medians = [statistics.median(column) for column in zip(*times[1:], strict=True)]
-        limit += min(t for form, t in zip(forms, medians, strict=True) if form != WINOGRAD)
+        limit += min(medians)
         shown = ", ".join(f"{form} {t * 1e3:.1f}" for form, t in zip(forms, medians, strict=True))
         print(f"{name:44} {shown} ms")
     ours = statistics.median(steps[1:])
@@ -128,57 +105,9 @@ def _convolution(layer, batch):
     if kernel.shape[:2] == [3, 3] and strides == [1, 1] and padding == "SAME":
         forms["input's gradient"]["as a convolution"] = input_gradient_forward
         forms["kernel's gradient"]["as products"] = kernel_gradient_products
-        by_winograd = _winograd_calls(x, kernel, turned, upstream)
-        for calls, call in zip(forms.values(), by_winograd, strict=True):
-            calls[WINOGRAD] = call
     shape = "x".join(map(str, (*layer.input_shape[1:], kernel.shape[-1])))
     for name, calls in forms.items():
-        yield (
-            f"{shape}, {name}",
-            {
-                form: _synchronous(tf.function(call, jit_compile=form == WINOGRAD))
-                for form, call in calls.items()
-            },
-        )
-
-
-def _winograd_calls(x, kernel, turned, upstream):
-    """Returns functions of the forward pass and both gradients."""
-    import tensorflow as tf
-
-    def kernel_gradient():
-        with tf.GradientTape() as tape:
-            tape.watch(kernel)
-            y = winograd(x, kernel)
-        return tape.gradient(y, kernel, upstream)
-
-    return lambda: winograd(x, kernel), lambda: winograd(upstream, turned), kernel_gradient
-
-
-def winograd(x, kernel):
-    """Convolves x (b, height, width, channels) with kernel (3, 3, channels, filters), "SAME"."""
-    import tensorflow as tf
-
-    batch, height, width, channels = x.shape
-    rows, columns = -(-height // 4), -(-width // 4)  # of tiles
-    tiles = batch * rows * columns
-
-    def transform(matrix, values, shape):
-        both = tf.constant(np.kron(matrix, matrix), x.dtype)
-        return tf.reshape(both @ tf.reshape(values, [both.shape[1], -1]), shape)
-
-    edges = [[1, 4 * rows - height + 1], [1, 4 * columns - width + 1]]
-    padded = tf.pad(x, [[0, 0], *edges, [0, 0]])
-    pixels = [
-        padded[:, row : row + 4 * rows - 3 : 4, column : column + 4 * columns - 3 : 4]
-        for row in range(6)
-        for column in range(6)
-    ]
-    inputs = transform(INPUT, tf.stack(pixels), [36, tiles, channels])
-    kernels = transform(KERNEL, kernel, [36, channels, -1])
-    y = transform(OUTPUT, inputs @ kernels, [4, 4, batch, rows, columns, -1])
-    y = tf.transpose(y, [2, 3, 0, 4, 1, 5])
-    return tf.reshape(y, [batch, 4 * rows, 4 * columns, -1])[:, :height, :width]
+        yield f"{shape}, {name}", {form: _synchronous(tf.function(c)) for form, c in calls.items()}
 
 
 def _synchronous(function):

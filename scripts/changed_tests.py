@@ -14,12 +14,46 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from build_files import ROOT, commands, imports, modules
-
-OURS = modules()
+ROOT = Path(__file__).parents[1]
+MAIN = '\nif __name__ == "__main__":\n'
 MODELS = "dawnbench_tf.models"
 ALWAYS = "tests/conformance/test_style.py"
 NAMED = re.compile(r"\bdawnbench_tf(?:\.\w+)+|\btests(?:\.\w+)+")
+
+
+def modules(root: Path = ROOT) -> dict[str, Path]:
+    """Returns name -> path of all modules; those in models/ are named `dawnbench_tf.models...`."""
+    files = sorted(root.glob("dawnbench_tf/**/*.py")) + sorted(root.glob("models/**/*.py"))
+    files = [path for path in files if "dawnbench_tf/models" not in str(path)]
+    return {_name(path.relative_to(root)): path for path in files}
+
+
+def _name(path):
+    parts = path.with_suffix("").parts
+    parts = ("dawnbench_tf", *parts) if parts[0] == "models" else parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def imports(name: str, all_modules: dict[str, Path]) -> set[str]:
+    """Returns the absolute names of all modules that a module imports, at any level of its code."""
+    path, names = all_modules[name], set()
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(filter(None, (package if node.level else "", node.module)))
+            members = {f"{base}.{alias.name}" for alias in node.names}
+            names |= {member if member in all_modules else base for member in members}
+    return names - {name}
+
+
+def commands(all_modules: dict[str, Path]) -> set[str]:
+    """Returns the names of the modules with an `if __name__ == "__main__":` block."""
+    return {name for name, path in all_modules.items() if MAIN in path.read_text(encoding="utf-8")}
+
+
+OURS = modules()
 
 
 def changed_files(revision: str) -> list[str]:

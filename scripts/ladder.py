@@ -1,4 +1,4 @@
-"""The ladder of docs/cifar10.md: CIFAR-10 recipes by year, their computation and their time here.
+"""The ladder of docs/cifar10_experiments.md: CIFAR-10 recipes by year, computation and time here.
 
 .venv/bin/python scripts/ladder.py    # draws docs/ladder.png; doc_tables.py writes the table
 """

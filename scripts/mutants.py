@@ -22,8 +22,7 @@ from itertools import accumulate, cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from build_files import ROOT, modules
-from changed_tests import arguments
+from changed_tests import ROOT, arguments, modules
 
 SECONDS = 120  # time after which no further test starts
 NEGATED = {

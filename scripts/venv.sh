@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by quickstart.sh and test.sh: creates .venv in the project's root and installs into it.
-#   make_venv EXTRAS    EXTRAS: "[harness]" or "[test]"
+# Sourced by quickstart.sh, docs.sh and test.sh: creates .venv in the project's root and installs into it.
+#   make_venv EXTRAS    EXTRAS: "[harness]", "[docs]" or "[test]"
 
 fail() { echo "$(basename "$0"): $*" >&2; exit 1; }
 

@@ -1,5 +1,6 @@
 """All commands behind one: `dawnbench train ...`."""
 
+import csv
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -8,6 +9,7 @@ import pytest
 
 import dawnbench_tf
 from dawnbench_tf import __main__ as main
+from dawnbench_tf import models
 
 
 def run(*arguments, program=("-m", "dawnbench_tf")):
@@ -44,6 +46,28 @@ def test_recipes_are_listed_and_shown_and_a_typo_gets_the_nearest():
     ended = run("recipes", "digits/resnet")
     line = "recipes: --recipe=digits/resnet: no such recipe; did you mean digits/resnet8?\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", line)
+
+
+def test_models_are_listed_with_the_catalogue_s_figures():
+    rows = list(csv.DictReader(run("models", "--csv").stdout.splitlines()))
+    assert [row["model"] for row in rows] == models.names()
+    for row in rows:
+        variant = models.get(row["model"])
+        assert int(row["parameters"]) == variant.parameters and row["source"] == variant.source
+        assert all(row[name] for name in ("block", "shortcut", "activation"))
+    (row,) = [row for row in rows if row["model"] == "resnet50_v1_5"]
+    assert (row["multiply-adds"], row["top-1"]) == ("4089184256", "76.13")
+    assert row["block"] == "bottleneck, stride in the 3x3"
+    assert "imagenet/resnet50_v1_5" in row["recipes"].split()
+
+
+def test_a_pattern_chooses_models_and_a_typo_gets_the_nearest():
+    head, row = run("models", "resnet50_v1_5").stdout.splitlines()
+    assert head.split()[:4] == ["model", "parameters", "multiply-adds", "top-1"]
+    assert row.split()[:4] == ["resnet50_v1_5", "25,557,032", "4,089,184,256", "76.13"]
+    ended = run("models", "resnet20*", "resnet56tf")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+    assert "did you mean 'resnet56_tf'?" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class Recipe:
     GROUP: ClassVar[str] = "what to train"
     name: str = ""
     task: str | Task = ""
-    model: str = setting("", "name of the model to train; docs/MODELS.md lists all")
+    model: str = setting("", "name of the model to train; `dawnbench models` lists all")
     threshold: float | None = setting(
         None, "stop when the metric reaches this; default: the task's", low=0
     )

@@ -130,7 +130,7 @@ def _variant(recipe: Recipe, setting: str, name: str) -> models.Variant:
         refuse(setting, name, str(error))
     if variant.inputs != recipe.task_row.inputs:
         reason = f"takes {variant.inputs}, and {recipe.task_row.name} has {recipe.task_row.inputs}"
-        refuse(setting, name, f"{reason}; docs/MODELS.md lists all")
+        refuse(setting, name, f"{reason}; `dawnbench models` lists all")
     return variant
 
 

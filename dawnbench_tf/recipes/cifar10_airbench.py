@@ -161,7 +161,7 @@ HIVERGE94 = replace(
 # Made for CPUs, where an image of 16 pixels takes 0.22 of the time of one of 32, and where choosing
 # examples costs nothing: the epochs on 32 pixels, but for the last, train on two thirds of the
 # images, the hardest. It was chosen by the score of 5,000 training images that were held out;
-# docs/cifar10.md has the others.
+# docs/cifar10_experiments.md has the others.
 CPU94 = replace(
     HIVERGE94,
     name="cifar10/cpu94",

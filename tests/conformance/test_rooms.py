@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib import metadata
 from pathlib import Path
 
@@ -13,10 +14,10 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-BUILD = runpy.run_path(str(ROOT / "scripts/build_files.py"))
-MODULES = BUILD["modules"]()
-COMMANDS = BUILD["commands"](MODULES)
-IMPORTS = {name: BUILD["imports"](name, MODULES) for name in MODULES}
+IMPORTING = runpy.run_path(str(ROOT / "scripts/changed_tests.py"))
+MODULES = IMPORTING["modules"]()
+COMMANDS = IMPORTING["commands"](MODULES)
+IMPORTS = {name: IMPORTING["imports"](name, MODULES) for name in MODULES}
 PACKAGES = {name: path for name, path in MODULES.items() if path.name == "__init__.py"}
 # A Keras callback, for anybody's fit; its public path is at the top.
 NEEDS_TENSORFLOW_AT_THE_TOP = {"dawnbench_tf.tta"}
@@ -69,11 +70,14 @@ def test_a_folder_says_what_lives_there_and_a_module_imports_what_its_folder_may
     assert faults == []
 
 
-def test_nobody_imports_a_command_and_no_room_is_in_a_circle(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    rooms = runpy.run_path(str(ROOT / "scripts/rooms.py"))
-    assert rooms["figures"](ROOT)["upward"] == "0"
+def test_nobody_imports_a_command_and_no_room_is_in_a_circle():
+    """A room is a file or folder at the top of dawnbench_tf/."""
     assert all(not IMPORTS[name] & COMMANDS for name in MODULES)
+    rooms = {name: name.split(".")[1] for name in MODULES if "." in name}
+    edges = {room: set() for room in rooms.values()}
+    for name in set(rooms) - COMMANDS:
+        edges[rooms[name]] |= {rooms[item] for item in IMPORTS[name] & set(rooms)} - {rooms[name]}
+    TopologicalSorter(edges).prepare()
 
 
 def test_names_alone_and_rules_import_without_tensorflow():
@@ -136,35 +140,44 @@ def test_what_is_imported_is_declared():
     assert {DISTRIBUTIONS.get(name, name) for name in others} <= required()
 
 
-def test_build_files_are_what_the_imports_say():
-    texts = BUILD["texts"]()
-    assert {path for path in ROOT.glob("*/**/BUILD") if ".venv" not in str(path)} >= set(texts)
-    stale = [str(path) for path, text in texts.items() if path.read_text() != text]
-    assert not stale, "run scripts/build_files.py"
+def test_bazel_s_targets_have_all_files_and_depend_on_what_they_import():
+    """A BUILD file is Python here: each rule records its sources, data and deps."""
+    folder, targets, binaries = ROOT / "dawnbench_tf", {}, {}
 
+    def files(include, exclude=()):
+        paths = {str(path.relative_to(folder)) for item in include for path in folder.glob(item)}
+        return sorted(paths - set(exclude))
 
-def test_build_files_name_targets_that_are_there_and_none_in_a_circle():
-    deps = {}
-    for path in BUILD["texts"]():
-        package = str(path.parent.relative_to(ROOT))
-        package = f"dawnbench_tf/{package}" if package.startswith("models") else package
+    def library(name, srcs, data=(), deps=()):
+        targets[f":{name}"] = (srcs, data, set(deps))
 
-        def target(name, srcs=(), deps=deps, data=(), package=package, folder=path.parent, **rest):
-            labels = rest["labels"]
-            assert all((folder / file).exists() for file in (*srcs, *data)), name
-            absolute = {f"//{package}{label}" if label[0] == ":" else label for label in labels}
-            deps[f"//{package}:{name}"] = absolute
+    rules = {"py_library": library, "glob": files, "package": lambda **_: None}
+    rules["py_binary"] = lambda name, srcs, deps: binaries.update({name: (srcs, deps)})
+    exec(compile((folder / "BUILD").read_text(), "BUILD", "exec"), rules)
 
-        def rule(deps=(), target=target, **fields):
-            target(**fields, labels=deps)
+    # Each file is in one target; by_path: module's file -> its target.
+    by_path = {path: name for name, (srcs, _, _) in targets.items() for path in srcs}
+    by_name = {
+        name: str(path.relative_to(ROOT)).removeprefix("dawnbench_tf/")
+        for name, path in MODULES.items()
+    }
+    assert sum(len(srcs) for srcs, _, _ in targets.values()) == len(by_path)
+    assert set(by_path) == set(by_name.values())
+    data = {path for _, paths, _ in targets.values() for path in paths}
+    others = set(files(["**/*.*"])) - set(files(["**/*.py", "**/*.pyc"])) - {"py.typed"}
+    assert data == others
+    assert {name: srcs for name, (srcs, _) in binaries.items()} == {
+        name.removesuffix(".py"): [name] for name in map(by_name.get, COMMANDS)
+    }
+    assert all(deps == [":commands"] for _, deps in binaries.values())
 
-        rules = {"py_library": rule, "py_binary": rule, "package": lambda **_: None}
-        exec(compile(path.read_text(), str(path), "exec"), rules)  # a BUILD file is Python here
-    assert all(label in deps for labels in deps.values() for label in labels)
-    while free := [name for name, labels in deps.items() if not labels & set(deps)]:
-        for name in free:
-            del deps[name]
-    assert not deps
+    imported = {name: set() for name in targets}
+    for name, path in by_name.items():
+        imported[by_path[path]] |= {by_path[by_name[item]] for item in IMPORTS[name] & set(MODULES)}
+    assert {name: deps for name, (_, _, deps) in targets.items()} == {
+        name: deps - {name} for name, deps in imported.items()
+    }
+    TopologicalSorter({name: deps for name, (_, _, deps) in targets.items()}).prepare()
 
 
 def test_importing_the_models_changes_nothing_in_the_importer_s_world():
@@ -190,6 +203,7 @@ HARNESS = required("harness") - BASE
 IMPORTED = {distribution: name for name, distribution in DISTRIBUTIONS.items()}
 WITHOUT_HARNESS = f"""
 import sys
+from graphlib import TopologicalSorter
 from importlib.machinery import PathFinder
 
 class Others(PathFinder):

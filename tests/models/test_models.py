@@ -83,7 +83,7 @@ def test_a_reader_has_the_parameters_that_are_counted_by_hand(name):
 
 
 def test_examples_in_documents_run():
-    page = Path(__file__).parents[2] / "docs/MODELS.md"
+    page = Path(__file__).parents[2] / "docs/models.md"
     for results in (
         doctest.testmod(models, optionflags=doctest.NORMALIZE_WHITESPACE),
         doctest.testfile(str(page), False, optionflags=doctest.NORMALIZE_WHITESPACE),
