@@ -15,7 +15,6 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import (
     computation,
-    devices,
     evaluation,
     fitting,
     peaks,
@@ -153,7 +152,7 @@ def _make_sample(
     data: Data, start: dict[str, float], first: int, phases: list[Phase], used: dict[str, Any]
 ) -> Sample:
     """Returns the sample of timed steps, without an evaluation."""
-    recipe, machine = data.recipe, devices.machine_of(data.placement.strategy)
+    recipe, machine = data.recipe, strategies.machine_of(data.placement.strategy)
     return Sample(
         start=start,
         first_steps=first,

@@ -21,7 +21,6 @@ from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import (
     checkpoints,
     claims,
-    devices,
     evaluation,
     fitting,
     profiling,
@@ -231,7 +230,7 @@ def _make_session(
     finished = newest is not None and checkpoints.is_finished(newest, recipe)
     evaluate = evaluation.Evaluator(data, model)
     timer = _make_timer(options, folder, data, evaluate, clock)
-    machine = devices.machine_of(strategy)
+    machine = strategies.machine_of(strategy)
     # Weights, rows and clock are in one checkpoint.
     saver = checkpoints.Saver(folder, model, timer, machine)
     saver.restore(newest)

@@ -16,7 +16,6 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import (
-    devices,
     fitting,
     memory,
     profiling,
@@ -170,7 +169,7 @@ def measure(recipe: Recipe | str, options: RunOptions, examples: Any = None) -> 
     if need and need.total > available:
         refuse("batch_size", need.batch, need.text(available))
     terminal.status("")
-    terminal.say(progress.summary(data, model, devices.machine_of(strategy).hardware))
+    terminal.say(progress.summary(data, model, strategies.machine_of(strategy).hardware))
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
     terminal.status("compiling and first steps")
     with fitting.refusing(recipe, None), tempfile.TemporaryDirectory() as folder:
