@@ -14,10 +14,8 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import (
-    computation,
     evaluation,
     fitting,
-    peaks,
     session,
     speed_test,
     strategies,
@@ -102,8 +100,10 @@ def _steps_per_call(data: Data, options: RunOptions, seconds: float) -> int:
             min(options.steps_per_execution, READER_STEPS) if slow else options.steps_per_execution
         )
     scale = (max(recipe.sizes) / variant.image_size) ** 2
-    flops = computation.step_flops(2 * variant.multiply_adds * scale) * max(recipe.batch_sizes)
-    rate = options.peak_tflops * 1e12 or peaks.measure_peak(recipe.precision)[0]
+    flops = utilization.flops_per_example(2 * variant.multiply_adds * scale) * max(
+        recipe.batch_sizes
+    )
+    rate = options.peak_tflops * 1e12 or utilization.measure_peak(recipe.precision)[0]
     step = flops / (rate * _EXPECTED_SHARE)
     lap = min(seconds / len(_bounds(data)), MOST_SECONDS) / _LAPS
     return max(1, min(options.steps_per_execution, int(lap / step)))
@@ -143,7 +143,7 @@ def _time_steps(
         if not number:
             start, used, first = begins.parts, meter.facts(), laps.laps[0][1]
         size, steps = in_phase.recipe.batch_size, in_phase.steps_per_epoch
-        flops = peaks.step_flops(model, size, side)
+        flops = utilization.step_flops(model, size, side)
         phases.append(Phase(side, size, steps, begin, end, laps.laps[1:] or laps.laps, flops))
     return _make_sample(data, start, first, phases, used)
 
