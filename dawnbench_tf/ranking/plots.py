@@ -1,19 +1,33 @@
-"""Plots of training results: cost over time and accuracy over time."""
+"""Plots of results: pictures of cost and accuracy over time, and the charts of the HTML pages."""
 
+import base64
+import io
+from datetime import date
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from dawnbench_tf import files, terminal
 from dawnbench_tf.ranking import tables
 from dawnbench_tf.ranking.results import Result
+from dawnbench_tf.ranking.tables import Table
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.tasks import Task
 
 MAX_NAMED = 6  # coloured results of a data set, at most: yours first, then the fastest
+MOST_DOTS = 2000  # of a record's chart
+INK, LINE, HIT = "#727d88", "#2484b8", "#d0592f"  # legible on the pages, light or dark
+PAGE: Any = {
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "grid.color"), INK),
+    **dict.fromkeys(("xtick.color", "ytick.color"), INK),
+    **{"axes.spines.top": False, "axes.spines.right": False, "grid.alpha": 0.3},
+    **{"svg.fonttype": "none", "svg.hashsalt": "dawnbench_tf"},  # text, and equal files each time
+}
 
 
 def draw(results: list[Result], path: Path) -> None:
@@ -105,3 +119,89 @@ def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]
     _set_ticks(axes.xaxis)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     axes.grid(alpha=0.25)
+
+
+class Chart(NamedTuple):
+    """A chart of a page."""
+
+    title: str
+    description: str
+    source: str  # the SVG as a data: URL
+
+
+def _page_figure(x_label: str, y_label: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(6.6, 3.8))
+    # Margins by hand: a layout that matplotlib computes takes twice the time.
+    axes = figure.add_axes((0.15, 0.14, 0.83, 0.82))
+    axes.set(xlabel=x_label, ylabel=y_label)
+    axes.grid(axis="y")
+    return figure, axes
+
+
+def _source(figure: Figure) -> str:
+    """Returns a figure as a data: URL. Scripts and styles in it can't act on the page."""
+    stream = io.BytesIO()
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(stream, format="svg", transparent=True, metadata=metadata)
+    return f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"
+
+
+@rc_context(PAGE)
+def curve_chart(result: Result) -> Chart | None:
+    """Draws a training entry's metric over time; None without a curve.
+
+    A dot marks the first row that reaches the threshold.
+    """
+    if not result.curve:
+        return None
+    task, last = result.task, result.curve[-1][0]
+    units = ((2, 1, "hours"), (2 / 60, 60, "minutes"), (0, 3600, "seconds"))
+    scale, unit = next((scale, unit) for least, scale, unit in units if last >= least)
+    values = [value for _, value in result.curve]
+    low = min(task.threshold, *values)
+    span = (max(task.threshold, *values) - low) or 1
+    figure, axes = _page_figure(f"{unit} of training", task.metric)
+    axes.locator_params(nbins=5)
+    axes.axhline(task.threshold, color=INK, linestyle="--", linewidth=1)
+    axes.plot([hours * scale for hours, _ in result.curve], values, color=LINE, linewidth=2)
+    axes.set(xlim=(0, last * scale or 1), ylim=(max(0, low - 0.05 * span), low + 1.08 * span))
+    reached = "the threshold was not reached"
+    if result.hours is not None and result.score is not None:
+        axes.plot(result.hours * scale, result.score, "o", color=HIT, markersize=8, clip_on=False)
+        reached = f"{result.score:g} after {result.hours * scale:.4g} {unit}"
+    course = f"{task.metric} from {values[0]:g} to {values[-1]:g}, best {max(values):g}"
+    description = f"{course}, threshold {task.threshold:g}; {reached}."
+    return Chart(f"{task.metric} over time", description, _source(figure))
+
+
+@rc_context(PAGE)
+def record_chart(table: Table) -> Chart:
+    """Draws a table's record over the years: entries as dots, the record as a line."""
+    ranked, best = table.figure, tables.records(table)
+    figure, axes = _page_figure("date of the entry", ranked.name)
+    for rows, colour, alpha in ((table.rows[:MOST_DOTS], INK, 0.45), (best, LINE, 1.0)):
+        positive = [(_year(row), ranked.value(row)) for row in rows if ranked.value(row) > 0]
+        years, values = zip(*positive, strict=True) if positive else ((), ())
+        axes.plot(years, values, "o", markersize=5, color=colour, alpha=alpha)
+    end = max(map(_year, table.rows)) + 0.1
+    if years:  # the record stays level until the date of the next one
+        axes.step([*years, end], [*values, values[-1]], where="post", color=LINE, linewidth=2)
+    axes.set(yscale="log", xlim=(min(map(_year, table.rows)) - 0.1, end))
+    _set_ticks(axes.yaxis)
+    axes.yaxis.set_major_formatter(lambda value, _: ranked.format(value))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    first, last = best[0], best[-1]
+    description = (
+        f"The record fell from {ranked.format(ranked.value(first))} ({first.date}) "
+        f"to {ranked.format(ranked.value(last))} ({last.date}); {len(best)} records in all."
+    )
+    title = f"Record of {table.dataset} {ranked.name} over the years"
+    return Chart(title, description, _source(figure))
+
+
+def _year(result: Result) -> float:
+    """Returns a result's date as a number: 2020.5 is the middle of 2020."""
+    day = date.fromisoformat(result.date)
+    return day.year + (day.timetuple().tm_yday - 1) / 366

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dawnbench_tf import files
-from dawnbench_tf.ranking.pages import charts
+from dawnbench_tf.ranking import plots
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import FIGURES, Table
 from dawnbench_tf.refusals import Refusal
@@ -55,7 +55,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
         text = page.render(
             result=result,
             standings=standings[result],
-            chart=charts.curve_chart(result),
+            chart=plots.curve_chart(result),
             task=result.task,
             id=links[result].removesuffix(".html"),
             root="../",
@@ -63,7 +63,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
         files.write_whole(folder / "entries" / links[result], text, durable=False)
     sections = defaultdict(list)
     for table in tables:
-        sections[table.task].append((table, charts.record_chart(table)))
+        sections[table.task].append((table, plots.record_chart(table)))
     index = templates.get_template("index.html").render(
         sections=sections,
         links=links,
@@ -95,7 +95,7 @@ def _templates(style: tuple[Markup, str], script: tuple[Markup, str]) -> Environ
         lstrip_blocks=True,
     )
     environment.filters["public"] = lambda text: _ADDRESS.sub("(address left out)", text)
-    environment.globals.update(style=style, script=script, box=charts.BOX)
+    environment.globals.update(style=style, script=script)
     return environment
 
 
