@@ -237,6 +237,10 @@ def rank(
     last_date = _parse_date(until)
     collected = collect([Path(folder) for folder in folders])
     dataset = _choose_dataset(dataset, threshold, collected)
+    others = [result.dataset for result in collected if result.mine and result.dataset != dataset]
+    if dataset and others:
+        names = ", ".join(sorted({*others}))
+        terminal.say(f"left out: {len(others)} of yours, of {names} and not of {dataset}")
     wanted = select(collected, dataset, last_date, threshold)
     ranked = sorted(tables.rank(wanted), key=lambda table: not table.has_mine)
     ranking = Ranking(ranked, [r for r in wanted if r.reasons and r.mine], wanted)
