@@ -21,6 +21,7 @@ from dawnbench_tf.tasks import Task
 
 MAX_NAMED = 6  # coloured results of a data set, at most: yours first, then the fastest
 MOST_DOTS = 2000  # of a record's chart
+LEAST, MOST = 1e-12, 1e12  # hours, USD, ms that are drawn: matplotlib's ticks overflow far outside
 INK, LINE, HIT = "#727d88", "#2484b8", "#d0592f"  # legible on the pages, light or dark
 PAGE: Any = {
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "grid.color"), INK),
@@ -152,21 +153,22 @@ def curve_chart(result: Result) -> Chart | None:
 
     A dot marks the first row that reaches the threshold.
     """
-    if not result.curve:
+    curve = [point for point in result.curve if point[0] < MOST]
+    if not curve:
         return None
-    task, last = result.task, result.curve[-1][0]
+    task, last = result.task, curve[-1][0]
     units = ((2, 1, "hours"), (2 / 60, 60, "minutes"), (0, 3600, "seconds"))
     scale, unit = next((scale, unit) for least, scale, unit in units if last >= least)
-    values = [value for _, value in result.curve]
+    values = [value for _, value in curve]
     low = min(task.threshold, *values)
     span = (max(task.threshold, *values) - low) or 1
     figure, axes = _page_figure(f"{unit} of training", task.metric)
     axes.locator_params(nbins=5)
     axes.axhline(task.threshold, color=INK, linestyle="--", linewidth=1)
-    axes.plot([hours * scale for hours, _ in result.curve], values, color=LINE, linewidth=2)
+    axes.plot([hours * scale for hours, _ in curve], values, color=LINE, linewidth=2)
     axes.set(xlim=(0, last * scale or 1), ylim=(max(0, low - 0.05 * span), low + 1.08 * span))
     reached = "the threshold was not reached"
-    if result.hours is not None and result.score is not None:
+    if result.hours is not None and result.hours < MOST and result.score is not None:
         axes.plot(result.hours * scale, result.score, "o", color=HIT, markersize=8, clip_on=False)
         reached = f"{result.score:g} after {result.hours * scale:.4g} {unit}"
     course = f"{task.metric} from {values[0]:g} to {values[-1]:g}, best {max(values):g}"
@@ -180,8 +182,9 @@ def record_chart(table: Table) -> Chart:
     ranked, best = table.figure, tables.records(table)
     figure, axes = _page_figure("date of the entry", ranked.name)
     for rows, colour, alpha in ((table.rows[:MOST_DOTS], INK, 0.45), (best, LINE, 1.0)):
-        positive = [(_year(row), ranked.value(row)) for row in rows if ranked.value(row) > 0]
-        years, values = zip(*positive, strict=True) if positive else ((), ())
+        points = [(_year(row), ranked.value(row)) for row in rows]
+        points = [point for point in points if LEAST < point[1] < MOST]
+        years, values = zip(*points, strict=True) if points else ((), ())
         axes.plot(years, values, "o", markersize=5, color=colour, alpha=alpha)
     end = max(map(_year, table.rows)) + 0.1
     if years:  # the record stays level until the date of the next one
