@@ -21,8 +21,8 @@ from dawnbench_tf.tasks import Task
 
 MAX_NAMED = 6  # coloured results of a data set, at most: yours first, then the fastest
 MOST_DOTS = 2000  # of a record's chart
-LEAST, MOST = 1e-12, 1e12  # hours, USD, ms that are drawn: matplotlib's ticks overflow far outside
-INK, LINE, HIT = "#727d88", "#2484b8", "#d0592f"  # legible on the pages, light or dark
+LEAST, MOST = 1e-12, 1e12  # figures that are drawn: matplotlib's ticks overflow far outside
+INK, LINE = "#727d88", "#2484b8"  # legible on the pages, light or dark
 PAGE: Any = {
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "grid.color"), INK),
     **dict.fromkeys(("xtick.color", "ytick.color"), INK),
@@ -130,57 +130,15 @@ class Chart(NamedTuple):
     source: str  # the SVG as a data: URL
 
 
-def _page_figure(x_label: str, y_label: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(6.6, 3.8))
-    # Margins by hand: a layout that matplotlib computes takes twice the time.
-    axes = figure.add_axes((0.15, 0.14, 0.83, 0.82))
-    axes.set(xlabel=x_label, ylabel=y_label)
-    axes.grid(axis="y")
-    return figure, axes
-
-
-def _source(figure: Figure) -> str:
-    """Returns a figure as a data: URL. Scripts and styles in it can't act on the page."""
-    stream = io.BytesIO()
-    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(stream, format="svg", transparent=True, metadata=metadata)
-    return f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"
-
-
-@rc_context(PAGE)
-def curve_chart(result: Result) -> Chart | None:
-    """Draws a training entry's metric over time; None without a curve.
-
-    A dot marks the first row that reaches the threshold.
-    """
-    curve = [point for point in result.curve if point[0] < MOST]
-    if not curve:
-        return None
-    task, last = result.task, curve[-1][0]
-    units = ((2, 1, "hours"), (2 / 60, 60, "minutes"), (0, 3600, "seconds"))
-    scale, unit = next((scale, unit) for least, scale, unit in units if last >= least)
-    values = [value for _, value in curve]
-    low = min(task.threshold, *values)
-    span = (max(task.threshold, *values) - low) or 1
-    figure, axes = _page_figure(f"{unit} of training", task.metric)
-    axes.locator_params(nbins=5)
-    axes.axhline(task.threshold, color=INK, linestyle="--", linewidth=1)
-    axes.plot([hours * scale for hours, _ in curve], values, color=LINE, linewidth=2)
-    axes.set(xlim=(0, last * scale or 1), ylim=(max(0, low - 0.05 * span), low + 1.08 * span))
-    reached = "the threshold was not reached"
-    if result.hours is not None and result.hours < MOST and result.score is not None:
-        axes.plot(result.hours * scale, result.score, "o", color=HIT, markersize=8, clip_on=False)
-        reached = f"{result.score:g} after {result.hours * scale:.4g} {unit}"
-    course = f"{task.metric} from {values[0]:g} to {values[-1]:g}, best {max(values):g}"
-    description = f"{course}, threshold {task.threshold:g}; {reached}."
-    return Chart(f"{task.metric} over time", description, _source(figure))
-
-
 @rc_context(PAGE)
 def record_chart(table: Table) -> Chart:
     """Draws a table's record over the years: entries as dots, the record as a line."""
     ranked, best = table.figure, tables.records(table)
-    figure, axes = _page_figure("date of the entry", ranked.name)
+    figure = Figure(figsize=(6.6, 3.8))
+    # Margins by hand: a layout that matplotlib computes takes twice the time.
+    axes = figure.add_axes((0.15, 0.14, 0.83, 0.82))
+    axes.set(xlabel="date of the entry", ylabel=ranked.name)
+    axes.grid(axis="y")
     for rows, colour, alpha in ((table.rows[:MOST_DOTS], INK, 0.45), (best, LINE, 1.0)):
         points = [(_year(row), ranked.value(row)) for row in rows]
         points = [point for point in points if LEAST < point[1] < MOST]
@@ -201,7 +159,12 @@ def record_chart(table: Table) -> Chart:
         f"to {ranked.format(ranked.value(last))} ({last.date}); {len(best)} records in all."
     )
     title = f"Record of {table.dataset} {ranked.name} over the years"
-    return Chart(title, description, _source(figure))
+    stream = io.BytesIO()
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(stream, format="svg", transparent=True, metadata=metadata)
+    # As a picture: scripts and styles in it can't act on the page.
+    source = f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"
+    return Chart(title, description, source)
 
 
 def _year(result: Result) -> float:
