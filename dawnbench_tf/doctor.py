@@ -18,10 +18,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from ctypes.util import find_library
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from itertools import takewhile
 from pathlib import Path
@@ -39,13 +41,9 @@ LEAST_DISK_GIB = 2
 SECONDS = 300  # for TensorFlow's import, or for some steps
 INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "avx512f", "avx2")
 OPTIONAL = ("ai-edge-litert", "onnxruntime", "openvino", "tf2onnx", "nvidia-ml-py", "spacy", "nltk")
-NVIDIA = "0x10de"
-DISPLAY = "0x03"  # class of graphics cards on the PCI bus
-_REINSTALL = "install it anew: pip install --force-reinstall tensorflow"
 _INSTALL_GPU = machine.install_command("gpu")
 _FIND_CAUSE = "TensorFlow's own words: python -c 'import tensorflow as tf; "
 _FIND_CAUSE += 'tf.config.list_physical_devices("GPU")\''
-_PROBE = "from dawnbench_tf import doctor; doctor.print_probe()"
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Finding(NamedTuple):
     Attributes:
       name: subject of the line, e.g. "GPUs".
       text: state of the subject, e.g. "TensorFlow sees 1, ...".
-      problem: a fault and its remedy; "": none.
+      problem: a fault and its remedy, a command at the end if there is one; "": none.
       fatal: whether a problem keeps the machine from training.
     """
 
@@ -80,25 +78,8 @@ def examine(steps: bool = True) -> Iterator[Finding]:
     Args:
       steps: whether to train a few steps on each kind of device, which takes about a minute.
     """
-    yield from _machine()
-    probe = _probe()
-    yield _tensorflow(probe)
-    yield _keras()
-    drivers = _driver_gpus()
-    gpus = probe.get("gpus", [])
-    yield Finding("GPUs", _gpus(drivers, gpus), *_gpu_problem(drivers, probe))
-    tpus = _tpus()
-    yield tpus
-    yield Finding("optional packages", ", ".join(_versions(OPTIONAL)) or "none")
-    if steps and "version" in probe:
-        yield from map(_some_steps, _strategies(len(gpus), tpus.text != "none"))
-
-
-def _machine() -> Iterator[Finding]:
-    """Yields Python, package, processor, memory and disk."""
     yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
-    home = Path(dawnbench_tf.__file__).parent
-    revision = machine.git_revision()[:12]
+    home, revision = Path(dawnbench_tf.__file__).parent, machine.git_revision()[:12]
     yield Finding("dawnbench_tf", f"{dawnbench_tf.__version__}, {home}, git {revision}")
     own = machine.instructions()
     sets = ", ".join(name for name in INSTRUCTIONS if name in own)
@@ -108,33 +89,64 @@ def _machine() -> Iterator[Finding]:
     free = machine.free_gib()
     lack = f"below {LEAST_GIB} GiB: close other programs" if free < LEAST_GIB else ""
     yield Finding("memory", f"{machine.memory_gb():.1f} GiB, {free:.1f} free", lack, fatal=False)
-    folder = Path.cwd()
-    room = shutil.disk_usage(folder).free / 2**30
+    room = shutil.disk_usage(".").free / 2**30
     lack = f"below {LEAST_DISK_GIB} GiB: delete files" if room < LEAST_DISK_GIB else ""
-    yield Finding("disk", f"{room:.1f} GiB free in {shown(str(folder))}", lack, fatal=False)
+    yield Finding("disk", f"{room:.1f} GiB free in {shown(Path.cwd())}", lack, fatal=False)
+
+    code = "from dawnbench_tf import doctor; doctor.print_probe()"
+    output, error = _run([sys.executable, "-c", code])
+    error = error or "its import failed" * (not output)
+    probe = {} if error else json.loads(output.splitlines()[-1])
+    installed = _versions("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly")
+    if error:
+        fix = "install it anew: pip install --force-reinstall tensorflow"
+        fix = fix if installed else machine.install_command("harness")
+        start = "its import " * error.startswith(("did not end", "was ended"))
+        yield Finding("TensorFlow", ", ".join(installed) or "none", f"{start}{error}; {fix}")
+    else:
+        build = f"built for CUDA {probe['cuda']}, cuDNN {probe['cudnn']}"
+        build = build if probe["cuda build"] else "built without CUDA"
+        loaded = ", ".join(" ".join(item) for item in probe["loaded"].items())
+        one_dnn = "off" if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" else "on"
+        build += f", has loaded {loaded}" if loaded else ""
+        yield Finding("TensorFlow", f"{probe['version']}, {build}; oneDNN {one_dnn}")
+    lack = f"the commands train with tf-keras: {machine.install_command('harness')}"
+    keras = ", ".join(_versions("tf-keras", "keras"))
+    yield Finding("Keras", keras or "none", "" if "tf-keras" in keras else lack)
+
+    yield _gpus(probe)
+    files = [*Path("/dev").glob("accel*"), *Path("/dev/vfio").glob("[0-9]*")]
+    library, tpu = _versions("libtpu", "tensorflow-tpu"), os.environ.get("TPU_ACCELERATOR_TYPE", "")
+    tpu = tpu or ("a TPU" if library and files else "")
+    lack = machine.install_command("tpu") if tpu and not library else ""
+    text = f"{tpu}, {', '.join(library) or 'no libtpu'}" if tpu else "none"
+    yield Finding("TPUs", text, lack)
+    yield Finding("optional packages", ", ".join(_versions(*OPTIONAL)) or "none")
+    if steps and probe:
+        yield from map(_some_steps, _strategies(len(probe["gpus"]), bool(tpu)))
 
 
-def _versions(packages: tuple[str, ...]) -> list[str]:
+def _versions(*packages: str) -> list[str]:
     """Returns "name version" of those packages that are installed."""
     versions = []
     for name in packages:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             versions.append(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            continue
     return versions
 
 
-def _probe() -> dict[str, Any]:
-    """Imports TensorFlow in a new process; returns versions and GPUs, or {"error": line}."""
-    done = _run([sys.executable, "-c", _PROBE], SECONDS)
-    if done is None:
-        return {"error": f"its import did not end within {SECONDS} s"}
+def _run(command: list[str], seconds: float = SECONDS) -> tuple[str, str]:
+    """Runs a command; returns its output, and the reason if it failed."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except OSError:
+        return "", ""  # it is not there
+    except subprocess.TimeoutExpired:
+        return "", f"did not end within {seconds} s"
     if done.returncode < 0:
-        return {"error": f"its import was ended by signal {-done.returncode}"}
-    if done.returncode or not done.stdout.strip():
-        return {"error": _last_line(done.stderr) or "its import failed"}
-    return dict(json.loads(_last_line(done.stdout)))
+        return "", f"was ended by signal {-done.returncode}"
+    lines = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()
+    return done.stdout, one_line(lines[-1]) if done.returncode else ""
 
 
 def print_probe() -> None:
@@ -203,139 +215,46 @@ def _loaded(maps: str) -> dict[str, str]:
     return versions
 
 
-def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str] | None:
-    """Runs a command and captures its output; None: it is not there, or takes longer."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=seconds)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+def _gpus(probe: dict[str, Any]) -> Finding:
+    """Compares the GPUs of TensorFlow with those of the driver, and finds the cause if it has less.
 
-
-def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or [""])[-1]
-
-
-def _tensorflow(probe: dict[str, Any]) -> Finding:
-    """Reports TensorFlow's version and build."""
-    installed = _versions(("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly"))
-    if "error" in probe:
-        missing = not installed
-        fix = machine.install_command("harness") if missing else _REINSTALL
-        return Finding("TensorFlow", ", ".join(installed) or "none", f"{probe['error']}; {fix}")
-    build = f"built for CUDA {probe['cuda']}, cuDNN {probe['cudnn']}"
-    if probe["loaded"]:
-        has = ", ".join(f"{name} {version}" for name, version in probe["loaded"].items())
-        build += f", has loaded {has}"
-    one_dnn = "off" if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0" else "on"
-    kind = build if probe["cuda build"] else "built without CUDA"
-    return Finding("TensorFlow", f"{probe['version']}, {kind}; oneDNN {one_dnn}")
-
-
-def _keras() -> Finding:
-    """Reports tf-keras, which the commands train with, and Keras 3."""
-    versions = _versions(("tf-keras", "keras"))
-    lacks = not any(name.startswith("tf-keras") for name in versions)
-    fix = f"{machine.install_command('harness')}; the commands train with tf-keras"
-    return Finding("Keras", ", ".join(versions) or "none", fix if lacks else "")
-
-
-class Driver(NamedTuple):
-    """The GPUs of the NVIDIA driver, and of the PCI bus."""
-
-    names: list[str]
-    version: str  # of the driver; "": nvidia-smi does not run
-    cuda: str  # newest CUDA version that it runs
-    on_bus: int  # NVIDIA's graphics cards on the PCI bus; a container sees its host's
-    error: str = ""  # last line of an nvidia-smi that failed
-
-
-def _driver_gpus() -> Driver:
-    """Asks nvidia-smi and the PCI bus; both may be missing."""
-    cards = Path("/sys/bus/pci/devices").glob("*")
-    on_bus = sum(
-        _read(card / "vendor") == NVIDIA and _read(card / "class").startswith(DISPLAY)
-        for card in cards
-    )
-    done = _run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 30)
-    if done is None or done.returncode:
-        error = _last_line(done.stdout + done.stderr) if done else ""
-        return Driver([], "", "", on_bus, one_line(error, 200))
-    rows = [line.split(", ") for line in done.stdout.splitlines() if ", " in line]
-    whole = _run(["nvidia-smi"], 30)
-    cuda = re.search(r"CUDA Version:\s*([\d.]+)", whole.stdout if whole else "")
-    version = rows[0][-1].strip() if rows else ""
-    return Driver([row[0] for row in rows], version, cuda[1] if cuda else "", on_bus)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-def _gpus(driver: Driver, gpus: list[str]) -> str:
-    drivers = f"the driver ({driver.version}) sees {len(driver.names)}"
-    drivers = drivers if driver.version else f"no NVIDIA driver answers {driver.error}".strip()
-    names = f": {', '.join(sorted(set(gpus or driver.names)))}" if gpus or driver.names else ""
-    return f"TensorFlow sees {len(gpus)}, {drivers}{names}"
-
-
-def _gpu_problem(driver: Driver, probe: dict[str, Any]) -> tuple[str, bool]:
-    """Compares the GPUs of TensorFlow with those of the driver.
-
-    A card without a driver is no fault of training, nor is a GPU that CUDA_VISIBLE_DEVICES hides.
-
-    Returns:
-      (cause of a lower number, or of wrong values, and its remedy; whether that is a fault).
+    A GPU that CUDA_VISIBLE_DEVICES hides is no fault.
     """
+    smi, error = _run(["nvidia-smi", "-q"], 60)
+    names = re.findall(r"Product Name\s*: *(.*\S)", smi)
+    driver, cuda = (
+        (re.findall(rf"{name} Version\s*: *(.*\S)", smi) or [""])[0] for name in ("Driver", "CUDA")
+    )
+    gpus, visible = probe.get("gpus", []), os.environ.get("CUDA_VISIBLE_DEVICES")
+    text = f"the driver ({driver}) sees {len(names)}"
+    text = text if driver else f"no NVIDIA driver answers {error}".strip()
+    models = ", ".join(sorted({*(gpus or names)}))
+    text = f"TensorFlow sees {len(gpus)}, {text}{models and f': {models}'}"
+    count = len(names)
+    if visible is not None:
+        shows = takewhile(lambda name: name not in ("", "-1"), visible.split(","))
+        count = min(count, len([*shows]))
+    problem, fatal = "", True
     if probe.get("wrong"):
-        text = "; ".join(probe["wrong"])
-        right = f"; the CUDA libraries should be those it was built for: {_INSTALL_GPU}"
-        return text + right * ("should be" in text), True
-    count, gpus = len(driver.names), len(probe.get("gpus", []))
-    if gpus >= (count or driver.on_bus) or "version" not in probe:
-        return "", False
-    if not count:
-        cards = f"{driver.on_bus} NVIDIA cards are on the bus"
-        return f"{cards}; to use them, install NVIDIA's driver, then restart", False
-    setting_text = os.environ.get("CUDA_VISIBLE_DEVICES")
-    expected = count if setting_text is None else min(count, _visible(setting_text))
-    if gpus >= expected:
-        return f"CUDA_VISIBLE_DEVICES={shown(setting_text or '')} hides the others", False
-    if gpus:
-        return f"it sees {gpus} of {expected}; {_FIND_CAUSE}", False
-    libraries = _versions(("nvidia-cudnn-cu12",)) or find_library("cudnn")
-    if not probe["cuda build"]:
-        reason = "this TensorFlow is built without CUDA: " + _INSTALL_GPU
-    elif driver.cuda and _major(driver.cuda) < _major(probe["cuda"]):
-        reason = f"the driver runs CUDA {driver.cuda} at most, TensorFlow needs {probe['cuda']}: "
-        reason += "install a newer driver"
-    elif not libraries:
-        reason = "the CUDA libraries are not installed: " + _INSTALL_GPU
+        problem = "; ".join(probe["wrong"])
+        if "should be" in problem:
+            problem += f"; the CUDA libraries should be those it was built for: {_INSTALL_GPU}"
+    elif not probe or len(gpus) >= len(names):
+        pass
+    elif len(gpus) >= count:
+        problem, fatal = f"CUDA_VISIBLE_DEVICES={shown(visible)} hides the others", False
+    elif gpus:
+        problem, fatal = f"it sees {len(gpus)} of {count}; {_FIND_CAUSE}", False
+    elif not probe["cuda build"]:
+        problem = f"this TensorFlow is built without CUDA: {_INSTALL_GPU}"
+    elif cuda and int(cuda.split(".")[0]) < int(probe["cuda"].split(".")[0]):
+        problem = f"the driver runs CUDA {cuda} at most, TensorFlow needs {probe['cuda']}: "
+        problem += "install a newer driver"
+    elif not _versions("nvidia-cudnn-cu12") and not find_library("cudnn"):
+        problem = f"the CUDA libraries are not installed: {_INSTALL_GPU}"
     else:
-        reason = _FIND_CAUSE
-    return reason, True
-
-
-def _visible(text: str) -> int:
-    """Returns the number of GPUs that a value of CUDA_VISIBLE_DEVICES names."""
-    return len([*takewhile(lambda name: name not in ("", "-1"), text.split(","))])
-
-
-def _major(version: str) -> int:
-    return int(version.partition(".")[0])
-
-
-def _tpus() -> Finding:
-    """Reports TPUs, by their device files and a TPU VM's environment."""
-    files = [*Path("/dev").glob("accel*"), *Path("/dev/vfio").glob("[0-9]*")]
-    library = _versions(("libtpu", "tensorflow-tpu"))
-    name = os.environ.get("TPU_ACCELERATOR_TYPE", "")
-    if not name and not (library and files):
-        return Finding("TPUs", "none")
-    fix = "" if library else machine.install_command("tpu")
-    return Finding("TPUs", f"{name or 'a TPU'}, {', '.join(library) or 'no libtpu'}", fix)
+        problem = _FIND_CAUSE
+    return Finding("GPUs", text, problem, fatal)
 
 
 def _strategies(gpus: int, tpu: bool) -> list[list[str]]:
@@ -355,13 +274,9 @@ def _some_steps(strategy: list[str]) -> Finding:
     name = f"steps {' '.join(strategy)}"
     with tempfile.TemporaryDirectory() as folder:
         own = ["--recipe=digits/resnet8", "--max_steps=8", f"--output_dir={folder}/trial"]
-        command = [sys.executable, "-m", "dawnbench_tf.train", *own, *strategy]
-        done = _run(command, SECONDS)
-        if done is None:
-            return Finding(name, "none", f"they did not end within {SECONDS} s")
-        if done.returncode:
-            last = _last_line(done.stderr) or "no reason given"
-            return Finding(name, f"status {done.returncode}", one_line(last, 200))
+        _, error = _run([sys.executable, "-m", "dawnbench_tf.train", *own, *strategy])
+        if error:
+            return Finding(name, "none", error)
         trial = json.loads((Path(folder) / "trial/trial.json").read_text())
     return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step")
 
@@ -370,13 +285,23 @@ def main(_: list[str]) -> int:
     try:
         options = flags.read(Options)
         fatal = False
+        wrap = partial(
+            textwrap.fill,
+            width=80,
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
         terminal.status("looking at this machine")
-        for finding in examine(options.steps):
-            mark = "not ready: " if finding.fatal else "note: "
-            terminal.say(f"{finding.name}: {finding.text}", sys.stdout)
-            if finding.problem:
-                fatal |= finding.fatal
-                terminal.say(f"  {mark}{finding.problem}", sys.stdout)
+        for name, text, problem, is_fatal in examine(options.steps):
+            # A command to copy stays whole, on a line of its own.
+            cause, *command = re.split(r" *(?=\b(?:pip install|python -c) )", problem, maxsplit=1)
+            mark = "  not ready: " if is_fatal else "  note: "
+            for line in [f"{name}: {text}", *[mark + cause] * bool(problem)]:
+                terminal.say(wrap(line), sys.stdout)
+            if command:
+                terminal.say(f"    {command[0]}", sys.stdout)
+            fatal |= bool(problem) and is_fatal
         terminal.say("not ready; see above" if fatal else "ready", sys.stdout)
         return int(fatal)
     except Refusal as refusal:

@@ -11,6 +11,7 @@ import textwrap
 import types
 from collections.abc import Callable, Collection
 from dataclasses import Field, fields, is_dataclass
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -219,7 +220,13 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
         if rest[1:] and not files:
             raise flags.Error(f"{rest[1]}: not a flag; flags are written --name=value")
     except flags.Error as error:
-        exit_with(str(error))
+        text = str(error)
+        if isinstance(error, flags.UnrecognizedFlagError) and "Did you mean" not in text:
+            # absl does not compare with the --noNAME of a bool.
+            opposites = [f"no{name}" for name in flags.FLAGS if flags.FLAGS[name].boolean]
+            near = get_close_matches(error.flagname, [*flags.FLAGS, *opposites], n=1)
+            text += f". Did you mean: {near[0]} ?" if near else ""
+        exit_with(text)
     return rest
 
 

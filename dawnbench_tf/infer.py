@@ -187,7 +187,7 @@ def infer(options: Options, data: Any = None) -> Entry:
         import tensorflow as tf
 
         from dawnbench_tf.inference import runtime_choice
-        from dawnbench_tf.training import devices
+        from dawnbench_tf.training import strategies
 
     loaded = _load(options, data)
     if options.batch_sizes and not loaded.data.fixed_shape:
@@ -202,7 +202,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     timed = Timed(name, precision, options.threads, cpus, runtime.size, latencies, score, peak)
-    here = devices.machine_of(tf.distribute.get_strategy(), machine_cpus)
+    here = strategies.machine_of(tf.distribute.get_strategy(), machine_cpus)
     entry = _make_entry(options, loaded, timed, here)
     terminal.status("")
     terminal.say(_format_report(task, timed, entry.cost), sys.stdout)

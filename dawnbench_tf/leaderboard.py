@@ -237,6 +237,10 @@ def rank(
     last_date = _parse_date(until)
     collected = collect([Path(folder) for folder in folders])
     dataset = _choose_dataset(dataset, threshold, collected)
+    others = [result.dataset for result in collected if result.mine and result.dataset != dataset]
+    if dataset and others:
+        names = ", ".join(sorted({*others}))
+        terminal.say(f"left out: {len(others)} of yours, of {names} and not of {dataset}")
     wanted = select(collected, dataset, last_date, threshold)
     ranked = sorted(tables.rank(wanted), key=lambda table: not table.has_mine)
     ranking = Ranking(ranked, [r for r in wanted if r.reasons and r.mine], wanted)
@@ -285,47 +289,31 @@ def _parse_date(text: str) -> str:
         refuse("until", text, "should be a date, YYYY-MM-DD")
 
 
-def _facts(row: Result) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in (*results.columns(), "recipe", "mine")}
-
-
 def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
-    ranked = [
-        {
-            "dataset": table.dataset,
-            "table": table.figure.name,
-            "rows": [
-                {"rank": rank, "figure": table.figure.value(row), **_facts(row)}
-                for rank, row in enumerate(table.rows, 1)
-            ],
-        }
-        for table in ranking.tables
-    ]
-    datasets = dict.fromkeys(row.dataset for row in ranking.unranked)
-    return ranked + [
-        {
-            "dataset": dataset,
-            "table": "not ranked",
-            "rows": [
-                {**_facts(row), "reasons": list(row.reasons)}
-                for row in ranking.unranked
-                if row.dataset == dataset
-            ],
-        }
-        for dataset in datasets
-    ]
+    def facts(row: Result) -> dict[str, Any]:
+        return {name: getattr(row, name) for name in (*results.columns(), "recipe", "mine")}
+
+    tables = []
+    for table in ranking.tables:
+        ranked = enumerate(table.rows, 1)
+        rows = [{"rank": n, "figure": table.figure.value(row), **facts(row)} for n, row in ranked]
+        tables.append({"dataset": table.dataset, "table": table.figure.name, "rows": rows})
+    for dataset in dict.fromkeys(row.dataset for row in ranking.unranked):
+        unranked = [row for row in ranking.unranked if row.dataset == dataset]
+        rows = [{**facts(row), "reasons": list(row.reasons)} for row in unranked]
+        tables.append({"dataset": dataset, "table": "not ranked", "rows": rows})
+    return tables
 
 
 def _write_csv(ranking: Ranking) -> None:
-    writer = csv.writer(sys.stdout)
-    writer.writerow(["table", "rank", "figure", *results.columns(), "recipe", "mine", "reasons"])
-    for table in ranking.tables:
-        for rank, row in enumerate(table.rows, 1):
-            cells = map(defused, _facts(row).values())
-            writer.writerow([table.figure.name, rank, table.figure.value(row), *cells, ""])
-    for row in ranking.unranked:
-        cells = map(defused, _facts(row).values())
-        writer.writerow(["not ranked", "", "", *cells, defused("; ".join(row.reasons))])
+    names = [*results.columns(), "recipe", "mine", "reasons"]
+    writer = csv.DictWriter(sys.stdout, ["table", "rank", "figure", *names])
+    writer.writeheader()
+    for table in _json_values(ranking):
+        for row in table["rows"]:
+            reasons = "; ".join(row.get("reasons", ()))
+            cells = {"table": table["table"], **row, "reasons": reasons}
+            writer.writerow({name: defused(cell) for name, cell in cells.items()})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dawnbench_tf import models, recipes
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
-from dawnbench_tf.training import computation
+from dawnbench_tf.training import utilization
 
 
 class Step(NamedTuple):
@@ -54,9 +54,11 @@ def petaflop(recipe: Recipe) -> float:
         whole_batches, rest = divmod(TRAINED, batch_size)
         per_epoch = whole_batches + bool(rest and not recipe.drop_remainder)
         steps = math.ceil(round((min(end, recipe.epochs) - start) * per_epoch, 6))
-        hardest = computation.trained_share(data.hardest, batch_size)
+        hardest = min(data.hardest or batch_size, batch_size) / batch_size
         share = data.proxy_share if data.proxy else hardest
-        each = computation.step_flops(2 * model.multiply_adds, proxy, share, data.proxy_every)
+        each = utilization.flops_per_example(
+            2 * model.multiply_adds, proxy, share, data.proxy_every
+        )
         area = (recipe.in_epoch(start).sizes[0] / model.image_size) ** 2
         total += steps * batch_size * each * area
     return total / 1e15

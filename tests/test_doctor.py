@@ -8,17 +8,20 @@ from pathlib import Path
 import pytest
 
 from dawnbench_tf import doctor, machine
-from dawnbench_tf.doctor import Driver
 from tests import warm
 
 READY = {"version": "2.20.0", "cuda": "12.5.1", "cudnn": "9", "cuda build": True, "gpus": []}
 READY |= {"wrong": [], "loaded": {}}
-SMI = """#!/bin/sh
-case "$1" in
-  --query-gpu*) echo "Tesla V100-SXM2-16GB, 550.54.15"; echo "Tesla V100-SXM2-16GB, 550.54.15" ;;
-  *) echo "| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |" ;;
-esac
+SMI = """
+Driver Version                            : {driver}
+CUDA Version                              : {cuda}
+
+Attached GPUs                             : 2
+GPU 00000000:00:1E.0
+    Product Name                          : Tesla V100-SXM2-16GB
+    Product Brand                         : Tesla
 """
+SECOND = "GPU 00000000:00:1F.0\n    Product Name              : Tesla V100-SXM2-16GB\n"
 
 
 def run(*arguments, **environment):
@@ -34,6 +37,7 @@ def test_this_machine_is_ready():
     lines = done.stdout.splitlines()
     assert lines[-1] == "ready" and "not ready" not in done.stdout
     subjects = [line.partition(":")[0] for line in lines if not line.startswith(" ")]
+    assert all(len(line) <= 80 or " " not in line.strip() for line in lines)  # a long path
     assert subjects[:6] == ["Python", "dawnbench_tf", "CPU", "memory", "disk", "TensorFlow"]
     assert ("--precision=float32" in done.stdout) != machine.has_bfloat16()
 
@@ -42,9 +46,7 @@ def test_this_machine_is_ready():
 def warmed(monkeypatch):
     """Processes that train steps have imported TensorFlow already."""
     start = doctor._run
-    monkeypatch.setattr(
-        doctor, "_run", lambda command, seconds: start([*warm.python(), *command[1:]], seconds)
-    )
+    monkeypatch.setattr(doctor, "_run", lambda command: start([*warm.python(), *command[1:]]))
 
 
 @pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.long)])
@@ -73,7 +75,9 @@ def test_a_tensorflow_that_does_not_import_is_a_line_and_status_1(tmp_path, code
 @pytest.mark.long
 def test_gpus_that_only_the_driver_sees_have_a_reason_and_status_1(tmp_path):
     smi = tmp_path / "nvidia-smi"
-    smi.write_text(SMI)
+    smi.write_text(
+        f"#!/bin/sh\ncat <<END\n{SMI.format(driver='550.54.15', cuda='12.4')}{SECOND}END\n"
+    )
     smi.chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
     done = run("--nosteps", PATH=path)
@@ -119,50 +123,59 @@ def test_cuda_and_cudnn_are_those_that_were_loaded(monkeypatch, maps, versions):
     assert " ".join(doctor._loaded(maps).values()) == versions
 
 
+def gpus(monkeypatch, smi, changes, versions=("nvidia-cudnn-cu12 9.3",)):
+    """The line on GPUs with this output of nvidia-smi; "": there is none."""
+    monkeypatch.setattr(doctor, "_run", lambda command, seconds: (smi, ""))
+    monkeypatch.setattr(doctor, "_versions", lambda *names: [*versions])
+    return doctor._gpus(READY | changes)
+
+
 @pytest.mark.parametrize(
-    ("driver", "changes", "reason", "fatal"),
+    ("smi", "changes", "reason", "fatal"),
     [
         (
-            Driver(["A"], "570", "12.9", 1),
+            ("570", "12.9"),
             {"gpus": ["A"], "wrong": ["a convolution on GPU:0 is 0 to 0, should be 36"]},
             "GPU:0 is 0 to 0, should be 36; the CUDA libraries should be those it was built for",
             True,
         ),
-        (Driver([], "", "", 1), {}, "1 NVIDIA cards are on the bus; to use them", False),
-        (Driver(["A"], "470", "11.4", 1), {}, "the driver runs CUDA 11.4 at most", True),
-        (Driver(["A"], "535", "12.2", 1), {}, "TensorFlow's own words: python -c", True),
-        (Driver(["A"], "470", "12.9", 1), {"cuda build": False}, "is built without CUDA", True),
-        (Driver(["A", "A"], "570", "12.9", 2), {"gpus": ["A"]}, "it sees 1 of 2; Tens", False),
-        (Driver(["A"], "570", "12.9", 8), {"gpus": ["A"]}, "", False),  # a container
-        (Driver(["A"], "570", "12.9", 1), {"gpus": ["A"]}, "", False),
-        (Driver([], "", "", 0), {}, "", False),
+        (("470", "11.4"), {}, "the driver runs CUDA 11.4 at most", True),
+        (("535", "12.2"), {}, "TensorFlow's own words: python -c", True),
+        (("470", "12.9"), {"cuda build": False}, "is built without CUDA", True),
+        (("570", "12.9", SECOND), {"gpus": ["A"]}, "it sees 1 of 2; Tens", False),
+        (("570", "12.9"), {"gpus": ["A"]}, "", True),
+        ((), {}, "", True),
     ],
 )
-def test_why_tensorflow_sees_fewer_gpus(monkeypatch, driver, changes, reason, fatal):
+def test_why_tensorflow_sees_fewer_gpus(monkeypatch, smi, changes, reason, fatal):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(doctor, "_versions", lambda names: ["nvidia-cudnn-cu12 9.3"])
-    text, status = doctor._gpu_problem(driver, READY | changes)
-    assert reason in text and bool(text) == bool(reason) and status == fatal
+    text = SMI.format(driver=smi[0], cuda=smi[1]) + "".join(smi[2:]) if smi else ""
+    finding = gpus(monkeypatch, text, changes)
+    assert reason in finding.problem and bool(finding.problem) == bool(reason)
+    assert finding.fatal == fatal
+    driver = f"the driver ({smi[0]}) sees {1 + len(smi[2:])}" if smi else "no NVIDIA driver answers"
+    assert f", {driver}" in finding.text
 
 
 def test_gpus_that_the_environment_hides_are_a_note(monkeypatch):
-    driver = Driver(["A", "A"], "570", "12.9", 2)
+    smi = SMI.format(driver="570", cuda="12.9") + SECOND
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    text, fatal = doctor._gpu_problem(driver, READY | {"gpus": ["A"]})
-    assert text == "CUDA_VISIBLE_DEVICES=0 hides the others" and not fatal
+    finding = gpus(monkeypatch, smi, {"gpus": ["A"]})
+    assert finding.problem == "CUDA_VISIBLE_DEVICES=0 hides the others" and not finding.fatal
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    monkeypatch.setattr(doctor, "_versions", lambda names: [])
     monkeypatch.setattr(doctor, "find_library", lambda name: None)
-    text, fatal = doctor._gpu_problem(driver, READY)
+    finding = gpus(monkeypatch, smi, {}, versions=())
     root = Path(doctor.__file__).parents[1]  # of this clone: no release is published
-    assert text == f'the CUDA libraries are not installed: pip install "{root}[gpu]"' and fatal
+    assert finding.problem == f'the CUDA libraries are not installed: pip install "{root}[gpu]"'
+    assert finding.fatal
 
 
 def test_steps_that_fail_give_their_last_line(warmed):
     finding = doctor._some_steps(["--strategy=tpu"])
-    assert finding.text == "status 1" and finding.problem and "\n" not in finding.problem
+    assert finding.text == "none" and finding.problem and "\n" not in finding.problem
 
 
 def test_a_typo_is_a_line():
     done = run("--nostep")
-    assert done.returncode == 1 and "Unknown command line flag 'nostep'" in done.stderr
+    assert done.returncode == 1
+    assert "Unknown command line flag 'nostep'. Did you mean: nosteps ?" in done.stderr

@@ -55,6 +55,21 @@ def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):
     assert {row.split()[-1] for row in rows} == {"first", "second"} and len(rows) == 4
 
 
+def test_runs_of_a_study_are_named_by_setting_and_seed(tmp_path):
+    for seed in (0, 1):
+        write(tmp_path / f"study/batch_size=64/seed-{seed}/run", HEAD + "1\t0.001\t95\n")
+    done = run(tmp_path / "study", "--dataset=CIFAR10", "--top=2")
+    for seed in (0, 1):
+        assert f"your a b é in batch_size=64/seed-{seed} would rank {seed + 1} of 33" in done.stdout
+
+
+def test_a_run_of_another_data_set_is_left_out_with_a_line(tmp_path):
+    write(tmp_path / "mine", HEAD + "1\t0.001\t95\n")
+    done = run(tmp_path / "mine", "--dataset=SQuAD")
+    assert done.returncode == 0 and done.stdout == run("--dataset=SQuAD").stdout
+    assert done.stderr == "left out: 1 of yours, of CIFAR10 and not of SQuAD\n"
+
+
 def test_a_run_that_is_named_as_a_published_entry_is_ranked(tmp_path):
     path = write(tmp_path, HEAD + "1\t0.001\t95\n")
     name = next(r.name for r in results.dawnbench_results() if r.dataset == "CIFAR10" and r.hours)

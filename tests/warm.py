@@ -147,8 +147,8 @@ def _watch(connection):
 
 def shorten_warm_ups() -> None:
     """Shortens warm-ups and the measurement of the device's peak: no test needs a steady figure."""
-    if peaks := sys.modules.get("dawnbench_tf.training.peaks"):
-        peaks.SECONDS = 0.02  # instead of 0.1 s
+    if utilization := sys.modules.get("dawnbench_tf.training.utilization"):
+        utilization.PEAK_SECONDS = 0.02  # instead of 0.1 s
     if latency := sys.modules.get("dawnbench_tf.inference.latency"):
         # At most 0.5 s instead of 20.
         latency.measure.__defaults__ = (*latency.measure.__defaults__[:-1], 0.5)

@@ -1,19 +1,34 @@
-"""Plots of training results: cost over time and accuracy over time."""
+"""Plots of results: pictures of cost and accuracy over time, and the charts of the HTML pages."""
 
+import base64
+import io
+from datetime import date
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from dawnbench_tf import files, terminal
 from dawnbench_tf.ranking import tables
 from dawnbench_tf.ranking.results import Result
+from dawnbench_tf.ranking.tables import Table
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.tasks import Task
 
 MAX_NAMED = 6  # coloured results of a data set, at most: yours first, then the fastest
+MOST_DOTS = 2000  # of a record's chart
+LEAST, MOST = 1e-12, 1e12  # figures that are drawn: matplotlib's ticks overflow far outside
+INK, LINE = "#727d88", "#2484b8"  # legible on the pages, light or dark
+PAGE: Any = {
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "grid.color"), INK),
+    **dict.fromkeys(("xtick.color", "ytick.color"), INK),
+    **{"axes.spines.top": False, "axes.spines.right": False, "grid.alpha": 0.3},
+    **{"svg.fonttype": "none", "svg.hashsalt": "dawnbench_tf"},  # text, and equal files each time
+}
 
 
 def draw(results: list[Result], path: Path) -> None:
@@ -105,3 +120,54 @@ def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]
     _set_ticks(axes.xaxis)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     axes.grid(alpha=0.25)
+
+
+class Chart(NamedTuple):
+    """A chart of a page."""
+
+    title: str
+    description: str
+    source: str  # the SVG as a data: URL
+
+
+@rc_context(PAGE)
+def record_chart(table: Table) -> Chart:
+    """Draws a table's record over the years: entries as dots, the record as a line."""
+    ranked, best = table.figure, tables.records(table)
+    figure = Figure(figsize=(6.6, 3.8))
+    # Margins by hand: a layout that matplotlib computes takes twice the time.
+    axes = figure.add_axes((0.15, 0.14, 0.83, 0.82))
+    axes.set(xlabel="date of the entry", ylabel=ranked.name)
+    axes.grid(axis="y")
+    for rows, colour, alpha in ((table.rows[:MOST_DOTS], INK, 0.45), (best, LINE, 1.0)):
+        points = [(_year(row), ranked.value(row)) for row in rows]
+        points = [point for point in points if LEAST < point[1] < MOST]
+        years, values = zip(*points, strict=True) if points else ((), ())
+        axes.plot(years, values, "o", markersize=5, color=colour, alpha=alpha)
+    end = max(map(_year, table.rows)) + 0.1
+    if years:  # the record stays level until the date of the next one
+        axes.step([*years, end], [*values, values[-1]], where="post", color=LINE, linewidth=2)
+    axes.set(yscale="log", xlim=(min(map(_year, table.rows)) - 0.1, end))
+    _set_ticks(axes.yaxis)
+    axes.yaxis.set_major_formatter(lambda value, _: ranked.format(value))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    first, last = best[0], best[-1]
+    description = (
+        f"The record fell from {ranked.format(ranked.value(first))} ({first.date}) "
+        f"to {ranked.format(ranked.value(last))} ({last.date}); {len(best)} records in all."
+    )
+    title = f"Record of {table.dataset} {ranked.name} over the years"
+    stream = io.BytesIO()
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(stream, format="svg", transparent=True, metadata=metadata)
+    # As a picture: scripts and styles in it can't act on the page.
+    source = f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"
+    return Chart(title, description, source)
+
+
+def _year(result: Result) -> float:
+    """Returns a result's date as a number: 2020.5 is the middle of 2020."""
+    day = date.fromisoformat(result.date)
+    return day.year + (day.timetuple().tm_yday - 1) / 366

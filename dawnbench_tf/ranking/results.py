@@ -4,6 +4,7 @@ Plain Python.
 """
 
 import csv
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -92,11 +93,17 @@ class Result:
 
     @property
     def folder(self) -> str:
-        """The name of the folder of its run or entry tree; "" for published entries."""
+        """The name of the folder of its run or entry tree; "" for published entries.
+
+        That of a study's run is SETTING/seed-N: the folder itself is always named "run".
+        """
         if not self.file:
             return ""
         root = Path(self.file).absolute().parents[2]
-        return shown((root.parent if root.name == NOT_RANKED else root).name)
+        root = root.parent if root.name == NOT_RANKED else root
+        if root.name == "run" and re.fullmatch(r"seed-\d+", root.parent.name):
+            return shown("/".join(root.parts[-3:-1]))
+        return shown(root.name)
 
     @property
     def recipe(self) -> str:

@@ -21,7 +21,7 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.phases import Phase, split
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.training import averages, devices, hardest, losses, optimizers, proxies
+from dawnbench_tf.training import averages, hardest, losses, optimizers, proxies, strategies
 from dawnbench_tf.tta import TimeToAccuracy
 
 
@@ -110,7 +110,7 @@ def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -
       first_epoch: index of the epoch, from 0, that the first part starts with.
       strategy: decides the devices.
     """
-    if len(recipe.phases()) > 1 or not devices.are_cpus(strategy):
+    if len(recipe.phases()) > 1 or not strategies.are_cpus(strategy):
         return recipe.phases(first_epoch)
     frozen = math.ceil(recipe.optimizer.whitening_bias_epochs)
     bounds = split([frozen], recipe.epochs, first_epoch)

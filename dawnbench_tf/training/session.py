@@ -20,7 +20,6 @@ from dawnbench_tf.refusals import refuse
 from dawnbench_tf.run_folder import Checkpoint, RunFolder
 from dawnbench_tf.training import (
     checkpoints,
-    devices,
     evaluation,
     fitting,
     profiling,
@@ -163,7 +162,7 @@ def open_session(
                 if chief:
                     folder.record(session.data.recipe, to_record(options))
             if chief:
-                hardware = devices.machine_of(strategy).hardware
+                hardware = strategies.machine_of(strategy).hardware
                 terminal.status("")
                 terminal.say(progress.summary(session.data, session.model, hardware))
                 terminal.say(progress.describe_start(folder, newest, recorded))
@@ -214,7 +213,7 @@ def _build(
         cost_per_hour=options.credits.cost_per_hour,
     )
     # Weights, rows and clock are in one checkpoint.
-    saver = checkpoints.Saver(folder, model, timer, devices.machine_of(strategy))
+    saver = checkpoints.Saver(folder, model, timer, strategies.machine_of(strategy))
     saver.restore(newest)
     if newest and newest.is_last(recipe):
         saver.complete(newest)

@@ -18,11 +18,8 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.speed import SpeedTest
 from dawnbench_tf.training import (
-    computation,
-    devices,
     evaluation,
     fitting,
-    peaks,
     profiling,
     progress,
     session,
@@ -131,7 +128,7 @@ def measure(
     terminal.status("building the model")
     with clock.part("build"):
         model = fitting.build(data, most, jit_compile=options.jit_compile)
-    machine = devices.machine_of(strategy)
+    machine = strategies.machine_of(strategy)
     if seconds is None:
         terminal.status("")
         terminal.say(progress.summary(data, model, machine.hardware))
@@ -172,7 +169,9 @@ def measure(
                 )
             if not number:
                 used, start, first = meter.facts(), laps.parts, laps.laps[0]  # every worker's
-            flops = peaks.step_flops(model, size, side) if seconds else used["flopsPerExample"]
+            flops = (
+                utilization.step_flops(model, size, side) if seconds else used["flopsPerExample"]
+            )
             own = laps.laps[1:] or laps.laps
             phases.append(speed.Phase(side, size, per_epoch, begin, until, own, flops))
         terminal.status("")
@@ -243,8 +242,10 @@ def _steps_per_call(data: Data, options: RunOptions, seconds: float, phases: int
         most = READER_STEPS if slow else options.steps_per_execution
         return min(options.steps_per_execution, most)
     scale = (max(recipe.sizes) / variant.image_size) ** 2
-    flops = computation.step_flops(2 * variant.multiply_adds * scale) * max(recipe.batch_sizes)
-    rate = options.peak_tflops * 1e12 or peaks.measure_peak(recipe.precision)[0]
+    flops = utilization.flops_per_example(2 * variant.multiply_adds * scale) * max(
+        recipe.batch_sizes
+    )
+    rate = options.peak_tflops * 1e12 or utilization.measure_peak(recipe.precision)[0]
     lap = min(seconds / phases, MOST_SECONDS) / _LAPS
     return max(1, min(options.steps_per_execution, int(lap * rate * _EXPECTED_SHARE / flops)))
 

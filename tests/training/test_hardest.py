@@ -11,7 +11,7 @@ from dawnbench_tf.data import dataset
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
-from dawnbench_tf.training import fitting, peaks, strategies
+from dawnbench_tf.training import fitting, strategies, utilization
 from tests.training import interruption, test_phases
 
 # Epochs of 8 batches of 32, which are trained on whole, then of 2 batches of 128.
@@ -71,9 +71,9 @@ def test_a_run_goes_on_with_the_losses_of_its_checkpoint(trained, tmp_path):
 
 def test_a_step_counts_the_examples_that_it_trains_on():
     model = fitting.build(dataset.open(RECIPE.with_values(image_sizes=())))
-    forward = peaks.forward_flops(models.build("resnet8_v1_pad"))
-    assert peaks.step_flops(model, 32) == 3 * forward
-    assert peaks.step_flops(model, 128) == 3 * forward * 48 / 128
+    forward = utilization.forward_flops(models.build("resnet8_v1_pad"))
+    assert utilization.step_flops(model, 32) == 3 * forward
+    assert utilization.step_flops(model, 128) == 3 * forward * 48 / 128
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from dawnbench_tf.recipe.phases import Phase
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from dawnbench_tf.training import (
-    devices,
     fitting,
     losses,
     optimizers,
     progress,
     schedules,
     speed_test,
+    strategies,
 )
 from tests.training import source_steps
 from tests.training.test_strategies import finish, start
@@ -223,7 +223,7 @@ def test_freezing_the_whitening_s_bias_leaves_out_its_gradient_and_changes_no_we
     strategy = tf.distribute.get_strategy()
     assert fitting.phases(recipe, 0, strategy) == [Phase(0, 2, 16), Phase(2, 3, 16)]
     with monkeypatch.context() as patch:
-        patch.setattr(devices, "are_cpus", lambda _: False)
+        patch.setattr(strategies, "are_cpus", lambda _: False)
         assert fitting.phases(recipe, 0, strategy) == recipe.phases() == [Phase(0, 3, 16)]
     biases = []
     apply = tf.keras.optimizers.Optimizer.apply_gradients

@@ -14,7 +14,7 @@ from dawnbench_tf.data import dataset
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
-from dawnbench_tf.training import fitting, peaks, strategies
+from dawnbench_tf.training import fitting, strategies, utilization
 from tests.training import interruption
 
 SETTINGS = {"proxy": "resnet8_v1_pad", "batch_size": 64, "train_examples": 256}
@@ -48,11 +48,13 @@ def test_the_examples_of_largest_loss_are_trained_on_and_every_third_step_trains
 def test_a_step_counts_the_chosen_examples_and_the_proxy_s_work():
     recipe = recipes.get("cifar10/airbench96_faster", synthetic="decoded")
     model = fitting.build(dataset.open(recipe))
-    own, small = (peaks.forward_flops(models.build(n)) for n in ("airbench96", "airbench96_proxy"))
+    own, small = (
+        utilization.forward_flops(models.build(n)) for n in ("airbench96", "airbench96_proxy")
+    )
     # Half of the examples forward and backward; all through the proxy, in 1 of 4 steps also back.
-    assert peaks.step_flops(model, 1024) == 3 * own / 2 + small + 2 * small / 4
+    assert utilization.step_flops(model, 1024) == 3 * own / 2 + small + 2 * small / 4
     steps = 45 * (50_000 // 1024)
-    assert peaks.step_flops(model, 1024) * 1024 * steps / 1e15 == pytest.approx(3.1, abs=0.02)
+    assert utilization.step_flops(model, 1024) * 1024 * steps / 1e15 == pytest.approx(3.1, abs=0.02)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Training on two devices, and on two workers, equals training on one."""
 
 import json
+import os
+import re
 import shutil
 import signal
 import socket
@@ -344,3 +346,31 @@ def test_workers_are_found_by_flag_tf_config_and_slurm(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     assert curve() == (["a:1", "b:2"], 1)
     assert curve(worker_hosts="c:1,d:2", task_index=0) == (["c:1", "d:2"], 0)
+
+
+def test_this_machine_is_described():
+    strategy = tf.distribute.get_strategy()
+    here = strategies.machine_of(strategy)
+    assert here.hardware.startswith(f"{len(os.sched_getaffinity(0))} CPU ")
+    kilobytes = int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[1])
+    assert here.hardware.endswith(f" / {kilobytes / 2**20:.0f} GB")
+    assert re.fullmatch(r"[a-z0-9-]+", here.tag)
+
+
+def test_software_names_versions_and_revision():
+    software = strategies.machine_of(tf.distribute.get_strategy()).software
+    assert software["tensorflow"] == tf.__version__
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
+    if not head.returncode:
+        assert software["gitRevision"].removesuffix("-dirty") == head.stdout.strip()
+
+
+def test_where_no_gpu_is_no_cuda_is_named():
+    software = strategies.machine_of(tf.distribute.get_strategy()).software
+    assert ("cuda" in software) == bool(tf.config.get_visible_devices("GPU"))
+
+
+def test_a_process_that_stays_on_fewer_cpus_states_those_of_the_machine():
+    here = strategies.machine_of(tf.distribute.get_strategy(), cpus=48)
+    if not tf.config.get_visible_devices("GPU"):
+        assert here.hardware.startswith("48 CPU ") and here.tag == "48cpu"

@@ -11,24 +11,26 @@ import tensorflow as tf
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data.waits import Waits
 from dawnbench_tf.options import RunOptions
-from dawnbench_tf.training import communication, computation, energy, peaks, utilization
+from dawnbench_tf.training import utilization
 from dawnbench_tf.tta import TimeToAccuracy
 
 
 @pytest.mark.parametrize("name", ["resnet8_v1_pad", "airbench94", "resnet18_v1", "resnet20_tf"])
 def test_operations_are_twice_the_catalogue_s_multiply_adds(name):
-    assert peaks.forward_flops(models.build(name)) == 2 * models.get(name).multiply_adds
+    assert utilization.forward_flops(models.build(name)) == 2 * models.get(name).multiply_adds
 
 
 def test_a_network_without_a_fixed_shape_or_with_a_loop_says_nothing():
-    assert peaks.forward_flops(models.build("resnet18_v1", input_shape=(None, None, 3))) is None
+    assert (
+        utilization.forward_flops(models.build("resnet18_v1", input_shape=(None, None, 3))) is None
+    )
     steps = tf.keras.Input((7, 3))
     looped = tf.keras.layers.LSTM(4, unroll=False)(steps)
-    assert peaks.forward_flops(tf.keras.Model(steps, looped)) is None
+    assert utilization.forward_flops(tf.keras.Model(steps, looped)) is None
 
 
 def test_the_peak_is_more_than_a_plain_loop_of_numpy_reaches():
-    peak, operation = peaks.measure_peak("float32")
+    peak, operation = utilization.measure_peak("float32")
     assert operation in ("a matrix product", "a convolution")
     assert 1e9 < peak < 1e16
 
@@ -45,7 +47,7 @@ def test_energy_of_all_sockets_adds_up_over_overflows(tmp_path):
     counter(tmp_path, 0, 900_000)
     counter(tmp_path, 1, 0)
     counter(tmp_path, "0:0", 5)  # a part of the first
-    used = energy.Energy(root=tmp_path)
+    used = utilization.Energy(root=tmp_path)
     counter(tmp_path, 0, 100_000)
     used.tick()
     counter(tmp_path, 0, 300_000)
@@ -57,7 +59,7 @@ def test_energy_of_all_sockets_adds_up_over_overflows(tmp_path):
 def test_where_no_counter_can_be_read_energy_is_not_known(tmp_path):
     path = counter(tmp_path, 0, 5)
     (path / "energy_uj").write_text("denied")
-    used = energy.Energy(root=tmp_path)
+    used = utilization.Energy(root=tmp_path)
     used.tick()
     assert used.joules is None and used.sources == []
 
@@ -81,7 +83,7 @@ def test_batches_come_through_as_they_were():
 
 def test_one_replica_has_nothing_to_tell():
     model = models.build("resnet8_v1_pad")
-    assert communication.seconds_per_step(model, tf.distribute.get_strategy()) is None
+    assert utilization.communication_seconds(model, tf.distribute.get_strategy()) is None
 
 
 def test_the_line_says_what_is_known_and_no_more():
@@ -135,12 +137,12 @@ def nvml(monkeypatch, millijoules, names=("H100",)):
 
 def test_energy_of_gpus_is_nvml_s_where_it_is_installed(monkeypatch, tmp_path):
     nvml(monkeypatch, [[1_000, 5_000, 9_500]])
-    used = energy.Energy(gpus=1, root=tmp_path)
+    used = utilization.Energy(gpus=1, root=tmp_path)
     used.tick()
     used.tick()
     assert used.joules == pytest.approx(8.5) and used.sources == ["NVML"]
     monkeypatch.setitem(sys.modules, "pynvml", None)  # not installed
-    assert energy.Energy(gpus=1, root=tmp_path).joules is None
+    assert utilization.Energy(gpus=1, root=tmp_path).joules is None
 
 
 @pytest.mark.parametrize(
@@ -162,18 +164,18 @@ def test_energy_is_that_of_the_gpus_that_cuda_shows(
     for name, value in (("CUDA_VISIBLE_DEVICES", visible), ("CUDA_DEVICE_ORDER", order)):
         if value:
             monkeypatch.setenv(name, value)
-    used = energy.Energy(gpus=1, root=tmp_path)
+    used = utilization.Energy(gpus=1, root=tmp_path)
     used.tick()
     assert used.joules == joules
 
 
 def test_an_error_of_nvml_ends_no_run(monkeypatch, tmp_path):
     nvml(monkeypatch, [[1_000, 3_000]])
-    used = energy.Energy(gpus=1, root=tmp_path)
+    used = utilization.Energy(gpus=1, root=tmp_path)
     for _ in range(3):
         used.tick()
     assert used.joules == 2
-    assert energy.Energy(gpus=1, root=tmp_path).joules is None  # has no counter now
+    assert utilization.Energy(gpus=1, root=tmp_path).joules is None  # has no counter now
 
 
 def test_the_memory_of_the_eleventh_gpu_is_read_by_its_own_name(monkeypatch):
@@ -188,10 +190,10 @@ def test_the_memory_of_the_eleventh_gpu_is_read_by_its_own_name(monkeypatch):
 def measured_run(monkeypatch, before, after, speed):
     """Returns the facts of a run whose peak is `before` and then `after` it, in GFLOP/s."""
     peaks_found = iter([before, after])
-    forward = 10**9 / computation.STEP_TO_FORWARD
-    monkeypatch.setattr(peaks, "forward_flops", lambda model, side=0: forward)
+    forward = 10**9 / utilization.STEP_TO_FORWARD
+    monkeypatch.setattr(utilization, "forward_flops", lambda model, side=0: forward)
     monkeypatch.setattr(
-        peaks, "measure_peak", lambda precision: (next(peaks_found) * 1e9, "a convolution")
+        utilization, "measure_peak", lambda precision: (next(peaks_found) * 1e9, "a convolution")
     )
     timer = TimeToAccuracy(98, "top1Accuracy")
     timer.examples_per_second = speed
@@ -210,7 +212,7 @@ def test_the_peak_is_the_larger_of_before_and_after_training(monkeypatch):
 
 
 def test_communication_is_a_share_of_a_step_without_compilation(monkeypatch):
-    monkeypatch.setattr(communication, "seconds_per_step", lambda *_: 0.05)
+    monkeypatch.setattr(utilization, "communication_seconds", lambda *_: 0.05)
     facts = measured_run(monkeypatch, before=90, after=80, speed=640.0)  # a step of 64 takes 0.1 s
     assert facts["stepSeconds"] == 0.1 and facts["communicationShare"] == 0.5
 

@@ -12,14 +12,15 @@ import json
 import re
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dawnbench_tf import files
-from dawnbench_tf.ranking.pages import charts
+from dawnbench_tf.ranking import plots
 from dawnbench_tf.ranking.results import Result
-from dawnbench_tf.ranking.tables import FIGURES, Table
+from dawnbench_tf.ranking.tables import FIGURES, Table, format_hours
 from dawnbench_tf.refusals import Refusal
 
 HERE = Path(__file__).parent
@@ -46,6 +47,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     unranked = [result for result in results if result.reasons and result.mine]
     results = [result for result in results if not result.reasons]
     links = _links(results)
+    comparable = _comparable(results, links)
     standings = _standings(tables)
     if (folder / "entries").is_symlink():
         raise Refusal(f"{folder / 'entries'}: is a link; should be a folder: remove the link")
@@ -55,15 +57,16 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
         text = page.render(
             result=result,
             standings=standings[result],
-            chart=charts.curve_chart(result),
+            best=max((score for _, score in result.curve), default=None),
             task=result.task,
             id=links[result].removesuffix(".html"),
+            data=_json(comparable[links[result].removesuffix(".html")]),
             root="../",
         )
         files.write_whole(folder / "entries" / links[result], text, durable=False)
     sections = defaultdict(list)
     for table in tables:
-        sections[table.task].append((table, charts.record_chart(table)))
+        sections[table.task].append((table, plots.record_chart(table)))
     index = templates.get_template("index.html").render(
         sections=sections,
         links=links,
@@ -72,7 +75,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
         root="",
     )
     compare = templates.get_template("compare.html").render(
-        results=results, links=links, data=_comparable(results, links), root=""
+        results=results, links=links, data=_json(comparable), root=""
     )
     files.write_whole(folder / "compare.html", compare)
     files.write_whole(folder / "index.html", index)
@@ -95,7 +98,8 @@ def _templates(style: tuple[Markup, str], script: tuple[Markup, str]) -> Environ
         lstrip_blocks=True,
     )
     environment.filters["public"] = lambda text: _ADDRESS.sub("(address left out)", text)
-    environment.globals.update(style=style, script=script, box=charts.BOX)
+    environment.filters["duration"] = format_hours
+    environment.globals.update(style=style, script=script)
     return environment
 
 
@@ -128,8 +132,8 @@ def _standings(tables: list[Table]) -> defaultdict[Result, list[tuple[str, int, 
     return standings
 
 
-def _comparable(results: list[Result], links: dict[Result, str]) -> Markup:
-    """Returns the data of the comparison page as JSON, with <, > and & escaped for HTML."""
+def _comparable(results: list[Result], links: dict[Result, str]) -> dict[str, dict[str, Any]]:
+    """Returns what the script of the pages draws and compares, by the name of an entry's page."""
     rows = {}
     for result in results:
         figures = {
@@ -137,15 +141,23 @@ def _comparable(results: list[Result], links: dict[Result, str]) -> Markup:
             for figure in FIGURES
             if figure.phase == result.phase and figure.lookup(result) is not None
         }
+        curve = [(round(hours, 6), round(score, 4)) for hours, score in result.curve]
         facts = ("dataset", "phase", "model", "framework", "hardware", "author", "date")
         step = -(-len(result.curve) // MOST_POINTS) or 1
         rows[links[result].removesuffix(".html")] = {
             **{name: _ADDRESS.sub("", getattr(result, name)) for name in facts},
             "figures": figures,
+            "metric": result.task.metric,
             "threshold": result.task.threshold,
-            "curve": [(round(h, 6), round(v, 4)) for h, v in result.curve[::step]],
+            "curve": curve[::step],
+            "hit": next((point for point in curve if point[1] >= result.task.threshold), None),
         }
-    text = json.dumps(rows, separators=(",", ":"))
+    return rows
+
+
+def _json(value: Any) -> Markup:
+    """Returns JSON with <, > and & escaped for HTML."""
+    text = json.dumps(value, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)

@@ -2,7 +2,7 @@
 const SHOWN = 10; // rows of a table before "show all"
 
 function element(name, text, attributes = {}) {
-  const svg = ["svg", "line", "polyline", "text", "title"].includes(name);
+  const svg = ["svg", "line", "polyline", "circle", "text", "title"].includes(name);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   if (text !== undefined) node.textContent = text; // never innerHTML: entries are untrusted text
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
@@ -70,6 +70,44 @@ function leaderboards() {
   showAll();
 }
 
+// Draws the scores of one or two entries over their time of training; two on a logarithmic axis.
+function chart(entries) {
+  const { metric, threshold } = entries[0], two = entries.length > 1;
+  const points = entries.flatMap(entry => entry.curve).filter(point => point[0] > 0);
+  const scale = two ? Math.log10 : hours => hours;
+  const times = points.map(point => scale(point[0])), values = points.map(point => point[1]);
+  const x0 = two ? Math.min(...times) : 0, x1 = Math.max(...times);
+  const y0 = Math.min(...values, threshold), y1 = Math.max(...values, threshold);
+  const x = hours => (70 + 390 * (scale(hours) - x0) / (x1 - x0 || 1)).toFixed(1);
+  const y = value => (220 - 195 * (value - y0) / (y1 - y0 || 1)).toFixed(1);
+  const svg = element("svg", undefined, { viewBox: "0 0 480 260", role: "img", class: "chart" });
+  svg.append(element("title", `${metric} over the time of training: ${entries.map(entry => entry.model).join(" and ")}`));
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const steps = units.flatMap(([unit]) => [100, 50, 30, 20, 10, 5, 2, 1].map(n => n * unit)).reverse();
+  let ticks = steps.filter((step, i) => step > (steps[i - 1] ?? 0) && scale(step / 3600) >= x0 && scale(step / 3600) <= x1);
+  if (two) ticks = ticks.filter((_, i) => i % Math.ceil(ticks.length / 5) === 0);
+  const step = steps.find(step => 3600 * x1 / step <= 6) ?? 3600 * x1;
+  if (!two) ticks = Array.from({ length: Math.floor(3600 * x1 / step) }, (_, i) => (i + 1) * step);
+  for (const tick of ticks) {
+    const [unit, name] = units.find(([unit]) => tick >= unit) ?? [1, "s"];
+    svg.append(element("text", `${+(tick / unit).toPrecision(3)} ${name}`, { x: x(tick / 3600), y: 238, "text-anchor": "middle" }));
+  }
+  const levels = [y0, y1].filter(value => Math.abs(y(value) - y(threshold)) > 14);
+  for (const value of [threshold, ...levels]) {
+    const style = value === threshold ? "threshold" : "grid";
+    svg.append(element("line", undefined, { class: style, x1: 70, x2: 460, y1: y(value), y2: y(value) }));
+    svg.append(element("text", String(+value.toPrecision(4)), { x: 64, y: Number(y(value)) + 4, "text-anchor": "end" }));
+  }
+  svg.append(element("text", `time of training${two ? " (logarithmic)" : ""}`, { x: 265, y: 256, "text-anchor": "middle" }));
+  svg.append(element("text", metric, { x: 70, y: 13 }));
+  entries.forEach((entry, i) => {
+    const line = entry.curve.filter(point => point[0] > 0).map(point => `${x(point[0])},${y(point[1])}`);
+    svg.append(element("polyline", undefined, { class: i ? "second" : "line", points: line.join(" ") }));
+    if (entry.hit && entry.hit[0] > 0) svg.append(element("circle", undefined, { class: "hit", cx: x(entry.hit[0]), cy: y(entry.hit[1]), r: 4.5 }));
+  });
+  return svg;
+}
+
 function comparison() {
   const data = JSON.parse(document.getElementById("data").textContent);
   const sides = ["a", "b"].map(name => document.getElementById(name));
@@ -86,7 +124,7 @@ function comparison() {
     if (chosen.length < 2) return panel.replaceChildren();
     const [a, b] = sides.map(side => data[side.value]);
     panel.replaceChildren(facts(a, b));
-    if (a.curve.length && b.curve.length && a.dataset === b.dataset) panel.append(chart(a, b));
+    if (a.curve.length && b.curve.length && a.dataset === b.dataset) panel.append(chart([a, b]));
   }
 
   function facts(a, b) {
@@ -105,32 +143,10 @@ function comparison() {
     return table;
   }
 
-  function chart(a, b) {
-    const points = [...a.curve, ...b.curve], values = points.map(point => point[1]);
-    const positive = points.map(point => point[0]).filter(hours => hours > 0);
-    const x0 = Math.log10(Math.min(...positive)), x1 = Math.log10(Math.max(...positive));
-    const y0 = Math.min(...values), y1 = Math.max(...values, a.threshold);
-    const x = hours => (60 + 400 * (Math.log10(hours) - x0) / (x1 - x0 || 1)).toFixed(1);
-    const y = value => (220 - 200 * (value - y0) / (y1 - y0 || 1)).toFixed(1);
-    const svg = element("svg", undefined, { viewBox: "0 0 480 260", role: "img", class: "chart" });
-    svg.append(element("title", `Accuracy over hours of training, on a logarithmic axis: ${a.model} and ${b.model}`));
-    for (let power = Math.ceil(x0); power <= Math.floor(x1); power += 1) {
-      svg.append(element("text", `${10 ** power} h`, { x: x(10 ** power), y: 240, "text-anchor": "middle" }));
-    }
-    for (const value of [y0, a.threshold]) {
-      svg.append(element("line", undefined, { class: "threshold", x1: 60, x2: 460, y1: y(value), y2: y(value) }));
-      svg.append(element("text", String(Math.round(value * 100) / 100), { x: 54, y: Number(y(value)) + 4, "text-anchor": "end" }));
-    }
-    svg.append(element("text", "hours of training (logarithmic)", { x: 260, y: 256, "text-anchor": "middle" }));
-    [[a, "line"], [b, "second"]].forEach(([entry, style]) => {
-      const line = entry.curve.filter(point => point[0] > 0).map(point => `${x(point[0])},${y(point[1])}`);
-      svg.append(element("polyline", undefined, { class: style, points: line.join(" ") }));
-    });
-    return svg;
-  }
-
   show();
 }
 
 if (document.getElementById("filter")) leaderboards();
 if (document.getElementById("comparison")) comparison();
+const curve = document.getElementById("curve");
+if (curve) curve.prepend(chart([JSON.parse(document.getElementById("data").textContent)]));

@@ -1,5 +1,6 @@
 """HTML pages: all entries and tables, escaped text, no network, and the view of a real browser."""
 
+import base64
 import json
 import re
 import shutil
@@ -7,11 +8,11 @@ import subprocess
 import tempfile
 from dataclasses import replace
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 
-from dawnbench_tf.ranking import pages, results, tables
-from dawnbench_tf.ranking.pages import charts
+from dawnbench_tf.ranking import pages, plots, results, tables
 from tests.test_entries import put
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -46,6 +47,15 @@ def published(tmp_path_factory):
     return folder
 
 
+def picture(chart):
+    """The SVG of a chart, parsed; its address says that it is one."""
+    head, _, content = chart.source.partition(",")
+    assert head == "data:image/svg+xml;base64"
+    text = base64.b64decode(content).decode()
+    assert "nan" not in text and "<script" not in text
+    return ElementTree.fromstring(text)
+
+
 def every_page(folder):
     return sorted(folder.rglob("*.html"))
 
@@ -77,13 +87,15 @@ def test_every_link_leads_somewhere(published):
 def test_strangers_text_stays_text_and_nothing_is_fetched(published):
     for page in every_page(published):
         text = page.read_text(encoding="utf-8")
-        assert "<img" not in text and "onerror=alert(1)>" not in text and "@evil" not in text
+        assert "<img src=x" not in text and "onerror=alert(1)>" not in text and "@evil" not in text
         tags = Tags(text).all_results
-        assert not [tag for tag, attrs in tags if "src" in attrs or "style" in attrs]
+        assert not [tag for tag, attrs in tags if "style" in attrs]
+        sources = [attrs["src"] for _, attrs in tags if "src" in attrs]
+        assert all(re.fullmatch(r"data:image/svg\+xml;base64,[\w+/=]+", s) for s in sources)
         assert not [key for _, attrs in tags for key in attrs if key.startswith("on")]
         assert {tag for tag, _ in tags if tag in ("link", "iframe", "object", "form")} == set()
         (policy,) = (a["content"] for _, a in tags if "Content-Security" in a.get("http-equiv", ""))
-        assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+        assert policy.startswith("default-src 'none'; img-src data:; ") and "unsafe" not in policy
         urls = [attrs.get("href", "") for _, attrs in tags]
         assert all(re.match(r"https?://|[\w./#=-]+$", url) for url in urls if url)
 
@@ -99,26 +111,11 @@ def test_names_of_files_are_safe_and_no_two_alike(tmp_path):
     )
 
 
-def test_a_curve_s_dot_is_where_the_threshold_is_met():
-    all_results = next(
-        result
-        for result in results.dawnbench_results()
-        if result.hours == 26 / 3600 or result.hours
-    )
-    chart = charts.curve_chart(all_results)
-    (x, y, kind, label) = chart.dots[0]
-    assert kind == "hit" and f"{all_results.score:g}" in label and y <= chart.threshold
-    assert f"{x:g},{y:g}" in chart.line.split()
-
-
 def test_charts_bear_one_entry_and_extremes():
     base = next(result for result in results.dawnbench_results() if result.hours)
-    for curve in [((0.0, 94.0),), ((1e-9, 0.0), (1e9, 94.0)), ((1.0, 94.0), (2.0, 94.0))]:
-        one = results.at_threshold(replace(base, dataset="CIFAR10", curve=curve), 94.0)
-        assert "nan" not in repr(charts.curve_chart(one))
-        for table in tables.rank([one]):
-            assert "nan" not in repr(charts.record_chart(table))
-    assert charts.curve_chart(replace(base, curve=())) is None
+    for hours in (0.0, 1e-9, 1.0, 1e9, 1e300):
+        (table, *_) = tables.rank([replace(base, hours=hours)])
+        picture(plots.record_chart(table))
 
 
 def test_the_comparison_s_data_ends_no_script(published):
@@ -173,7 +170,21 @@ def test_in_a_browser_two_entries_are_compared(published):
 
 
 @browser
+def test_in_a_browser_a_curve_s_dot_is_where_the_threshold_is_met(published):
+    result = next(r for r in results.dawnbench_results() if r.hours and len(r.curve) > 10)
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{result.dataset}-train-{result.name}")
+    text, console = browse(published / f"entries/{name}.html")
+    level, x, y = (
+        re.search(pattern, text)[1]
+        for pattern in (r'class="threshold"[^>]* y1="([\d.]+)"', r'cx="([\d.]+)', r'cy="([\d.]+)')
+    )
+    points = re.search(r'<polyline class="line" points="([^"]+)"', text)[1].split()
+    assert not console and f"{x},{y}" in points and float(y) <= float(level)  # y points down
+    assert len(points) == len(result.curve) and f"{result.score:g} after " in text
+
+
+@browser
 def test_in_a_browser_a_stranger_s_script_does_not_run(published):
     (page,) = (path for path in every_page(published) if path.name.endswith("-train-m.html"))
     text, console = browse(page)
-    assert not console and "&lt;img" in text and "<img" not in text
+    assert not console and "&lt;img" in text and "<img src=x" not in text
