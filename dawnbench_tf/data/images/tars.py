@@ -8,7 +8,6 @@ from typing import BinaryIO
 import numpy as np
 
 from dawnbench_tf import files, terminal
-from dawnbench_tf.data import archives
 from dawnbench_tf.data.images.jpeg_index import UNKNOWN, JpegIndex, number
 from dawnbench_tf.refusals import Refusal, one_line, shown
 
@@ -68,8 +67,7 @@ def _members(path: Path, file: BinaryIO, offset: int = 0, size: int | None = Non
     end = path.stat().st_size if size is None else offset + size
     try:
         file.seek(offset)
-        content = archives.Bounded(path, file, end)
-        with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 name = member.name.rsplit("/", 1)[-1]
                 if member.size < 0 or name in members:  # tarfile loops forever on a negative size
@@ -79,7 +77,7 @@ def _members(path: Path, file: BinaryIO, offset: int = 0, size: int | None = Non
                     raise Refusal(f"{path}: truncated at {shown(name)}; fetch it again")
                 if member.isfile():
                     members[name] = (name, member.offset_data, member.size)
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, OSError, EOFError, MemoryError) as error:
         raise Refusal(f"{path}: damaged ({one_line(error, 80)}); fetch it again") from None
     return list(members.values())
 
