@@ -50,11 +50,11 @@ def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) 
     """
     if download:
         refuse("download", True, f"ImageNet is given out at {HOME} only; name its --data_dir")
-    if not skip_blacklisted:
-        return layouts.load(_wanted(), data_dir)
     located = find(data_dir)
-    numbers = _read_blacklist(Path(data_dir).expanduser())
-    return located._replace(test=located.test.without(numbers)).splits()
+    if skip_blacklisted:
+        numbers = _read_blacklist(Path(data_dir).expanduser())
+        located = located._replace(test=located.test.without(numbers))
+    return located.splits()
 
 
 def load_test(data_dir: str) -> tuple[Split, Origin]:

@@ -48,4 +48,4 @@ def load(data_dir: str, download: bool = False) -> Splits:
         root, name = Path(data_dir).expanduser(), "imagenette/full-size-v2"
         tfds.check_reachable(HOME, root / name)
         tfds.prepare(root, name)
-    return layouts.load(_WANTED, data_dir)
+    return find(data_dir).splits()

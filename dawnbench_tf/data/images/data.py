@@ -226,15 +226,12 @@ def take_part(recipe: Recipe, splits: Splits) -> Splits:
     """Returns the data set with the training images that a recipe with `train_examples` uses.
 
     Raises:
-      Refusal: there are fewer, or the images can only be read in the order of files.
+      Refusal: there are fewer.
     """
     if not recipe.train_examples:
         return splits
     whole = recipe.whole_task.train_examples
     check(replace(recipe.task_row, train_examples=whole), splits)
-    if splits.train.in_sequence:
-        text = "needs files that can be read in any order; copy them from the bucket"
-        refuse("train_examples", recipe.train_examples, text)
     count = len(splits.train.labels)
     chosen = division.choose(count, recipe.train_examples, recipe.seed)
     return splits._replace(train=splits.train.take(chosen))

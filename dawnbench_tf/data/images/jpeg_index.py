@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -29,7 +29,7 @@ UNKNOWN = -1  # stands for a missing checksum
 class JpegIndex(NamedTuple):
     """Location and class of each JPEG of a split."""
 
-    root: Path | str  # a folder; a bucket's URL, with ://
+    root: Path  # folder
     paths: np.ndarray  # bytes (files,), below root
     files: np.ndarray  # int32 (examples,), index into paths
     offsets: np.ndarray  # int64 (examples,), bytes
@@ -55,10 +55,10 @@ class JpegIndex(NamedTuple):
         """
         path, checksum = self.path(example), self.checksums[example]
         try:
-            with self._open(path) as file:
+            with open(path, "rb", buffering=0) as file:
                 file.seek(self.offsets[example])
                 content = file.read(self.lengths[example])
-        except (OSError, tf.errors.OpError) as error:
+        except OSError as error:
             raise files.cannot_read(path, error) from None
         if len(content) == LARGEST:
             raise Refusal(f"{path}: holds more than an image can; fetch it again")
@@ -78,11 +78,6 @@ class JpegIndex(NamedTuple):
             reason = f"of {len(numbers)} numbers {np.sum(~kept)} are an image's"
             raise Refusal(f"{self.root}: {reason}; validation images should have their own names")
         return self._replace(**{name: getattr(self, name)[kept] for name in EXAMPLE_COLUMNS})
-
-    def _open(self, path: str) -> BinaryIO:
-        if isinstance(self.root, str):
-            return tf.io.gfile.GFile(path, "rb")
-        return open(path, "rb", buffering=0)
 
     def path(self, example: int) -> str:
         """Returns the path of the file that holds an example."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dawnbench_tf.data.images import buckets, jpeg_index, shards, tars, trees
+from dawnbench_tf.data.images import jpeg_index, shards, tars, trees
 from dawnbench_tf.data.images.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.origin import Origin
@@ -46,11 +46,6 @@ class Located(NamedTuple):
         return Splits(
             jpeg_index.split(self.train), jpeg_index.split(self.test), Origin(self.source)
         )
-
-
-def load(wanted: DataSet, data_dir: str) -> Splits:
-    """Loads a data set from a folder, or from a bucket if `data_dir` has ://."""
-    return buckets.find(data_dir) if "://" in data_dir else find(wanted, data_dir).splits()
 
 
 def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:

@@ -97,7 +97,7 @@ def read(root: Path, split: str) -> JpegIndex:
     return index
 
 
-def unpack(root: Path | str, content: bytes) -> tuple[JpegIndex, np.ndarray]:
+def unpack(root: Path, content: bytes) -> tuple[JpegIndex, np.ndarray]:
     """Parses an index file; returns the index, and the sizes of its shards in bytes.
 
     Raises:
@@ -142,17 +142,6 @@ def _describes(index: JpegIndex, sizes: np.ndarray, names: list[str]) -> bool:
     inside = index.files < len(names)
     ends = sizes[index.files * inside]
     return bool(inside.all() and (index.offsets <= ends - index.lengths).all())
-
-
-def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Parses a record that `prepare` wrote; returns label (int64, from 0 on) and JPEG (string)."""
-    form = FORMS[0]
-    scalars = {
-        form.image: tf.io.FixedLenFeature([], tf.string),
-        form.label: tf.io.FixedLenFeature([], tf.int64),
-    }
-    features = tf.io.parse_single_example(record, scalars)
-    return features[form.label] - form.first_label, features[form.image]
 
 
 def write_index(index: JpegIndex, split: str) -> None:

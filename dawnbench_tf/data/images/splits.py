@@ -15,8 +15,7 @@ class Split(NamedTuple):
     """One split of an image data set: labels, and images by index.
 
     One of `held` and `jpegs` is set: images of one size in memory, or JPEGs of any size that are
-    read by index. With `in_sequence` training reads these JPEGs in the order of files, as reading
-    each of them alone would be slow.
+    read by index.
     """
 
     labels: np.ndarray  # int64 (examples,)
@@ -24,8 +23,6 @@ class Split(NamedTuple):
     # example i has image i % images.
     held: tf.Tensor | None = None
     jpegs: Callable[[tf.Tensor], tf.Tensor] | None = None  # indices (b,) -> strings (b,)
-    # (seed (2,), worker, number of workers) -> a data set of labels and JPEGs in an epoch's order.
-    in_sequence: Callable[..., tf.data.Dataset] | None = None
     names: Sequence[str] = ()  # of the examples, if they are files: CLASS/FILE
 
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:
