@@ -16,7 +16,7 @@ import tensorflow as tf
 from dawnbench_tf import files, models, terminal
 from dawnbench_tf.data import pretrained
 from dawnbench_tf.data.dataset import Example, Placement
-from dawnbench_tf.data.images import augment, jpeg_index, jpegs, pipeline, scores, tested
+from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - `dataset` calls it
 from dawnbench_tf.data.origin import Origin
@@ -129,7 +129,7 @@ class ImageData:
 
     def describe_damage(self) -> str:
         splits = (self.splits.train, self.splits.test)
-        return next(filter(None, map(jpeg_index.describe_damage, splits)), "")
+        return next(filter(None, map(jpegs.describe_damage, splits)), "")
 
     def network(self, precision: str = "") -> tf.keras.Model:
         return network(self.recipe, self.placement, precision)

@@ -158,16 +158,3 @@ def split(index: JpegIndex) -> Split:
         return tf.ensure_shape(contents, [None])
 
     return Split(index.labels, jpegs=jpegs)
-
-
-def describe_damage(split: Split) -> str:
-    """Returns a line that names the first image of a split that can't be decoded; "" if all can."""
-    if split.jpegs is None or not split.names:
-        return ""
-    for number, name in enumerate(split.names):
-        (content,) = split.jpegs(tf.constant([number])).numpy()  # names what can't be read
-        try:
-            tf.io.decode_jpeg(content, channels=3)
-        except tf.errors.InvalidArgumentError:
-            return f"{name}: is damaged, or no RGB image; replace or remove it"
-    return ""

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data.dataset import Data, Example, refusing_damage
-from dawnbench_tf.data.images import augment, jpeg_index, jpegs
+from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.images.pipeline import count_batches, share
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.placement import without_autotune
@@ -136,7 +136,7 @@ def without_augmentation(data: Data, count: int) -> np.ndarray:
 
 def _one_batch(split: Split, recipe: Recipe, data_format: str, indices: np.ndarray) -> np.ndarray:
     plan = _test_plan(split, recipe, np.reshape(indices, (1, -1)))
-    describe = partial(jpeg_index.describe_damage, split)
+    describe = partial(jpegs.describe_damage, split)
     with tf.device("CPU:0"), refusing_damage(describe):
         images = next(iter(_test_images(split, plan, len(indices), recipe.data.crop_size)))
         return augment.standardizer(recipe, data_format)(images).numpy()
