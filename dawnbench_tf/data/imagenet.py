@@ -1,15 +1,15 @@
 """ImageNet (ILSVRC 2012, 1,000 classes): archives, unpacked files, TFRecords or TFDS's folder.
 
-`images/layouts.py` describes the layouts that are read. Labels are 0 to 999, in the order of the
-classes' WordNet ids; only ILSVRC's development kit numbers them differently.
+`image_files/layouts.py` describes the layouts that are read. Labels are 0 to 999, in the order of
+the classes' WordNet ids; only ILSVRC's development kit numbers them differently.
 """
 
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from dawnbench_tf.data.images import jpeg_index, layouts, trees
-from dawnbench_tf.data.images.layouts import DataSet, Located
+from dawnbench_tf.data.image_files import jpeg_index, layouts, trees
+from dawnbench_tf.data.image_files.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import Refusal, refuse
@@ -41,7 +41,7 @@ def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) 
     """Loads ImageNet's 1,281,167 training and 50,000 validation JPEGs.
 
     Args:
-      data_dir: a folder in one of the layouts of `images/layouts.py`.
+      data_dir: a folder in one of the layouts of `image_files/layouts.py`.
       download: refused, because the archives need an account at HOME.
       skip_blacklisted: leave out the validation images on the development kit's blacklist.
 

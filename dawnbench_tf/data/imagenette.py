@@ -1,14 +1,14 @@
 """Imagenette (fast.ai): ten easily distinguished classes of ImageNet, 13,394 JPEGs.
 
 Small enough to run the whole ImageNet pipeline on a laptop: https://github.com/fastai/imagenette.
-`images/layouts.py` describes the layouts that are read.
+`image_files/layouts.py` describes the layouts that are read.
 """
 
 from pathlib import Path
 
 from dawnbench_tf.data import tfds
-from dawnbench_tf.data.images import layouts
-from dawnbench_tf.data.images.layouts import DataSet, Located
+from dawnbench_tf.data.image_files import layouts
+from dawnbench_tf.data.image_files.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Splits
 
 HOME = "https://github.com/fastai/imagenette"
@@ -38,7 +38,7 @@ def load(data_dir: str, download: bool = False) -> Splits:
     """Loads Imagenette's 9,469 training and 3,925 validation JPEGs (version 2, 2019-12).
 
     Args:
-      data_dir: a folder in one of the layouts of `images/layouts.py`.
+      data_dir: a folder in one of the layouts of `image_files/layouts.py`.
       download: let TensorFlow Datasets download and prepare the data in `data_dir`.
 
     Raises:

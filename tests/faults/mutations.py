@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from dawnbench_tf import entries, files, leaderboard, recipes, runs, tasks
 from dawnbench_tf.data import cifar10, pickles, squad
-from dawnbench_tf.data.images import shard_writer, shards
+from dawnbench_tf.data.image_files import shard_writer, shards
 from dawnbench_tf.data.questions import encoding, squad_json, vocabulary, word_vectors
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import Credits, RunOptions

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import files, machine, npz, terminal
-from dawnbench_tf.data.images import jpeg_index, shard_writer, trees
-from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.image_files import jpeg_index, shard_writer, trees
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import division

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data import tfds
-from dawnbench_tf.data.images import jpeg_index
+from dawnbench_tf.data.image_files import jpeg_index
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import arrays, division

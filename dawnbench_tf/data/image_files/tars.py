@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 
 from dawnbench_tf import files, terminal
-from dawnbench_tf.data.images.jpeg_index import UNKNOWN, JpegIndex, number
+from dawnbench_tf.data.image_files.jpeg_index import UNKNOWN, JpegIndex, number
 from dawnbench_tf.refusals import Refusal, one_line, shown
 
 LARGEST_IMAGE = 2**31 - 1  # bytes: lengths are int32

@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import files, machine, npz, terminal
-from dawnbench_tf.data.images import jpeg_index
-from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.image_files import jpeg_index
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal, one_line
 
 HEADER, FOOTER = 12, 4  # bytes around a record: length and its checksum, checksum of the data

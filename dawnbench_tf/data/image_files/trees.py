@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import files
-from dawnbench_tf.data.images.jpeg_index import JpegIndex, index_files
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex, index_files
 from dawnbench_tf.refusals import Refusal
 
 SUFFIXES = (".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".webp")

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from dawnbench_tf.data.images import tars
+from dawnbench_tf.data.image_files import tars
 from dawnbench_tf.refusals import Refusal
 
 IMAGE = b"\xff\xd8image\xff\xd9"

@@ -19,8 +19,8 @@ import tensorflow as tf
 from PIL import Image
 
 from dawnbench_tf import files, machine, terminal
-from dawnbench_tf.data.images import jpeg_index, shards
-from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.image_files import jpeg_index, shards
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal
 
 _ORDER_SEED = 2012

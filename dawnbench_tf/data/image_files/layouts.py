@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dawnbench_tf.data.images import jpeg_index, shards, tars, trees
-from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.image_files import jpeg_index, shards, tars, trees
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import refuse

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes
-from dawnbench_tf.data.images import jpeg_index, shards, tested
+from dawnbench_tf.data.image_files import jpeg_index, shards
+from dawnbench_tf.data.images import tested
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.refusals import Refusal
 
