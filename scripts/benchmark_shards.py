@@ -99,11 +99,11 @@ def epoch(folder: str, images: str) -> None:
 
 def test(folder: str) -> None:
     """Measures reading 50,000 of the images that `epoch` wrote, one at a time."""
-    from dawnbench_tf.data.images import tested
+    from dawnbench_tf.data import dataset
     from dawnbench_tf.data.images.splits import Splits
 
     recipe, split = _read(folder)
-    alone = tested.SingleImages(Splits(split, split), recipe)[:50_000]
+    alone = dataset.from_splits(recipe, Splits(split, split)).examples()[:50_000]
     _measure(f"{len(alone):,} images one at a time", lambda: collections.deque(alone, 1))
 
 

@@ -5,7 +5,7 @@ Texts are tokenized once. A cache keeps the result; its key is a hash of the fil
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -24,7 +24,7 @@ from dawnbench_tf.data.questions import (
     word_vectors,
     wordpieces,
 )
-from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
+from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
@@ -200,7 +200,7 @@ def encode(
     train = select(train) if select else train
     pieces = wordpieces.read(source, network.cased) if network.pretrained and source else None
     cache = _cache_file(train, test, source, form, network.cased)
-    tokenized = _read_cache(cache, WORD_VECTORS[form.word_vectors].width)
+    tokenized = _read_cache(cache)
     if tokenized is None:
         tokenized = _tokenize(train, test, source, form, pieces)
         if cache:
@@ -271,50 +271,27 @@ def _cache_file(
 
 
 def _write_cache(path: Path, tokenized: _Tokenized) -> None:
-    vectors = tokenized.vectors
-    arrays = {"vectors": np.array([vectors[word] for word in sorted(vectors)], np.float32)}
-    for name, split in (("train", tokenized.train), ("test", tokenized.test)):
-        for field, value in split._asdict().items():
-            parts = value._asdict() if isinstance(value, Ragged) else {"": value}
-            arrays |= {f"{name}.{field}.{part}": array for part, array in parts.items()}
-    for name, texts in (("words", tokenized.words), ("with_vector", sorted(vectors))):
-        arrays[name] = np.frombuffer(json.dumps(texts).encode(), np.uint8)
-    npz.cache(path, arrays)  # without it the next run tokenizes again, for a minute
+    with_vector = sorted(tokenized.vectors)
+    vectors = np.array([tokenized.vectors[word] for word in with_vector], np.float32)
+    texts = np.frombuffer(json.dumps([tokenized.words, with_vector]).encode(), np.uint8)
+    splits = tf.nest.flatten((tokenized.train, tokenized.test))
+    numbered = {str(number): array for number, array in enumerate(splits)}
+    # Without the cache the next run tokenizes again, for a minute.
+    npz.cache(path, {"texts": texts, "vectors": vectors, **numbered})
 
 
-def _read_cache(path: Path | None, width: int) -> _Tokenized | None:
-    """Reads the cache; None if it is missing, damaged, or its vectors have another width."""
-    if path is None:
-        return None
+def _read_cache(path: Path | None) -> _Tokenized | None:
+    """Reads the cache; None if it is missing or damaged: it has checksums."""
     try:
-        arrays = npz.read(path.read_bytes())
-        words, with_vector = (
-            json.loads(arrays[name].tobytes()) for name in ("words", "with_vector")
-        )
-        vectors = dict(zip(with_vector, arrays["vectors"], strict=True))
-        tokenized = _Tokenized(
-            _read_split(arrays, "train"), _read_split(arrays, "test"), words, vectors
-        )
-        return tokenized if _is_whole(tokenized, width) else None
+        arrays = npz.read(path.read_bytes()) if path else {}
+        words, with_vector = json.loads(arrays.pop("texts").tobytes())
+        vectors = dict(zip(with_vector, arrays.pop("vectors"), strict=True))
+        empty = encoding.encode(Corpus([], []), {})
+        ordered = [arrays[str(number)] for number in range(len(arrays))]
+        train, test = tf.nest.pack_sequence_as((empty, empty), ordered)
+        return _Tokenized(train, test, words, vectors)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # the cache is made again
         return None
-
-
-def _is_whole(tokenized: _Tokenized, width: int) -> bool:
-    """Whether the values of a cache have the right types and shapes; zip checked its checksums."""
-    texts = [*tokenized.words, *tokenized.vectors]
-    return all(isinstance(text, str) for text in texts) and all(
-        vector.shape == (width,) for vector in tokenized.vectors.values()
-    )
-
-
-def _read_split(arrays: Mapping[str, np.ndarray], name: str) -> EncodedSplit:
-    def field(key: str) -> Any:
-        if f"{name}.{key}." in arrays:
-            return arrays[f"{name}.{key}."]
-        return Ragged(*(arrays[f"{name}.{key}.{part}"] for part in Ragged._fields))
-
-    return EncodedSplit(*(field(key) for key in EncodedSplit._fields))
 
 
 def _convert_split(dataset: tf.data.Dataset) -> Corpus:

@@ -371,11 +371,11 @@ def vectors(home: Path) -> Kind:
     cached = squad._Tokenized(splits[0], splits[1], list(types), {"ada": np.zeros(100, np.float32)})
     cache = folder / "cache.npz"
     squad._write_cache(cache, cached)
-    whole = repr(squad._read_cache(cache, 100))
+    whole = repr(squad._read_cache(cache))
 
     def look(path):
         if path is cache:
-            tokenized = squad._read_cache(cache, 100)
+            tokenized = squad._read_cache(cache)
             return "" if tokenized is None or repr(tokenized) == whole else "another cache"
         if path.name == vocabulary.FILE:
             return "" if vocabulary.load(folder) == vocab else "other words"

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from itertools import chain
 from pathlib import Path
@@ -81,7 +81,9 @@ class ImageData:
         return logits if ratios is None else logits[np.argsort(tested.sort_by_ratio(ratios))]
 
     def examples(self) -> Sequence[Example]:
-        return tested.SingleImages(self.splits, self.recipe)
+        test = self.splits.test
+        prepare = partial(tested.prepare, test, self.recipe, "NHWC")
+        return tested.SingleImages(prepare, range(len(test.labels)))
 
     def join(self, outputs: Iterable[np.ndarray]) -> np.ndarray:
         return np.concatenate(list(outputs))
