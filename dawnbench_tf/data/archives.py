@@ -27,18 +27,7 @@ def is_published(path: Path, checksums: Mapping[str, str]) -> bool:
 
 
 def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
-    """Reads files by their base names from a folder or a tar archive.
-
-    Args:
-      path: the folder, or the archive (.tar, .tar.gz, .tar.bz2, .tar.xz).
-      names: base names of the files.
-
-    Returns:
-      The files' contents by name.
-
-    Raises:
-      Refusal: a file is missing, larger than LARGEST_MEMBER, or can't be read.
-    """
+    """Reads files by their base names from a folder or a tar archive."""
     members = {}
     try:
         if path.is_dir():

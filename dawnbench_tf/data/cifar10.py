@@ -34,19 +34,7 @@ _LOCATIONS = (
 
 
 def load(data_dir: str, download: bool = False) -> Splits:
-    """Loads CIFAR-10's 50,000 training and 10,000 test images.
-
-    Args:
-      data_dir: an archive, its extracted folder, a folder that holds either, or TensorFlow
-        Datasets' data_dir.
-      download: let TensorFlow Datasets download and prepare the data in `data_dir`.
-
-    Returns:
-      Images uint8 (examples, 32, 32, 3) in memory, labels 0 to 9.
-
-    Raises:
-      Refusal: `data_dir` holds no CIFAR-10, or a damaged one.
-    """
+    """Loads CIFAR-10's 50,000 training and 10,000 test images, uint8 (examples, 32, 32, 3)."""
     if not data_dir:
         refuse(
             "data_dir",

@@ -38,16 +38,7 @@ def _wanted() -> DataSet:
 
 
 def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) -> Splits:
-    """Loads ImageNet's 1,281,167 training and 50,000 validation JPEGs.
-
-    Args:
-      data_dir: a folder in one of the layouts of `image_files/layouts.py`.
-      download: refused, because the archives need an account at HOME.
-      skip_blacklisted: leave out the validation images on the development kit's blacklist.
-
-    Raises:
-      Refusal: `data_dir` holds no data set, or one that is not ImageNet.
-    """
+    """Loads ImageNet's 1,281,167 training and 50,000 validation JPEGs."""
     if download:
         refuse("download", True, f"ImageNet is given out at {HOME} only; name its --data_dir")
     located = find(data_dir)
@@ -58,15 +49,7 @@ def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) 
 
 
 def load_test(data_dir: str) -> tuple[Split, Origin]:
-    """Loads validation images alone, all or a part of them.
-
-    Args:
-      data_dir: a folder with a folder for each class, or with val/; or all 50,000 JPEGs in one
-        folder; or a data set that `load` reads.
-
-    Raises:
-      Refusal: `data_dir` holds no validation images.
-    """
+    """Loads validation images alone, all or a part of them, in class folders or one folder."""
     root, wanted = Path(data_dir).expanduser(), set(classes())
     for folder in (root / "val", root / "validation", root):
         if data_dir and folder.is_dir() and not (root / "train").is_dir():

@@ -35,15 +35,7 @@ def find(data_dir: str, flag: str = "data_dir") -> Located:
 
 
 def load(data_dir: str, download: bool = False) -> Splits:
-    """Loads Imagenette's 9,469 training and 3,925 validation JPEGs (version 2, 2019-12).
-
-    Args:
-      data_dir: a folder in one of the layouts of `image_files/layouts.py`.
-      download: let TensorFlow Datasets download and prepare the data in `data_dir`.
-
-    Raises:
-      Refusal: `data_dir` holds no data set, or one that is not Imagenette.
-    """
+    """Loads Imagenette's 9,469 training and 3,925 validation JPEGs (version 2, 2019-12)."""
     if download:
         root, name = Path(data_dir).expanduser(), "imagenette/full-size-v2"
         tfds.check_reachable(HOME, root / name)

@@ -18,15 +18,7 @@ _NAMES: dict[tuple[str, str], str | type] = {
 
 
 def unpickle_arrays(where: str, content: bytes) -> dict[str, Any]:
-    """Reads a pickled dict of arrays and plain values, without running any code of the pickle.
-
-    Args:
-      where: name of the file, for the error.
-      content: the pickle's bytes.
-
-    Raises:
-      Refusal: the pickle holds anything else.
-    """
+    """Reads a pickled dict of arrays and plain values; no code of the pickle is run."""
     try:
         loaded = pickles.load(BytesIO(content), _NAMES)
         if not isinstance(loaded, dict):

@@ -53,18 +53,6 @@ def load(
     """Loads SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
 
     Files of another number of questions are read as well.
-
-    Args:
-      data_dir: a folder with train-v1.1.json and dev-v1.1.json, or TensorFlow Datasets' squad/; and
-        with the word vectors of `form`, by default glove.6B.100d.txt or glove.6B.zip, or, for
-        WordPieces, the folder of the published BERT of `network`.
-      download: let TensorFlow Datasets download and prepare SQuAD in `data_dir`.
-      form: text settings of a recipe: tokenizer, word vectors, lengths.
-      network: model settings of a recipe: name of the published BERT.
-      select: function from the training questions to those that are used; None: all.
-
-    Raises:
-      Refusal: files are missing (one message names all of them), or are not SQuAD's form.
     """
     root = Path(data_dir).expanduser()
     in_json = (root / TRAIN).is_file() or not (download or tfds.is_prepared(root / "squad"))
@@ -83,19 +71,7 @@ def load(
 
 
 def find_words(root: Path, form: Questions, bert: str) -> tuple[Path | None, Path | None]:
-    """Finds the file of word vectors or WordPieces (None: all vectors are learned), and of weights.
-
-    Args:
-      root: folder to search.
-      form: text settings of a recipe.
-      bert: name of the published BERT that the network starts from; "": none.
-
-    Returns:
-      The two files; the second is None unless the network is a BERT.
-
-    Raises:
-      Refusal: a file is missing.
-    """
+    """Finds the files of word vectors or WordPieces (None: all are learned), and of weights."""
     if bert:
         return wordpieces.find(root, bert)
     if form.word_vectors == "none":
@@ -104,17 +80,7 @@ def find_words(root: Path, form: Questions, bert: str) -> tuple[Path | None, Pat
 
 
 def load_test(data_dir: str, pieces: Path, form: Questions, network: Network) -> Encoded:
-    """Loads SQuAD's dev set alone, as WordPieces; the training split is empty.
-
-    Args:
-      data_dir: a folder with dev-v1.1.json.
-      pieces: vocab.txt of the BERT.
-      form: text settings of a recipe.
-      network: model settings of a recipe; say whether the BERT is cased.
-
-    Raises:
-      Refusal: a file is missing or damaged.
-    """
+    """Loads SQuAD's dev set alone, as WordPieces; the training split is empty."""
     path = Path(data_dir).expanduser() / TEST
     _check_file(path)
     encoded = encode(Corpus([], []), read(path), pieces, form, network)
@@ -187,15 +153,7 @@ def encode(
     network: Network,
     select: Callable[[Corpus], Corpus] | None = None,
 ) -> Encoded:
-    """Tokenizes and encodes a data set, or reads the cache of an earlier call.
-
-    Args:
-      train, test: contexts and questions.
-      source: file of word vectors or WordPieces; None: all vectors are learned.
-      form: text settings of a recipe.
-      network: model settings of a recipe: name of the published BERT.
-      select: function from the training questions to those that are used; None: all.
-    """
+    """Tokenizes and encodes a data set, or reads the cache of an earlier call."""
     whole = len(train.questions)
     train = select(train) if select else train
     pieces = wordpieces.read(source, network.cased) if network.pretrained and source else None

@@ -39,20 +39,12 @@ class JpegIndex(NamedTuple):
     checksums: np.ndarray  # int64 (examples,), CRC-32 of an image's bytes, or UNKNOWN
 
     def read(self, example: int) -> bytes:
-        """Returns an image as JPEG; another format (ILSVRC has a PNG) is re-encoded.
-
-        Raises:
-          Refusal: the file can't be read, or holds no image there.
-        """
+        """Returns an image as JPEG; another format (ILSVRC has a PNG) is re-encoded."""
         content = self.raw(example)
         return content if content.startswith(JPEG) else as_jpeg(content, self.path(example))
 
     def raw(self, example: int) -> bytes:
-        """Returns the bytes of an image as stored, in any format.
-
-        Raises:
-          Refusal: they can't be read, or differ from their checksum.
-        """
+        """Returns the bytes of an image as stored, in any format."""
         path, checksum = self.path(example), self.checksums[example]
         try:
             with open(path, "rb", buffering=0) as file:
@@ -68,11 +60,7 @@ class JpegIndex(NamedTuple):
         return content
 
     def without(self, numbers: Collection[int]) -> "JpegIndex":
-        """Returns the index without the validation images of the given numbers.
-
-        Raises:
-          Refusal: a number belongs to no image.
-        """
+        """Returns the index without the validation images of the given numbers."""
         kept = ~np.isin(self.numbers, list(numbers))
         if np.sum(~kept) != len(numbers):
             reason = f"of {len(numbers)} numbers {np.sum(~kept)} are an image's"
@@ -92,13 +80,7 @@ EXAMPLE_COLUMNS = ("files", "offsets", "lengths", "labels", "numbers", "checksum
 
 
 def index_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
-    """Returns the index of files that hold one image each.
-
-    Args:
-      root: folder of the files.
-      paths: paths below root, in the split's order.
-      labels: classes, (examples,).
-    """
+    """Returns the index of files that hold one image each."""
     count = len(paths)
     return JpegIndex(
         root,
@@ -124,11 +106,7 @@ def number(name: str) -> int:
 
 
 def as_jpeg(content: bytes, where: Any) -> bytes:
-    """Re-encodes an image of another format as JPEG.
-
-    Raises:
-      Refusal: `content` is no image; the message starts with `where`.
-    """
+    """Re-encodes an image of another format as JPEG."""
     try:
         with tf.device("CPU:0"):
             pixels = _decoded(content)

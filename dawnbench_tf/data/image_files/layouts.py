@@ -49,16 +49,7 @@ class Located(NamedTuple):
 
 
 def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
-    """Finds the JPEGs of a data set in a folder.
-
-    Args:
-      wanted: the data set.
-      data_dir: folder in one of the layouts.
-      flag: the flag that named the folder, for errors.
-
-    Raises:
-      Refusal: the folder has none of the layouts, is damaged, or holds another data set.
-    """
+    """Finds the JPEGs of a data set in a folder."""
     root = _root(wanted, data_dir, flag)
     for folder in (root, *sorted(root.glob(wanted.tfds), reverse=True)):
         if shards.list_shards(folder, TRAIN):

@@ -34,22 +34,7 @@ TURNED = "turned by EXIF, left as it is stored"
 def write(
     index: JpegIndex, classes: Sequence[str], root: Path, split: str, per_shard: int, shuffled: bool
 ) -> Counter[str]:
-    """Writes a split's shards and index; existing shards are kept.
-
-    Args:
-      index: index of the split's images.
-      classes: names of the classes, in the order of the labels.
-      root: existing folder of the shards.
-      split: name of the split in the shards' names, "train" or "validation".
-      per_shard: largest number of examples in a shard.
-      shuffled: whether examples are shuffled, by a fixed seed.
-
-    Returns:
-      Numbers of unusual images by type (e.g. "grey"), among the images that this call wrote.
-
-    Raises:
-      Refusal: an image is damaged, or a shard holds other images or can't be written.
-    """
+    """Writes a split's shards and index; counts unusual images. Existing shards are kept."""
     order = np.arange(len(index.labels))
     if shuffled:
         np.random.default_rng(_ORDER_SEED).shuffle(order)
@@ -189,15 +174,7 @@ def _check_size(content: bytes, path: str) -> None:
 def make_record(
     content: bytes, size: tuple[int, int], label: int, synset: str, number: int = 0
 ) -> bytes:
-    """Returns a serialized tf.train.Example.
-
-    Args:
-      content: a JPEG.
-      size: width and height.
-      label: class, from 0 on; stored from 1 on.
-      synset: name of the class.
-      number: number of a validation image, from 1 on; 0: not a validation image.
-    """
+    """Returns a serialized tf.train.Example; `label` from 0 on, `number` 0: not of validation."""
     values: dict[str, bytes | int] = {
         "image/encoded": content,
         "image/format": b"JPEG",

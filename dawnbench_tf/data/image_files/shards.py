@@ -50,11 +50,7 @@ FORMS = (
 
 
 def list_shards(root: Path, split: str) -> list[str]:
-    """Returns the names of a split's shards in a folder, in order; [] if it has none.
-
-    Raises:
-      Refusal: some shards are missing, or one is no regular file.
-    """
+    """Returns the names of a split's shards in a folder, in order; [] if it has none."""
     names = list_present(root, split)
     count = int(names[0].rpartition("-")[2]) if names else 0
     numbers = {int(name.rsplit("-", 3)[1]) for name in names}
@@ -74,11 +70,7 @@ def list_present(root: Path, split: str) -> list[str]:
 
 
 def read(root: Path, split: str) -> JpegIndex:
-    """Reads the index of a split's shards; without an index file it scans all shards.
-
-    Raises:
-      Refusal: shards are missing or damaged, or the index belongs to other shards.
-    """
+    """Reads the index of a split's shards; without an index file it scans all shards."""
     names = list_shards(root, split)
     if not names:
         raise Refusal(f"{root}: has no {split}-00000-of-... shards; copy them there")
@@ -98,11 +90,7 @@ def read(root: Path, split: str) -> JpegIndex:
 
 
 def unpack(root: Path, content: bytes) -> tuple[JpegIndex, np.ndarray]:
-    """Parses an index file; returns the index, and the sizes of its shards in bytes.
-
-    Raises:
-      ValueError: the file is damaged or modified, or an early version wrote it without checksums.
-    """
+    """Parses an index file; returns the index, and the sizes of its shards in bytes."""
     arrays = npz.read(content)
     digest = arrays.pop(_DIGEST, None)
     if digest is None:
@@ -156,11 +144,7 @@ def write_index(index: JpegIndex, split: str) -> None:
 
 
 def scan(root: Path, names: Sequence[str]) -> JpegIndex:
-    """Indexes shards by reading them completely, verifying the records' checksums.
-
-    Raises:
-      Refusal: a shard is damaged, or its records have neither format.
-    """
+    """Indexes shards by reading them completely, verifying the records' checksums."""
     paths = [str(root / name) for name in names]
     parts = []
     with ThreadPoolExecutor(machine.cpus()) as pool:

@@ -17,11 +17,7 @@ _Member = tuple[str, int, int]  # name, offset in the file, length; both in byte
 
 
 def read(path: Path, classes: Sequence[str]) -> JpegIndex:
-    """Indexes an archive of archives CLASS.tar: by class, then by image name.
-
-    Raises:
-      Refusal: the archive can't be read; a class is missing, empty, or not in `classes`.
-    """
+    """Indexes an archive of archives CLASS.tar: by class, then by image name."""
     with _open(path) as file:
         tar_files = {name.removesuffix(".tar"): extent for name, *extent in _members(path, file)}
         for name in sorted(set(classes) ^ set(tar_files)):
@@ -40,11 +36,7 @@ def read(path: Path, classes: Sequence[str]) -> JpegIndex:
 
 
 def read_flat(path: Path, labels: Sequence[int]) -> JpegIndex:
-    """Indexes an archive of images, sorted by name; `labels` are in the same order.
-
-    Raises:
-      Refusal: the archive can't be read, or holds another number of images than labels.
-    """
+    """Indexes an archive of images, sorted by name; `labels` are in the same order."""
     with _open(path) as file:
         images = sorted(_members(path, file))
     if len(images) != len(labels):

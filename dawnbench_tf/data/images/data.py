@@ -192,11 +192,7 @@ def saved_network(
 
 
 def complete(recipe: Recipe, splits: Splits) -> Recipe:
-    """Returns the recipe with what its task leaves open, the fields that are 0, from the data.
-
-    Raises:
-      Refusal: most classes up to the largest label have no example.
-    """
+    """Returns the recipe with what its task leaves open, the fields that are 0, from the data."""
     task = recipe.whole_task
     held = splits.train.held
     side = 0 if held is None else int(held.shape[1])
@@ -225,11 +221,7 @@ def _compare_labels(name: str, splits: Splits, classes: int) -> None:
 
 
 def take_part(recipe: Recipe, splits: Splits) -> Splits:
-    """Returns the data set with the training images that a recipe with `train_examples` uses.
-
-    Raises:
-      Refusal: there are fewer.
-    """
+    """Returns the data set with the training images that a recipe with `train_examples` uses."""
     if not recipe.train_examples:
         return splits
     whole = recipe.whole_task.train_examples

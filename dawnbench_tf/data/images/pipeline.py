@@ -89,14 +89,7 @@ def _batches(
     select: Callable[[tf.Tensor, int], tf.Tensor],
     batch_size: int,
 ) -> tf.data.Dataset:
-    """Returns this worker's batches of some epochs, not yet prepared by `on_devices`.
-
-    Args:
-      data: the data set.
-      epochs: range of epochs.
-      select: function from (values (steps * batch, ...), steps) to this worker's values.
-      batch_size: examples in a batch.
-    """
+    """Returns this worker's batches of some epochs, not yet prepared by `on_devices`."""
     recipe, split, count = data.recipe, data.splits.train, steps_per_epoch(data)
     with tf.device("CPU:0"):
         labels = tf.constant(split.labels)  # outside the graphs, so that none holds a copy

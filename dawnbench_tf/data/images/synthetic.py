@@ -12,22 +12,14 @@ from dawnbench_tf.data.images.splits import Split, Splits, in_memory
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
+# "decoded": images of the test's size, kept on devices; "jpeg": read and decoded like real ones.
 POOL = {"decoded": 1000, "jpeg": 200}  # by the recipe's `synthetic`; a JPEG takes 15 ms
 JPEG_SHAPE = (400, 472)  # height and width, ImageNet's means
 _QUALITY = 85  # JPEG quality that gives 110 KB an image, ImageNet's mean
 
 
 def load(recipe: Recipe, pool: int = 0) -> Splits:
-    """Generates splits with the numbers of examples and classes of the recipe's task.
-
-    Args:
-      recipe: its `synthetic` is "decoded" (images of the test's size, kept on the devices) or
-        "jpeg" (JPEGs, which are read and decoded like real ones).
-      pool: number of different images of a split; 0: `POOL` for a task with JPEGs, else all.
-
-    Raises:
-      Refusal: "jpeg" for a task without JPEGs, or "decoded" for several sizes of JPEGs.
-    """
+    """Generates splits with the numbers of examples and classes of the recipe's task."""
     task = recipe.task_row
     if recipe.synthetic == "jpeg" and not task.jpegs:
         refuse("synthetic", "jpeg", f"{task.name} has no JPEGs; decoded would run")

@@ -25,13 +25,8 @@ WIDEST = 2.0  # largest ratio of the sides of rectangular test images
 def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf.data.Dataset:
     """Returns distributed batches of test images, uint8 (b, h, w, c).
 
-    The last batch is completed with the first images; `collect` removes these.
-
-    Args:
-      data: data set with the test images.
-      batch_size: of the global batch.
-      ratios: aspect ratios (width / height) of the images, (examples,): images are sorted by
-        ratio, and each batch has rectangular images of one shape. None: square images.
+    The last batch is completed with the first images; `collect` removes these. With `ratios`, width
+    / height of each image, images are sorted by ratio, and a batch has rectangles of one shape.
     """
     strategy, split = data.placement.strategy, data.splits.test
     per_replica = batch_size // strategy.num_replicas_in_sync

@@ -88,16 +88,7 @@ def _read_pairs(dataset: tf.data.Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_arrays(arrays: Any, recipe: Recipe, where: str = "data") -> Splits:
-    """Makes splits of arrays: (x_train, y_train, x_test, y_test), or (x, y) to divide.
-
-    Args:
-      arrays: as in `to_splits`.
-      recipe: its `validation_share` and `seed` divide (x, y).
-      where: name of the arrays in errors, e.g. a file.
-
-    Raises:
-      Refusal: types or shapes are others.
-    """
+    """Makes splits of arrays: (x_train, y_train, x_test, y_test), or (x, y) to divide."""
     share = recipe.validation_share
     if (len(arrays) == 2) != bool(share):
         text = "divides x and y; there is a test set" if share else "is needed to divide x and y"

@@ -24,19 +24,6 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     """Loads images of any size and format; the names of the folders are the classes.
 
     Classes are numbered in the order of their names. A line says what is not read.
-
-    Args:
-      recipe: its `validation_share` and `seed` divide the images, if there is no folder for the
-        test.
-      data_dir: folder with train/CLASS/ and val/CLASS/ (or validation/, test/); with a validation
-        share train/CLASS/ or CLASS/ alone.
-      download: refused.
-
-    Returns:
-      Images that are read and decoded when they are used.
-
-    Raises:
-      Refusal: folders are missing or empty, or the test has other classes.
     """
     if download:
         refuse("download", True, "is for TensorFlow Datasets; name the folder as --data_dir")
@@ -56,11 +43,7 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
 
 
 def _locate(data_dir: str, share: float) -> tuple[Path, list[Path], list[str], list[str]]:
-    """Returns the folder, those of its splits, the classes, and names of tests that are not read.
-
-    Raises:
-      Refusal: folders are missing or empty.
-    """
+    """Returns the folder, those of its splits, the classes, and names of unread tests."""
     root = Path(data_dir).expanduser()
     if not data_dir or not root.is_dir():
         text = "should be a folder with train/CLASS/ and val/CLASS/, of images"
@@ -92,13 +75,6 @@ def check(recipe: Recipe, data_dir: str) -> None:
     """Decodes each image once, before the clock of a run starts; a cache remembers those checked.
 
     Says how many have an EXIF orientation, which is not applied.
-
-    Args:
-      recipe: as in `load`.
-      data_dir: as in `load`.
-
-    Raises:
-      Refusal: images are damaged; it names the first ten, and says how many there are.
     """
     root, parts, classes, _ = _locate(data_dir, recipe.validation_share)
     indices = [trees.read(part, classes) for part in parts]

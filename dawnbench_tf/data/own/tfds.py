@@ -19,17 +19,7 @@ _TRAIN, _TESTS = "train", ("test", "validation")  # names of splits, in order of
 
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
-    """Loads a data set into memory: as encoded images, or as arrays if the recipe takes these.
-
-    Args:
-      recipe: its task's reader is "tfds:NAME"; its `validation_share` and `seed` divide a data set
-        that has neither a test nor a validation split.
-      data_dir: TensorFlow Datasets' data_dir.
-      download: download and prepare the data set there first.
-
-    Raises:
-      Refusal: the data set is missing, damaged, or has no image with a class.
-    """
+    """Loads a data set into memory: as encoded images, or as arrays if the recipe takes these."""
     name = recipe.whole_task.reader.partition(":")[2]
     if not data_dir:
         refuse("data_dir", "", f"should be TensorFlow Datasets' folder with {name}, or one to fill")
