@@ -50,7 +50,11 @@ class Located(NamedTuple):
 
 def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
     """Finds the JPEGs of a data set in a folder."""
-    root = _root(wanted, data_dir, flag)
+    if not data_dir:
+        refuse(flag, "", f"{wanted.name} needs the folder of the data (or --synthetic=jpeg)")
+    root = Path(data_dir).expanduser()
+    if not root.is_dir():
+        refuse(flag, data_dir, "is no folder; give that of the data")
     for folder in (root, *sorted(root.glob(wanted.tfds), reverse=True)):
         if shards.list_shards(folder, TRAIN):
             train, test = (shards.read(folder, split) for split in (TRAIN, VALIDATION))
@@ -72,15 +76,6 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
         f"holds no {wanted.name}: should have train-00000-of-... shards, TensorFlow Datasets' "
         f"{wanted.tfds.partition('/')[0]}/, train/ and val/ with a folder for each class{tars_too}",
     )
-
-
-def _root(wanted: DataSet, data_dir: str, flag: str) -> Path:
-    if not data_dir:
-        refuse(flag, "", f"{wanted.name} needs the folder of the data (or --synthetic=jpeg)")
-    root = Path(data_dir).expanduser()
-    if not root.is_dir():
-        refuse(flag, data_dir, "is no folder; give that of the data")
-    return root
 
 
 def _read_validation(folder: Path, wanted: DataSet, flag: str) -> JpegIndex:

@@ -41,7 +41,9 @@ def write(
     count = -(-len(order) // per_shard)
     parts = np.array_split(order, count)
     names = [f"{split}-{number:05}-of-{count:05}" for number in range(count)]
-    _refuse_others(root, split, names)
+    others = [name for name in shards.list_present(root, split) if name not in names]
+    if others:
+        raise Refusal(f"{root / others[0]}: is there already; name another folder, or remove it")
     jobs = [(root / name, part) for name, part in zip(names, parts, strict=True)]
     unusual = _write_all(index, classes, [job for job in jobs if not job[0].exists()])
     # The index is made from the files on disk, so it also covers, and checks, existing shards.
@@ -52,12 +54,6 @@ def write(
             raise Refusal(f"{path}: is not of these images; remove it, and prepare again")
     shards.write_index(written, split)
     return unusual
-
-
-def _refuse_others(root: Path, split: str, names: list[str]) -> None:
-    others = [name for name in shards.list_present(root, split) if name not in names]
-    if others:
-        raise Refusal(f"{root / others[0]}: is there already; name another folder, or remove it")
 
 
 def _write_all(

@@ -145,10 +145,14 @@ def write_index(index: JpegIndex, split: str) -> None:
 
 def scan(root: Path, names: Sequence[str]) -> JpegIndex:
     """Indexes shards by reading them completely, verifying the records' checksums."""
-    paths = [str(root / name) for name in names]
+
+    def rows(name: str) -> np.ndarray:  # int64 (images, columns of _SCANNED)
+        columns = list(_scan_records(str(root / name)))
+        return np.array(columns, np.int64).reshape(-1, len(_SCANNED))
+
     parts = []
     with ThreadPoolExecutor(machine.cpus()) as pool:
-        for done, part in enumerate(pool.map(_scan_shard, paths), 1):
+        for done, part in enumerate(pool.map(rows, names), 1):
             parts.append(part)
             terminal.status(f"reading shards of {root}: {done} of {len(names)}", logged=False)
     numbers = np.repeat(np.arange(len(names)), [len(part) for part in parts])
@@ -158,11 +162,6 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
 
 
 _SCANNED = ("offsets", "lengths", "labels", "numbers", "checksums")
-
-
-def _scan_shard(path: str) -> np.ndarray:
-    """Returns the columns _SCANNED of a shard's images, int64 (images, 5)."""
-    return np.array(list(_scan_records(path)), np.int64).reshape(-1, len(_SCANNED))
 
 
 def _scan_records(path: str) -> Iterator[tuple[int, int, int, int, int]]:

@@ -80,13 +80,18 @@ def check(recipe: Recipe, data_dir: str) -> None:
     indices = [trees.read(part, classes) for part in parts]
     names = [name for index in indices for name in _names(root, index)]
     images = [(index, number) for index in indices for number in range(len(index.labels))]
-    keys = np.array([_key(index.path(number)) for index, number in images], np.uint64)
+    keys = [_key(index.path(number)) for index, number in images]
     folder = files.cache_folder()
     digest = hashlib.sha256(bytes(root.absolute())).hexdigest()[:24]
     cache = folder / f"images-{digest}.npz" if folder else None
-    checked = _read_cache(cache)
+    try:
+        arrays = npz.read(cache.read_bytes()) if cache else {}
+    except (OSError, ValueError):
+        arrays = {}
+    # Keys of the images that were decoded, and of those among them with an orientation.
+    whole, turned = (set(map(int, arrays.get(kind, ()))) for kind in ("whole", "turned"))
     bad: dict[str, str] = {}  # reason by name
-    left = np.flatnonzero(~np.isin(keys, checked["whole"])).tolist()
+    left = [position for position, key in enumerate(keys) if key not in whole]
 
     def problem(position: int) -> tuple[str, bool]:
         index, number = images[position]
@@ -96,24 +101,24 @@ def check(recipe: Recipe, data_dir: str) -> None:
             return str(refusal).rpartition(": ")[2].partition(";")[0], False
         return "", shard_writer.TURNED in unusual
 
-    new: dict[str, list[int]] = {"whole": [], "turned": []}  # keys
     try:
         with ThreadPoolExecutor(machine.cpus()) as pool:
             for begin in range(0, len(left), _BLOCK):
                 terminal.status(f"checking the images: {begin:,} of {len(left):,}")
                 block = left[begin : begin + _BLOCK]
-                for position, (reason, turned) in zip(block, pool.map(problem, block), strict=True):
+                for position, (reason, is_turned) in zip(
+                    block, pool.map(problem, block), strict=True
+                ):
                     if reason:
                         bad[names[position]] = reason
-                    else:
-                        new["whole"].append(keys[position])
-                    if turned:
-                        new["turned"].append(keys[position])
+                        continue
+                    whole.add(keys[position])
+                    if is_turned:
+                        turned.add(keys[position])
     finally:  # after Ctrl-C too
-        for kind, kept in new.items():
-            checked[kind] = np.union1d(checked[kind], np.array(kept, np.uint64))
-        if cache and new["whole"]:
-            npz.cache(cache, checked)  # without it the next run decodes all images again
+        if cache and len(left) > len(bad):  # without it the next run decodes all images again
+            kinds = {"whole": whole, "turned": turned}
+            npz.cache(cache, {name: np.array([*kind], np.uint64) for name, kind in kinds.items()})
     if bad:
         first = ", ".join(f"{shown(name)} ({reason})" for name, reason in list(bad.items())[:10])
         more = f" and {len(bad) - 10:,} more" if len(bad) > 10 else ""
@@ -122,7 +127,7 @@ def check(recipe: Recipe, data_dir: str) -> None:
         advice = advice if begun else "replace or remove them"
         text = f"damaged: {len(bad):,} of {len(names):,} images: {first}{more}; {advice}"
         refuse("data_dir", data_dir, text)
-    if count := int(np.isin(keys, checked["turned"]).sum()):
+    if count := sum(key in turned for key in keys):
         terminal.say(f"{count:,} images have an EXIF orientation, which is not applied")
 
 
@@ -134,12 +139,3 @@ def _key(path: str) -> int:
         return 0
     text = f"{path} {status.st_size} {status.st_mtime_ns}".encode("utf-8", "surrogateescape")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-
-
-def _read_cache(path: Path | None) -> dict[str, np.ndarray]:
-    try:
-        arrays = npz.read(path.read_bytes()) if path else {}
-    except (OSError, ValueError):
-        arrays = {}
-    empty = np.zeros(0, np.uint64)
-    return {name: arrays.get(name, empty) for name in ("whole", "turned")}

@@ -58,17 +58,12 @@ def _read(builder: Any, split: str, recipe: Recipe) -> Split:
         )
         labels.append(row["label"])
     if decoded:
-        return arrays.split(np.stack(_one_size(images)), np.array(labels), builder.info.name)
+        if len({image.shape for image in images}) > 1:
+            text = "takes images of one size, and these have several; name one that takes JPEGs"
+            refuse("recipe", "", text)
+        return arrays.split(np.stack(images), np.array(labels), builder.info.name)
     with tf.device("CPU:0"):
         held = tf.constant(np.array(images, object))
     return Split(
         np.array(labels, np.int64), jpegs=lambda indices: tf.gather(held, indices), names=names
     )
-
-
-def _one_size(images: list[np.ndarray]) -> list[np.ndarray]:
-    sizes = {image.shape for image in images}
-    if len(sizes) > 1:
-        text = "takes images of one size, and these have several; name one that takes JPEGs"
-        refuse("recipe", "", text)
-    return images
