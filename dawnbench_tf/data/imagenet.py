@@ -30,11 +30,8 @@ def classes() -> list[str]:
 
 def find(data_dir: str, flag: str = "data_dir") -> Located:
     """Finds ImageNet's JPEGs in a folder. Raises Refusal, naming `flag`, if there are none."""
-    return layouts.find(_wanted(), data_dir, flag)
-
-
-def _wanted() -> DataSet:
-    return DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order)
+    imagenet = DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order)
+    return layouts.find(imagenet, data_dir, flag)
 
 
 def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) -> Splits:
@@ -84,15 +81,10 @@ def _labels_in_order(folder: Path) -> Sequence[int]:
     """
     candidates = (parent / LABELS for parent in (folder, *folder.parents))
     path = next((path for path in candidates if path.is_file()), None)
-    text = path.read_text(encoding="utf-8") if path else _published_labels()
+    copy = resources.files("tensorflow_datasets") / "datasets/imagenet2012/validation_labels.txt"
+    text = (path or copy).read_text(encoding="utf-8")
     labels = {name: label for label, name in enumerate(classes())}
     try:
         return [labels[name] for name in text.split()]
     except KeyError as error:
         raise Refusal(f"{path}: {error} is no class of ImageNet's") from None
-
-
-def _published_labels() -> str:
-    """Returns the classes of the validation images, one a line, from TensorFlow Datasets."""
-    folder = resources.files("tensorflow_datasets") / "datasets" / "imagenet2012"
-    return (folder / "validation_labels.txt").read_text(encoding="utf-8")

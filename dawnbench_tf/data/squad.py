@@ -179,7 +179,11 @@ def _tokenize(
     train: Corpus, test: Corpus, path: Path | None, form: Questions, pieces: Vocabulary | None
 ) -> _Tokenized:
     words: dict[str, int] = {}
-    splits = [encoding.encode(c, words, form.tokenizer, _progress, pieces) for c in (train, test)]
+
+    def progress(done: int, total: int) -> None:
+        terminal.status(f"tokenizing: {done:,} of {total:,} contexts", logged=False)
+
+    splits = [encoding.encode(c, words, form.tokenizer, progress, pieces) for c in (train, test)]
     if pieces or path is None:
         terminal.status("")
         return _Tokenized(splits[0], splits[1], list(words), {})
@@ -189,10 +193,6 @@ def _tokenize(
     vectors = word_vectors.read(path, form.word_vectors, spelled)
     terminal.status("")
     return _Tokenized(splits[0], splits[1], list(words), vectors)
-
-
-def _progress(done: int, total: int) -> None:
-    terminal.status(f"tokenizing: {done:,} of {total:,} contexts", logged=False)
 
 
 def _report(tokenized: _Tokenized) -> None:

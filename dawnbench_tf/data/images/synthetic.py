@@ -35,19 +35,14 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
     def split(count: int) -> Split:
         different = min(count, pool or (POOL[str(recipe.synthetic)] if task.jpegs else count))
         labels = rng.permutation(np.arange(different) % task.classes).astype(np.int64)
-        return _make_split(
-            _draw_images(rng, patterns, labels, *shape), np.resize(labels, count), recipe
-        )
+        images, labels = _draw_images(rng, patterns, labels, *shape), np.resize(labels, count)
+        if recipe.synthetic == "decoded":
+            return in_memory(images, labels)
+        with tf.device("CPU:0"):
+            jpegs = tf.stack([tf.io.encode_jpeg(image, quality=_QUALITY) for image in images])
+        return Split(labels, jpegs=lambda indices: tf.gather(jpegs, indices % different))
 
     return Splits(split(task.train_examples), split(task.test_examples))
-
-
-def _make_split(images: np.ndarray, labels: np.ndarray, recipe: Recipe) -> Split:
-    if recipe.synthetic == "decoded":
-        return in_memory(images, labels)
-    with tf.device("CPU:0"):
-        jpegs = tf.stack([tf.io.encode_jpeg(image, quality=_QUALITY) for image in images])
-    return Split(labels, jpegs=lambda indices: tf.gather(jpegs, indices % len(images)))
 
 
 def _draw_images(
