@@ -79,7 +79,7 @@ def prepare(options: Options) -> Counter[str]:
       Refusal: images are missing or damaged, which names them, or the folder can't be written.
       KeyboardInterrupt: call it again with the same options to go on.
     """
-    from dawnbench_tf.data.images import shard_writer
+    from dawnbench_tf.data.image_files import shard_writer
     from dawnbench_tf.data.images.data import check
 
     task = TASKS[options.task]

@@ -31,7 +31,7 @@ def ours(case: str) -> float:
 
         from dawnbench_tf import recipes
         from dawnbench_tf.data import dataset
-        from dawnbench_tf.data.images import jpeg_index
+        from dawnbench_tf.data.image_files import jpeg_index
         from dawnbench_tf.data.images.splits import Splits
 
     paths = _paths() * 100

@@ -46,7 +46,7 @@ def _in_own_process(*arguments):
 
 def shards(folder: str) -> None:
     """Measures reading the index of shards; the shards are sparse files."""
-    from dawnbench_tf.data.images import jpeg_index, shards
+    from dawnbench_tf.data.image_files import jpeg_index, shards
 
     root = Path(folder)
     names = [f"train-{number:05}-of-{SHARDS:05}" for number in range(SHARDS)]
@@ -71,7 +71,7 @@ def shards(folder: str) -> None:
 
 def tree(folder: str) -> None:
     """Measures indexing files in one folder per class."""
-    from dawnbench_tf.data.images import trees
+    from dawnbench_tf.data.image_files import trees
 
     root = Path(folder, "tree")
     names = [f"n{number:08}" for number in range(CLASSES)]
@@ -99,17 +99,17 @@ def epoch(folder: str, images: str) -> None:
 
 def test(folder: str) -> None:
     """Measures reading 50,000 of the images that `epoch` wrote, one at a time."""
-    from dawnbench_tf.data.images import tested
+    from dawnbench_tf.data import dataset
     from dawnbench_tf.data.images.splits import Splits
 
     recipe, split = _read(folder)
-    alone = tested.SingleImages(Splits(split, split), recipe)[:50_000]
+    alone = dataset.from_splits(recipe, Splits(split, split)).examples()[:50_000]
     _measure(f"{len(alone):,} images one at a time", lambda: collections.deque(alone, 1))
 
 
 def checksums(folder: str) -> None:
     """Measures training batches of large JPEGs with and without checking checksums."""
-    from dawnbench_tf.data.images import jpeg_index, shards
+    from dawnbench_tf.data.image_files import jpeg_index, shards
 
     _write(folder, LARGE, (330, 500), quality=80)
     index = shards.read(Path(folder), "train")
@@ -145,7 +145,7 @@ def _write(folder, count, sides=(96, 96), quality=95):
     """Writes shards that repeat 100 different images."""
     import tensorflow as tf
 
-    from dawnbench_tf.data.images import shard_writer
+    from dawnbench_tf.data.image_files import shard_writer
 
     parts = 100
     pixels = np.random.default_rng(0).integers(0, 256, (100, *sides, 3), np.uint8)
@@ -164,7 +164,7 @@ def _write(folder, count, sides=(96, 96), quality=95):
 
 def _read(folder):
     from dawnbench_tf import recipes
-    from dawnbench_tf.data.images import jpeg_index, shards
+    from dawnbench_tf.data.image_files import jpeg_index, shards
 
     recipe = recipes.get("imagenet/resnet50_v1_5", image_sizes=(96,))
     return recipe, jpeg_index.split(shards.read(Path(folder), "train"))

@@ -13,7 +13,7 @@ from PIL import Image
 import dawnbench_tf.prepare
 from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset, imagenette
-from dawnbench_tf.data.images import shards
+from dawnbench_tf.data.image_files import shards
 from dawnbench_tf.prepare import Options
 from tests import warm
 

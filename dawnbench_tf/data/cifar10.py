@@ -34,19 +34,7 @@ _LOCATIONS = (
 
 
 def load(data_dir: str, download: bool = False) -> Splits:
-    """Loads CIFAR-10's 50,000 training and 10,000 test images.
-
-    Args:
-      data_dir: an archive, its extracted folder, a folder that holds either, or TensorFlow
-        Datasets' data_dir.
-      download: let TensorFlow Datasets download and prepare the data in `data_dir`.
-
-    Returns:
-      Images uint8 (examples, 32, 32, 3) in memory, labels 0 to 9.
-
-    Raises:
-      Refusal: `data_dir` holds no CIFAR-10, or a damaged one.
-    """
+    """Loads CIFAR-10's 50,000 training and 10,000 test images, uint8 (examples, 32, 32, 3)."""
     if not data_dir:
         refuse(
             "data_dir",
@@ -66,20 +54,16 @@ def load(data_dir: str, download: bool = False) -> Splits:
     if tfds.is_prepared(root / "cifar10"):
         return _from_tfds(root, download=False)
     for location in _LOCATIONS if root.is_dir() else _LOCATIONS[:1]:
-        splits = _from_batches(root / location) if _may_hold(root / location) else None
-        if splits:
-            return splits
+        path = root / location
+        if path.is_dir() or (path.is_file() and ".tar" in path.name) or path.suffix == ".tgz":
+            if splits := _from_batches(path):
+                return splits
     refuse(
         "data_dir",
         data_dir,
         "holds no CIFAR-10: should be cifar-10-python.tar.gz, cifar-10-binary.tar.gz, the folder "
         "of either, or the folder in which TensorFlow Datasets has prepared cifar10/",
     )
-
-
-def _may_hold(path: Path) -> bool:
-    """Whether a path is a folder, or a file with an archive's suffix."""
-    return path.is_dir() or ((path.is_file() and ".tar" in path.name) or path.suffix == ".tgz")
 
 
 def _from_batches(path: Path) -> Splits | None:

@@ -268,16 +268,7 @@ def from_splits(recipe: Recipe, splits: Splits, placement: Placement | None = No
 def saved_network(
     recipe: Recipe, folder: Path, placement: Placement, precision: str, portable: bool
 ) -> tf.keras.Model:
-    """Builds a run's network, with untrained weights, from its recipe and its folder.
-
-    Args:
-      recipe: the run's.
-      folder: the run's folder, with the files that `Data.save` wrote.
-      placement: strategy and image layout.
-      precision: of inference, e.g. "float32".
-      portable: whether images' networks use Keras's own layers in place of faster equivalents in
-        `dawnbench_tf.models`.
-    """
+    """Builds a run's network with untrained weights; `portable` ones have Keras's own layers."""
     return _module(recipe).saved_network(recipe, folder, placement, precision, portable)
 
 
@@ -305,25 +296,11 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
 def load_completed(
     recipe: Recipe, data_dir: str = "", download: bool = False, examples: Any = None
 ) -> tuple[Recipe, Splits]:
-    """Loads the examples of a recipe, and completes its task with the numbers that it leaves open.
-
-    Args:
-      recipe: its task, seed and `synthetic` decide which examples. Where the task's numbers of
-        examples or classes are 0, the data may have any.
-      data_dir: as in `load`.
-      download: as in `load`.
-      examples: examples to use in place of those in `data_dir`, as in `own.arrays.to_splits`.
-
-    Returns:
-      The recipe with its task's numbers, and the examples.
-
-    Raises:
-      Refusal: files are missing, or are not those of the task.
-    """
-    modality = _module(recipe)
+    """Loads the examples, and completes the task's numbers of them and of classes that are 0."""
+    modality, task = _module(recipe), recipe.whole_task
     if examples is not None:
-        if recipe.whole_task.is_whole:  # these examples are not the library's
-            recipe = recipe.with_values(task=recipe.whole_task.without_counts())
+        if task.is_whole:  # these examples are not the library's
+            recipe = recipe.with_values(task=task.without_counts())
         splits = import_module("dawnbench_tf.data.own.arrays").to_splits(examples, recipe)
         splits = splits._replace(origin=Origin(GIVEN))
     elif recipe.synthetic and not recipe.task_row.test_examples:
@@ -331,8 +308,15 @@ def load_completed(
         refuse("synthetic", recipe.synthetic, text)
     elif recipe.synthetic:
         splits = modality.synthetic(recipe)._replace(origin=Origin("synthetic"))
+    elif data_dir and task.embedded:
+        refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
     else:
-        splits = _load_files(recipe, data_dir, download)
+        module = import_module(f"dawnbench_tf.data.{task.module}")
+        location = () if task.embedded else (data_dir, download)
+        if task.is_own:
+            splits = module.load(recipe, *location)
+        else:
+            splits = module.load(*location, **modality.load_options(recipe))
     recipe = modality.complete(recipe, splits)
     task = recipe.whole_task
     if task.is_own and not task.threshold:
@@ -340,17 +324,6 @@ def load_completed(
     splits = splits if recipe.synthetic else modality.take_part(recipe, splits)
     modality.check(recipe.task_row, splits)
     return recipe, splits.hold_out(recipe.held_out) if recipe.held_out else splits
-
-
-def _load_files(recipe: Recipe, data_dir: str, download: bool) -> Splits:
-    task = recipe.whole_task
-    if data_dir and task.embedded:
-        refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
-    module = import_module(f"dawnbench_tf.data.{task.module}")
-    if task.is_own:
-        return module.load(recipe, data_dir, download)
-    location = () if task.embedded else (data_dir, download)
-    return module.load(*location, **_module(recipe).load_options(recipe))
 
 
 def check_files(recipe: Recipe, data_dir: str) -> None:

@@ -1,15 +1,15 @@
 """ImageNet (ILSVRC 2012, 1,000 classes): archives, unpacked files, TFRecords or TFDS's folder.
 
-`images/layouts.py` describes the layouts that are read. Labels are 0 to 999, in the order of the
-classes' WordNet ids; only ILSVRC's development kit numbers them differently.
+`image_files/layouts.py` describes the layouts that are read. Labels are 0 to 999, in the order of
+the classes' WordNet ids; only ILSVRC's development kit numbers them differently.
 """
 
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from dawnbench_tf.data.images import jpeg_index, layouts, trees
-from dawnbench_tf.data.images.layouts import DataSet, Located
+from dawnbench_tf.data.image_files import jpeg_index, layouts, trees
+from dawnbench_tf.data.image_files.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import Refusal, refuse
@@ -30,43 +30,23 @@ def classes() -> list[str]:
 
 def find(data_dir: str, flag: str = "data_dir") -> Located:
     """Finds ImageNet's JPEGs in a folder. Raises Refusal, naming `flag`, if there are none."""
-    return layouts.find(_wanted(), data_dir, flag)
-
-
-def _wanted() -> DataSet:
-    return DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order)
+    imagenet = DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order)
+    return layouts.find(imagenet, data_dir, flag)
 
 
 def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) -> Splits:
-    """Loads ImageNet's 1,281,167 training and 50,000 validation JPEGs.
-
-    Args:
-      data_dir: a folder in one of the layouts of `images/layouts.py`.
-      download: refused, because the archives need an account at HOME.
-      skip_blacklisted: leave out the validation images on the development kit's blacklist.
-
-    Raises:
-      Refusal: `data_dir` holds no data set, or one that is not ImageNet.
-    """
+    """Loads ImageNet's 1,281,167 training and 50,000 validation JPEGs."""
     if download:
         refuse("download", True, f"ImageNet is given out at {HOME} only; name its --data_dir")
-    if not skip_blacklisted:
-        return layouts.load(_wanted(), data_dir)
     located = find(data_dir)
-    numbers = _read_blacklist(Path(data_dir).expanduser())
-    return located._replace(test=located.test.without(numbers)).splits()
+    if skip_blacklisted:
+        numbers = _read_blacklist(Path(data_dir).expanduser())
+        located = located._replace(test=located.test.without(numbers))
+    return located.splits()
 
 
 def load_test(data_dir: str) -> tuple[Split, Origin]:
-    """Loads validation images alone, all or a part of them.
-
-    Args:
-      data_dir: a folder with a folder for each class, or with val/; or all 50,000 JPEGs in one
-        folder; or a data set that `load` reads.
-
-    Raises:
-      Refusal: `data_dir` holds no validation images.
-    """
+    """Loads validation images alone, all or a part of them, in class folders or one folder."""
     root, wanted = Path(data_dir).expanduser(), set(classes())
     for folder in (root / "val", root / "validation", root):
         if data_dir and folder.is_dir() and not (root / "train").is_dir():
@@ -101,15 +81,10 @@ def _labels_in_order(folder: Path) -> Sequence[int]:
     """
     candidates = (parent / LABELS for parent in (folder, *folder.parents))
     path = next((path for path in candidates if path.is_file()), None)
-    text = path.read_text(encoding="utf-8") if path else _published_labels()
+    copy = resources.files("tensorflow_datasets") / "datasets/imagenet2012/validation_labels.txt"
+    text = (path or copy).read_text(encoding="utf-8")
     labels = {name: label for label, name in enumerate(classes())}
     try:
         return [labels[name] for name in text.split()]
     except KeyError as error:
         raise Refusal(f"{path}: {error} is no class of ImageNet's") from None
-
-
-def _published_labels() -> str:
-    """Returns the classes of the validation images, one a line, from TensorFlow Datasets."""
-    folder = resources.files("tensorflow_datasets") / "datasets" / "imagenet2012"
-    return (folder / "validation_labels.txt").read_text(encoding="utf-8")

@@ -1,14 +1,14 @@
 """Imagenette (fast.ai): ten easily distinguished classes of ImageNet, 13,394 JPEGs.
 
 Small enough to run the whole ImageNet pipeline on a laptop: https://github.com/fastai/imagenette.
-`images/layouts.py` describes the layouts that are read.
+`image_files/layouts.py` describes the layouts that are read.
 """
 
 from pathlib import Path
 
 from dawnbench_tf.data import tfds
-from dawnbench_tf.data.images import layouts
-from dawnbench_tf.data.images.layouts import DataSet, Located
+from dawnbench_tf.data.image_files import layouts
+from dawnbench_tf.data.image_files.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Splits
 
 HOME = "https://github.com/fastai/imagenette"
@@ -35,17 +35,9 @@ def find(data_dir: str, flag: str = "data_dir") -> Located:
 
 
 def load(data_dir: str, download: bool = False) -> Splits:
-    """Loads Imagenette's 9,469 training and 3,925 validation JPEGs (version 2, 2019-12).
-
-    Args:
-      data_dir: a folder in one of the layouts of `images/layouts.py`.
-      download: let TensorFlow Datasets download and prepare the data in `data_dir`.
-
-    Raises:
-      Refusal: `data_dir` holds no data set, or one that is not Imagenette.
-    """
+    """Loads Imagenette's 9,469 training and 3,925 validation JPEGs (version 2, 2019-12)."""
     if download:
         root, name = Path(data_dir).expanduser(), "imagenette/full-size-v2"
         tfds.check_reachable(HOME, root / name)
         tfds.prepare(root, name)
-    return layouts.load(_WANTED, data_dir)
+    return find(data_dir).splits()

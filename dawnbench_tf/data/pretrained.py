@@ -9,16 +9,7 @@ from dawnbench_tf.refusals import one_line, refuse
 
 
 def load(model: tf.keras.Model, file: str | Path, name: str) -> None:
-    """Loads published weights; a head of another number of classes is left as it is, and said.
-
-    Args:
-      model: the recipe's network.
-      file: path of the weights.
-      name: value of --pretrained, for errors.
-
-    Raises:
-      Refusal: the file can't be read, or does not fit the model.
-    """
+    """Loads published weights; a head of another number of classes is left as it is, and said."""
     try:
         with_head = models.load_published(model, Path(file).expanduser(), new_head=True)
     except OSError as error:

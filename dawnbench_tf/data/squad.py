@@ -5,7 +5,7 @@ Texts are tokenized once. A cache keeps the result; its key is a hash of the fil
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -24,7 +24,7 @@ from dawnbench_tf.data.questions import (
     word_vectors,
     wordpieces,
 )
-from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
+from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
@@ -53,18 +53,6 @@ def load(
     """Loads SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
 
     Files of another number of questions are read as well.
-
-    Args:
-      data_dir: a folder with train-v1.1.json and dev-v1.1.json, or TensorFlow Datasets' squad/; and
-        with the word vectors of `form`, by default glove.6B.100d.txt or glove.6B.zip, or, for
-        WordPieces, the folder of the published BERT of `network`.
-      download: let TensorFlow Datasets download and prepare SQuAD in `data_dir`.
-      form: text settings of a recipe: tokenizer, word vectors, lengths.
-      network: model settings of a recipe: name of the published BERT.
-      select: function from the training questions to those that are used; None: all.
-
-    Raises:
-      Refusal: files are missing (one message names all of them), or are not SQuAD's form.
     """
     root = Path(data_dir).expanduser()
     in_json = (root / TRAIN).is_file() or not (download or tfds.is_prepared(root / "squad"))
@@ -83,19 +71,7 @@ def load(
 
 
 def find_words(root: Path, form: Questions, bert: str) -> tuple[Path | None, Path | None]:
-    """Finds the file of word vectors or WordPieces (None: all vectors are learned), and of weights.
-
-    Args:
-      root: folder to search.
-      form: text settings of a recipe.
-      bert: name of the published BERT that the network starts from; "": none.
-
-    Returns:
-      The two files; the second is None unless the network is a BERT.
-
-    Raises:
-      Refusal: a file is missing.
-    """
+    """Finds the files of word vectors or WordPieces (None: all are learned), and of weights."""
     if bert:
         return wordpieces.find(root, bert)
     if form.word_vectors == "none":
@@ -104,17 +80,7 @@ def find_words(root: Path, form: Questions, bert: str) -> tuple[Path | None, Pat
 
 
 def load_test(data_dir: str, pieces: Path, form: Questions, network: Network) -> Encoded:
-    """Loads SQuAD's dev set alone, as WordPieces; the training split is empty.
-
-    Args:
-      data_dir: a folder with dev-v1.1.json.
-      pieces: vocab.txt of the BERT.
-      form: text settings of a recipe.
-      network: model settings of a recipe; say whether the BERT is cased.
-
-    Raises:
-      Refusal: a file is missing or damaged.
-    """
+    """Loads SQuAD's dev set alone, as WordPieces; the training split is empty."""
     path = Path(data_dir).expanduser() / TEST
     _check_file(path)
     encoded = encode(Corpus([], []), read(path), pieces, form, network)
@@ -187,20 +153,12 @@ def encode(
     network: Network,
     select: Callable[[Corpus], Corpus] | None = None,
 ) -> Encoded:
-    """Tokenizes and encodes a data set, or reads the cache of an earlier call.
-
-    Args:
-      train, test: contexts and questions.
-      source: file of word vectors or WordPieces; None: all vectors are learned.
-      form: text settings of a recipe.
-      network: model settings of a recipe: name of the published BERT.
-      select: function from the training questions to those that are used; None: all.
-    """
+    """Tokenizes and encodes a data set, or reads the cache of an earlier call."""
     whole = len(train.questions)
     train = select(train) if select else train
     pieces = wordpieces.read(source, network.cased) if network.pretrained and source else None
     cache = _cache_file(train, test, source, form, network.cased)
-    tokenized = _read_cache(cache, WORD_VECTORS[form.word_vectors].width)
+    tokenized = _read_cache(cache)
     if tokenized is None:
         tokenized = _tokenize(train, test, source, form, pieces)
         if cache:
@@ -221,7 +179,11 @@ def _tokenize(
     train: Corpus, test: Corpus, path: Path | None, form: Questions, pieces: Vocabulary | None
 ) -> _Tokenized:
     words: dict[str, int] = {}
-    splits = [encoding.encode(c, words, form.tokenizer, _progress, pieces) for c in (train, test)]
+
+    def progress(done: int, total: int) -> None:
+        terminal.status(f"tokenizing: {done:,} of {total:,} contexts", logged=False)
+
+    splits = [encoding.encode(c, words, form.tokenizer, progress, pieces) for c in (train, test)]
     if pieces or path is None:
         terminal.status("")
         return _Tokenized(splits[0], splits[1], list(words), {})
@@ -231,10 +193,6 @@ def _tokenize(
     vectors = word_vectors.read(path, form.word_vectors, spelled)
     terminal.status("")
     return _Tokenized(splits[0], splits[1], list(words), vectors)
-
-
-def _progress(done: int, total: int) -> None:
-    terminal.status(f"tokenizing: {done:,} of {total:,} contexts", logged=False)
 
 
 def _report(tokenized: _Tokenized) -> None:
@@ -271,50 +229,27 @@ def _cache_file(
 
 
 def _write_cache(path: Path, tokenized: _Tokenized) -> None:
-    vectors = tokenized.vectors
-    arrays = {"vectors": np.array([vectors[word] for word in sorted(vectors)], np.float32)}
-    for name, split in (("train", tokenized.train), ("test", tokenized.test)):
-        for field, value in split._asdict().items():
-            parts = value._asdict() if isinstance(value, Ragged) else {"": value}
-            arrays |= {f"{name}.{field}.{part}": array for part, array in parts.items()}
-    for name, texts in (("words", tokenized.words), ("with_vector", sorted(vectors))):
-        arrays[name] = np.frombuffer(json.dumps(texts).encode(), np.uint8)
-    npz.cache(path, arrays)  # without it the next run tokenizes again, for a minute
+    with_vector = sorted(tokenized.vectors)
+    vectors = np.array([tokenized.vectors[word] for word in with_vector], np.float32)
+    texts = np.frombuffer(json.dumps([tokenized.words, with_vector]).encode(), np.uint8)
+    splits = tf.nest.flatten((tokenized.train, tokenized.test))
+    numbered = {str(number): array for number, array in enumerate(splits)}
+    # Without the cache the next run tokenizes again, for a minute.
+    npz.cache(path, {"texts": texts, "vectors": vectors, **numbered})
 
 
-def _read_cache(path: Path | None, width: int) -> _Tokenized | None:
-    """Reads the cache; None if it is missing, damaged, or its vectors have another width."""
-    if path is None:
-        return None
+def _read_cache(path: Path | None) -> _Tokenized | None:
+    """Reads the cache; None if it is missing or damaged: it has checksums."""
     try:
-        arrays = npz.read(path.read_bytes())
-        words, with_vector = (
-            json.loads(arrays[name].tobytes()) for name in ("words", "with_vector")
-        )
-        vectors = dict(zip(with_vector, arrays["vectors"], strict=True))
-        tokenized = _Tokenized(
-            _read_split(arrays, "train"), _read_split(arrays, "test"), words, vectors
-        )
-        return tokenized if _is_whole(tokenized, width) else None
+        arrays = npz.read(path.read_bytes()) if path else {}
+        words, with_vector = json.loads(arrays.pop("texts").tobytes())
+        vectors = dict(zip(with_vector, arrays.pop("vectors"), strict=True))
+        empty = encoding.encode(Corpus([], []), {})
+        ordered = [arrays[str(number)] for number in range(len(arrays))]
+        train, test = tf.nest.pack_sequence_as((empty, empty), ordered)
+        return _Tokenized(train, test, words, vectors)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # the cache is made again
         return None
-
-
-def _is_whole(tokenized: _Tokenized, width: int) -> bool:
-    """Whether the values of a cache have the right types and shapes; zip checked its checksums."""
-    texts = [*tokenized.words, *tokenized.vectors]
-    return all(isinstance(text, str) for text in texts) and all(
-        vector.shape == (width,) for vector in tokenized.vectors.values()
-    )
-
-
-def _read_split(arrays: Mapping[str, np.ndarray], name: str) -> EncodedSplit:
-    def field(key: str) -> Any:
-        if f"{name}.{key}." in arrays:
-            return arrays[f"{name}.{key}."]
-        return Ragged(*(arrays[f"{name}.{key}.{part}"] for part in Ragged._fields))
-
-    return EncodedSplit(*(field(key) for key in EncodedSplit._fields))
 
 
 def _convert_split(dataset: tf.data.Dataset) -> Corpus:

@@ -44,21 +44,7 @@ def read(
     convert: Callable[[tf.data.Dataset], T],
     download: bool,
 ) -> list[T]:
-    """Reads splits of a data set.
-
-    Args:
-      root: TensorFlow Datasets' `data_dir`.
-      name: name of the data set, e.g. "squad/v1.1".
-      splits: names of the splits.
-      convert: function from a split, a data set of dicts, to a value.
-      download: download and prepare the data set in `root` first.
-
-    Returns:
-      The value of `convert` for each split.
-
-    Raises:
-      Refusal: the data set is missing or damaged.
-    """
+    """Returns the value of `convert` for each of the splits."""
     opened = builder(root, name, download)
     try:
         return [convert(opened.as_dataset(split=split)) for split in splits]
@@ -74,16 +60,7 @@ def prepare(root: Path, name: str) -> None:
 def read_split(
     opened: "tensorflow_datasets.core.DatasetBuilder", split: str, encoded: Sequence[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Yields the examples of a split, as dicts of NumPy values.
-
-    Args:
-      opened: the data set, of `builder`.
-      split: name of the split.
-      encoded: names of features that stay as they are stored, e.g. JPEGs as bytes.
-
-    Raises:
-      Refusal: the data set is damaged.
-    """
+    """Yields a split's examples, dicts of NumPy values; features in `encoded` as stored."""
     import tensorflow_datasets
 
     decoders = {name: tensorflow_datasets.decode.SkipDecoding() for name in encoded}
@@ -97,16 +74,7 @@ def read_split(
 def builder(
     root: Path, name: str, download: bool = False
 ) -> "tensorflow_datasets.core.DatasetBuilder":
-    """Opens a data set of TensorFlow Datasets.
-
-    Args:
-      root: TensorFlow Datasets' `data_dir`.
-      name: name of the data set, e.g. "squad/v1.1".
-      download: download and prepare the data set in `root` first.
-
-    Raises:
-      Refusal: there is no such data set in `root`, or it can't be downloaded.
-    """
+    """Opens a data set of TensorFlow Datasets."""
     import tensorflow_datasets  # takes seconds; only TFDS's folders need it
 
     action = "could not download" if download else "can't read"

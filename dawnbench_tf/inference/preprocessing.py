@@ -5,7 +5,6 @@ Images are decoded and resized by Pillow, as torchvision, timm and Keras do. No 
 
 import io
 import math
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ import numpy as np
 from dawnbench_tf import machine
 from dawnbench_tf.refusals import Refusal, one_line
 
-BLOCK = 200  # images that are prepared at a time
 _IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # mean, deviation
 
 
@@ -101,48 +99,25 @@ def crop(content: bytes, row: Preprocessing, side: int) -> np.ndarray:
     return np.asarray(image.crop((left, top, left + side, top + side)))
 
 
-class PreparedImages(Sequence[Any]):
-    """A sequence of a network's inputs for single test images, float32 (1, height, width, 3).
-
-    Images are prepared on access, `BLOCK` at a time.
+def prepare(split: Any, row: Preprocessing, side: int, indices: np.ndarray) -> np.ndarray:
+    """Returns a network's inputs for images, float32 (images, height, width, 3).
 
     Args:
-      split: `data.images.splits.Split` of the test images.
+      split: `data.images.splits.Split` of the images.
       row: the preprocessing.
       side: side of the inputs in pixels, for JPEGs.
-      indices: indices of the images; None: all.
+      indices: indices of the images, (images,).
     """
+    if split.jpegs is None:
+        return standardize(split.images(indices), row)
 
-    def __init__(self, split: Any, row: Preprocessing, side: int, indices: range | None = None):
-        self._split, self._row, self._side = split, row, side
-        self._indices = range(len(split.labels)) if indices is None else indices
-        self._block, self._images = -1, np.empty(0)
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def __getitem__(self, index: Any) -> Any:  # an Example; for a slice, PreparedImages
-        if isinstance(index, slice):
-            return PreparedImages(self._split, self._row, self._side, self._indices[index])
-        index = range(len(self))[index]
-        if index // BLOCK != self._block:
-            self._block = index // BLOCK
-            block = np.array(self._indices[self._block * BLOCK :][:BLOCK])
-            self._images = standardize(self._pixels(block), self._row)
-        return (self._images[index % BLOCK][None],)
-
-    def _pixels(self, indices: np.ndarray) -> np.ndarray:
-        """Returns images, uint8 (images, height, width, 3)."""
-        if self._split.jpegs is None:
-            return self._split.images(indices)
-        contents = self._split.jpegs(indices).numpy()
-        with ThreadPoolExecutor(machine.cpus()) as pool:
-            return np.stack(list(pool.map(self._crop, contents, indices.tolist())))
-
-    def _crop(self, content: bytes, index: int) -> np.ndarray:
+    def cropped(content: bytes, index: int) -> np.ndarray:
         try:
-            return crop(content, self._row, self._side)
+            return crop(content, row, side)
         except (OSError, ValueError) as error:
-            raise Refusal(
-                f"--data_dir: test image {index} is damaged ({one_line(error, 80)})"
-            ) from None
+            reason = one_line(error, 80)
+            raise Refusal(f"--data_dir: test image {index} is damaged ({reason})") from None
+
+    contents = split.jpegs(indices).numpy()
+    with ThreadPoolExecutor(machine.cpus()) as pool:
+        return standardize(np.stack(list(pool.map(cropped, contents, indices.tolist()))), row)

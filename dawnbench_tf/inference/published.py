@@ -1,6 +1,7 @@
 """Loads published weights for inference, without a training run: network, test set, facts."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from dawnbench_tf import files, models, recipes
 from dawnbench_tf.data import dataset, imagenet, squad
 from dawnbench_tf.data.dataset import Data, Placement
 from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.data.images.tested import SingleImages
 from dawnbench_tf.data.questions import wordpieces
-from dawnbench_tf.inference.preprocessing import PREPROCESSINGS, PreparedImages
+from dawnbench_tf.inference.preprocessing import PREPROCESSINGS, prepare
 from dawnbench_tf.inference.served import Served
 from dawnbench_tf.inference.serving import CALIBRATION, Serving
 from dawnbench_tf.recipe import Images, Jpegs, Recipe
@@ -57,10 +59,12 @@ def _load_classifier(
     else:
         splits = dataset.load(recipe, data_dir)
     data = dataset.from_splits(recipe, splits, Placement(tf.distribute.get_strategy()))
-    examples = PreparedImages(splits.test, row, recipe.test_side)
     # Labels are not used. ImageNet's training images may not be there: test images serve.
     source = splits.test if splits.train is splits.test else splits.train
-    calibration = PreparedImages(source, row, recipe.test_side)
+    examples, calibration = (
+        SingleImages(partial(prepare, split, row, recipe.test_side), range(len(split.labels)))
+        for split in (splits.test, source)
+    )
     every = max(1, len(calibration) // CALIBRATION)
     served = Served(build, examples, calibration[::every][:CALIBRATION], fixed_shape=True)
     facts = _facts(data, weights)

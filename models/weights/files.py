@@ -10,6 +10,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -67,9 +68,11 @@ _TYPES = {  # NumPy's dtype of PyTorch's storage types and of safetensors' dtype
     **{"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "bfloat16"},
     **{"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"},
 }
-_NAMES = {  # the functions of a pickle that have a meaning here, and our words for them
-    ("collections", "OrderedDict"): "dict",
-    ("collections", "defaultdict"): "dict",
+_NAMES: dict[
+    tuple[str, str], str | type
+] = {  # the functions of a pickle that have a meaning here, and our words for them
+    ("collections", "OrderedDict"): pickles.Dict,
+    ("collections", "defaultdict"): pickles.Dict,
     ("torch._utils", "_rebuild_tensor"): "tensor",
     ("torch._utils", "_rebuild_tensor_v2"): "tensor",
     ("torch._utils", "_rebuild_parameter"): "parameter",
@@ -104,16 +107,17 @@ def _pytorch_zip(archive: zipfile.ZipFile, size: int) -> dict[str, Tensor]:
             raise ValueError(f"its data/{key} is shorter than it should be")
         return archive.read(info)[:count]
 
-    return _tensors(pickles.follow(archive.read(members["data.pkl"]), _NAMES, others=True), storage)
+    content = BytesIO(archive.read(members["data.pkl"]))
+    return _tensors(pickles.load(content, _NAMES, others=True), storage)
 
 
 def _pytorch_legacy(file: BinaryIO) -> dict[str, Tensor]:
     """Returns the tensors of a file before PyTorch 1.6: five pickles, then (length, storage)s."""
     size = file.seek(0, 2)
     file.seek(0)
-    magic, _, _, values = (pickles.follow(file, _NAMES, others=True) for _ in range(4))
+    magic, _, _, values = (pickles.load(file, _NAMES, others=True) for _ in range(4))
     _weights(values)  # refuses a file without
-    keys = pickles.follow(file, _NAMES, others=True)
+    keys = pickles.load(file, _NAMES, others=True)
     if magic != _MAGIC:
         raise ValueError("it is a pickle of something else")
     sizes, offsets = {}, {}  # of storages, in bytes, by key
@@ -186,7 +190,7 @@ def _rank(path: tuple[str, ...]) -> int:
 def _describe(value: Any) -> str:
     if isinstance(value, pickles.Call):
         return f"it would run {value.function}"
-    return f"a {type(value).__name__}"
+    return "a dict" if isinstance(value, dict) else f"a {type(value).__name__}"
 
 
 def _tensor_of(value: Any) -> pickles.Call | None:
@@ -197,7 +201,7 @@ def _tensor_of(value: Any) -> pickles.Call | None:
 
 
 def _storages(values: Any) -> Iterator[pickles.Call]:
-    """Yields the storages of all tensors in a followed pickle, of an optimizer's too."""
+    """Yields the storages of all tensors in a pickle, of an optimizer's too."""
     left, visited = [values], set()
     while left:
         value = left.pop()
@@ -205,7 +209,7 @@ def _storages(values: Any) -> Iterator[pickles.Call]:
             continue
         visited.add(id(value))
         if isinstance(value, pickles.Call):
-            if value.function == pickles.PERSISTENT:
+            if isinstance(value, pickles.Persistent):
                 yield value
             left += [*value.arguments, value.state, value.items]
         elif isinstance(value, dict | list | tuple):
@@ -214,8 +218,9 @@ def _storages(values: Any) -> Iterator[pickles.Call]:
 
 def _storage(call: pickles.Call) -> tuple[str, str, int]:
     """Returns (key, type name, number of values) of a storage."""
-    _, type_name, key, _, count = call.arguments[0][:5]
-    if not isinstance(type_name, pickles.Name) or not isinstance(key, str | bytes | int):
+    _, storage_type, key, _, count = call.arguments[0][:5]
+    type_name = getattr(storage_type, "function", "")
+    if type_name not in _TYPES or not isinstance(key, str | bytes | int):
         raise ValueError("a storage has no type or key")
     if not isinstance(count, int) or count < 0:
         raise ValueError("a storage has a size that is no number")
@@ -223,10 +228,10 @@ def _storage(call: pickles.Call) -> tuple[str, str, int]:
 
 
 def _tensors(values: Any, storage: _ReadStorage) -> dict[str, Tensor]:
-    """Returns the tensors of a followed pickle by name.
+    """Returns the tensors of a pickle by name.
 
     Args:
-      values: result of `pickles.follow`.
+      values: result of `pickles.load`.
       storage: function that reads the first `size` bytes of a storage, storage(key, size).
     """
     tensors = {}

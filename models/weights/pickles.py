@@ -1,209 +1,161 @@
-"""Reads pickles from untrusted sources without Python's unpickler: no code in them is run.
+"""Reads pickles from untrusted sources: no code in them is run.
 
-Only the instructions that build plain values, arrays and tensors are followed, each in constant
-time, up to MOST_INSTRUCTIONS. A function call in the pickle becomes a `Call` object; none is made.
+Python's unpickler gets stand-ins for all functions and classes that a pickle names. Small pickles
+could still take hours or all memory, so `_check` refuses those before anything is built.
 """
 
+import pickle
 import pickletools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from io import BytesIO
-from itertools import islice
 from typing import Any, BinaryIO
 
 MOST_INSTRUCTIONS = 500_000  # a batch of CIFAR-10 has 45,000, the weights of ResNet-1202 200,000
-_VALUES = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_NUMBERS = ("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT")
-_TEXTS = ("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8")
-_OLD_TEXTS = ("STRING", "BINSTRING", "SHORT_BINSTRING")  # Python 2's: bytes
-_BINARIES = ("BINBYTES", "SHORT_BINBYTES", "BINBYTES8")
-_PLAIN = (*_NUMBERS, *_TEXTS, *_BINARIES)
-_EMPTY: dict[str, Callable[[], Any]] = {
-    "EMPTY_DICT": dict,
-    "EMPTY_LIST": list,
-    "EMPTY_SET": list,
-    "EMPTY_TUPLE": tuple,
-}
+_MOST_NAMES = 1000  # functions and classes; the stand-in of each takes 2 KB
 _LARGEST_INT = 128  # bits; PyTorch's magic number has 77
-_MARK = object()
-
-
-class Name(str):
-    """A function or class that a pickle names, by the caller's word for it."""
+_LARGEST_KEY = 1000  # values in a key of a dict or an item of a set; hash() visits each
+_REFUSED = (
+    "DUP POP POP_MARK INST OBJ NEWOBJ_EX PERSID EXT1 EXT2 EXT4 BYTEARRAY8 NEXT_BUFFER "
+    "READONLY_BUFFER"
+).split()
 
 
 class Call:
     """A function call in a pickle, not run: function, arguments, state and items of its object."""
 
-    def __init__(self, function: str, arguments: tuple):
-        self.function, self.arguments = function, arguments
-        self.state: Any = None
-        self.items: dict[Any, Any] = {}
+    function = ""  # the caller's word for it
+    arguments: tuple
+    state: Any
+    items: dict[Any, Any]
+
+    def __new__(cls, *arguments: Any) -> "Call":  # the unpickler does not always call __init__
+        call = super().__new__(cls)
+        call.arguments, call.state, call.items = arguments, None, {}
+        return call
+
+    # Called by the unpickler. Without __setstate__ a pickle could set attributes of a class; now it
+    # fails, as an argument is missing.
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.items[key] = value
+
+    def append(self, value: Any) -> None:
+        """Leaves out a value that the pickle adds to the object, a list or a set."""
+
+    extend = add = append
 
 
-PERSISTENT = "persistent"  # function of the Call that stands for an object outside the pickle
+class Persistent(Call):
+    """Stands for an object outside the pickle."""
 
 
-def follow(
-    content: bytes | BinaryIO, names: Mapping[tuple[str, str], str], others: bool = False
+class Dict(dict):
+    """Stands for an ordered or default dict."""
+
+    def __init__(self, pairs: Any = (), *_: Any):
+        super().__init__()
+        for key, value in pairs if isinstance(pairs, list) else ():  # as Python 2 writes them
+            if isinstance(key, str | bytes | int):  # nested tuples may take very long to hash
+                self[key] = value
+
+    __setstate__ = Call.__setstate__
+
+
+class Bytes:
+    """Stands for `_codecs.encode`, by which Python 3 writes bytes in protocols 0 to 2."""
+
+    def __new__(cls, text: Any, encoding: Any) -> bytes:  # type: ignore[misc]
+        if encoding not in ("latin1", "latin-1") or not isinstance(text, str):
+            raise ValueError("bytes should be written as latin1")
+        return text.encode("latin-1")
+
+    __setstate__ = Call.__setstate__
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, content: bytes, names: Mapping[tuple[str, str], str | type], others: bool):
+        super().__init__(BytesIO(content), encoding="bytes")  # strings of Python 2 are bytes
+        self._names, self._others = names, others
+        self._classes: dict[str, type] = {}
+
+    def find_class(self, module: str, name: str) -> type:
+        named = f"{module}.{name}"[:100]
+        word = self._names.get((module, name), named if self._others else "")
+        if not word:
+            raise ValueError(f"it would run {named}")
+        if isinstance(word, type):
+            return word
+        if len(self._classes) == _MOST_NAMES and word not in self._classes:
+            raise ValueError(f"it names more than {_MOST_NAMES:,} functions and classes")
+        return self._classes.setdefault(word, type("Call", (Call,), {"function": word}))
+
+    def persistent_load(self, pid: Any) -> Call:
+        return Persistent(pid)
+
+
+def load(
+    stream: BinaryIO, names: Mapping[tuple[str, str], str | type], others: bool = False
 ) -> Any:
-    """Reads one pickle and returns the value that it describes.
+    """Reads one pickle and returns its value; the stream's position is then behind the pickle.
 
     Args:
-      content: the pickle's bytes, or a file, whose position is then behind the pickle.
-      names: functions and classes that the pickle may name, (module, attribute), and the caller's
-        word for each. The word "bytes" stands for the call by which Python 3 writes bytes in
-        protocols 0 to 2; a call of the word "dict" returns a dict.
-      others: whether it may name others too: their word is MODULE.ATTRIBUTE; what is put into their
-        objects, and items of a dict whose key is no text or number, are left out.
+      stream: the file.
+      names: functions and classes that the pickle may name, (module, attribute): the word for them
+        in a `Call`, or `Dict` or `Bytes`.
+      others: whether it may name others too; their word is MODULE.ATTRIBUTE.
 
     Raises:
       ValueError: the pickle names something else, has other instructions, or too many of them.
       Exception: of other types (IndexError, KeyError, ...), if the pickle is damaged.
     """
-    # A pickle is a program for a stack machine with a memo; the value is on the stack at STOP.
-    stack: list[Any] = []
-    memo: dict[int, Any] = {}
-    stream = BytesIO(content) if isinstance(content, bytes) else content
-    instructions = islice(pickletools.genops(stream), MOST_INSTRUCTIONS + 1)
-    for number, (instruction, argument, _) in enumerate(instructions):
+    begin = stream.tell()
+    _check(stream)
+    size = stream.tell() - begin
+    stream.seek(begin)
+    return _Unpickler(stream.read(size), names, others).load()
+
+
+def _check(stream: BinaryIO) -> None:
+    """Refuses a pickle that needs much time or memory, by its instructions alone."""
+    # As a pickle is a program for a stack machine with a memo, this keeps a stack and a memo of the
+    # number of values in each value, an alias counted each time; 0 is a mark.
+    stack: list[int] = []
+    memo: dict[Any, int] = {}
+    for number, (code, argument, _) in enumerate(pickletools.genops(stream)):
         if number == MOST_INSTRUCTIONS:
             raise ValueError(f"more than {MOST_INSTRUCTIONS:,} instructions")
-        if instruction.name == "STOP":
-            return stack.pop()
-        _step(instruction.name, argument, stack, memo, names, others)
-    raise ValueError("it has no end")
-
-
-def _step(
-    name: str,
-    argument: Any,
-    stack: list[Any],
-    memo: dict[int, Any],
-    names: Mapping[tuple[str, str], str],
-    others: bool,
-) -> None:
-    """Executes one instruction."""
-    if isinstance(argument, int) and argument.bit_length() > _LARGEST_INT:  # slow to hash
-        raise ValueError(f"it contains a number of {argument.bit_length():,} bits")
-    if name in _PLAIN:
-        stack.append(argument)
-    elif name in _OLD_TEXTS:
-        stack.append(argument.encode("latin-1"))
-    elif name in _VALUES:
-        stack.append(_VALUES[name])
-    elif name in _EMPTY:
-        stack.append(_EMPTY[name]())
-    elif name == "MARK":
-        stack.append(_MARK)
-    elif name in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
-        memo[len(memo) if name == "MEMOIZE" else argument] = stack[-1]
-    elif name in ("GET", "BINGET", "LONG_BINGET"):
-        stack.append(memo[argument])
-    elif name in ("GLOBAL", "STACK_GLOBAL"):
-        attribute, module = (stack.pop(), stack.pop()) if name[0] == "S" else (None, None)
-        path = (module, attribute) if name[0] == "S" else tuple(argument.split(" "))
-        if not all(isinstance(part, str) for part in path):  # others may be slow to hash
-            raise ValueError("it names an object by something that is not text")
-        named = ".".join(path)[:100]
-        if path not in names and not others:
-            raise ValueError(f"it would run {named}")
-        stack.append(Name(names.get(path, named)))
-    elif name in _CONTAINERS:
-        _CONTAINERS[name](stack)
-    elif name in _DICTS:
-        _DICTS[name](stack, others)
-    elif name not in ("PROTO", "FRAME"):
-        raise ValueError(f"instruction {name} is not allowed")
-
-
-def _pop_to_mark(stack: list[Any]) -> list[Any]:
-    """Removes the topmost mark and the items above it; returns the items."""
-    mark = len(stack) - 1
-    while stack[mark] is not _MARK:
-        mark -= 1
-        if mark < 0:
-            raise ValueError("it closes a list that was not opened")
-    items = stack[mark + 1 :]
-    del stack[mark:]
-    return items
-
-
-def _set_items(stack: list[Any], items: list[Any], others: bool) -> None:
-    target = stack[-1].items if isinstance(stack[-1], Call) else stack[-1]
-    if not isinstance(target, dict):
-        raise ValueError("it sets items of an object that is not a dict")
-    for key, value in zip(items[::2], items[1::2], strict=True):
-        if isinstance(key, str | bytes | int):  # nested tuples may take very long to hash
-            target[key] = value
-        elif not others:
-            raise ValueError(f"a key is a {type(key).__name__}, should be text")
-
-
-def _dict(stack: list[Any], others: bool) -> None:
-    items = _pop_to_mark(stack)
-    stack.append({})
-    _set_items(stack, items, others)
-
-
-def _extend(stack: list[Any], items: list[Any]) -> None:
-    if isinstance(stack[-1], Call):
-        return
-    if not isinstance(stack[-1], list):
-        raise ValueError("it extends an object that is not a list")
-    stack[-1].extend(items)
-
-
-def _pop(stack: list[Any], count: int) -> list[Any]:
-    """Removes the last `count` items of the stack and returns them."""
-    items = stack[len(stack) - count :] if len(stack) >= count else [_MARK]
-    if any(item is _MARK for item in items):
-        raise ValueError("it pops more items than the stack has")
-    del stack[len(stack) - count :]
-    return items
-
-
-def _reduce(stack: list[Any], others: bool) -> None:
-    function, arguments = _pop(stack, 2)
-    if not isinstance(function, Name) or not isinstance(arguments, tuple):
-        raise ValueError("it calls an object that is not a function")
-    if function == "bytes":
-        text, encoding = arguments
-        if encoding not in ("latin1", "latin-1") or not isinstance(text, str):
-            raise ValueError("bytes should be written as latin1")
-        stack.append(text.encode("latin-1"))
-    elif function == "dict":
-        stack.append({})
-        if arguments and isinstance(arguments[0], list):  # pairs, as Python 2 writes them
-            _set_items(stack, [item for pair in arguments[0] for item in pair], others)
-    else:
-        stack.append(Call(str(function), arguments))
-
-
-def _build(stack: list[Any]) -> None:
-    (state,) = _pop(stack, 1)
-    if isinstance(stack[-1], Call):
-        stack[-1].state = state
-    elif not isinstance(stack[-1], dict):  # attributes of an ordered dict are ignored
-        raise ValueError("it sets the state of an object without one")
-
-
-_CONTAINERS: dict[str, Callable[[list[Any]], None]] = {
-    "TUPLE": lambda stack: stack.append(tuple(_pop_to_mark(stack))),
-    "TUPLE1": lambda stack: stack.append(tuple(_pop(stack, 1))),
-    "TUPLE2": lambda stack: stack.append(tuple(_pop(stack, 2))),
-    "TUPLE3": lambda stack: stack.append(tuple(_pop(stack, 3))),
-    "FROZENSET": lambda stack: stack.append(_pop_to_mark(stack)),
-    "LIST": lambda stack: stack.append(_pop_to_mark(stack)),
-    "APPEND": lambda stack: _extend(stack, _pop(stack, 1)),
-    "APPENDS": lambda stack: _extend(stack, _pop_to_mark(stack)),
-    "ADDITEMS": lambda stack: _extend(stack, _pop_to_mark(stack)),
-    "BUILD": _build,
-    "BINPERSID": lambda stack: stack.append(Call(PERSISTENT, tuple(_pop(stack, 1)))),
-}
-_DICTS: dict[str, Callable[[list[Any], bool], None]] = {
-    "DICT": _dict,
-    "SETITEM": lambda stack, others: _set_items(stack, _pop(stack, 2), others),
-    "SETITEMS": lambda stack, others: _set_items(stack, _pop_to_mark(stack), others),
-    "REDUCE": _reduce,
-    "NEWOBJ": _reduce,
-}
+        if isinstance(argument, int) and argument.bit_length() > _LARGEST_INT:  # slow to hash
+            raise ValueError(f"it contains a number of {argument.bit_length():,} bits")
+        if code.name in _REFUSED:
+            raise ValueError(f"instruction {code.name} is not allowed")
+        if "GET" in code.name:
+            stack.append(memo[argument])
+            continue
+        if "PUT" in code.name or code.name == "MEMOIZE":
+            index: Any = len(memo) if code.name == "MEMOIZE" else argument
+            if index > number:  # the unpickler's memo is an array up to the highest index
+                raise ValueError(f"it stores value {index:,} of {number:,}")
+            memo[index] = stack[-1]
+            continue
+        # Take the operands, and the items above the last mark, from the stack.
+        before, items = code.stack_before, []
+        if pickletools.markobject in before:
+            before = before[: before.index(pickletools.markobject)]
+            while size := stack.pop():
+                items.append(size)
+        operands = stack[len(stack) - len(before) :]
+        if len(operands) < len(before) or 0 in operands:
+            raise ValueError("it takes more values than there are")
+        del stack[len(stack) - len(before) :]
+        keys = operands[1:2] if code.name == "SETITEM" else []
+        if code.name in ("SETITEMS", "DICT"):
+            keys = items[1::2]  # from the last to the first, values before keys
+        elif code.name in ("ADDITEMS", "FROZENSET"):
+            keys = items
+        if max(keys, default=0) > _LARGEST_KEY:
+            raise ValueError(f"a key has more than {_LARGEST_KEY:,} values, should be text")
+        # Put the result.
+        total = min(1 + sum(operands) + sum(items), _LARGEST_KEY + 1)
+        stack += [0 if kind is pickletools.markobject else total for kind in code.stack_after]

@@ -121,21 +121,32 @@ def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing(tmp_path, form):
     assert refused > 0.9 * len(whole)
 
 
-def test_a_header_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "LARGEST_READ", 1000)
-    path = tmp_path / "x.tar.gz"
-    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+@pytest.mark.parametrize("form", ["", "gz", "bz2", "xz"])
+def test_content_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch, form):
+    monkeypatch.setattr(archives, "LARGEST_CONTENT", 20_000)
+    path = tmp_path / "x.tar"
+    with tarfile.open(path, f"w:{form}", format=tarfile.PAX_FORMAT) as archive:
         info = tarfile.TarInfo("a")
-        info.pax_headers = {"comment": "x" * 5000}
+        info.pax_headers = {"comment": "x" * 50_000}
         archive.addfile(info)
     with pytest.raises(Refusal, match="holds more than the published file can"):
         archives.read_members(path, ["a"])
 
 
+def test_a_size_below_0_is_refused_at_once(tmp_path):
+    block = bytearray(tarfile.TarInfo("b").tobuf(tarfile.GNU_FORMAT))
+    block[124:136] = (2**96 - 512).to_bytes(12, "big")  # the next header is this one
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    (tmp_path / "x.tar").write_bytes(tarfile.TarInfo("a").tobuf() + block + bytes(1024))
+    with pytest.raises(Refusal, match="a member has a size below 0"):
+        archives.read_members(tmp_path / "x.tar", ["a"])
+
+
 def test_a_pickle_that_hangs_python_is_refused_at_once():
     """Each tuple holds the previous one twice, so hashing the last as a key takes 2^60 steps."""
     nested = b"\x80\x04}" + b"N" + b"".join(b"\x94h" + bytes([n]) + b"\x86" for n in range(60))
-    with pytest.raises(Refusal, match="a key is a tuple, should be text"):
+    with pytest.raises(Refusal, match="a key has more than 1,000 values, should be text"):
         pickles.unpickle_arrays("batch", nested + b"K\x01s.")
 
 

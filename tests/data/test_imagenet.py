@@ -7,7 +7,7 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import imagenet, imagenette
-from dawnbench_tf.data.images import jpeg_index
+from dawnbench_tf.data.image_files import jpeg_index
 from dawnbench_tf.refusals import Refusal
 
 PUBLISHED = resources.files("tensorflow_datasets") / "datasets" / "imagenet2012"

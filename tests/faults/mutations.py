@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from dawnbench_tf import entries, files, leaderboard, recipes, run_folder, runs, tasks
 from dawnbench_tf.data import cifar10, pickles, squad
-from dawnbench_tf.data.images import shard_writer, shards
+from dawnbench_tf.data.image_files import shard_writer, shards
 from dawnbench_tf.data.questions import encoding, squad_json, vocabulary, word_vectors
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import Credits, RunOptions
@@ -372,11 +372,11 @@ def vectors(home: Path) -> Kind:
     cached = squad._Tokenized(splits[0], splits[1], list(types), {"ada": np.zeros(100, np.float32)})
     cache = folder / "cache.npz"
     squad._write_cache(cache, cached)
-    whole = repr(squad._read_cache(cache, 100))
+    whole = repr(squad._read_cache(cache))
 
     def look(path):
         if path is cache:
-            tokenized = squad._read_cache(cache, 100)
+            tokenized = squad._read_cache(cache)
             return "" if tokenized is None or repr(tokenized) == whole else "another cache"
         if path.name == vocabulary.FILE:
             return "" if vocabulary.load(folder) == vocab else "other words"

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,7 @@ import tensorflow as tf
 from dawnbench_tf import files, models, terminal
 from dawnbench_tf.data import pretrained
 from dawnbench_tf.data.dataset import Example, Placement
-from dawnbench_tf.data.images import augment, jpeg_index, jpegs, pipeline, scores, tested
+from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - `dataset` calls it
 from dawnbench_tf.data.origin import Origin
@@ -35,13 +35,7 @@ CLASSES, TEST_IMAGES = "classes.json", "test_images.txt"  # of a run on a task o
 
 @dataclass(frozen=True)
 class ImageData:
-    """A recipe's image data set: see `dataset.Data`.
-
-    Args:
-      recipe: a recipe of an image task.
-      splits: training and test images.
-      placement: strategy and image layout.
-    """
+    """A recipe's image data set: see `dataset.Data`, which documents the methods."""
 
     recipe: Recipe
     splits: Splits
@@ -51,101 +45,75 @@ class ImageData:
 
     @property
     def origin(self) -> Origin:
-        """Source of the files, and whether their SHA-256 is the published one."""
         return self.splits.origin
 
     @cached_property
     def steps_per_epoch(self) -> int:
-        """Number of batches in an epoch of the recipe's first batch size."""
         return pipeline.steps_per_epoch(self)
 
     @property
     def epoch_steps(self) -> list[int]:
-        """Number of batches in each epoch."""
         phases = self.recipe.phases()
         counts = [[self.in_epoch(a).steps_per_epoch] * (b - a) for a, b, _ in phases]
         return [*chain.from_iterable(counts)]
 
     def in_epoch(self, epoch: int) -> "ImageData":
-        """Returns the data set with one batch size and one image size: those of an epoch."""
         return replace(self, recipe=self.recipe.in_epoch(epoch))
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
-        """Returns one epoch's batches of augmented images and labels, for any training loop."""
         return pipeline.epoch_batches(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
-        """Returns the distributed training batches of epochs from `first_epoch` on."""
         return pipeline.training_batches(self, first_epoch)
 
     def on_devices(self) -> Callable[..., tuple]:
-        """Returns a function from a batch of `training_batches` to (images, labels)."""
         return pipeline.on_devices(self)
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
-        """Returns the distributed test batches; the last one may end in padding."""
         return tested.test_batches(self, batch_size, self._ratios)
 
     def prepare(self, batch: tf.Tensor) -> tf.Tensor:
-        """Returns the network's inputs for a batch of `test_batches`: standardized images."""
         return augment.standardizer(self.recipe, self.placement.data_format)(batch)
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> np.ndarray:
-        """Returns logits (examples, classes) in the test set's order, padding removed."""
         logits = np.concatenate(outputs)[: len(self.splits.test.labels)]  # the rest is padding
         ratios = self._ratios
         return logits if ratios is None else logits[np.argsort(tested.sort_by_ratio(ratios))]
 
     def examples(self) -> Sequence[Example]:
-        """Returns the network's inputs for single test images: float32 (1, h, w, c) each."""
-        return tested.SingleImages(self.splits, self.recipe)
+        test = self.splits.test
+        prepare = partial(tested.prepare, test, self.recipe, "NHWC")
+        return tested.SingleImages(prepare, range(len(test.labels)))
 
     def join(self, outputs: Iterable[np.ndarray]) -> np.ndarray:
-        """Returns logits (examples, classes), from the logits of each of `examples`."""
         return np.concatenate(list(outputs))
 
     def score(self, answers: np.ndarray) -> dict[str, float]:
-        """Returns the task's accuracies, in percent, for the logits of all test examples."""
         return scores.SCORES[self.recipe.task_row.scoring](answers, self.splits.test.labels)
 
     @cached_property
     def _ratios(self) -> np.ndarray | None:
-        """Aspect ratios (width / height) of the test images, (examples,).
-
-        None unless the recipe has `rectangular_test` and the images are JPEGs.
-        """
+        """Aspect ratios (width / height) of the test JPEGs, (examples,), for `rectangular_test`."""
         read = self.splits.test.jpegs
         if not self.recipe.data.rectangular_test or read is None:
             return None
         return jpegs.aspect_ratios(read, len(self.splits.test.labels))
 
     def first(self, count: int) -> "ImageData":
-        """Returns the data set with only its first `count` test images."""
         return self._tested_on(self.splits.test.first(count))
 
     def training_as_test(self, count: int) -> "ImageData":
-        """Returns the data set with `count` training images as the test set, to calibrate."""
         return self._tested_on(self.splits.train.spaced(count)[1])
 
     def sample(self) -> tuple[slice, "ImageData"]:
-        """Returns a slice of `examples`, evenly spaced, and the data set with only them."""
         chosen, split = self.splits.test.spaced(SAMPLE)
         return chosen, self._tested_on(split)
 
     @property
     def selects_views(self) -> bool:
-        """Whether only some test images get all views of the test-time augmentation."""
         return self.recipe.data.views_share < 1
 
     def unsure(self, answers: np.ndarray) -> tuple[np.ndarray, "ImageData"]:
-        """Returns the test images with the least probable answers, `views_share` of all.
-
-        Args:
-          answers: logits (examples, classes) of all test images.
-
-        Returns:
-          Their indices, increasing, and the data set with only them as the test set.
-        """
         shifted = np.exp(answers - answers.max(1, keepdims=True))
         most_probable = 1 / shifted.sum(1)  # probability of each image's answer
         count = max(1, int(len(answers) * self.recipe.data.views_share))
@@ -153,7 +121,6 @@ class ImageData:
         return indices, self._tested_on(self.splits.test.take(indices))
 
     def held_out(self) -> "ImageData":
-        """Returns the data set with its held-out images as the test set; ValueError if none."""
         held_out = self.splits.held_out
         if held_out is None:
             raise ValueError(f"{self.recipe.name} holds no examples out")
@@ -163,39 +130,30 @@ class ImageData:
         return replace(self, splits=self.splits._replace(test=test))
 
     def describe_damage(self) -> str:
-        """Returns a line that names the first image that can't be decoded; "" if all can."""
         splits = (self.splits.train, self.splits.test)
-        return next(filter(None, map(jpeg_index.describe_damage, splits)), "")
+        return next(filter(None, map(jpegs.describe_damage, splits)), "")
 
     def network(self, precision: str = "") -> tf.keras.Model:
-        """Builds the recipe's network with untrained weights; `precision` is that of inference."""
         return network(self.recipe, self.placement, precision)
 
     def adapt(self, model: tf.keras.Model) -> None:
-        """Loads the recipe's pretrained weights; whitens whitening layers by training images.
-
-        Raises:
-          Refusal: the file can't be read, or does not fit the model.
-        """
         if file := self.recipe.network.pretrained:
             pretrained.load(model, file, file)
-        for layer in model.layers:
+        for layer in model.layers:  # whitening layers are fitted to training images
             if isinstance(layer, Whitening):
                 layer.adapt(tested.without_augmentation(self, layer.examples))
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
-        """Returns the network with the recipe's test-time augmentation (mean logits of views)."""
         return views.with_views(model, self.recipe.data.test_views, self.placement.data_format)
 
     def save(self, folder: Path) -> None:
-        """Writes the names of the classes and of the test images of a task of the user's own."""
+        # Image models need no file besides recipe and weights; these are for `check_saved`.
         if self.recipe.whole_task.is_own:
             files.write_json(folder / CLASSES, self._names())
             names = "".join(f"{shown(name)}\n" for name in self.splits.test.names)
             files.write_whole(folder / TEST_IMAGES, names)
 
     def check_saved(self, folder: Path) -> None:
-        """Raises Refusal if the classes or the test images are not those of the folder's run."""
         path = folder / CLASSES
         if self.recipe.whole_task.is_own and path.exists() and not self.recipe.synthetic:
             saved, names = files.read_json(path), self._names()
@@ -205,10 +163,7 @@ class ImageData:
                 raise Refusal(f"--data_dir: {text}; restore them, or train in a new folder")
 
     def _names(self) -> dict[str, Any]:
-        """Returns the names of the classes, and a checksum of the test images.
-
-        It is of their names and labels; for images in memory of their labels and pixels.
-        """
+        """Returns the names of the classes, and a checksum of the test images."""
         test = self.splits.test
         digest = hashlib.sha256(np.asarray(test.labels, np.int64).tobytes())
         digest.update(json.dumps(list(test.names)).encode())
@@ -217,7 +172,7 @@ class ImageData:
         return {"classes": list(self.splits.classes), "test images": digest.hexdigest()}
 
     def save_answers(self, answers: np.ndarray, folder: Path) -> None:
-        """Does nothing: logits are not published."""
+        pass  # no format of logits is published
 
 
 DATA = ImageData
@@ -237,11 +192,7 @@ def saved_network(
 
 
 def complete(recipe: Recipe, splits: Splits) -> Recipe:
-    """Returns the recipe with what its task leaves open, the fields that are 0, from the data.
-
-    Raises:
-      Refusal: most classes up to the largest label have no example.
-    """
+    """Returns the recipe with what its task leaves open, the fields that are 0, from the data."""
     task = recipe.whole_task
     held = splits.train.held
     side = 0 if held is None else int(held.shape[1])
@@ -270,18 +221,11 @@ def _compare_labels(name: str, splits: Splits, classes: int) -> None:
 
 
 def take_part(recipe: Recipe, splits: Splits) -> Splits:
-    """Returns the data set with the training images that a recipe with `train_examples` uses.
-
-    Raises:
-      Refusal: there are fewer, or the images can only be read in the order of files.
-    """
+    """Returns the data set with the training images that a recipe with `train_examples` uses."""
     if not recipe.train_examples:
         return splits
     whole = recipe.whole_task.train_examples
     check(replace(recipe.task_row, train_examples=whole), splits)
-    if splits.train.in_sequence:
-        text = "needs files that can be read in any order; copy them from the bucket"
-        refuse("train_examples", recipe.train_examples, text)
     count = len(splits.train.labels)
     chosen = division.choose(count, recipe.train_examples, recipe.seed)
     return splits._replace(train=splits.train.take(chosen))
@@ -317,14 +261,7 @@ def network(
     precision: str = "",
     layers: LayerClasses = factories.TRAINING,
 ) -> tf.keras.Model:
-    """Builds the recipe's network for its task's images, with untrained weights.
-
-    Args:
-      recipe: model, precision, sizes of images.
-      placement: strategy and image layout.
-      precision: of inference; "": the recipe's, for training.
-      layers: the classes of its layers.
-    """
+    """Builds the recipe's network with untrained weights; `precision` is that of inference."""
     task, channels_first = recipe.task_row, placement.data_format == "NCHW"
     sides = [recipe.test_side if precision or _one_size(recipe) else None] * 2
     args, variant = _family_args(recipe), models.get(recipe.model)

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import machine
+from dawnbench_tf.data.images.splits import Split
 
 READ = 32  # JPEGs that are read in one call
 _CROPPED, _SHORT_SIDE = 7, 8  # a test crop's side is 7/8 of the image's short side: 224 of 256
@@ -144,6 +145,19 @@ def aspect_ratios(jpegs: Callable[[tf.Tensor], tf.Tensor], count: int) -> np.nda
 
     examples = decode_examples(tf.data.Dataset.range(count), jpegs, ratio)
     return np.concatenate(list(examples.batch(1000).as_numpy_iterator()))
+
+
+def describe_damage(split: Split) -> str:
+    """Returns a line that names the first image of a split that can't be decoded; "" if all can."""
+    if split.jpegs is None or not split.names:
+        return ""
+    for number, name in enumerate(split.names):
+        (content,) = split.jpegs(tf.constant([number])).numpy()  # names what can't be read
+        try:
+            tf.io.decode_jpeg(content, channels=3)
+        except tf.errors.InvalidArgumentError:
+            return f"{name}: is damaged, or no RGB image; replace or remove it"
+    return ""
 
 
 def decode_examples(

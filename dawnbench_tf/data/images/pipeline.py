@@ -62,8 +62,7 @@ def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
     per_replica = phase.batch_size // strategy.num_replicas_in_sync
 
     def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        worker = context.input_pipeline_id, context.num_input_pipelines
-        batches = _batches(data, epochs, share(strategy, context), per_replica, worker)
+        batches = _batches(data, epochs, share(strategy, context), per_replica)
         # 4 batches bridge the time of writing a checkpoint.
         return data.placement.count_waits(batches.prefetch(4)).with_options(without_autotune())
 
@@ -79,7 +78,7 @@ def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
     """
     data, fetch = data.in_epoch(number), data.splits.train.fetch
     whole = range(number, number + 1)
-    batches = _batches(data, whole, lambda values, _: values, data.recipe.batch_size, (0, 1))
+    batches = _batches(data, whole, lambda values, _: values, data.recipe.batch_size)
     prepared = batches.map(_preparation(data, fetch), machine.cpus(), deterministic=True)
     return prepared.prefetch(2).with_options(without_autotune())
 
@@ -89,17 +88,8 @@ def _batches(
     epochs: range,
     select: Callable[[tf.Tensor, int], tf.Tensor],
     batch_size: int,
-    worker: tuple[int, int],
 ) -> tf.data.Dataset:
-    """Returns this worker's batches of some epochs, not yet prepared by `on_devices`.
-
-    Args:
-      data: the data set.
-      epochs: range of epochs.
-      select: function from (values (steps * batch, ...), steps) to this worker's values.
-      batch_size: examples in a batch.
-      worker: index of this worker, and number of workers.
-    """
+    """Returns this worker's batches of some epochs, not yet prepared by `on_devices`."""
     recipe, split, count = data.recipe, data.splits.train, steps_per_epoch(data)
     with tf.device("CPU:0"):
         labels = tf.constant(split.labels)  # outside the graphs, so that none holds a copy
@@ -112,38 +102,10 @@ def _batches(
         return tf.data.Dataset.from_tensor_slices(shared)
 
     numbers = tf.data.Dataset.range(epochs.start, epochs.stop)
-    if split.in_sequence:
-        examples = _in_sequence(numbers, split.in_sequence, plan, recipe, worker)
-    elif split.jpegs:
-        examples = jpegs.decode_examples(numbers.flat_map(plan), split.jpegs, _cropper(recipe))
-    else:
-        examples = numbers.flat_map(plan)
+    examples = numbers.flat_map(plan)
+    if split.jpegs:
+        examples = jpegs.decode_examples(examples, split.jpegs, _cropper(recipe))
     return examples.batch(batch_size, drop_remainder=True)
-
-
-def _in_sequence(
-    epochs: tf.data.Dataset,
-    read: Callable[..., tf.data.Dataset],
-    plan: Callable[[tf.Tensor], tf.data.Dataset],
-    recipe: Recipe,
-    worker: tuple[int, int],
-) -> tf.data.Dataset:
-    """Returns examples of a sequential split (gs://): images in file order, crops from the plan.
-
-    The plan's indices and labels are unused: the files decide the order, and hold the labels.
-    """
-    crop = _cropper(recipe)
-
-    def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-        # A worker's files may hold fewer images than its share of the epoch: it starts again.
-        examples = read(_seed(recipe, epoch, _ORDER), *worker).repeat()
-        return tf.data.Dataset.zip(examples, plan(epoch))
-
-    return epochs.flat_map(read_epoch).map(
-        lambda example, drawn: crop(example[1], example[0], *drawn[2:]),
-        num_parallel_calls=machine.cpus(),
-        deterministic=True,
-    )
 
 
 def on_devices(data: Data) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
@@ -202,10 +164,10 @@ def _preparation(
         images = augmented(indices, offsets, flips, others)
         if "partner" not in others:
             return images, labels
-        partner, shares, classes = others["partner"], others["share"], recipe.task_row.classes
-        partners = augmented(partner[0], *partner[2:])
+        partners = augmented(*others["partner"])
+        shares, classes = others["share"], recipe.task_row.classes
         probabilities = shares[:, None] * tf.one_hot(labels, classes)
-        probabilities += (1 - shares[:, None]) * tf.one_hot(partner[1], classes)
+        probabilities += (1 - shares[:, None]) * tf.one_hot(others["partner_labels"], classes)
         shares = shares[:, None, None, None]
         return shares * images + (1 - shares) * partners, probabilities
 
@@ -242,8 +204,9 @@ def _plan(
 
     Returns indices, labels, crop offsets, flips and a dictionary of what the recipe draws besides:
     `positions` (.., 2) of Cutout in 0..1; `colors` (.., 3), factors; `light` (.., 2), shift and
-    change of contrast; `degrees`; `side` (.., size of the images, 0); with mixup `partner`, all
-    draws of the image that an image is mixed with, and `share`, its own share.
+    change of contrast; `degrees`; `side` (.., size of the images, 0); with mixup `partner`, the
+    draws of the image that an image is mixed with, its `partner_labels`, and the image's own
+    `share`.
     """
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
@@ -274,12 +237,15 @@ def _plan(
     keys = tf.reshape(uniform(_PARTNER), [steps, -1])
     positions = tf.argsort(keys) + recipe.batch_size * tf.range(steps)[:, None]
     positions = tf.reshape(positions, [-1])
-    partner = tf.nest.map_structure(lambda values: tf.gather(values, positions), drawn)
+    index, partner_labels, *partner = tf.nest.map_structure(
+        lambda values: tf.gather(values, positions), drawn
+    )
     gammas = tf.random.stateless_gamma(
         [count, 2], _seed(recipe, epoch, _SHARE), settings.mixup
     )  # a Beta(a, a) number is the share of one of two Gamma(a) numbers
     share = gammas[:, 0] / tf.maximum(tf.reduce_sum(gammas, 1), 1e-30)
-    return *drawn[:4], {**others, "partner": partner, "share": tf.maximum(share, 1 - share)}
+    mixup = {"partner": (index, *partner), "partner_labels": partner_labels}
+    return *drawn[:4], {**others, **mixup, "share": tf.maximum(share, 1 - share)}
 
 
 def _jpeg_plan(

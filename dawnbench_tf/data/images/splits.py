@@ -15,8 +15,7 @@ class Split(NamedTuple):
     """One split of an image data set: labels, and images by index.
 
     One of `held` and `jpegs` is set: images of one size in memory, or JPEGs of any size that are
-    read by index. With `in_sequence` training reads these JPEGs in the order of files, as reading
-    each of them alone would be slow.
+    read by index.
     """
 
     labels: np.ndarray  # int64 (examples,)
@@ -24,16 +23,10 @@ class Split(NamedTuple):
     # example i has image i % images.
     held: tf.Tensor | None = None
     jpegs: Callable[[tf.Tensor], tf.Tensor] | None = None  # indices (b,) -> strings (b,)
-    # (seed (2,), worker, number of workers) -> a data set of labels and JPEGs in an epoch's order.
-    in_sequence: Callable[..., tf.data.Dataset] | None = None
     names: Sequence[str] = ()  # of the examples, if they are files: CLASS/FILE
 
     def images(self, indices: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Returns images in memory as an array, uint8 (examples, height, width, 3).
-
-        Args:
-          indices: indices of the examples, or a slice; default: all.
-        """
+        """Returns images in memory as an array, uint8 (examples, height, width, 3)."""
         with tf.device("CPU:0"):
             return self.fetch(np.arange(len(self.labels))[indices]).numpy()
 
@@ -76,11 +69,7 @@ class Splits(NamedTuple):
     classes: Sequence[str] = ()  # names of the classes of a task of the user's own
 
     def count_classes(self, name: str) -> int:
-        """Returns the number of classes: of their names, or up to the largest label.
-
-        Raises:
-          Refusal: most of them have no example in the data set `name`.
-        """
+        """Returns the number of classes: of their names, or up to the largest label."""
         numbers = np.unique(np.concatenate([self.train.labels, self.test.labels]))
         classes = len(self.classes) or 1 + int(numbers.max())
         if not self.classes and classes > 2 * len(numbers):
@@ -96,11 +85,6 @@ class Splits(NamedTuple):
 
 
 def in_memory(images: np.ndarray, labels: np.ndarray) -> Split:
-    """Returns a split of images in memory.
-
-    Args:
-      images: uint8 (examples, height, width, channels).
-      labels: int64 (examples,).
-    """
+    """Returns a split of images uint8 (examples, h, w, c) and labels int64 (examples,)."""
     with tf.device("CPU:0"):  # where tf.data runs
         return Split(labels, held=tf.constant(images))

@@ -12,22 +12,14 @@ from dawnbench_tf.data.images.splits import Split, Splits, in_memory
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
+# "decoded": images of the test's size, kept on devices; "jpeg": read and decoded like real ones.
 POOL = {"decoded": 1000, "jpeg": 200}  # by the recipe's `synthetic`; a JPEG takes 15 ms
 JPEG_SHAPE = (400, 472)  # height and width, ImageNet's means
 _QUALITY = 85  # JPEG quality that gives 110 KB an image, ImageNet's mean
 
 
 def load(recipe: Recipe, pool: int = 0) -> Splits:
-    """Generates splits with the numbers of examples and classes of the recipe's task.
-
-    Args:
-      recipe: its `synthetic` is "decoded" (images of the test's size, kept on the devices) or
-        "jpeg" (JPEGs, which are read and decoded like real ones).
-      pool: number of different images of a split; 0: `POOL` for a task with JPEGs, else all.
-
-    Raises:
-      Refusal: "jpeg" for a task without JPEGs, or "decoded" for several sizes of JPEGs.
-    """
+    """Generates splits with the numbers of examples and classes of the recipe's task."""
     task = recipe.task_row
     if recipe.synthetic == "jpeg" and not task.jpegs:
         refuse("synthetic", "jpeg", f"{task.name} has no JPEGs; decoded would run")
@@ -43,19 +35,14 @@ def load(recipe: Recipe, pool: int = 0) -> Splits:
     def split(count: int) -> Split:
         different = min(count, pool or (POOL[str(recipe.synthetic)] if task.jpegs else count))
         labels = rng.permutation(np.arange(different) % task.classes).astype(np.int64)
-        return _make_split(
-            _draw_images(rng, patterns, labels, *shape), np.resize(labels, count), recipe
-        )
+        images, labels = _draw_images(rng, patterns, labels, *shape), np.resize(labels, count)
+        if recipe.synthetic == "decoded":
+            return in_memory(images, labels)
+        with tf.device("CPU:0"):
+            jpegs = tf.stack([tf.io.encode_jpeg(image, quality=_QUALITY) for image in images])
+        return Split(labels, jpegs=lambda indices: tf.gather(jpegs, indices % different))
 
     return Splits(split(task.train_examples), split(task.test_examples))
-
-
-def _make_split(images: np.ndarray, labels: np.ndarray, recipe: Recipe) -> Split:
-    if recipe.synthetic == "decoded":
-        return in_memory(images, labels)
-    with tf.device("CPU:0"):
-        jpegs = tf.stack([tf.io.encode_jpeg(image, quality=_QUALITY) for image in images])
-    return Split(labels, jpegs=lambda indices: tf.gather(jpegs, indices % len(images)))
 
 
 def _draw_images(

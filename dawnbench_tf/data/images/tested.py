@@ -3,7 +3,7 @@
 Axes: b batch, h height, w width, c channels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,13 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data.dataset import Data, Example, refusing_damage
-from dawnbench_tf.data.images import augment, jpeg_index, jpegs
+from dawnbench_tf.data.images import augment, jpegs
 from dawnbench_tf.data.images.pipeline import count_batches, share
-from dawnbench_tf.data.images.splits import Split, Splits
+from dawnbench_tf.data.images.splits import Split
 from dawnbench_tf.data.placement import without_autotune
 from dawnbench_tf.recipe import Recipe
 
-BLOCK = 500  # images that `SingleImages` prepares at a time
+BLOCK = 200  # images that `SingleImages` prepares at a time
 STRIDE = 32  # sides of rectangular test images are multiples of this, in pixels
 WIDEST = 2.0  # largest ratio of the sides of rectangular test images
 
@@ -25,13 +25,8 @@ WIDEST = 2.0  # largest ratio of the sides of rectangular test images
 def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf.data.Dataset:
     """Returns distributed batches of test images, uint8 (b, h, w, c).
 
-    The last batch is completed with the first images; `collect` removes these.
-
-    Args:
-      data: data set with the test images.
-      batch_size: of the global batch.
-      ratios: aspect ratios (width / height) of the images, (examples,): images are sorted by
-        ratio, and each batch has rectangular images of one shape. None: square images.
+    The last batch is completed with the first images; `collect` removes these. With `ratios`, width
+    / height of each image, images are sorted by ratio, and a batch has rectangles of one shape.
     """
     strategy, split = data.placement.strategy, data.splits.test
     per_replica = batch_size // strategy.num_replicas_in_sync
@@ -98,19 +93,17 @@ def _test_images(
 
 
 class SingleImages(Sequence[Example]):
-    """A sequence of the network's inputs for single test images, float32 (1, h, w, c).
+    """A sequence of a network's inputs for single images, float32 (1, h, w, c).
 
     Images are prepared on access, `BLOCK` at a time, so the test set may be larger than memory.
 
     Args:
-      splits: splits with the test images.
-      recipe: decides size and standardization.
-      indices: indices of the images; None: all.
+      prepare: function from indices (b,) to inputs (b, h, w, c).
+      indices: indices of the images.
     """
 
-    def __init__(self, splits: Splits, recipe: Recipe, indices: range | None = None):
-        self._splits, self._recipe = splits, recipe
-        self._indices = range(len(splits.test.labels)) if indices is None else indices
+    def __init__(self, prepare: Callable[[np.ndarray], np.ndarray], indices: range):
+        self._prepare, self._indices = prepare, indices
         self._block, self._images = -1, np.empty(0)
 
     def __len__(self) -> int:
@@ -118,12 +111,11 @@ class SingleImages(Sequence[Example]):
 
     def __getitem__(self, index: Any) -> Any:  # an Example; for a slice, SingleImages
         if isinstance(index, slice):
-            return SingleImages(self._splits, self._recipe, self._indices[index])
+            return SingleImages(self._prepare, self._indices[index])
         index = range(len(self))[index]
         if index // BLOCK != self._block:
             self._block = index // BLOCK
-            block = self._indices[self._block * BLOCK :][:BLOCK]
-            self._images = _one_batch(self._splits.test, self._recipe, "NHWC", np.array(block))
+            self._images = self._prepare(np.array(self._indices[self._block * BLOCK :][:BLOCK]))
         return (self._images[index % BLOCK][None],)
 
 
@@ -131,12 +123,13 @@ def without_augmentation(data: Data, count: int) -> np.ndarray:
     """Returns the first `count` training images prepared as for the test, float32 (b, ...)."""
     split = data.splits.train
     indices = np.arange(min(count, len(split.labels)))
-    return _one_batch(split, data.recipe, data.placement.data_format, indices)
+    return prepare(split, data.recipe, data.placement.data_format, indices)
 
 
-def _one_batch(split: Split, recipe: Recipe, data_format: str, indices: np.ndarray) -> np.ndarray:
+def prepare(split: Split, recipe: Recipe, data_format: str, indices: np.ndarray) -> np.ndarray:
+    """Returns a network's inputs for images as they are tested, float32 (b, ...)."""
     plan = _test_plan(split, recipe, np.reshape(indices, (1, -1)))
-    describe = partial(jpeg_index.describe_damage, split)
+    describe = partial(jpegs.describe_damage, split)
     with tf.device("CPU:0"), refusing_damage(describe):
         images = next(iter(_test_images(split, plan, len(indices), recipe.data.crop_size)))
         return augment.standardizer(recipe, data_format)(images).numpy()

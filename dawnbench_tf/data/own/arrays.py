@@ -1,6 +1,5 @@
 """Examples that the caller passes to `train`: arrays, data sets, or a function for them."""
 
-from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -50,7 +49,10 @@ def to_splits(data: Any, recipe: Recipe) -> Examples:
             raise Refusal(f"data: are {type(data).__name__}; {name} has {inputs}")
         return data
     if callable(data):
-        return to_splits(_call(data), recipe)
+        data = data()
+        if callable(data):
+            raise Refusal(f"data: returned a function; {_FORMS}")
+        return to_splits(data, recipe)
     if recipe.task_row.inputs != "images":
         text = "should be `Encoded`, as `dataset.load` returns questions"
         raise Refusal(f"data: is a {type(data).__name__}; {text}")
@@ -64,21 +66,12 @@ def to_splits(data: Any, recipe: Recipe) -> Examples:
     return from_arrays(data, recipe)
 
 
-def _call(function: Callable[[], Any]) -> Any:
-    data = function()
-    if callable(data):
-        raise Refusal(f"data: returned a function; {_FORMS}")
-    return data
-
-
 def _read_pairs(dataset: tf.data.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    def pairs() -> Iterator[Any]:
-        for element in dataset.as_numpy_iterator():
-            if not isinstance(element, tuple) or len(element) != 2:
-                raise Refusal("data: a data set should have single (image, label) pairs")
-            yield element
-
-    elements = list(pairs())
+    elements = []
+    for element in dataset.as_numpy_iterator():
+        if not isinstance(element, tuple) or len(element) != 2:
+            raise Refusal("data: a data set should have single (image, label) pairs")
+        elements.append(element)
     if not elements:
         raise Refusal("data: a data set is empty; should have single (image, label) pairs")
     images, labels = zip(*elements, strict=True)
@@ -88,16 +81,7 @@ def _read_pairs(dataset: tf.data.Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_arrays(arrays: Any, recipe: Recipe, where: str = "data") -> Splits:
-    """Makes splits of arrays: (x_train, y_train, x_test, y_test), or (x, y) to divide.
-
-    Args:
-      arrays: as in `to_splits`.
-      recipe: its `validation_share` and `seed` divide (x, y).
-      where: name of the arrays in errors, e.g. a file.
-
-    Raises:
-      Refusal: types or shapes are others.
-    """
+    """Makes splits of arrays: (x_train, y_train, x_test, y_test), or (x, y) to divide."""
     share = recipe.validation_share
     if (len(arrays) == 2) != bool(share):
         text = "divides x and y; there is a test set" if share else "is needed to divide x and y"

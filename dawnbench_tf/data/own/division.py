@@ -15,23 +15,11 @@ def divide(
     """Divides examples at random into a training and a test set, class by class.
 
     Each class has at least one example in each set. The division depends on labels, share and seed
-    only.
+    only. Returns ascending indices of both.
 
     >>> train, test = divide(np.repeat([0, 1], [8, 4]), share=0.25, seed=0)
     >>> len(train), len(test)
     (9, 3)
-
-    Args:
-      labels: classes, int (examples,).
-      share: share of each class's examples in the test set, over 0.
-      seed: seed of the draw.
-      names: of the classes, for the error; (): their numbers.
-
-    Returns:
-      Indices of the training and of the test examples, ascending.
-
-    Raises:
-      Refusal: a class has only one example.
     """
     test: list[np.ndarray] = []
     for label in np.unique(labels):
@@ -51,17 +39,6 @@ def choose(examples: int, count: int, seed: int) -> np.ndarray:
     """Returns the indices of a part of the training examples: the first of a random order.
 
     A larger part with the same seed contains a smaller one.
-
-    Args:
-      examples: number of training examples there are.
-      count: number of training examples to use.
-      seed: seed of the order.
-
-    Returns:
-      Indices, int (count,), ascending.
-
-    Raises:
-      Refusal: there are fewer examples.
     """
     if count > examples:
         refuse("train_examples", count, f"should be at most the {examples:,} examples there are")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import files, machine, npz, terminal
-from dawnbench_tf.data.images import jpeg_index, shard_writer, trees
-from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.image_files import jpeg_index, shard_writer, trees
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import division
@@ -24,19 +24,6 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     """Loads images of any size and format; the names of the folders are the classes.
 
     Classes are numbered in the order of their names. A line says what is not read.
-
-    Args:
-      recipe: its `validation_share` and `seed` divide the images, if there is no folder for the
-        test.
-      data_dir: folder with train/CLASS/ and val/CLASS/ (or validation/, test/); with a validation
-        share train/CLASS/ or CLASS/ alone.
-      download: refused.
-
-    Returns:
-      Images that are read and decoded when they are used.
-
-    Raises:
-      Refusal: folders are missing or empty, or the test has other classes.
     """
     if download:
         refuse("download", True, "is for TensorFlow Datasets; name the folder as --data_dir")
@@ -56,11 +43,7 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
 
 
 def _locate(data_dir: str, share: float) -> tuple[Path, list[Path], list[str], list[str]]:
-    """Returns the folder, those of its splits, the classes, and names of tests that are not read.
-
-    Raises:
-      Refusal: folders are missing or empty.
-    """
+    """Returns the folder, those of its splits, the classes, and names of unread tests."""
     root = Path(data_dir).expanduser()
     if not data_dir or not root.is_dir():
         text = "should be a folder with train/CLASS/ and val/CLASS/, of images"
@@ -92,25 +75,23 @@ def check(recipe: Recipe, data_dir: str) -> None:
     """Decodes each image once, before the clock of a run starts; a cache remembers those checked.
 
     Says how many have an EXIF orientation, which is not applied.
-
-    Args:
-      recipe: as in `load`.
-      data_dir: as in `load`.
-
-    Raises:
-      Refusal: images are damaged; it names the first ten, and says how many there are.
     """
     root, parts, classes, _ = _locate(data_dir, recipe.validation_share)
     indices = [trees.read(part, classes) for part in parts]
     names = [name for index in indices for name in _names(root, index)]
     images = [(index, number) for index in indices for number in range(len(index.labels))]
-    keys = np.array([_key(index.path(number)) for index, number in images], np.uint64)
+    keys = [_key(index.path(number)) for index, number in images]
     folder = files.cache_folder()
     digest = hashlib.sha256(bytes(root.absolute())).hexdigest()[:24]
     cache = folder / f"images-{digest}.npz" if folder else None
-    checked = _read_cache(cache)
+    try:
+        arrays = npz.read(cache.read_bytes()) if cache else {}
+    except (OSError, ValueError):
+        arrays = {}
+    # Keys of the images that were decoded, and of those among them with an orientation.
+    whole, turned = (set(map(int, arrays.get(kind, ()))) for kind in ("whole", "turned"))
     bad: dict[str, str] = {}  # reason by name
-    left = np.flatnonzero(~np.isin(keys, checked["whole"])).tolist()
+    left = [position for position, key in enumerate(keys) if key not in whole]
 
     def problem(position: int) -> tuple[str, bool]:
         index, number = images[position]
@@ -120,24 +101,24 @@ def check(recipe: Recipe, data_dir: str) -> None:
             return str(refusal).rpartition(": ")[2].partition(";")[0], False
         return "", shard_writer.TURNED in unusual
 
-    new: dict[str, list[int]] = {"whole": [], "turned": []}  # keys
     try:
         with ThreadPoolExecutor(machine.cpus()) as pool:
             for begin in range(0, len(left), _BLOCK):
                 terminal.status(f"checking the images: {begin:,} of {len(left):,}")
                 block = left[begin : begin + _BLOCK]
-                for position, (reason, turned) in zip(block, pool.map(problem, block), strict=True):
+                for position, (reason, is_turned) in zip(
+                    block, pool.map(problem, block), strict=True
+                ):
                     if reason:
                         bad[names[position]] = reason
-                    else:
-                        new["whole"].append(keys[position])
-                    if turned:
-                        new["turned"].append(keys[position])
+                        continue
+                    whole.add(keys[position])
+                    if is_turned:
+                        turned.add(keys[position])
     finally:  # after Ctrl-C too
-        for kind, kept in new.items():
-            checked[kind] = np.union1d(checked[kind], np.array(kept, np.uint64))
-        if cache and new["whole"]:
-            npz.cache(cache, checked)  # without it the next run decodes all images again
+        if cache and len(left) > len(bad):  # without it the next run decodes all images again
+            kinds = {"whole": whole, "turned": turned}
+            npz.cache(cache, {name: np.array([*kind], np.uint64) for name, kind in kinds.items()})
     if bad:
         first = ", ".join(f"{shown(name)} ({reason})" for name, reason in list(bad.items())[:10])
         more = f" and {len(bad) - 10:,} more" if len(bad) > 10 else ""
@@ -146,7 +127,7 @@ def check(recipe: Recipe, data_dir: str) -> None:
         advice = advice if begun else "replace or remove them"
         text = f"damaged: {len(bad):,} of {len(names):,} images: {first}{more}; {advice}"
         refuse("data_dir", data_dir, text)
-    if count := int(np.isin(keys, checked["turned"]).sum()):
+    if count := sum(key in turned for key in keys):
         terminal.say(f"{count:,} images have an EXIF orientation, which is not applied")
 
 
@@ -158,12 +139,3 @@ def _key(path: str) -> int:
         return 0
     text = f"{path} {status.st_size} {status.st_mtime_ns}".encode("utf-8", "surrogateescape")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-
-
-def _read_cache(path: Path | None) -> dict[str, np.ndarray]:
-    try:
-        arrays = npz.read(path.read_bytes()) if path else {}
-    except (OSError, ValueError):
-        arrays = {}
-    empty = np.zeros(0, np.uint64)
-    return {name: arrays.get(name, empty) for name in ("whole", "turned")}

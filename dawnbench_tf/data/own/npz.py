@@ -13,19 +13,7 @@ _NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
-    """Loads the images of an .npz file, compressed or not, as Keras's own data sets name them.
-
-    Args:
-      recipe: its `validation_share` and `seed` divide a file with x and y only.
-      data_dir: the file.
-      download: refused.
-
-    Returns:
-      Images in memory, uint8 (examples, side, side, 3).
-
-    Raises:
-      Refusal: the file is missing, damaged, or its arrays have other names, types or shapes.
-    """
+    """Loads the images of an .npz file, compressed or not, as Keras's own data sets name them."""
     if download:
         refuse("download", True, "is for TensorFlow Datasets; name the .npz file as --data_dir")
     path = Path(data_dir).expanduser()

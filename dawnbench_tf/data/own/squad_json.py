@@ -1,4 +1,8 @@
-"""Questions on passages of the user's own, in SQuAD v1.1's JSON."""
+"""Questions on passages of the user's own, in SQuAD v1.1's JSON.
+
+A folder has train*.json and dev*.json (or val*, validation*, test*), and the recipe's word vectors
+or BERT; with a validation share it has train*.json alone, or is one JSON file.
+"""
 
 from pathlib import Path
 
@@ -17,19 +21,7 @@ _TRAIN, _TESTS = "train", ("dev", "val", "validation", "test")  # first words of
 
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Encoded:
-    """Loads questions from JSON files, and word vectors unless the recipe learns all of them.
-
-    Args:
-      recipe: its text settings; its `validation_share` and `seed` divide a file without a test, by
-        passages.
-      data_dir: folder with train*.json and dev*.json (or val*, validation*, test*), and the word
-        vectors or the BERT of the recipe; or with a validation share a folder with train*.json, or
-        one JSON file.
-      download: refused.
-
-    Raises:
-      Refusal: files are missing, or have another form.
-    """
+    """Loads questions from JSON files, and word vectors unless the recipe learns all of them."""
     if download:
         refuse("download", True, "is for TensorFlow Datasets; name the folder as --data_dir")
     train_file, test_file = _find(data_dir, recipe.validation_share)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data import tfds
-from dawnbench_tf.data.images import jpeg_index
+from dawnbench_tf.data.image_files import jpeg_index
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import arrays, division
@@ -19,17 +19,7 @@ _TRAIN, _TESTS = "train", ("test", "validation")  # names of splits, in order of
 
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
-    """Loads a data set into memory: as encoded images, or as arrays if the recipe takes these.
-
-    Args:
-      recipe: its task's reader is "tfds:NAME"; its `validation_share` and `seed` divide a data set
-        that has neither a test nor a validation split.
-      data_dir: TensorFlow Datasets' data_dir.
-      download: download and prepare the data set there first.
-
-    Raises:
-      Refusal: the data set is missing, damaged, or has no image with a class.
-    """
+    """Loads a data set into memory: as encoded images, or as arrays if the recipe takes these."""
     name = recipe.whole_task.reader.partition(":")[2]
     if not data_dir:
         refuse("data_dir", "", f"should be TensorFlow Datasets' folder with {name}, or one to fill")
@@ -68,17 +58,12 @@ def _read(builder: Any, split: str, recipe: Recipe) -> Split:
         )
         labels.append(row["label"])
     if decoded:
-        return arrays.split(np.stack(_one_size(images)), np.array(labels), builder.info.name)
+        if len({image.shape for image in images}) > 1:
+            text = "takes images of one size, and these have several; name one that takes JPEGs"
+            refuse("recipe", "", text)
+        return arrays.split(np.stack(images), np.array(labels), builder.info.name)
     with tf.device("CPU:0"):
         held = tf.constant(np.array(images, object))
     return Split(
         np.array(labels, np.int64), jpegs=lambda indices: tf.gather(held, indices), names=names
     )
-
-
-def _one_size(images: list[np.ndarray]) -> list[np.ndarray]:
-    sizes = {image.shape for image in images}
-    if len(sizes) > 1:
-        text = "takes images of one size, and these have several; name one that takes JPEGs"
-        refuse("recipe", "", text)
-    return images

@@ -32,13 +32,7 @@ _SIGNS = ("cls", "sep")
 
 @dataclass(frozen=True)
 class QuestionData:
-    """A recipe's data set of questions on contexts: see `dataset.Data`.
-
-    Args:
-      recipe: a recipe of a reading task.
-      splits: encoded training and test questions.
-      placement: strategy of the batches.
-    """
+    """A recipe's data set of questions on contexts: see `dataset.Data`, which documents it."""
 
     recipe: Recipe
     splits: Encoded
@@ -49,95 +43,69 @@ class QuestionData:
 
     @property
     def origin(self) -> Origin:
-        """Source of the files, and whether their SHA-256 is the published one."""
         return self.splits.origin
 
     @cached_property
     def steps_per_epoch(self) -> int:
-        """Number of batches in an epoch."""
         return pipeline.steps_per_epoch(self)
 
     @property
     def epoch_steps(self) -> list[int]:
-        """Number of batches in each epoch."""
         return [self.steps_per_epoch]
 
     def in_epoch(self, epoch: int) -> "QuestionData":
-        """Returns the data set: its batch size does not change."""
         return self
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
-        """Returns one epoch's batches of inputs and answer spans, for any training loop."""
         return pipeline.epoch_batches(self, epoch)
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
-        """Returns the distributed training batches of epochs from `first_epoch` on."""
         return pipeline.training_batches(self, first_epoch)
 
     def on_devices(self) -> None:
-        """Returns None: batches of `training_batches` already are (inputs, targets)."""
+        pass  # batches of `training_batches` already are (inputs, targets)
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
-        """Returns the distributed test batches; the last one may end in padding."""
         return pipeline.test_batches(self, batch_size)
 
     def prepare(self, batch: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
-        """Returns a batch of `test_batches` unchanged: it is the network's inputs."""
         return batch
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> Answers:
-        """Returns the answers to all test questions, from the logits of each of `test_batches`."""
         return pipeline.collect(self, outputs, batch_size)
 
     def examples(self) -> Sequence[Example]:
-        """Returns the network's inputs for single test questions."""
         return pipeline.SingleQuestions(self.splits, self.recipe)
 
     def join(self, outputs: Iterable[np.ndarray]) -> Answers:
-        """Returns the answers to all test questions, from the logits of each of `examples`."""
         return pipeline.join(outputs, self.splits)
 
     def score(self, answers: Answers) -> dict[str, float]:
-        """Returns SQuAD's F1 and exact match over all test questions, and the seed entry's F1."""
         return scores.squad(answers, self.splits)
 
     def first(self, count: int) -> "QuestionData":
-        """Returns the data set with only its first `count` test questions."""
         return replace(self, splits=_first(self.splits, count))
 
     def training_as_test(self, count: int) -> "QuestionData":
-        """Returns the data set with `count` training questions as the test set.
-
-        For calibration: `test_corpus` remains that of the test, so do not score the answers.
-        """
+        # `test_corpus` remains that of the test, so the answers are not for scores.
         return replace(self, splits=_first(self.splits._replace(test=self.splits.train), count))
 
     def sample(self) -> tuple[slice, "QuestionData"]:
-        """Returns a slice of `examples`, the first ones, and the data set with only them."""
         return slice(SAMPLE), self.first(SAMPLE)
 
     def unsure(self, answers: Answers) -> tuple[np.ndarray, "QuestionData"]:
-        """Raises ValueError: questions have no test-time augmentation."""
         raise ValueError(f"{self.recipe.name} has no test-time augmentation")
 
     def held_out(self) -> "QuestionData":
-        """Raises ValueError: no reading task holds examples out."""
         raise ValueError(f"{self.recipe.name} holds no examples out")
 
     def describe_damage(self) -> str:
-        """Returns "": questions are decoded when they are loaded."""
-        return ""
+        return ""  # questions are decoded when they are loaded
 
     def network(self, precision: str = "") -> tf.keras.Model:
-        """Builds the recipe's network with untrained weights; `precision` is that of inference."""
         return network(self.recipe, self.splits.vocabulary, precision)
 
     def adapt(self, model: tf.keras.Model) -> None:
-        """Loads pretrained weights: a BERT's, or fixed and tuned word vectors.
-
-        Raises:
-          Refusal: the BERT's file can't be read, or does not fit the model.
-        """
         encoded = self.splits
         if encoded.pretrained:
             pretrained.load(model, encoded.pretrained, self.recipe.network.pretrained)
@@ -148,20 +116,16 @@ class QuestionData:
         words.set_last_trained(encoded.tuned)
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
-        """Returns the network unchanged: questions have no test-time augmentation."""
-        return model
+        return model  # questions have no test-time augmentation
 
     def save(self, folder: Path) -> None:
-        """Writes the vocabulary, which inference needs besides recipe and weights."""
         vocabulary.save(self.splits.vocabulary, folder)
 
     def check_saved(self, folder: Path) -> None:
-        """Raises Refusal if the folder's vocabulary belongs to another data set."""
         if vocabulary.load(folder) != self.splits.vocabulary:
             raise Refusal(f"--data_dir: holds other words than {folder} was trained on")
 
     def save_answers(self, answers: Answers, folder: Path) -> None:
-        """Writes predictions.json in the format of SQuAD's official evaluator."""
         text = json.dumps(predictions(answers, self.splits)) + "\n"
         files.write_whole(folder / self.answers_file, text)
 
@@ -228,13 +192,7 @@ def synthetic(recipe: Recipe) -> Encoded:
 
 
 def network(recipe: Recipe, vocab: Vocabulary, precision: str = "") -> tf.keras.Model:
-    """Builds the recipe's network for a vocabulary, with untrained weights.
-
-    Args:
-      recipe: model, word vectors, precision.
-      vocab: decides the sizes of the embeddings.
-      precision: of inference; "": the recipe's, for training.
-    """
+    """Builds the recipe's network for a vocabulary, with untrained weights."""
     count, variant = FIRST + len(vocab.trained), models.get(recipe.model)
     if variant.wordpieces:
         signs = {f"{name}_id": FIRST + vocab.trained.index(f"[{name.upper()}]") for name in _SIGNS}

@@ -24,12 +24,7 @@ ALIGNED, MOVED, CUT, NOWHERE = range(4)
 
 
 def make_choice(form: Questions, min_token_count: int, min_character_count: int) -> Choice:
-    """Returns the choice of tokens that get ids, from a recipe's and a data set's settings.
-
-    Args:
-      form: text settings of a recipe.
-      min_token_count, min_character_count: as in `Choice`.
-    """
+    """Returns the choice of tokens that get ids, from a recipe's and a data set's settings."""
     least = min_token_count if form.learned_words else math.inf
     cased = WORD_VECTORS[form.word_vectors].cased
     return Choice(least, min_character_count, form.tuned_words, cased)
@@ -108,15 +103,7 @@ def encode(
     progress: Callable[[int, int], None] = lambda done, total: None,
     pieces: Vocabulary | None = None,
 ) -> EncodedSplit:
-    """Encodes a split: tokenizes its texts and aligns its answers with the tokens.
-
-    Args:
-      corpus: contexts and questions.
-      words: type id of each token as written; new tokens are added.
-      tokenizer: name of the tokenizer, as in `tokens.cut`.
-      progress: called every 1,000 contexts with the numbers of contexts done, and in total.
-      pieces: vocabulary of the tokenizer wordpiece.
-    """
+    """Encodes a split: tokenizes its texts and aligns its answers with the tokens."""
     cut = partial(tokens.cut, tokenizer=tokenizer, pieces=pieces)
     types = partial(_types, words=words, lemma_ids={})
     annotated = _reported(cut(corpus.contexts), len(corpus.contexts), progress)
@@ -182,13 +169,7 @@ def _without_annotations(split: EncodedSplit, words: list[str]) -> EncodedSplit:
 def encode_question(
     context: str, question: str, vocab: Vocabulary, form: Questions = Questions()
 ) -> Encoded:
-    """Encodes one question on one context, without an answer, as a data set.
-
-    Args:
-      context, question: texts.
-      vocab: vocabulary of the trained network; other tokens get the id UNKNOWN.
-      form: text settings of the network's recipe.
-    """
+    """Encodes one question on one context, without an answer, as a data set."""
     corpus = Corpus([context], [Question("", question, 0, ())])
     words: dict[str, int] = {}
     split = encode(corpus, words, form.tokenizer, pieces=vocab if vocab.pieces else None)
@@ -234,10 +215,6 @@ def count(split: EncodedSplit, words: list[str]) -> tuple[Counter[str], Counter[
     """Counts the tokens of a split: in contexts and questions together, and in questions.
 
     The tokens of a context count once for each of its questions, as in the original.
-
-    Args:
-      split: the split.
-      words: all distinct tokens as written, in the order of their type ids.
     """
     questions = np.bincount(split.context_of_question, minlength=len(split.contexts.bounds) - 1)
     weights = np.repeat(questions, split.contexts.lengths())

@@ -156,11 +156,7 @@ def _share(
 
 
 def test_batches(data: Data, batch_size: int) -> tf.data.Dataset:
-    """Returns distributed batches of all test questions, shortest contexts first, nothing cut off.
-
-    Returns:
-      A distributed data set of the network's inputs, in global batches of at most `batch_size`.
-    """
+    """Returns distributed batches of all test questions, shortest contexts first, none cut."""
     encoded, strategy = data.splits, data.placement.strategy
     names = features.input_names(data.recipe)
     tested = windows.build(encoded.test, encoded.form)
@@ -204,13 +200,7 @@ def _test_batches(
 
 
 def collect(data: Data, outputs: list[np.ndarray], batch_size: int) -> spans.Answers:
-    """Returns the answers to all test questions, in the questions' order.
-
-    Args:
-      data: the data set.
-      outputs: logits (batch, 2, context) of each of `test_batches(data, batch_size)`, in order.
-      batch_size: of the global batch.
-    """
+    """Returns all answers in the questions' order, from logits (batch, 2, context) of batches."""
     encoded = data.splits
     tested = windows.build(encoded.test, encoded.form)
     merged = Merged(tested, encoded.form.most_answer_tokens)

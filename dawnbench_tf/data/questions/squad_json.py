@@ -31,15 +31,7 @@ class Corpus(NamedTuple):
 
 
 def parse(where: str, content: bytes) -> Corpus:
-    """Parses the content of a SQuAD v1.1 file.
-
-    Args:
-      where: name of the file, for the error.
-      content: the file's bytes.
-
-    Raises:
-      Refusal, naming the key: the content is not SQuAD v1.1's JSON.
-    """
+    """Parses the content of a SQuAD v1.1 file."""
     if content.count(b"[") + content.count(b"{") > MOST:
         raise Refusal(f"{where}: holds more lists and objects than SQuAD; fetch it again")
     try:
@@ -65,12 +57,7 @@ def parse(where: str, content: bytes) -> Corpus:
 
 
 def select_questions(corpus: Corpus, indices: Iterable[int]) -> Corpus:
-    """Returns a corpus of some questions, with the contexts that they are on.
-
-    Args:
-      corpus: the contexts and questions.
-      indices: indices of the questions.
-    """
+    """Returns a corpus of some questions, with the contexts that they are on."""
     questions = [corpus.questions[index] for index in indices]
     kept = sorted({question.context for question in questions})
     numbers = {context: number for number, context in enumerate(kept)}

@@ -40,13 +40,7 @@ def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
 def cut(
     texts: Iterable[str], tokenizer: str, pieces: Vocabulary | None = None
 ) -> Iterator[Annotated]:
-    """Tokenizes texts; yields one `Annotated` for each.
-
-    Args:
-      texts: the texts.
-      tokenizer: "glove", "words", "treebank", "spacy" or "wordpiece".
-      pieces: vocabulary of the tokenizer wordpiece.
-    """
+    """Tokenizes texts; yields one `Annotated` for each."""
     if tokenizer == "spacy":
         yield from annotation.annotate(texts)
     elif pieces:

@@ -88,14 +88,7 @@ def build(
     vectors: Mapping[str, np.ndarray],
     choice: Choice,
 ) -> Vocabulary:
-    """Builds the vocabulary of a training set. Tuned tokens are the last ones of `trained`.
-
-    Args:
-      counts: number of occurrences of each token, as written, in the training set.
-      in_questions: number of occurrences of each token in the training set's questions.
-      vectors: word vectors by normalized token.
-      choice: settings that decide which tokens and characters get ids.
-    """
+    """Builds the vocabulary of a training set. Tuned tokens are the last ones of `trained`."""
     tokens = _merged(counts, choice.cased)
     characters: Counter[str] = Counter()
     for token, count in counts.items():

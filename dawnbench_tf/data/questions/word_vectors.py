@@ -53,11 +53,7 @@ WORD_VECTORS = {
 
 
 def find(folder: Path, name: str) -> Path:
-    """Returns the file of WORD_VECTORS[name] in a folder, or its zip.
-
-    Raises:
-      Refusal: the folder has neither; the message names another set that it has.
-    """
+    """Returns the file of WORD_VECTORS[name] in a folder, or its zip."""
     files = {
         key: folder / file
         for key, wanted in WORD_VECTORS.items()
@@ -76,17 +72,6 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
     """Reads the vectors of given tokens from a file, or from the zip that holds it.
 
     Skips lines whose word contains spaces; glove.840B.300d has some.
-
-    Args:
-      path: the file.
-      name: its key in WORD_VECTORS.
-      tokens: tokens in the file's spelling; those that the file lacks are left out.
-
-    Returns:
-      {token: float32 (width,)}.
-
-    Raises:
-      Refusal, naming the line: it is malformed or has another width.
     """
     wanted, vectors = WORD_VECTORS[name], {}
     try:

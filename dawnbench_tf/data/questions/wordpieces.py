@@ -24,11 +24,7 @@ LONGEST = 1 << 24  # largest vocabulary, in bytes
 
 
 def find(root: Path, name: str) -> tuple[Path, Path]:
-    """Returns the files of vocabulary and weights of a published BERT in ROOT/name.
-
-    Raises:
-      Refusal: the folder or one of the files is missing.
-    """
+    """Returns the files of vocabulary and weights of a published BERT in ROOT/name."""
     folder = root / name
     if not folder.is_dir():
         refuse("data_dir", root, f"holds no folder {name}, of a published BERT; see {HOME}")

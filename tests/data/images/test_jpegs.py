@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from dawnbench_tf.data.images import jpeg_index, jpegs
+from dawnbench_tf.data.image_files import jpeg_index
+from dawnbench_tf.data.images import jpegs
 
 
 def encoded(pixels):

@@ -373,7 +373,7 @@ def test_examples_one_by_one_are_the_test_s_and_made_a_block_at_a_time(monkeypat
 
     unpatched = tested._test_images
     monkeypatch.setattr(tested, "_test_images", as_tested)
-    examples = tested.SingleImages(SPLITS, RECIPE)
+    examples = ImageData(RECIPE, SPLITS, Placement(Shared())).examples()
     wanted = tf.image.per_image_standardization(SPLITS.test.images()).numpy()
     assert len(examples) == 23 and examples[0][0].shape == (1, 8, 8, 3)
     np.testing.assert_allclose(np.concatenate([image for (image,) in examples]), wanted, atol=1e-6)

@@ -9,7 +9,7 @@ from PIL import Image
 
 from dawnbench_tf import recipes, terminal
 from dawnbench_tf.data import dataset
-from dawnbench_tf.data.images import shard_writer
+from dawnbench_tf.data.image_files import shard_writer
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
 

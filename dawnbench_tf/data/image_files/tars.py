@@ -8,8 +8,7 @@ from typing import BinaryIO
 import numpy as np
 
 from dawnbench_tf import files, terminal
-from dawnbench_tf.data import archives
-from dawnbench_tf.data.images.jpeg_index import UNKNOWN, JpegIndex, number
+from dawnbench_tf.data.image_files.jpeg_index import UNKNOWN, JpegIndex, number
 from dawnbench_tf.refusals import Refusal, one_line, shown
 
 LARGEST_IMAGE = 2**31 - 1  # bytes: lengths are int32
@@ -18,11 +17,7 @@ _Member = tuple[str, int, int]  # name, offset in the file, length; both in byte
 
 
 def read(path: Path, classes: Sequence[str]) -> JpegIndex:
-    """Indexes an archive of archives CLASS.tar: by class, then by image name.
-
-    Raises:
-      Refusal: the archive can't be read; a class is missing, empty, or not in `classes`.
-    """
+    """Indexes an archive of archives CLASS.tar: by class, then by image name."""
     with _open(path) as file:
         tar_files = {name.removesuffix(".tar"): extent for name, *extent in _members(path, file)}
         for name in sorted(set(classes) ^ set(tar_files)):
@@ -41,11 +36,7 @@ def read(path: Path, classes: Sequence[str]) -> JpegIndex:
 
 
 def read_flat(path: Path, labels: Sequence[int]) -> JpegIndex:
-    """Indexes an archive of images, sorted by name; `labels` are in the same order.
-
-    Raises:
-      Refusal: the archive can't be read, or holds another number of images than labels.
-    """
+    """Indexes an archive of images, sorted by name; `labels` are in the same order."""
     with _open(path) as file:
         images = sorted(_members(path, file))
     if len(images) != len(labels):
@@ -68,8 +59,7 @@ def _members(path: Path, file: BinaryIO, offset: int = 0, size: int | None = Non
     end = path.stat().st_size if size is None else offset + size
     try:
         file.seek(offset)
-        content = archives.Bounded(path, file, end)
-        with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 name = member.name.rsplit("/", 1)[-1]
                 if member.size < 0 or name in members:  # tarfile loops forever on a negative size
@@ -79,7 +69,7 @@ def _members(path: Path, file: BinaryIO, offset: int = 0, size: int | None = Non
                     raise Refusal(f"{path}: truncated at {shown(name)}; fetch it again")
                 if member.isfile():
                     members[name] = (name, member.offset_data, member.size)
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, OSError, EOFError, MemoryError) as error:
         raise Refusal(f"{path}: damaged ({one_line(error, 80)}); fetch it again") from None
     return list(members.values())
 

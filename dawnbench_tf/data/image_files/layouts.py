@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dawnbench_tf.data.images import buckets, jpeg_index, shards, tars, trees
-from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.image_files import jpeg_index, shards, tars, trees
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.refusals import refuse
@@ -48,23 +48,13 @@ class Located(NamedTuple):
         )
 
 
-def load(wanted: DataSet, data_dir: str) -> Splits:
-    """Loads a data set from a folder, or from a bucket if `data_dir` has ://."""
-    return buckets.find(data_dir) if "://" in data_dir else find(wanted, data_dir).splits()
-
-
 def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
-    """Finds the JPEGs of a data set in a folder.
-
-    Args:
-      wanted: the data set.
-      data_dir: folder in one of the layouts.
-      flag: the flag that named the folder, for errors.
-
-    Raises:
-      Refusal: the folder has none of the layouts, is damaged, or holds another data set.
-    """
-    root = _root(wanted, data_dir, flag)
+    """Finds the JPEGs of a data set in a folder."""
+    if not data_dir:
+        refuse(flag, "", f"{wanted.name} needs the folder of the data (or --synthetic=jpeg)")
+    root = Path(data_dir).expanduser()
+    if not root.is_dir():
+        refuse(flag, data_dir, "is no folder; give that of the data")
     for folder in (root, *sorted(root.glob(wanted.tfds), reverse=True)):
         if shards.list_shards(folder, TRAIN):
             train, test = (shards.read(folder, split) for split in (TRAIN, VALIDATION))
@@ -86,15 +76,6 @@ def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
         f"holds no {wanted.name}: should have train-00000-of-... shards, TensorFlow Datasets' "
         f"{wanted.tfds.partition('/')[0]}/, train/ and val/ with a folder for each class{tars_too}",
     )
-
-
-def _root(wanted: DataSet, data_dir: str, flag: str) -> Path:
-    if not data_dir:
-        refuse(flag, "", f"{wanted.name} needs the folder of the data (or --synthetic=jpeg)")
-    root = Path(data_dir).expanduser()
-    if not root.is_dir():
-        refuse(flag, data_dir, "is no folder; give that of the data")
-    return root
 
 
 def _read_validation(folder: Path, wanted: DataSet, flag: str) -> JpegIndex:

@@ -19,8 +19,8 @@ import tensorflow as tf
 from PIL import Image
 
 from dawnbench_tf import files, machine, terminal
-from dawnbench_tf.data.images import jpeg_index, shards
-from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.image_files import jpeg_index, shards
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal
 
 _ORDER_SEED = 2012
@@ -34,29 +34,16 @@ TURNED = "turned by EXIF, left as it is stored"
 def write(
     index: JpegIndex, classes: Sequence[str], root: Path, split: str, per_shard: int, shuffled: bool
 ) -> Counter[str]:
-    """Writes a split's shards and index; existing shards are kept.
-
-    Args:
-      index: index of the split's images.
-      classes: names of the classes, in the order of the labels.
-      root: existing folder of the shards.
-      split: name of the split in the shards' names, "train" or "validation".
-      per_shard: largest number of examples in a shard.
-      shuffled: whether examples are shuffled, by a fixed seed.
-
-    Returns:
-      Numbers of unusual images by type (e.g. "grey"), among the images that this call wrote.
-
-    Raises:
-      Refusal: an image is damaged, or a shard holds other images or can't be written.
-    """
+    """Writes a split's shards and index; counts unusual images. Existing shards are kept."""
     order = np.arange(len(index.labels))
     if shuffled:
         np.random.default_rng(_ORDER_SEED).shuffle(order)
     count = -(-len(order) // per_shard)
     parts = np.array_split(order, count)
     names = [f"{split}-{number:05}-of-{count:05}" for number in range(count)]
-    _refuse_others(root, split, names)
+    others = [name for name in shards.list_present(root, split) if name not in names]
+    if others:
+        raise Refusal(f"{root / others[0]}: is there already; name another folder, or remove it")
     jobs = [(root / name, part) for name, part in zip(names, parts, strict=True)]
     unusual = _write_all(index, classes, [job for job in jobs if not job[0].exists()])
     # The index is made from the files on disk, so it also covers, and checks, existing shards.
@@ -67,12 +54,6 @@ def write(
             raise Refusal(f"{path}: is not of these images; remove it, and prepare again")
     shards.write_index(written, split)
     return unusual
-
-
-def _refuse_others(root: Path, split: str, names: list[str]) -> None:
-    others = [name for name in shards.list_present(root, split) if name not in names]
-    if others:
-        raise Refusal(f"{root / others[0]}: is there already; name another folder, or remove it")
 
 
 def _write_all(
@@ -189,15 +170,7 @@ def _check_size(content: bytes, path: str) -> None:
 def make_record(
     content: bytes, size: tuple[int, int], label: int, synset: str, number: int = 0
 ) -> bytes:
-    """Returns a serialized tf.train.Example.
-
-    Args:
-      content: a JPEG.
-      size: width and height.
-      label: class, from 0 on; stored from 1 on.
-      synset: name of the class.
-      number: number of a validation image, from 1 on; 0: not a validation image.
-    """
+    """Returns a serialized tf.train.Example; `label` from 0 on, `number` 0: not of validation."""
     values: dict[str, bytes | int] = {
         "image/encoded": content,
         "image/format": b"JPEG",

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes
-from dawnbench_tf.data.images import jpeg_index, shards, tested
+from dawnbench_tf.data import dataset
+from dawnbench_tf.data.image_files import jpeg_index, shards
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.refusals import Refusal
 
@@ -74,7 +75,7 @@ def test_an_image_damaged_after_its_index_was_written_is_refused(small, tmp_path
     split = jpeg_index.split(read)
     recipe = recipes.get("imagenette/resnet18", test_image_size=16)
     with pytest.raises(Refusal, match=words):  # in training's and the test's pipelines
-        list(tested.SingleImages(Splits(split, split), recipe))
+        list(dataset.from_splits(recipe, Splits(split, split)).examples())
 
 
 @pytest.mark.parametrize("column", ["labels", "offsets", "sizes"])

@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import files, machine, npz, terminal
-from dawnbench_tf.data.images import jpeg_index
-from dawnbench_tf.data.images.jpeg_index import JpegIndex
+from dawnbench_tf.data.image_files import jpeg_index
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal, one_line
 
 HEADER, FOOTER = 12, 4  # bytes around a record: length and its checksum, checksum of the data
@@ -50,11 +50,7 @@ FORMS = (
 
 
 def list_shards(root: Path, split: str) -> list[str]:
-    """Returns the names of a split's shards in a folder, in order; [] if it has none.
-
-    Raises:
-      Refusal: some shards are missing, or one is no regular file.
-    """
+    """Returns the names of a split's shards in a folder, in order; [] if it has none."""
     names = list_present(root, split)
     count = int(names[0].rpartition("-")[2]) if names else 0
     numbers = {int(name.rsplit("-", 3)[1]) for name in names}
@@ -74,11 +70,7 @@ def list_present(root: Path, split: str) -> list[str]:
 
 
 def read(root: Path, split: str) -> JpegIndex:
-    """Reads the index of a split's shards; without an index file it scans all shards.
-
-    Raises:
-      Refusal: shards are missing or damaged, or the index belongs to other shards.
-    """
+    """Reads the index of a split's shards; without an index file it scans all shards."""
     names = list_shards(root, split)
     if not names:
         raise Refusal(f"{root}: has no {split}-00000-of-... shards; copy them there")
@@ -97,12 +89,8 @@ def read(root: Path, split: str) -> JpegIndex:
     return index
 
 
-def unpack(root: Path | str, content: bytes) -> tuple[JpegIndex, np.ndarray]:
-    """Parses an index file; returns the index, and the sizes of its shards in bytes.
-
-    Raises:
-      ValueError: the file is damaged or modified, or an early version wrote it without checksums.
-    """
+def unpack(root: Path, content: bytes) -> tuple[JpegIndex, np.ndarray]:
+    """Parses an index file; returns the index, and the sizes of its shards in bytes."""
     arrays = npz.read(content)
     digest = arrays.pop(_DIGEST, None)
     if digest is None:
@@ -144,17 +132,6 @@ def _describes(index: JpegIndex, sizes: np.ndarray, names: list[str]) -> bool:
     return bool(inside.all() and (index.offsets <= ends - index.lengths).all())
 
 
-def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Parses a record that `prepare` wrote; returns label (int64, from 0 on) and JPEG (string)."""
-    form = FORMS[0]
-    scalars = {
-        form.image: tf.io.FixedLenFeature([], tf.string),
-        form.label: tf.io.FixedLenFeature([], tf.int64),
-    }
-    features = tf.io.parse_single_example(record, scalars)
-    return features[form.label] - form.first_label, features[form.image]
-
-
 def write_index(index: JpegIndex, split: str) -> None:
     """Writes a split's index beside its shards, atomically. Raises Refusal if that fails."""
     path = Path(index.root, INDEX.format(split=split))
@@ -167,15 +144,15 @@ def write_index(index: JpegIndex, split: str) -> None:
 
 
 def scan(root: Path, names: Sequence[str]) -> JpegIndex:
-    """Indexes shards by reading them completely, verifying the records' checksums.
+    """Indexes shards by reading them completely, verifying the records' checksums."""
 
-    Raises:
-      Refusal: a shard is damaged, or its records have neither format.
-    """
-    paths = [str(root / name) for name in names]
+    def rows(name: str) -> np.ndarray:  # int64 (images, columns of _SCANNED)
+        columns = list(_scan_records(str(root / name)))
+        return np.array(columns, np.int64).reshape(-1, len(_SCANNED))
+
     parts = []
     with ThreadPoolExecutor(machine.cpus()) as pool:
-        for done, part in enumerate(pool.map(_scan_shard, paths), 1):
+        for done, part in enumerate(pool.map(rows, names), 1):
             parts.append(part)
             terminal.status(f"reading shards of {root}: {done} of {len(names)}", logged=False)
     numbers = np.repeat(np.arange(len(names)), [len(part) for part in parts])
@@ -185,11 +162,6 @@ def scan(root: Path, names: Sequence[str]) -> JpegIndex:
 
 
 _SCANNED = ("offsets", "lengths", "labels", "numbers", "checksums")
-
-
-def _scan_shard(path: str) -> np.ndarray:
-    """Returns the columns _SCANNED of a shard's images, int64 (images, 5)."""
-    return np.array(list(_scan_records(path)), np.int64).reshape(-1, len(_SCANNED))
 
 
 def _scan_records(path: str) -> Iterator[tuple[int, int, int, int, int]]:

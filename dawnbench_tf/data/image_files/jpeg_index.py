@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -29,7 +29,7 @@ UNKNOWN = -1  # stands for a missing checksum
 class JpegIndex(NamedTuple):
     """Location and class of each JPEG of a split."""
 
-    root: Path | str  # a folder; a bucket's URL, with ://
+    root: Path  # folder
     paths: np.ndarray  # bytes (files,), below root
     files: np.ndarray  # int32 (examples,), index into paths
     offsets: np.ndarray  # int64 (examples,), bytes
@@ -39,26 +39,18 @@ class JpegIndex(NamedTuple):
     checksums: np.ndarray  # int64 (examples,), CRC-32 of an image's bytes, or UNKNOWN
 
     def read(self, example: int) -> bytes:
-        """Returns an image as JPEG; another format (ILSVRC has a PNG) is re-encoded.
-
-        Raises:
-          Refusal: the file can't be read, or holds no image there.
-        """
+        """Returns an image as JPEG; another format (ILSVRC has a PNG) is re-encoded."""
         content = self.raw(example)
         return content if content.startswith(JPEG) else as_jpeg(content, self.path(example))
 
     def raw(self, example: int) -> bytes:
-        """Returns the bytes of an image as stored, in any format.
-
-        Raises:
-          Refusal: they can't be read, or differ from their checksum.
-        """
+        """Returns the bytes of an image as stored, in any format."""
         path, checksum = self.path(example), self.checksums[example]
         try:
-            with self._open(path) as file:
+            with open(path, "rb", buffering=0) as file:
                 file.seek(self.offsets[example])
                 content = file.read(self.lengths[example])
-        except (OSError, tf.errors.OpError) as error:
+        except OSError as error:
             raise files.cannot_read(path, error) from None
         if len(content) == LARGEST:
             raise Refusal(f"{path}: holds more than an image can; fetch it again")
@@ -68,21 +60,12 @@ class JpegIndex(NamedTuple):
         return content
 
     def without(self, numbers: Collection[int]) -> "JpegIndex":
-        """Returns the index without the validation images of the given numbers.
-
-        Raises:
-          Refusal: a number belongs to no image.
-        """
+        """Returns the index without the validation images of the given numbers."""
         kept = ~np.isin(self.numbers, list(numbers))
         if np.sum(~kept) != len(numbers):
             reason = f"of {len(numbers)} numbers {np.sum(~kept)} are an image's"
             raise Refusal(f"{self.root}: {reason}; validation images should have their own names")
         return self._replace(**{name: getattr(self, name)[kept] for name in EXAMPLE_COLUMNS})
-
-    def _open(self, path: str) -> BinaryIO:
-        if isinstance(self.root, str):
-            return tf.io.gfile.GFile(path, "rb")
-        return open(path, "rb", buffering=0)
 
     def path(self, example: int) -> str:
         """Returns the path of the file that holds an example."""
@@ -97,13 +80,7 @@ EXAMPLE_COLUMNS = ("files", "offsets", "lengths", "labels", "numbers", "checksum
 
 
 def index_files(root: Path, paths: Sequence[str], labels: np.ndarray) -> JpegIndex:
-    """Returns the index of files that hold one image each.
-
-    Args:
-      root: folder of the files.
-      paths: paths below root, in the split's order.
-      labels: classes, (examples,).
-    """
+    """Returns the index of files that hold one image each."""
     count = len(paths)
     return JpegIndex(
         root,
@@ -129,11 +106,7 @@ def number(name: str) -> int:
 
 
 def as_jpeg(content: bytes, where: Any) -> bytes:
-    """Re-encodes an image of another format as JPEG.
-
-    Raises:
-      Refusal: `content` is no image; the message starts with `where`.
-    """
+    """Re-encodes an image of another format as JPEG."""
     try:
         with tf.device("CPU:0"):
             pixels = _decoded(content)
@@ -163,16 +136,3 @@ def split(index: JpegIndex) -> Split:
         return tf.ensure_shape(contents, [None])
 
     return Split(index.labels, jpegs=jpegs)
-
-
-def describe_damage(split: Split) -> str:
-    """Returns a line that names the first image of a split that can't be decoded; "" if all can."""
-    if split.jpegs is None or not split.names:
-        return ""
-    for number, name in enumerate(split.names):
-        (content,) = split.jpegs(tf.constant([number])).numpy()  # names what can't be read
-        try:
-            tf.io.decode_jpeg(content, channels=3)
-        except tf.errors.InvalidArgumentError:
-            return f"{name}: is damaged, or no RGB image; replace or remove it"
-    return ""

@@ -8,22 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from dawnbench_tf import files
-from dawnbench_tf.data.images.jpeg_index import JpegIndex, index_files
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex, index_files
 from dawnbench_tf.refusals import Refusal
 
 SUFFIXES = (".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".webp")
 
 
 def read(root: Path, classes: Sequence[str]) -> JpegIndex:
-    """Indexes images in class folders: by class, then by file name.
-
-    Args:
-      root: folder of the class folders.
-      classes: names of the class folders, in the order of the labels.
-
-    Raises:
-      Refusal: a class folder is missing, empty, or not in `classes`.
-    """
+    """Indexes images in class folders: by class, then by file name."""
     names = set(class_names(root))
     for name in sorted(set(classes) ^ names):
         reason = "is missing" if name in classes else f"is none of the {len(classes)} classes"
@@ -40,11 +32,7 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
 
 
 def read_flat(root: Path, labels: Sequence[int]) -> JpegIndex:
-    """Indexes images in one folder, sorted by name; `labels` are in the same order.
-
-    Raises:
-      Refusal: the folder holds another number of images than labels.
-    """
+    """Indexes images in one folder, sorted by name; `labels` are in the same order."""
     images = _list_images(root)
     if len(images) != len(labels):
         raise Refusal(f"{root}: should hold {len(labels)} images, found {len(images)}")

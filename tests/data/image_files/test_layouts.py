@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from dawnbench_tf.data.images import layouts
+from dawnbench_tf.data.image_files import layouts
 from dawnbench_tf.refusals import Refusal
 
 

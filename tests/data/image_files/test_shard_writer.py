@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from dawnbench_tf.data.images import shard_writer, shards
-from dawnbench_tf.data.images.jpeg_index import split as split_of
-from dawnbench_tf.data.images.trees import read
+from dawnbench_tf.data.image_files import shard_writer, shards
+from dawnbench_tf.data.image_files.jpeg_index import split as split_of
+from dawnbench_tf.data.image_files.trees import read
 from dawnbench_tf.refusals import Refusal
 
 
