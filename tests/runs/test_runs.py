@@ -15,7 +15,9 @@ from dawnbench_tf.options import Credits, RunOptions, to_record, with_recorded
 from dawnbench_tf.refusals import Refusal
 from tests import warm
 
-OLD = Path(__file__).parents[1] / "fixtures/digits_run_0_1_0"  # killed in its fourth epoch
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+OLD = FIXTURES / "digits_run_0_1_0"  # killed in its fourth epoch
+RELEASES = ("0_1_0", "0_2_0", "0_3_0")
 
 
 @pytest.fixture
@@ -115,13 +117,29 @@ def test_a_run_begun_before_a_recipe_had_some_field_is_still_its_own(old):
         run_folder.claim(old, replace(recipe, average=replace(recipe.average, decay=0.5)))
 
 
-def test_a_run_that_version_0_1_0_began_goes_on(old):
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_run_of_each_release_is_read_and_claimed(tmp_path, release):
+    old = shutil.copytree(FIXTURES / f"digits_run_{release}", tmp_path / "run")
+    folder = run_folder.claim(old, recipes.get("digits/resnet8", seed=5), replaced=["seed"])
+    newest = folder.newest()
+    assert newest.epochs == 3 and newest.state["rows"] == runs.read(old).rows
+    assert folder.read_clock(newest)["train"] > 0 and not newest.is_last(folder.recipe)
+    if release != "0_1_0":  # which wrote no weights.npz
+        assert len(run_folder.read_weights(old)) == 37
+
+
+@pytest.mark.parametrize(
+    "release", ["0_1_0", *(pytest.param(name, marks=pytest.mark.long) for name in RELEASES[1:])]
+)
+def test_a_run_that_an_earlier_release_began_goes_on(tmp_path, release):
+    old = shutil.copytree(FIXTURES / f"digits_run_{release}", tmp_path / "run")
+    before = runs.read(old)
     flags = ["--seed=5", f"--output_dir={old}", "--epochs=30"]
     command = [*warm.python(), "-m", "dawnbench_tf.train", *flags]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     assert "epoch 3/30" not in ended.stderr and "epoch 4/30" in ended.stderr
-    run, before = runs.read(old), runs.read(OLD)
+    run = runs.read(old)
     assert run.rows[:3] == before.rows and run.reached
     assert run.clock["train"] > before.clock["train"] and os.listdir(old / "digits/train")
 
