@@ -373,4 +373,12 @@ _QA_MINI = Task(
 
 TASKS = {task.name: task for task in (_IMAGENET, _CIFAR10, _SQUAD, _DIGITS, _QA_MINI, _IMAGENETTE)}
 """The tasks of this library, by name."""
+# Names of classes, in the order of the labels, of data sets whose readers do not name them.
+CLASSES = {
+    "cifar10": "airplane automobile bird cat deer dog frog horse ship truck".split(),
+    "imagenette": [
+        *("tench", "English springer", "cassette player", "chain saw", "church", "French horn"),
+        *("garbage truck", "gas pump", "golf ball", "parachute"),
+    ],
+}
 RANKED = {task.folder: task for task in TASKS.values()}  # by folder, in the leaderboards' order

@@ -65,7 +65,7 @@ def test_the_page_on_data_of_your_own_classifies_a_photo(tmp_path):
     opened = dataset.open(trained.recipe, str(data))
     photo = opened.splits.test.names.index("val/red/005.jpg")
     (tmp_path / "photo.jpg").write_bytes((data / "val/red/005.jpg").read_bytes())
-    name, probability = run(code, tmp_path).split()
+    _, name, probability = run(code, tmp_path).split()
     logits = trained.model()(*opened.examples()[photo])[0]
     assert name == opened.splits.classes[tf.argmax(logits)]
     assert float(probability) == pytest.approx(

@@ -52,12 +52,19 @@ class Reader:
         )
 
     def __call__(self, context: str, question: str, most_words: int | None = None) -> Answer:
-        """Returns the most probable answer to a question.
+        """Returns the most probable answer to a question; arguments as for `answers`."""
+        return self.answers(context, question, 1, most_words)[0]
+
+    def answers(
+        self, context: str, question: str, count: int, most_words: int | None = None
+    ) -> list[Answer]:
+        """Returns the most probable answers to a question that share no word, the best first.
 
         Args:
           context: the text to answer from.
           question: the question.
-          most_words: maximum length of the answer in words; None for the recipe's limit, if any.
+          count: number of answers; there are fewer if the text is short.
+          most_words: maximum length of an answer in words; None for the recipe's limit, if any.
 
         Raises:
           Refusal: a text holds no word, or needs more memory than is free.
@@ -70,15 +77,31 @@ class Reader:
                 raise Refusal(f"the {name} is empty; should hold text")
         example = pipeline.SingleQuestions(encoded, self._recipe)[0]
         self._check_memory([ids[:WINDOWS_PER_BATCH] for ids in example])
-        merged = Merged(windows.build(split, form), most_words or form.most_answer_tokens)
-        for rows in np.array_split(
-            np.arange(len(example[0])), -(-len(example[0]) // WINDOWS_PER_BATCH)
-        ):
-            logits = self._forward([tf.constant(ids[rows]) for ids in example])
-            merged.add(rows, logits.numpy())  # (windows, 2, context)
-        offsets = split.offsets.values[merged.spans[0]]  # (2, 2): first and last token, begin, end
-        begin, end = int(offsets[0, 0]), int(offsets[1, 1])
-        return Answer(context[begin:end], begin, end, float(merged.probabilities[0]))
+        own = windows.build(split, form)
+        rows = np.arange(len(example[0]))
+        blocks = np.array_split(rows, -(-len(rows) // WINDOWS_PER_BATCH))
+        logits = np.concatenate(  # (windows, 2, context)
+            [self._forward([tf.constant(ids[block]) for ids in example]) for block in blocks]
+        )
+        free, answers = logits.copy(), list[Answer]()  # `free`: without the words of `answers`
+        while len(answers) < count and np.isfinite(free).all(1).any():
+            merged = Merged(own, most_words or form.most_answer_tokens)
+            merged.add(rows, logits, free)
+            span = merged.spans[0]
+            within = [
+                (max(0, span[0] - first), max(0, span[1] + 1 - first)) for first in own.firsts
+            ]
+            if any(np.isinf(free[row, 1, a:b]).any() for row, (a, b) in enumerate(within)):
+                for row, (a, _) in enumerate(within):  # it has words of an answer in its middle
+                    free[row, 0, a : a + 1] = -np.inf
+                continue
+            offsets = split.offsets.values[span]  # (2, 2): first and last token, begin, end
+            begin, end = int(offsets[0, 0]), int(offsets[1, 1])
+            probability = float(merged.probabilities[0])
+            answers.append(Answer(context[begin:end], begin, end, probability))
+            for row, (a, b) in enumerate(within):
+                free[row, :, a:b] = -np.inf
+        return answers
 
     def _check_memory(self, arrays: list[np.ndarray]) -> None:
         """Raises Refusal if a window needs more memory than is free; (tokens, tokens) arrays may.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dawnbench_tf import answer, doctor, entries, estimate, infer, leaderboard, study, train
+from dawnbench_tf import doctor, entries, estimate, infer, leaderboard, predict, study, train
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import (
     Average,
@@ -75,7 +75,7 @@ def test_a_docstring_is_a_sentence_that_stands_alone(trees):
 COMMANDS = [
     module.Options
     for module in (
-        answer,
+        predict,
         doctor,
         entries,
         estimate,

@@ -23,7 +23,7 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
     paths: list[str] = []
     counts = []
     for name in classes:
-        images = _list_images(root / name)
+        images = list_images(root / name)
         if not images:
             raise Refusal(f"{root / name}: holds no image; should have {', '.join(SUFFIXES)} files")
         paths += [f"{name}/{image}" for image in images]
@@ -33,7 +33,7 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
 
 def read_flat(root: Path, labels: Sequence[int]) -> JpegIndex:
     """Indexes images in one folder, sorted by name; `labels` are in the same order."""
-    images = _list_images(root)
+    images = list_images(root)
     if len(images) != len(labels):
         raise Refusal(f"{root}: should hold {len(labels)} images, found {len(images)}")
     return index_files(root, images, np.asarray(labels))
@@ -66,10 +66,10 @@ def describe_unread(root: Path, classes: Sequence[str]) -> str:
 
 def has_images(folder: Path) -> bool:
     """Whether a folder has images in it, not in folders below."""
-    return bool(_list_images(folder))
+    return bool(list_images(folder))
 
 
-def _list_images(folder: Path) -> list[str]:
+def list_images(folder: Path) -> list[str]:
     """Returns the names of the images in a folder, sorted."""
     names = (entry.name for entry in _list_entries(folder) if entry.is_file())
     return sorted(name for name in names if name.lower().endswith(SUFFIXES))

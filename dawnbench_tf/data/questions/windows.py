@@ -75,9 +75,13 @@ class Merged:
         self.spans = np.zeros((count, 2), np.int32)  # first and last token in the context
         self.probabilities = np.zeros(count)  # p(first) p(last) within the answer's window
 
-    def add(self, rows: np.ndarray, logits: np.ndarray) -> None:
-        """Adds the logits (rows, 2, tokens) of the windows with indices `rows`."""
-        best = spans.best(self._mask_starts(rows, logits), self._most)
+    def add(self, rows: np.ndarray, logits: np.ndarray, free: np.ndarray | None = None) -> None:
+        """Adds the logits (rows, 2, tokens) of the windows with indices `rows`.
+
+        `free` are the logits of tokens that an answer may have, -inf for others; None: of all.
+        """
+        allowed = self._mask_starts(rows, logits if free is None else free)
+        best = spans.best(allowed, self._most)
         batch = np.arange(len(rows))
         scores = logits[batch, 0, best[:, 0]] + logits[batch, 1, best[:, 1]]
         probabilities = spans.probability(logits, best)

@@ -1,0 +1,115 @@
+"""Classification of images with a trained image model."""
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image, ImageOps
+
+from dawnbench_tf import files, run_folder, terminal
+from dawnbench_tf.data.image_files import jpeg_index, shard_writer, trees
+from dawnbench_tf.data.images import data, splits, tested
+from dawnbench_tf.inference import loading
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import CLASSES
+
+BATCH = 64  # images in one call of the model
+
+
+class Classes(NamedTuple):
+    """The most probable classes of an image.
+
+    Attributes:
+      path: of the image.
+      names: of classes, the most probable one first.
+      probabilities: of these classes, according to the model.
+      turned: whether the image has an EXIF orientation; it is not applied, as in training.
+    """
+
+    path: str
+    names: list[str]
+    probabilities: list[float]
+    turned: bool
+
+
+class Classifier:
+    """A trained image model: `Classifier(run_folder)(["photo.jpg", "DIR"])`.
+
+    Images are prepared as the run's test images are. If these have one size (CIFAR-10, the digits,
+    arrays), the largest square in the middle of the image is resized to it.
+
+    Args:
+      folder: the `--output_dir` of a training run on images. Only its weights, recipe and classes
+        are read; no code in it is executed.
+
+    Raises:
+      Refusal: the folder holds no run on images, or is damaged.
+    """
+
+    def __init__(self, folder: Path):
+        self.recipe = run_folder.owner_of(folder).recipe
+        task = self.recipe.task_row
+        if task.inputs != "images":
+            text = f"is a run of {task.name}, a reading task; give --context_file and questions"
+            raise Refusal(f"{folder}: {text}")
+        saved = folder / data.CLASSES
+        names = files.read_json(saved).get("classes") if saved.exists() else None
+        self.classes = list(map(str, names or CLASSES.get(task.name) or range(task.classes)))
+        self.model = loading.load_model(self.recipe, folder)
+        self._forward = tf.function(lambda images: self.model(images, training=False))
+
+    def __call__(
+        self, paths: Sequence[str | os.PathLike[str]], count: int = 5
+    ) -> Iterator[Classes]:
+        """Yields the most probable classes of images, in the order of the paths.
+
+        Args:
+          paths: images, in any format that training reads, and folders of them.
+          count: number of classes of each image.
+
+        Raises:
+          Refusal: a file is missing or no image, or a folder holds none; it names the path.
+        """
+        images = [image for path in paths for image in _images(Path(path))]
+        for begin in range(0, len(images), BATCH):
+            if len(images) > BATCH:
+                terminal.status(f"{begin:,} of {len(images):,} images", logged=False)
+            block = images[begin : begin + BATCH]
+            names = [str(path.absolute())[1:] for path in block]
+            index = jpeg_index.index_files(Path("/"), names, np.zeros(len(block)))
+            checked = [shard_writer.check_image(index.raw(n), str(p)) for n, p in enumerate(block)]
+            probabilities = tf.nn.softmax(self._forward(self._prepared(checked))).numpy()
+            best = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
+            terminal.status("")
+            for path, (_, _, unusual), chosen, row in zip(
+                block, checked, best, probabilities, strict=True
+            ):
+                names, turned = [self.classes[i] for i in chosen], shard_writer.TURNED in unusual
+                yield Classes(str(path), names, row[chosen].tolist(), turned)
+
+    def _prepared(self, checked: Sequence[tuple[bytes, tuple[int, int], list[str]]]) -> np.ndarray:
+        """Returns the network's inputs for JPEGs, float32 (images, height, width, 3)."""
+        contents, side = [content for content, _, _ in checked], self.recipe.task_row.image_size
+        labels = np.zeros(len(contents), np.int64)
+        if self.recipe.task_row.jpegs:
+            held = tf.constant(contents)
+            split = splits.Split(labels, jpegs=lambda indices: tf.gather(held, indices))
+        else:
+            pictures = [Image.open(io.BytesIO(content)).convert("RGB") for content in contents]
+            squares = [ImageOps.fit(picture, (side, side)) for picture in pictures]
+            split = splits.in_memory(np.stack([np.asarray(square) for square in squares]), labels)
+        return tested.prepare(split, self.recipe, "NHWC", np.arange(len(contents)))
+
+
+def _images(path: Path) -> list[Path]:
+    """Returns a file, or the images in a folder, sorted."""
+    if not path.is_dir():
+        return [path]
+    names = trees.list_images(path)
+    if not names:
+        raise Refusal(f"{path}: holds no image; should have {', '.join(trees.SUFFIXES)} files")
+    return [path / name for name in names]

@@ -1,0 +1,229 @@
+"""Questions to trained models: a reading task end to end, and the classes of images."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from dawnbench_tf import machine, predict, recipes, runs
+from dawnbench_tf.data import dataset, qa_mini
+from dawnbench_tf.data.images import augment
+from dawnbench_tf.inference.reader import Answer
+from dawnbench_tf.options import RunOptions
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.tasks import Task
+from dawnbench_tf.train import train
+from tests import warm
+
+PASSAGE = "Ada has lived in Oslo since 1961. Hugo keeps a goose called Echo."
+
+
+@pytest.fixture
+def trained(trained_reader):
+    (trained_reader / "passage.txt").write_text(PASSAGE)
+    return trained_reader
+
+
+def ask(home, *flags, model="run", question="Where does Ada live now?", python=None, input=""):
+    arguments = (f"--model={model}", "--context_file=passage.txt", *flags)
+    command = [*(python or warm.python()), "-m", "dawnbench_tf.predict", *arguments]
+    command += [question] * bool(question)
+    return subprocess.run(
+        command, cwd=home, capture_output=True, text=True, timeout=300, input=input
+    )
+
+
+def test_a_run_leaves_rows_predictions_and_what_is_no_entry_yet(trained):
+    said = (trained / "stderr").read_text()
+    assert "reached f1Score" in (trained / "stdout").read_text() and "Traceback" not in said
+    assert "PredictCost" not in said and "retracing" not in said
+    predictions = json.loads((trained / "run/predictions.json").read_text())
+    questions = qa_mini.load().test_corpus.questions
+    assert list(predictions) == [q.id for q in questions]
+    (row,) = (trained / "run/rows.tsv").read_text().splitlines()[1:]
+    exact = np.mean([predictions[q.id].lower() == q.answers[0][0].lower() for q in questions])
+    assert float(row.split("\t")[3]) == pytest.approx(exact, abs=0.03)  # rules are laxer a little
+    (entry,) = (trained / "run/not_an_entry/qa_mini/train").glob("*.json")
+    assert "f1Score never reached 0.75" in entry.read_text()
+
+
+def test_the_reader_answers_out_of_the_passage(trained):
+    done = ask(trained, python=[sys.executable])
+    assert done.returncode == 0, done.stderr
+    answer, likely, _, marked, others = done.stdout.splitlines()
+    assert answer and answer in PASSAGE and 0 < float(likely.split()[1]) <= 1
+    assert marked.replace(">>>", "").replace("<<<", "") == PASSAGE
+    assert f">>>{answer}<<<" in marked and others.startswith("others: ")
+
+
+def test_answers_share_no_word_and_the_first_is_the_most_probable(trained):
+    done = ask(trained, "--json", "--count=4")
+    values = json.loads(done.stdout)
+    answers = [values, *values["others"]]
+    spans = sorted((answer["begin"], answer["end"]) for answer in answers)
+    assert len(answers) == 4 and all(a[1] <= b[0] for a, b in pairwise(spans))
+    assert values["probability"] == max(answer["probability"] for answer in answers)
+    assert all(PASSAGE[a["begin"] : a["end"]] == a["text"] for a in answers)
+
+
+def test_questions_are_typed_one_after_another(trained):
+    done = ask(trained, "--count=1", question="", input="Where does Ada live?\n\nWhat is Echo?\n")
+    assert done.returncode == 0 and done.stdout.count("probability") == 2
+    assert done.stderr.count("question: ") == 4
+
+
+def test_a_long_passage_is_cut_to_the_answer_s_surroundings():
+    context = "a " * 500 + "Oslo" + " b" * 500
+    shown = predict.show(context, Answer("Oslo", 1000, 1004, 0.5)).splitlines()[-1]
+    assert shown.startswith("...") and shown.endswith("...") and "a >>>Oslo<<< b" in shown
+    assert len(shown) == 2 * predict.AROUND + len("...>>>Oslo<<<...")
+
+
+def test_a_stranger_s_text_is_printed_without_what_a_terminal_acts_on():
+    context = "Ada\x1b[2J\tis\r\nin\x07 Os\u202elo\0 now."
+    begin, end = context.index("Os"), context.index("\0 now") + 1
+    text = predict.show(context, Answer(context[begin:end], begin, end, 0.5))
+    bad = "\N{REPLACEMENT CHARACTER}"
+    assert text.splitlines()[0] == f"Os{bad}lo{bad}"
+    assert text.endswith(f"Ada{bad}[2J\tis\nin{bad} >>>Os{bad}lo{bad}<<< now.")
+
+
+def test_a_text_that_would_take_all_memory_is_refused_at_once(trained, monkeypatch):
+    monkeypatch.setattr(machine, "free_gib", lambda: 0.5)
+    text = PASSAGE * 1500  # 24,000 tokens, whose self-attention takes 2.3 GB a matrix
+    with pytest.raises(Refusal, match=r"the passage has 2\d,\d{3} tokens.* cut it to "):
+        predict.ask(str(trained / "run"), text, "Where does Ada live now?")
+    assert predict.ask(str(trained / "run"), PASSAGE * 10, "Where does Ada live now?").text
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"model": "elsewhere"}, "--model=elsewhere: is no folder; should be the --output_dir"),
+        ({"model": "."}, "holds no run.json; should be the --output_dir of a training run"),
+        ({"model": ""}, "--model=: is required"),
+    ],
+)
+def test_bad_input_is_one_line(trained, flags, words):
+    done = ask(trained, **flags)
+    assert done.returncode == 1 and words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "--context_file=passage.txt: can't be read (No such file or directory)"),
+        (b"\xff\xfe\xfa", "--context_file=passage.txt: is not UTF-8 text"),
+        (b" \n", "the passage is empty; should hold text"),
+    ],
+)
+def test_a_bad_passage_is_one_line(trained, tmp_path, content, words):
+    shutil.copytree(trained / "run", tmp_path / "run")
+    if content is not None:
+        (tmp_path / "passage.txt").write_bytes(content)
+    done = ask(tmp_path)
+    assert done.returncode == 1 and done.stderr.strip().splitlines()[-1].endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [("vocabulary.json", "vocabulary.json: can't be read"), ("run.json", "holds no run.json")],
+)
+def test_a_damaged_run_is_one_line(trained, tmp_path, file, words):
+    shutil.copytree(trained, tmp_path / "home")
+    (tmp_path / "home/run" / file).unlink()
+    done = ask(tmp_path / "home")
+    assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """A run on JPEGs of two colours, and the folder of its images."""
+    home = tmp_path_factory.mktemp("photos")
+    draw = np.random.default_rng(0)
+    for part, count in (("train", 8), ("val", 4)):
+        for name, color in (("green", (20, 200, 20)), ("red", (200, 20, 20))):
+            folder = home / "data" / part / name
+            folder.mkdir(parents=True)
+            for number in range(count):
+                pixels = np.clip(draw.normal(color, 20, (40, 50, 3)), 0, 255).astype(np.uint8)
+                Image.fromarray(pixels).save(folder / f"{number}.jpg")
+    task = Task("colours", threshold=99, reader="folder", jpegs=True, image_size=32)
+    recipe = recipes.get("own/photos", task=task, image_sizes=(32,), batch_size=4, epochs=3)
+    options = RunOptions(data_dir=str(home / "data"), peak_tflops=1.0)
+    train(recipe.with_values(schedule="constant", schedule_epochs=()), options, home / "run")
+    return home
+
+
+def classify(home, *arguments):
+    command = [*warm.python(), "-m", "dawnbench_tf.predict", f"--model={home / 'run'}", *arguments]
+    return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
+
+
+def test_probabilities_are_the_model_s_for_the_test_images(photos):
+    run = runs.read(photos / "run")
+    opened = dataset.open(run.recipe, str(photos / "data"))
+    model = run.model()
+    paths = [photos / "data" / name for name in opened.splits.test.names]
+    images = predict.predict(photos / "run", paths)
+    for image, example in zip(images, opened.examples(), strict=True):
+        probabilities = tf.nn.softmax(model(*example)[0]).numpy()
+        order = np.argsort(-probabilities)
+        assert image.names == [opened.splits.classes[i] for i in order]
+        assert image.probabilities == pytest.approx(probabilities[order], rel=1e-4)
+    assert [image.turned for image in images] == [False] * 8
+
+
+def test_every_format_is_read_and_a_folder_is_a_table(photos, tmp_path):
+    source = Image.open(photos / "data/val/red/0.jpg")
+    for suffix in ("png", "bmp", "webp", "gif"):
+        source.save(tmp_path / f"photo.{suffix}")
+    exif = Image.Exif()
+    exif[0x0112] = 6  # orientation
+    source.save(tmp_path / "turned.jpg", exif=exif)
+    done = classify(photos, "--csv", str(tmp_path))
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert Path(rows[0]["path"]).name == "photo.bmp" and len(rows) == 5
+    assert list(rows[0]) == ["path", "turned", "class1", "probability1", "class2", "probability2"]
+    assert sum(row["turned"] == "True" for row in rows) == 1
+    first = classify(photos, "--count=1", str(tmp_path / "turned.jpg")).stdout.splitlines()
+    assert "EXIF orientation is not applied" in first[0] and len(first) == 2
+    values = json.loads(classify(photos, "--json", str(tmp_path / "photo.png")).stdout)
+    assert sorted(values["names"]) == ["green", "red"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "no image: dawnbench predict --model="),
+        (("nowhere.jpg",), "nowhere.jpg: no such file; should be an image or a folder"),
+        (("data",), "data: holds no image; should have .jpeg, .jpg"),
+        (("data/val/red/0.jpg", "--json", "--csv"), "--csv=true: and --json are two forms"),
+        (("run/run.json",), "run/run.json: holds no image that can be decoded"),
+        (("--context_file=run/run.json", "Who?"), "is a run of colours; should be one of a read"),
+    ],
+)
+def test_what_is_no_image_is_one_line(photos, arguments, words):
+    done = classify(photos, *arguments)
+    assert done.returncode == 1 and words in done.stderr and not done.stdout
+    assert done.stderr.count("\n") <= 2 and "Traceback" not in done.stderr
+
+
+def test_images_of_a_task_of_one_size_are_resized(trained_digits, tmp_path):
+    pixels = np.zeros((60, 90, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "black.png")
+    (image,) = predict.predict(trained_digits / "run", [tmp_path / "black.png"], 10)
+    run = runs.read(trained_digits / "run")
+    standardize = augment.standardizer(run.recipe, "NHWC")
+    logits = run.model()(standardize(np.zeros((1, 32, 32, 3), np.uint8)))
+    assert image.names == [str(i) for i in np.argsort(-logits[0], kind="stable")]
+    assert sum(image.probabilities) == pytest.approx(1)
