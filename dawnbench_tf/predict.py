@@ -1,4 +1,4 @@
-"""Asks a trained model: the classes of images, or the answers to questions on a text.
+"""Asks a trained model: classes of images, or answers to questions.
 
     dawnbench predict --model=RUN photo.jpg photo.png DIR      # the five most probable classes
     dawnbench predict --model=RUN --csv DIR > classes.csv

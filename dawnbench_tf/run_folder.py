@@ -525,8 +525,8 @@ def _recipe_to_continue(owner: Owner, recipe: Recipe, replaced: Collection[str] 
         compared.remove("task")
         # The task that is asked for may leave the numbers of its data open.
         if name := own.whole_task.difference(recipe.whole_task):
-            task, asked = own.whole_task, recipe.whole_task
-            text = f"{name}={getattr(task, name)}, not {asked.name} with {getattr(asked, name)}"
+            task, other = own.whole_task, recipe.whole_task
+            text = f"{name}={getattr(task, name)}, not {other.name} with {getattr(other, name)}"
             refuse(
                 "output_dir", path, f"holds a run of {task.name} with {text}; name another folder"
             )

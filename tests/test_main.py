@@ -20,7 +20,7 @@ def run(*arguments, program=("-m", "dawnbench_tf")):
 def test_every_command_is_named_with_what_it_is_for():
     ended = run("--help")
     assert ended.returncode == 0 and "TensorFlow" not in ended.stderr
-    for name in ("train", "infer", "answer", "entries", "leaderboard", "recipes"):
+    for name in ("train", "infer", "predict", "entries", "leaderboard", "recipes"):
         assert name in main.commands() and f"  {name}  " in ended.stdout
     assert run().stdout == ended.stdout
     assert max(map(len, ended.stdout.splitlines())) <= 80
@@ -71,7 +71,7 @@ def test_a_pattern_chooses_models_and_a_typo_gets_the_nearest():
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("trian", "did you mean train?"), ("x", "should be one of answer, doc")]
+    ("name", "hint"), [("trian", "did you mean train?"), ("x", "should be one of doctor, ent")]
 )
 def test_a_typo_is_one_line(name, hint):
     ended = run(name)

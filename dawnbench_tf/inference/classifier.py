@@ -17,6 +17,8 @@ from dawnbench_tf.inference import loading
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import CLASSES
 
+__all__ = ["Classifier", "Classes"]
+
 BATCH = 64  # images in one call of the model
 
 

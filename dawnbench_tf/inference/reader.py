@@ -13,18 +13,27 @@ from dawnbench_tf.inference import loading
 from dawnbench_tf.models.layers import recurrent
 from dawnbench_tf.refusals import Refusal
 
+__all__ = ["Reader", "Answer"]
+
 WINDOWS_PER_BATCH = 16  # windows of a text in one call of the model, at most
 MANY_TOKENS = 2_000  # windows of this many tokens or more have their memory estimated first
 COPIES = 2  # copies of the largest array in memory: an operation's input and its output
 
 
 class Answer(NamedTuple):
-    """An answer: context[begin:end]."""
+    """An answer of a reading model.
+
+    Attributes:
+      text: context[begin:end].
+      begin: offset in the context, in characters.
+      end: offset past it.
+      probability: of this span, according to the model.
+    """
 
     text: str
-    begin: int  # offset in the context, in characters
+    begin: int
     end: int
-    probability: float  # of this span, according to the model
+    probability: float
 
 
 class Reader:
