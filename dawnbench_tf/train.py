@@ -18,12 +18,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+import numpy as np
+
 from dawnbench_tf import files, flags, recipes, run_folder, runs, tasks, tensorflow_env, terminal
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.options import OF_A_CALL, RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.runs import Run, run_entry
 from dawnbench_tf.settings import flag_text, flat, setting
 from dawnbench_tf.submission import prices
@@ -39,6 +41,7 @@ SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 
 
 
 PROGRAM = ("dawnbench", "train")
+MISTAKES = "mistakes.png"
 COMMON = (  # flags that --help shows
     "recipe task threshold epochs batch_size learning_rate seed precision data_dir "
     "download strategy num_gpus output_dir author hardware cost_per_hour instance"
@@ -272,6 +275,8 @@ def _recorded(
     }
     if folder.epochs_before:  # rates of the first ones are those of shorter schedules
         facts |= {"epochsBefore": folder.epochs_before}
+    if recipe.whole_task.is_own and recipe.task_row.inputs == "images":
+        facts |= _by_class(session, run)
     hardware = list(dict.fromkeys(machine.hardware for machine in saver.machines))
     if len(hardware) > 1:
         facts |= {"machines": hardware}
@@ -280,8 +285,30 @@ def _recorded(
     entry = run_entry.training_entry(run, options, machine, speed, facts)
     run_entry.write(folder.path, entry)
     if run.rows:
-        picture.draw(run, entry.hardware, folder.path / "accuracy.png")
+        price = options.credits.cost_per_hour
+        picture.draw(run, entry.hardware, folder.path / "accuracy.png", price)
     return run
+
+
+def _by_class(session: "Session", run: Run) -> dict[str, Any]:
+    """Returns the accuracy of each class, and draws the ten most confident mistakes."""
+    from dawnbench_tf.data.images import scores, tested
+    from dawnbench_tf.runs import picture
+
+    answers, split = session.evaluate.answers, session.data.splits.test
+    if answers is None:  # the run had ended before: its entry has them
+        misc = (run.entry.misc if run.entry else None) or {}
+        return {name: misc[name] for name in ("classAccuracy",) if name in misc}
+    names = session.data.splits.classes or [*map(str, range(answers.shape[1]))]
+    if wrong := scores.mistakes(answers, split.labels, 10):
+        images = tested.pixels(split, run.recipe, np.array([i for i, _, _ in wrong]))
+        titles = [
+            f"{names[answer]} {probability:.0%}, is {names[split.labels[i]]}"
+            + f"\n{split.names[i][-40:]}" * bool(split.names)
+            for i, answer, probability in wrong
+        ]
+        picture.draw_mistakes(images, titles, session.folder.path / MISTAKES)
+    return {"classAccuracy": scores.class_accuracies(answers, split.labels, names)}
 
 
 def _report(run: Run, options: RunOptions) -> int:
@@ -293,12 +320,25 @@ def _report(run: Run, options: RunOptions) -> int:
         problems = (entry.misc or {}).get("violations", [])
         for line in (
             run_entry.describe_run(run, options.credits.cost_per_hour),
+            *_class_lines(run),
             utilization.format_line(run.used),
             run_entry.describe_entry(run.recipe.task_row, path, problems),
             _next(run),
         ):
             terminal.say(line, sys.stdout)
     return 0 if run.reached else 3
+
+
+def _class_lines(run: Run) -> list[str]:
+    """Returns a line with the accuracy of the worst classes, if the entry has them."""
+    shares = ((run.entry.misc if run.entry else None) or {}).get("classAccuracy", {})
+    if not shares or not run.folder:
+        return []
+    worst = ", ".join(f"{shown(name)} {share:.1f}" for name, share in list(shares.items())[:8])
+    more = f", and {len(shares) - 8} better ones" if len(shares) > 8 else ""
+    path = run.folder / MISTAKES
+    drawn = f"; the most confident mistakes: {path}" if path.exists() else ""
+    return [f"accuracy by class: {worst}{more}{drawn}"]
 
 
 def _test_speed(recipe: Recipe, options: RunOptions) -> int:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from dawnbench_tf import infer, leaderboard, recipes, run_folder, runs
+from dawnbench_tf.data import dataset
+from dawnbench_tf.data.own import arrays
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Images, Recipe
 from dawnbench_tf.refusals import Refusal
@@ -41,6 +43,19 @@ def test_a_run_records_the_task_with_its_numbers(run):
     expected = Task("colours", 90, train_examples=48, test_examples=18, classes=3, image_size=8)
     assert run.reached and task == expected
     assert json.loads((run.folder / "run.json").read_text())["task"]["classes"] == 3
+
+
+def test_each_class_has_its_accuracy_and_the_mistakes_are_drawn(tmp_path):
+    recipe = RECIPE.with_values(epochs=1, learning_rate=0.01)
+    run = train(recipe, output=tmp_path / "run", data=DATA)
+    opened = dataset.from_splits(run.recipe, arrays.to_splits(DATA, run.recipe))
+    answers = np.concatenate([run.model()(*example) for example in opened.examples()]).argmax(1)
+    right = {str(c): 100 * np.mean(answers[DATA[3] == c] == c) for c in range(3)}
+    stated = run.entry.misc["classAccuracy"]
+    assert stated == pytest.approx(right) and [*stated.values()] == sorted(right.values())
+    assert (run.folder / "mistakes.png").exists() == (min(right.values()) < 100)
+    again = train(recipe, output=run.folder, data=DATA)  # which evaluates nothing
+    assert again.entry.misc["classAccuracy"] == stated
 
 
 def test_its_entry_states_the_task_and_breaks_no_rule(run):

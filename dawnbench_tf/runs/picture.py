@@ -1,20 +1,24 @@
-"""The training curve of a run: its metric over seconds on the clock."""
+"""Pictures of a run: its metric over seconds on the clock, and its most confident mistakes."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from dawnbench_tf import files
 from dawnbench_tf.runs import Run
 
 
-def draw(run: Run, hardware: str, path: Path) -> None:
+def draw(run: Run, hardware: str, path: Path, cost_per_hour: float | None = None) -> None:
     """Draws a run's training curve, with its threshold and the first row that reaches it.
 
     Args:
       run: a run with at least one row.
       hardware: one line, for the title.
       path: file of the picture; its suffix decides the format.
+      cost_per_hour: price of the hardware in USD, for an axis of dollars; None: no such axis.
 
     Raises:
       Refusal: the file can't be written.
@@ -45,4 +49,31 @@ def draw(run: Run, hardware: str, path: Path) -> None:
     axes.set_xlim(0, seconds[-1] * 1.03)
     axes.set_ylim(0, task.highest * 1.03)
     axes.grid(alpha=0.25)
+    if cost_per_hour:
+        price = np.array(cost_per_hour / 3600)
+        both = partial(np.multiply, price), partial(np.multiply, 1 / price)
+        dollars = axes.secondary_xaxis("top", functions=both)
+        dollars.set_xlabel(f"USD, at {cost_per_hour:g} an hour", fontsize=8)
+        dollars.tick_params(labelsize=8)
+    files.save_figure(figure, path)
+
+
+def draw_mistakes(images: np.ndarray, titles: Sequence[str], path: Path) -> None:
+    """Draws images in rows of five, each with its title.
+
+    Args:
+      images: uint8 (images, height, width, 3).
+      titles: text above each image.
+      path: file of the picture; its suffix decides the format.
+
+    Raises:
+      Refusal: the file can't be written.
+    """
+    rows = -(-len(images) // 5)
+    figure = Figure(figsize=(11, 2.7 * rows), dpi=100, layout="constrained")
+    for axes in figure.subplots(rows, 5, squeeze=False).flat:
+        axes.axis("off")
+    for axes, image, title in zip(figure.axes, images, titles, strict=False):
+        axes.imshow(image)
+        axes.set_title(title.replace("$", r"\$"), fontsize=8)
     files.save_figure(figure, path)

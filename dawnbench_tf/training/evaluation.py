@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf import terminal
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.training import averages
 
@@ -31,6 +32,7 @@ class Evaluator:
         self._batch_size = -(-most // replicas) * replicas
         self._data, self._model = data, model
         self.answers: Any = None
+        self._alike = 0  # evaluations in a row that gave all images one class
         self._batches = data.test_batches(self._batch_size)
         with strategy.scope():
             with_views = data.with_views(model)
@@ -49,7 +51,19 @@ class Evaluator:
                 batches = unsure.test_batches(self._batch_size)
                 outputs = [self._forward(batch).numpy() for batch in batches]
                 self.answers[indices] = unsure.collect(outputs, self._batch_size)
+        if self._data.recipe.whole_task.is_own and self._data.recipe.task_row.inputs == "images":
+            self._warn_of_one_class()
         return self._data.score(self.answers)
+
+    def _warn_of_one_class(self) -> None:
+        """Says it if two evaluations in a row gave all images one class."""
+        answers = self.answers.argmax(1)
+        self._alike = self._alike + 1 if (answers == answers[0]).all() else 0
+        if self._alike == 2:
+            terminal.say(
+                "two evaluations in a row gave every test image the same class: the network has "
+                "learnt nothing yet; if it stays so, try a lower --learning_rate"
+            )
 
     def save(self, folder: Path) -> None:
         """Writes the last answers in the task's published format, if it has one (questions)."""

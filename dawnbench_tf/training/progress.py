@@ -18,17 +18,21 @@ DOING = {"compile": "compiling and first steps", "eval": "evaluating", "checkpoi
 
 
 def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
-    """Returns two lines: recipe, model, goal and seed; data and hardware."""
+    """Returns lines for people: recipe, model, goal and seed; data and hardware; the loss."""
     recipe, task = data.recipe, data.recipe.task_row
     examples = task.train_examples - recipe.held_out
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
     replicas = model.distribute_strategy.num_replicas_in_sync
+    # Keras logs the loss with what `add_loss` adds; AdamW decays the weights themselves.
+    decays = recipe.optimizer.weight_decay and recipe.optimizer.name != "adamw"
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
         f"{_steps(data)}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
         f"{data.origin}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}"
+        + "\nthe printed loss includes the penalty of weight decay"
+        * bool(decays)
     )
 
 

@@ -1,6 +1,7 @@
 """The picture of a run: its curve, and the first row at the threshold."""
 
 import matplotlib.image
+import numpy as np
 import pytest
 
 from dawnbench_tf import recipes
@@ -23,6 +24,14 @@ def test_a_picture_is_drawn_with_and_without_a_hit(tmp_path, values):
     assert image.shape[:2] == (480, 840) and image.std() > 0.01
     red = (image[..., 0] > 0.7) & (image[..., 1] < 0.4) & (image[..., 2] < 0.3)
     assert red.any() == (max(values) >= 98)
+
+
+def test_a_price_gives_an_axis_of_dollars_and_mistakes_are_drawn_in_rows_of_five(tmp_path):
+    picture.draw(run((50.0, 99.0)), "2 CPU", tmp_path / "a.svg", cost_per_hour=0.9)
+    assert "<!-- USD, at 0.9 an hour -->" in (tmp_path / "a.svg").read_text()
+    images = np.zeros((6, 8, 8, 3), np.uint8)
+    picture.draw_mistakes(images, ["a $5 note"] * 6, tmp_path / "mistakes.png")
+    assert matplotlib.image.imread(tmp_path / "mistakes.png").shape[:2] == (540, 1100)
 
 
 def test_the_threshold_drawn_is_the_run_s_own(tmp_path):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.images.splits import Splits, in_memory
+from dawnbench_tf.tasks import Task
 from dawnbench_tf.training import evaluation, fitting
 
 
@@ -27,6 +28,22 @@ def test_the_score_is_that_of_one_example_at_a_time(monkeypatch, batch):
     evaluate = evaluation.Evaluator(data, model)
     assert evaluate() == {"top1Accuracy": 50.0}
     assert evaluate() == {"top1Accuracy": 50.0}
+
+
+def test_a_network_that_answers_one_class_only_is_named_once(monkeypatch):
+    said = []
+    monkeypatch.setattr(evaluation.terminal, "say", said.append)
+    images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), np.uint8)
+    splits = Splits(*[in_memory(images, np.arange(6) % 3)] * 2)
+    task = Task("own", 90, train_examples=6, test_examples=6, classes=3, image_size=8)
+    recipe = recipes.get("own/images", task=task)
+    data = dataset.from_splits(recipe, splits)
+    model = data.network()
+    evaluate = evaluation.Evaluator(data, model)
+    model.set_weights([0 * weights for weights in model.get_weights()])
+    for _ in range(3):
+        evaluate()
+    assert len(said) == 1 and "gave every test image the same class" in said[0]
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.25, 6), (0.01, 1)])  # rounded down, at least 1

@@ -1,6 +1,6 @@
 """Top-k accuracy of image classifiers, in NumPy; training and inference both use it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -41,6 +41,45 @@ def top_accuracies(
     return {
         f"top{k}Accuracy": 100 * int(np.sum(answered & (ranks < k))) / len(references) for k in most
     }
+
+
+def class_accuracies(
+    outputs: np.ndarray, references: np.ndarray, names: Sequence[str]
+) -> dict[str, float]:
+    """Returns the top-1 accuracy in percent of each class that has examples, the lowest first.
+
+    Args:
+      outputs: logits or probabilities, (examples, classes).
+      references: true classes, (examples,).
+      names: of the classes.
+
+    >>> class_accuracies(np.array([[0.1, 0.9], [0.8, 0.2], [0.2, 0.8]]), np.array([1, 1, 0]), "ab")
+    {'a': 0.0, 'b': 50.0}
+    """
+    right = outputs.argmax(1) == references
+    shares = {names[c]: 100 * float(right[references == c].mean()) for c in np.unique(references)}
+    return dict(sorted(shares.items(), key=lambda item: item[1]))
+
+
+def mistakes(
+    outputs: np.ndarray, references: np.ndarray, count: int
+) -> list[tuple[int, int, float]]:
+    """Returns (example, answer, its probability) of the most confident wrong answers.
+
+    Args:
+      outputs: logits, (examples, classes).
+      references: true classes, (examples,).
+      count: number of mistakes; there may be fewer.
+
+    >>> logits = np.log([[0.25, 0.75], [0.5, 0.5], [0.1, 0.9]])
+    >>> [(i, answer, round(p, 3)) for i, answer, p in mistakes(logits, np.array([0, 1, 0]), 2)]
+    [(2, 1, 0.9), (0, 1, 0.75)]
+    """
+    shifted = np.exp(outputs - outputs.max(1, keepdims=True))
+    sure, answers = 1 / shifted.sum(1), outputs.argmax(1)
+    wrong = np.flatnonzero(answers != references)
+    first = wrong[np.argsort(-sure[wrong], kind="stable")][:count]
+    return [(int(i), int(answers[i]), float(sure[i])) for i in first]
 
 
 SCORES: dict[str, Callable[[np.ndarray, np.ndarray], dict[str, float]]] = {

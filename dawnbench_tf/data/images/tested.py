@@ -128,8 +128,13 @@ def without_augmentation(data: Data, count: int) -> np.ndarray:
 
 def prepare(split: Split, recipe: Recipe, data_format: str, indices: np.ndarray) -> np.ndarray:
     """Returns a network's inputs for images as they are tested, float32 (b, ...)."""
+    with tf.device("CPU:0"):
+        return augment.standardizer(recipe, data_format)(pixels(split, recipe, indices)).numpy()
+
+
+def pixels(split: Split, recipe: Recipe, indices: np.ndarray) -> np.ndarray:
+    """Returns images cropped as they are tested, uint8 (b, height, width, 3)."""
     plan = _test_plan(split, recipe, np.reshape(indices, (1, -1)))
     describe = partial(jpegs.describe_damage, split)
     with tf.device("CPU:0"), refusing_damage(describe):
-        images = next(iter(_test_images(split, plan, len(indices), recipe.data.crop_size)))
-        return augment.standardizer(recipe, data_format)(images).numpy()
+        return next(iter(_test_images(split, plan, len(indices), recipe.data.crop_size))).numpy()
