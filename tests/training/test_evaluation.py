@@ -36,7 +36,7 @@ def test_a_network_that_answers_one_class_only_is_named_once(monkeypatch):
     images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), np.uint8)
     splits = Splits(*[in_memory(images, np.arange(6) % 3)] * 2)
     task = Task("own", 90, train_examples=6, test_examples=6, classes=3, image_size=8)
-    recipe = recipes.get("own/images", task=task)
+    recipe = recipes.get("own/images", task=task, batch_size=2)
     data = dataset.from_splits(recipe, splits)
     model = data.network()
     evaluate = evaluation.Evaluator(data, model)
