@@ -49,6 +49,16 @@ def free_gib() -> float:
     return max(min(free), 0.0)
 
 
+def gpus() -> list[str]:
+    """Returns the names of the NVIDIA GPUs, as nvidia-smi lists them; [] without its driver."""
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return done.stdout.splitlines()
+
+
 def _limits(name: str) -> list[tuple[Path, str]]:
     """Returns (folder, content) of a file in this process's control groups, cgroup v2."""
     match = re.search(r"^0::(/.*)$", _text(CGROUP), re.MULTILINE)

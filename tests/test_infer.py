@@ -44,7 +44,13 @@ flags.run(infer.main, infer.Options)
 def timed(trained_digits, tmp_path_factory):
     """The output of --runtime=auto, and its folder."""
     home = tmp_path_factory.mktemp("timed")
-    flags = ("--model=run", "--instance=c5.2xlarge", "--passes=1", "--batch_sizes=4")
+    flags = (
+        "--model=run",
+        "--instance=c5.2xlarge",
+        "--hardware=8 CPU",
+        "--passes=1",
+        "--batch_sizes=4",
+    )
     done = subprocess.run(
         [*warm.python(), "-c", FEW, *flags, "--threads=1", f"--output_dir={home}"],
         **{"cwd": trained_digits, "capture_output": True, "text": True, "timeout": 300},

@@ -90,7 +90,7 @@ def test_a_run_goes_on_with_its_own_recipe_and_a_miss_can_be_trained_longer(comm
 
 
 def test_a_trial_says_what_the_recipe_would_cost_and_saves_it(command, tmp_path):
-    flags = ("--max_steps=8", "--instance=c5.2xlarge", "--peak_tflops=1")
+    flags = ("--max_steps=8", "--instance=c5.2xlarge", "--hardware=c5.2xlarge", "--peak_tflops=1")
     done = command(*flags, "--output_dir=out")
     assert done.returncode == 0, done.stderr
     assert "c5.2xlarge: $0.34 per hour on 2018-04-20" in done.stderr
@@ -361,15 +361,15 @@ def test_a_wrong_name_of_a_recipe_is_one_line(cold_command, tmp_path, arguments,
 
 
 def test_a_run_goes_on_with_the_options_of_its_folder(command, tmp_path):
-    own = ("--author=Ada L.", "--instance=c5.2xlarge", "--steps_per_execution=7")
+    own = ("--author=Ada L.", "--hardware=it", "--instance=c5.2xlarge", "--steps_per_execution=7")
     assert command(*QUICK, *own, "--epochs=1").returncode == 3
     recorded = json.loads((tmp_path / "out/run.json").read_text())["options"]
     assert recorded.pop("cost_per_hour") == 0.34
     wanted = {"author": "Ada L.", "instance": "c5.2xlarge", "steps_per_execution": 7}
-    assert recorded == {**wanted, "peak_tflops": 1.0}
+    assert recorded == {**wanted, "hardware": "it", "peak_tflops": 1.0}
     longer = command("--output_dir=out", "--epochs=2", "--cost_per_hour=3.6")
     assert longer.returncode == 3, longer.stderr
-    words = "--steps_per_execution=7 --peak_tflops=1.0 '--author=Ada L.', as it began"
+    words = "--steps_per_execution=7 --peak_tflops=1.0 '--author=Ada L.' --hardware=it, as it began"
     assert f"goes on with {words}\n" in longer.stderr
     values = json.loads((tmp_path / "out/run.json").read_text())
     assert values["epochs_before"] == [1] and values["options"]["cost_per_hour"] == 3.6

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dawnbench_tf import machine
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import refuse
 
@@ -62,7 +63,8 @@ def with_instance_price(credits: Credits) -> tuple[Credits, str]:
       unchanged and "".
 
     Raises:
-      Refusal: the instance is unknown, or `cost_per_hour` is set as well.
+      Refusal: the instance is unknown or not the size of this machine, or `cost_per_hour` is set as
+        well. With `hardware` the size is not compared.
     """
     name = credits.instance
     if not name:
@@ -72,8 +74,27 @@ def with_instance_price(credits: Credits) -> tuple[Credits, str]:
     if name not in instances():
         refuse("instance", name, "is not known; --instance=? lists those that are")
     row = instances()[name]
+    if not credits.hardware and (difference := _difference(row)):
+        refuse("instance", name, f"has {difference}; add --hardware if it is the machine to name")
     line = f"{row.name}: ${row.usd_per_hour:g} per hour on {row.date} ({row.source})"
     return replace(credits, cost_per_hour=row.usd_per_hour), line
+
+
+def _difference(row: Instance) -> str:
+    """Returns how this machine differs from an instance; "" where it does not, or nobody states."""
+    here, memory, gpus = machine.cpus(), machine.memory_gb(), machine.gpus()
+    if row.vcpus and row.vcpus != here:
+        return f"{row.vcpus} vCPUs, this machine has {here}"
+    if row.memory_gb and abs(row.memory_gb - memory) > 0.15 * row.memory_gb:
+        return f"{row.memory_gb} GB of memory, this machine has {memory:.0f}"
+    number, _, model = row.accelerator.partition(" ")
+    if "TPU" in model:
+        return ""
+    others = [gpu for gpu in gpus if model not in gpu]
+    if others or len(gpus) != int(number or 0):
+        text = f"{len(gpus)} {', '.join(sorted(set(gpus)))}" if gpus else "no GPU"
+        return f"{row.accelerator or 'no GPU'}, this machine has {text}"
+    return ""
 
 
 def find_instance(hardware: str) -> Instance | None:

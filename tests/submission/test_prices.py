@@ -4,7 +4,9 @@ import datetime
 
 import pytest
 
+from dawnbench_tf.options import Credits
 from dawnbench_tf.ranking import results
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission import prices
 
 
@@ -42,6 +44,33 @@ def test_a_priced_entry_on_machines_we_know_paid_for_all_of_them():
                 odd.add(result.name)
     swapped = {"dawn_resnet152_b_4M60_ec2_tensorflow", "dawn_resnet152_b_8k80_ec2_mxnet"}
     assert count > 30 and odd == swapped
+
+
+@pytest.mark.parametrize(
+    ("name", "cpus", "memory", "gpus", "words"),
+    [
+        ("c5.2xlarge", 8, 15.3, [], None),
+        ("c5.2xlarge", 2, 15.3, [], "has 8 vCPUs, this machine has 2; add --hardware if"),
+        ("c5.2xlarge", 8, 64.0, [], "has 16 GB of memory, this machine has 64;"),
+        ("c5.2xlarge", 8, 15.3, ["Tesla T4"], "has no GPU, this machine has 1 Tesla T4;"),
+        ("p3.2xlarge", 8, 60.0, ["Tesla V100-SXM2-16GB"], None),
+        ("p3.2xlarge", 8, 60.0, ["NVIDIA H100"], "has 1 V100, this machine has 1 NVIDIA H100;"),
+        ("p3.2xlarge", 8, 60.0, [], "has 1 V100, this machine has no GPU;"),
+        ("n1-standard-2-tpu-v2", 2, 7.5, [], None),
+    ],
+)
+def test_the_price_is_of_a_machine_of_this_size(monkeypatch, name, cpus, memory, gpus, words):
+    monkeypatch.setattr(prices.machine, "cpus", lambda: cpus)
+    monkeypatch.setattr(prices.machine, "memory_gb", lambda: memory)
+    monkeypatch.setattr(prices.machine, "gpus", lambda: gpus)
+    if words:
+        with pytest.raises(Refusal, match=words):
+            prices.with_instance_price(Credits(instance=name))
+    for credits in (
+        Credits(instance=name, hardware="mine"),
+        *[Credits(instance=name)][bool(words) :],
+    ):
+        assert prices.with_instance_price(credits)[0].cost_per_hour > 0
 
 
 @pytest.mark.parametrize(
