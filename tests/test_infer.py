@@ -47,7 +47,7 @@ def timed(trained_digits, tmp_path_factory):
     flags = (
         "--model=run",
         "--instance=c5.2xlarge",
-        "--hardware=8 CPU",
+        "--hardware=8 CPU (c5.2xlarge)",
         "--passes=1",
         "--batch_sizes=4",
     )
