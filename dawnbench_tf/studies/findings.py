@@ -302,7 +302,7 @@ def _measured_row(setting: Setting, recipe: str, command: str) -> Measured:
     """Returns the evidence row of these runs, as recipes and `docs/measured` state it."""
     ended = [outcome for outcome in setting.outcomes if outcome.rows]
     times = setting.times(recipes.get(recipe).goal)
-    middle = estimates.point_median(times)
+    middle = estimates.median(times)
     last = [outcome.rows[-1][outcome.metric] for outcome in ended]
     newest = ended[-1].facts if ended else {}
     hardware = newest.get("hardware", "")

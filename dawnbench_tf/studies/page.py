@@ -77,54 +77,44 @@ def render_svg(results: Results) -> Markup:
 
 def tabulate(rows: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
     """Returns the headings and the cells of each row; leaves out columns without any value."""
-    columns = [(heading, [text(row) for row in rows]) for heading, text in COLUMNS]
-    columns = [(heading, cells) for heading, cells in columns if any(cells)]
-    headings, cells = zip(*columns, strict=True)
+    columns = [(head, [_cell(row, name, form) for row in rows]) for head, name, form in COLUMNS]
+    headings, cells = zip(*(column for column in columns if any(column[1])), strict=True)
     return list(headings), [list(row) for row in zip(*cells, strict=True)]
 
 
-def format_cell(value: float | None, form: str = ".3g") -> str:
-    """Formats a figure of a table; "" if it is unknown or infinite.
-
-    >>> format_cell(None), format_cell(float("inf")), format_cell(0.12345)
-    ('', '', '0.123')
-    >>> format_cell(0.031, ".1%")
-    '3.1%'
-    """
-    return "" if value is None or math.isinf(value) else format(value, form)
+def _cell(row: Summary, name: str, form: str | Callable[[Any], str]) -> str:
+    value = getattr(row, name)
+    if name == "reached":
+        return f"{row.reached} of {row.runs}"
+    if value is None or value == math.inf:
+        return ""
+    return format(value, form) if isinstance(form, str) else form(value)
 
 
-def _interval(limits: Interval | None) -> str:
-    return " to ".join(map(findings.format_seconds, limits)) if limits else ""
+def _format_median(middle: Interval) -> str:
+    never = math.isinf(middle[0])
+    return "did not converge" if never else findings.format_median(middle)
 
 
-def _median(row: Summary) -> str:
-    if math.isinf(row.middle_seconds[0]):
-        return "did not converge"
-    return findings.format_median(row.middle_seconds)
-
-
-COLUMNS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
-    ("setting", lambda row: row.setting),
-    ("reached", lambda row: f"{row.reached} of {row.runs}"),
-    ("95 %", lambda row: f"{100 * row.share[0]:.0f} to {100 * row.share[1]:.0f} %"),
-    ("median time", _median),
-    ("95 %", lambda row: _interval(row.median_interval)),
-    (
-        "mean time",
-        lambda row: "" if row.mean_seconds is None else findings.format_seconds(row.mean_seconds),
-    ),
-    ("variation", lambda row: format_cell(row.variation, ".1%")),
-    ("epochs", lambda row: format_cell(row.epochs)),
-    ("best score", lambda row: format_cell(row.best_mean, ".4g")),
-    ("sd", lambda row: format_cell(row.best_sd, ".2f")),
-    ("USD", lambda row: format_cell(row.usd, ".4g")),
-    ("speed-up", lambda row: format_cell(row.speed_up, ".2f")),
-    ("P(faster)", lambda row: format_cell(row.faster, ".2f")),
-    ("examples/s", lambda row: format_cell(row.examples_per_second, ",.0f")),
-    ("of peak", lambda row: format_cell(row.share_of_peak, ".1%")),
-    ("input wait", lambda row: format_cell(row.input_wait, ".1%")),
-    ("communication", lambda row: format_cell(row.communication, ".1%")),
-    ("GiB", lambda row: format_cell(row.process_gib, ".2f")),
-    ("J", lambda row: format_cell(row.joules, ",.4g")),
+# Heading, name of the statistic in a summary, and format or function that formats it.
+COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
+    ("setting", "setting", ""),
+    ("reached", "reached", ""),
+    ("95 %", "share", lambda share: f"{100 * share[0]:.0f} to {100 * share[1]:.0f} %"),
+    ("median time", "middle_seconds", _format_median),
+    ("95 %", "median_interval", lambda times: " to ".join(map(findings.format_seconds, times))),
+    ("mean time", "mean_seconds", findings.format_seconds),
+    ("variation", "variation", ".1%"),
+    ("epochs", "epochs", ".3g"),
+    ("best score", "best_mean", ".4g"),
+    ("sd", "best_sd", ".2f"),
+    ("USD", "usd", ".4g"),
+    ("speed-up", "speed_up", ".2f"),
+    ("P(faster)", "faster", ".2f"),
+    ("examples/s", "examples_per_second", ",.0f"),
+    ("of peak", "share_of_peak", ".1%"),
+    ("input wait", "input_wait", ".1%"),
+    ("communication", "communication", ".1%"),
+    ("GiB", "process_gib", ".2f"),
+    ("J", "joules", ",.4g"),
 )

@@ -83,7 +83,7 @@ def values(results: Results) -> dict[str, Any]:
         "metric": results.metric,
         "findings": findings.sentences(results),
         "summaries": [
-            _json_values(r._asdict()) for t in results.thresholds for r in results.by_threshold[t]
+            _json_values(vars(r)) for t in results.thresholds for r in results.by_threshold[t]
         ],
         "runs": [
             _json_values({"setting": setting.name, **outcome._asdict()})
