@@ -27,8 +27,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import check, flat, setting
-from dawnbench_tf.studies import grid, grid_files, launching, plans, rows, runner, store
-from dawnbench_tf.studies.launching import Launch
+from dawnbench_tf.studies import grid, grid_files, plans, rows, runner, store
 
 if TYPE_CHECKING:
     from dawnbench_tf.studies.summaries import Results
@@ -83,7 +82,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check(self)
-        launching.check_template(self.launch)
+        runner.check_template(self.launch)
 
 
 def main(arguments: list[str]) -> int:
@@ -170,8 +169,8 @@ def _carry_out(name: str, options: Options, folder: Path, changes: dict[str, Any
         planned = grid.plan(study)
         if not store.read_outcomes(folder, planned):
             terminal.say(str(plans.make(planned, options.estimate, bool(options.launch))))
-        launch = Launch(options.jobs, options.launch, options.retry)
-        running = runner.Runner(folder, planned, launch, study.latency)
+        how = options.jobs, options.launch, options.retry
+        running = runner.Runner(folder, planned, study.latency, *how)
         terminal.say(f"{plans.describe(planned, running.outcomes, options.jobs)}; in {folder}")
         try:
             running.run()
