@@ -10,7 +10,7 @@ figure = "curves"                # default: times
 epochs = 20
 
 [factors]
-batch_size = [32, 64, "4 * batch_size"]
+batch_size = [32, 64, 512]
 [factors.shortcuts]              # named levels; a level may set several fields
 padded = {model = "resnet8_v1_pad"}
 projected = {model = "resnet8_v1_proj"}

@@ -3,19 +3,17 @@
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dawnbench_tf import recipes, speed, terminal
 from dawnbench_tf.clock import duration
 from dawnbench_tf.money import dollars
-from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.speed import SpeedTest
 from dawnbench_tf.studies.grid import PlannedRun
-from dawnbench_tf.studies.multiples import CREDITS_SETTINGS, RUN_SETTINGS
 from dawnbench_tf.studies.outcomes import Outcome
 
 MOST_TESTS = 4  # networks of a study whose steps are timed
@@ -130,7 +128,7 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
             terminal.status(text, logged=False)
             run = first[network]
             try:
-                tests[network] = speed.take(run.recipe, _options(run), SECONDS)
+                tests[network] = speed.take(run.recipe, run.options, SECONDS)
             except Refusal as refusal:
                 failure = failure or one_line(refusal, 80)
         terminal.status("")
@@ -166,14 +164,6 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
 
 def _network(recipe: Recipe) -> Network:
     return recipe.whole_task.name, recipe.model, recipe.precision, recipe.sizes
-
-
-def _options(run: PlannedRun) -> RunOptions:
-    """Returns the run options of a planned run."""
-    values: dict[str, Any] = dict(run.settings)
-    own = {name: value for name, value in values.items() if name in RUN_SETTINGS}
-    price = {name: value for name, value in values.items() if name in CREDITS_SETTINGS}
-    return RunOptions(**own, credits=Credits(**price))
 
 
 def _evidence_seconds(recipe: Recipe, epochs: float) -> float | None:

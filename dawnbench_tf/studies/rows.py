@@ -4,13 +4,25 @@ Sources: Coleman et al. 2017, "DAWNBench: An End-to-End Deep Learning Benchmark 
 figures 1 to 7; Coleman et al. 2019, "Analysis of DAWNBench", for trials and generalization.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dawnbench_tf.studies.grid import Factor, Level, Study
 
 SCALES = ("small", "paper")
+
+
+def _times(factor: float, name: str) -> Callable[[Mapping[str, Any]], Any]:
+    """Returns a function: a multiple of a number of the recipe, or of a price that may be None."""
+
+    def multiple(values: Mapping[str, Any]) -> Any:
+        number = values[name]
+        if number is None:
+            return None
+        return round(factor * number) if isinstance(number, int) else factor * number
+
+    return multiple
 
 
 def _each(field: str, values: Sequence[Any]) -> Factor:
@@ -30,7 +42,7 @@ def _devices(kind: str, counts: Sequence[int]) -> Factor:
         settings = {
             "strategy": "mirrored",
             kind: count,
-            "cost_per_hour": f"{count} * cost_per_hour",
+            "cost_per_hour": _times(count, "cost_per_hour"),
         }
         levels.append(Level(f"{count}", settings))
     return Factor("devices", tuple(levels))
@@ -62,8 +74,8 @@ BATCH_SIZE = Study(
     question="What does the batch size do to convergence, to throughput, and to time to accuracy?",
     source="Figure 1",
     recipe="digits/resnet8",
-    settings={"scale_learning_rate_from": "1 * batch_size"},
-    factors=(_each("batch_size", [f"{n} * batch_size" for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
+    settings={"scale_learning_rate_from": _times(1, "batch_size")},
+    factors=(_each("batch_size", [_times(n, "batch_size") for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
     trials=3,
     figure="tradeoff",
 )
@@ -85,7 +97,7 @@ FACTORS = Study(
     factors=(
         _with("stochastic depth", "SD", {"final_survival": 0.5}),
         _with("devices", "2 devices", {"strategy": "mirrored", "logical_cpus": 2}),
-        _with("batch size", "batch x4", {"batch_size": "4 * batch_size"}),
+        _with("batch size", "batch x4", {"batch_size": _times(4, "batch_size")}),
     ),
     thresholds=(95, 98),
     trials=3,
