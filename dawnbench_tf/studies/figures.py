@@ -51,14 +51,7 @@ def _start_at_zero(axes: Axes) -> None:
 def _draw_bars(
     axes: Axes, rows: list[Summary], times: dict[str, np.ndarray], **labels: Any
 ) -> None:
-    """Draws bars of median times with intervals and speed-ups; labels settings without median.
-
-    Args:
-      axes: where to draw.
-      rows: a summary of each setting.
-      times: name of the setting -> seconds of its runs that reached the threshold, drawn as dots.
-      labels: of `_label_axes`.
-    """
+    """Draws median times with intervals and speed-ups, and a dot for each run that reached it."""
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     finite = [row.median_seconds / scale for row in rows if math.isfinite(row.median_seconds)]
     limits = [row.median_interval[1] / scale for row in rows if row.median_interval]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from dawnbench_tf import recipes, typed
 from dawnbench_tf.options import Credits, RunOptions
@@ -16,16 +16,7 @@ from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import all_settings, flag_text, setting_fields
 
 Settings = Mapping[str, Any]  # name -> value: "recipe", fields of Recipe, RunOptions, Credits
-FIGURES = (
-    "times",
-    "tradeoff",
-    "curves",
-    "factors",
-    "latency",
-    "scaling",
-    "distribution",
-    "generalization",
-)
+FIGURES = tuple("times tradeoff curves factors latency scaling distribution generalization".split())
 _RECIPE = set(all_settings(Recipe))
 _CREDITS = {item.name for item in setting_fields(Credits)}
 _RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
@@ -104,36 +95,25 @@ class Study:
           ValueError: the values are not those of a study.
         """
         values = {"modules": {}, **values}  # which earlier versions did not record
-        typed.check_fields(values, _Values, "study")
-        factors = []
-        for item in values["factors"]:
-            levels = tuple(Level(label, settings) for label, settings in item["levels"])
-            factors.append(Factor(item["name"], levels))
-        thresholds = tuple(values["thresholds"])
+        others = {
+            "factors": list[_FactorValues],
+            "thresholds": list[float],
+            "modules": dict[str, Any],
+        }
+        types = {**get_type_hints(cls), **others, "settings": typed.Settings}
+        typed.check_fields(values, types, "study")
         if values["figure"] not in FIGURES:
             raise ValueError(f"figure should be one of {', '.join(FIGURES)}")
-        return cls(**{**values, "factors": tuple(factors), "thresholds": thresholds})
+        factors = tuple(
+            Factor(item["name"], tuple(Level(*level) for level in item["levels"]))
+            for item in values["factors"]
+        )
+        return cls(**{**values, "factors": factors, "thresholds": tuple(values["thresholds"])})
 
 
 class _FactorValues(NamedTuple):
     name: str
     levels: list[tuple[str, typed.Settings]]
-
-
-class _Values(NamedTuple):
-    """Types of the values of `Study.values()`."""
-
-    name: str
-    question: str
-    recipe: str
-    trials: int
-    factors: list[_FactorValues]
-    settings: typed.Settings
-    thresholds: list[float]
-    latency: bool
-    figure: str
-    source: str
-    modules: dict[str, Any]
 
 
 class PlannedRun(NamedTuple):
@@ -218,7 +198,18 @@ def plan(study: Study) -> list[PlannedRun]:
     Raises:
       Refusal: a setting is unknown or out of its bounds, or the study has too many runs.
     """
-    _check_size(study)
+    count = max(study.trials, 0)
+    for factor in study.factors:
+        count *= len(factor.levels)
+        for level in factor.levels:
+            if not level.label and len(level.settings) != 1:
+                raise Refusal(f"{study.name}: a level of {factor.name} has no name")
+            if "seed" in level.settings:
+                text = "is what trials vary; set trials, and the first one's seed in settings"
+                refuse("seed", level.settings["seed"], text)
+    if not 1 <= count <= LARGEST:
+        text = f"should come to 1 to {LARGEST:,} runs with all combinations of levels"
+        refuse("trials", study.trials, text)
     first = study.settings.get("seed", 0)
     if type(first) is not int:
         refuse("seed", repr(first), "should be a whole number, the first trial's")
@@ -234,25 +225,9 @@ def plan(study: Study) -> list[PlannedRun]:
     for name, count in Counter(run.name for run in planned).items():
         if count > 1:
             folder = name.partition("/")[0]
-            raise Refusal(
-                f"{study.name}: {count} of its settings would be {folder}; name levels apart"
-            )
+            text = f"{count} of its settings would be {folder}; name levels apart"
+            raise Refusal(f"{study.name}: {text}")
     return planned
-
-
-def _check_size(study: Study) -> None:
-    count = max(study.trials, 0)
-    for factor in study.factors:
-        count *= len(factor.levels)
-        for level in factor.levels:
-            if not level.label and len(level.settings) != 1:
-                raise Refusal(f"{study.name}: a level of {factor.name} has no name")
-            if "seed" in level.settings:
-                text = "is what trials vary; set trials, and the first one's seed in settings"
-                refuse("seed", level.settings["seed"], text)
-    if not 1 <= count <= LARGEST:
-        text = f"should come to 1 to {LARGEST:,} runs with all combinations of levels"
-        refuse("trials", study.trials, text)
 
 
 def _combine(study: Study, levels: Sequence[Level]) -> tuple[tuple[str, ...], dict[str, Any]]:

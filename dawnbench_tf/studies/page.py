@@ -19,16 +19,7 @@ MOST_ROWS = 200  # rows in the table of runs that missed their goal, at most
 
 
 def write(path: Path, studies: Sequence[Results], comparison: list[str]) -> None:
-    """Writes the page of one study, or of two side by side.
-
-    Args:
-      path: the HTML file.
-      studies: one or two, each with at least one ended run.
-      comparison: lines that compare the two; [] for one study.
-
-    Raises:
-      Refusal: the page can't be written.
-    """
+    """Writes the page of one study, or of two with lines that compare them."""
     templates = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -45,26 +36,20 @@ def write(path: Path, studies: Sequence[Results], comparison: list[str]) -> None
 
 
 def _study_values(results: Results) -> dict[str, Any]:
-    study = results.study
-    newest = [o.facts for setting in results.settings for o in setting.outcomes if o.facts]
+    facts = [o.facts for setting in results.settings for o in setting.outcomes]
     missed = summaries.misses(results.settings, results.thresholds[-1])
     return {
-        "study": study,
+        "study": results.study,
         "metric": results.metric,
         "findings": findings.sentences(results),
         "figure": render_svg(results),
         "tables": [(t, *tabulate(results.by_threshold[t])) for t in results.thresholds],
         "misses": missed[:MOST_ROWS],
         "more_misses": max(0, len(missed) - MOST_ROWS),
-        "hardware": sorted({facts["hardware"] for facts in newest if "hardware" in facts}),
-        "framework": sorted({facts["framework"] for facts in newest if "framework" in facts}),
+        "hardware": sorted({run["hardware"] for run in facts if "hardware" in run}),
+        "framework": sorted({run["framework"] for run in facts if "framework" in run}),
         "planned": results.planned,
-        "runs": sum(len(setting.outcomes) for setting in results.settings),
-        "settings": {**study.settings},
-        "factors": [
-            (factor.name, [(level.label or "", dict(level.settings)) for level in factor.levels])
-            for factor in study.factors
-        ],
+        "runs": len(facts),
     }
 
 

@@ -24,51 +24,34 @@ Network = tuple[str, str, str, tuple[int, ...]]  # task, model, precision, image
 
 
 class PlannedSetting(NamedTuple):
-    """The runs of one setting of a study, before they begin.
+    """The runs of one setting of a study, before they begin; None: unknown."""
 
-    Attributes:
-      name: the setting, as its folder is named.
-      runs: number of its runs.
-      epochs: to the threshold, by the recipe's evidence; or all of them.
-      at_most: whether `epochs` are all: there is no evidence for this setting.
-      clock_seconds: time of one run on the clock; None: unknown.
-      seconds: wall time of one run, with imports and evaluations; None: unknown.
-      usd: price of the wall time of one run; None: unknown.
-    """
-
-    name: str
+    name: str  # as its folder is named
     runs: int
-    epochs: float
-    at_most: bool
-    clock_seconds: float | None
-    seconds: float | None
-    usd: float | None
+    epochs: float  # to the threshold, by the recipe's evidence; or all of them
+    at_most: bool  # whether `epochs` are all, as there is no evidence
+    clock_seconds: float | None  # of one run
+    seconds: float | None  # wall time of one run, with imports and evaluations
+    usd: float | None  # price of the wall time of one run
 
 
 class Plan(NamedTuple):
-    """Runs, time and cost of a study that has not begun; `str()` gives a table.
-
-    Attributes:
-      settings: a row for each setting.
-      source: where the times come from, for people.
-    """
+    """Runs, time and cost of a study that has not begun; `str()` gives a table."""
 
     settings: list[PlannedSetting]
-    source: str
+    source: str  # where the times come from, for people
 
     @property
     def runs(self) -> int:
-        """Number of runs."""
         return sum(row.runs for row in self.settings)
 
     @property
     def seconds(self) -> float | None:
-        """Wall time of all runs in seconds, one after another; None if a setting's is unknown."""
+        """Wall time of all runs, one after another; None if a setting's is unknown."""
         return self._sum("seconds")
 
     @property
     def usd(self) -> float | None:
-        """USD of all runs; None if a setting's are unknown."""
         return self._sum("usd")
 
     def _sum(self, name: str) -> float | None:
@@ -106,14 +89,9 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
 
     At most `MOST_TESTS` networks (model, precision and image sizes) are timed, each in its first
     setting; another setting of the same network is expected to take the same time for an epoch. A
-    network that was not timed takes the time per epoch of its recipe's evidence. Runs that share a
-    machine (`--jobs`) are expected to take as long in all as one after another.
-
-    Args:
-      planned: all runs of the study.
-      estimates: whether to time steps; if not, the times are those of the evidence.
-      elsewhere: whether the runs start on other machines, through a launch template: then no steps
-        are timed.
+    network that was not timed takes the time per epoch of its recipe's evidence; so do all unless
+    `estimates`, and if they run `elsewhere`, through a launch template. Runs that share a machine
+    (`--jobs`) are expected to take as long in all as one after another.
     """
     by_setting: dict[str, list[PlannedRun]] = {}
     for run in planned:
@@ -180,15 +158,10 @@ def seconds_left(
     jobs: int = 1,
     begun: Sequence[float] = (),
 ) -> float | None:
-    """Estimates the wall time until all runs have ended, in seconds; None if none has ended.
+    """Estimates the seconds until all runs have ended; None if none has ended.
 
-    A run is expected to take the mean time of the ended runs.
-
-    Args:
-      planned: all runs of the study.
-      outcomes: run name -> outcome of the ended runs.
-      jobs: number of runs at a time.
-      begun: seconds that each of the current runs has taken so far.
+    A run is expected to take the mean time of the ended runs; `begun` are the seconds that each of
+    the current runs has taken so far.
     """
     walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
     count = sum(run.name not in outcomes for run in planned)
