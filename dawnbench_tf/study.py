@@ -4,7 +4,7 @@
     dawnbench study trials --trials=20     # on the embedded digits
     dawnbench study batch_size --recipe=cifar10/airbench94 --data_dir=DIR
     dawnbench study grid.toml --jobs=8 --launch='srun --gres=gpu:1 {command}'
-    dawnbench study report DIR [DIR]       # page, tables and figures of one or two
+    dawnbench study report DIR [DIR]       # tables and figures of one or two
 
 Runs that do not converge, crash or run out of memory are kept as results. The same command
 continues an interrupted study. Exit status: 0; 1 for bad input.
@@ -101,10 +101,19 @@ def main(arguments: list[str]) -> int:
         if more:
             raise Refusal(f"{more[0]}: one study at a time; flags are written --name=value")
         folder = _folder(name, options)
-        if options.dry_run:
-            return list_runs(options, folder, study)
-        _carry_out(study, options, folder)
-        return report(options, [folder])
+        if not options.dry_run:
+            _carry_out(study, options, folder)
+            return report(options, [folder])
+        terminal.end_quietly()
+        planned = grid.plan(study)
+        ended = store.read_outcomes(folder, planned)
+        for run in planned:
+            if run.name not in ended:
+                print(run.name, shlex.join(run.flags))
+        print(plans.describe(planned, ended, options.jobs))
+        if not ended:
+            print(_wrapped(str(plans.make(planned, options.estimate, bool(options.launch)))))
+        return 0
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
     except KeyboardInterrupt as interrupt:
@@ -218,22 +227,7 @@ def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid
     return changed.with_modules()
 
 
-def list_runs(options: Options, folder: Path, study: grid.Study) -> int:
-    """Prints the unfinished runs of a study, with time and cost left. Returns the exit status 0."""
-    terminal.end_quietly()
-    planned = grid.plan(study)
-    ended = store.read_outcomes(folder, planned)
-    for run in planned:
-        if run.name not in ended:
-            print(run.name, shlex.join(run.flags))
-    print(plans.describe(planned, ended, options.jobs))
-    if not ended:
-        print(_wrapped(str(plans.make(planned, options.estimate, bool(options.launch)))))
-    return 0
-
-
 def _parse_level(text: str) -> int | float | str:
-    """Parses a level: int, else float, else text."""
     for number in (int, float):
         try:
             return number(text)
@@ -282,13 +276,13 @@ def write_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Pa
     Raises:
       Refusal: a folder holds no study, or no run has ended yet.
     """
-    from dawnbench_tf.studies import page, reports  # slow: a second
+    from dawnbench_tf.studies import reports  # slow: a second
 
     studies = [reports.load(folder) for folder in folders]
     names = [folder.resolve().name for folder in folders]
     lines = reports.compare_studies(studies[0], studies[1], names) if studies[1:] else []
     path = folders[0] / (f"versus-{names[1]}.html" if lines else REPORT_PAGE)
-    page.write(path, studies, lines)
+    reports.write_page(path, studies, lines)
     return studies, lines, path
 
 

@@ -125,13 +125,7 @@ def _survival(times: Times) -> tuple[Any, np.ndarray]:
 
 
 def middle(times: Times) -> Interval:
-    """Returns the two times between which the median lies: of the middle runs, in order of time.
-
-    For an odd number of runs they are equal. If half of the runs reach their goal, the second is
-    inf. If fewer do, both are inf.
-
-    Args:
-      times: of the runs of one setting; crashed runs count as censored (Kaplan-Meier).
+    """Returns the times of the two middle runs, equal for an odd number; inf where they miss.
 
     >>> middle(Times(np.array([4.0, 1.0, np.inf, 2.0]), np.zeros(4, bool)))
     (2.0, 4.0)
@@ -141,12 +135,10 @@ def middle(times: Times) -> Interval:
         return float(ordered[(count - 1) // 2]), float(ordered[count // 2])
     if not len(times.reached):
         return math.inf, math.inf
-    survival, _ = _survival(times)
-    halves = [
-        [*survival.quantiles[mask], math.inf][0]
-        for mask in (survival.probabilities < 0.5 + 1e-12, survival.probabilities < 0.5 - 1e-12)
-    ]
-    return float(halves[0]), float(halves[1])
+    survival, _ = _survival(times)  # its first times at or below a half, and below it
+    below = [survival.probabilities < half for half in (0.5 + 1e-12, 0.5 - 1e-12)]
+    first, second = (float([*survival.quantiles[mask], math.inf][0]) for mask in below)
+    return first, second
 
 
 def median(times: Times) -> float:

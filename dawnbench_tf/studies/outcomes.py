@@ -39,14 +39,13 @@ class Outcome(NamedTuple):
     facts: dict[str, Any]  # from the run's entries, see FACTS
     wall_seconds: float  # duration of the process
 
-    def seconds_to(self, threshold: float) -> float | None:
-        """Returns the seconds on the clock until a threshold is reached; None if it never is."""
-        row = self.row_at(threshold)
-        return None if row is None else row["hours"] * 3600
-
     def row_at(self, threshold: float) -> dict[str, float] | None:
         """Returns the first row that reaches a threshold; None if none does."""
         return next((row for row in self.rows if row[self.metric] >= threshold), None)
+
+    def seconds_to(self, threshold: float) -> float | None:
+        """Returns the seconds on the clock until a threshold is reached; None if it never is."""
+        return row["hours"] * 3600 if (row := self.row_at(threshold)) else None
 
     @property
     def best(self) -> float | None:
@@ -60,10 +59,7 @@ class Outcome(NamedTuple):
 
 
 def count_oom_kills() -> int:
-    """Returns the number of processes that Linux has killed for memory since this machine booted.
-
-    0 where the kernel does not tell.
-    """
+    """Returns the number of processes that Linux has killed for memory since boot; 0 elsewhere."""
     try:
         words = Path("/proc/vmstat").read_text(encoding="ascii").split()
         return int(words[words.index("oom_kill") + 1])
@@ -72,14 +68,9 @@ def count_oom_kills() -> int:
 
 
 def classify_failure(code: int, log: str, killed_for_memory: bool = False) -> tuple[str, str]:
-    """Returns the status and the reason of a failed run.
-
-    Args:
-      code: exit status of `train` or of its launcher; minus the signal's number after a signal.
-      log: output of the run. The last line of `train` or `infer` is the reason; if there is none,
-        the last line, which is a launcher's: then the run was not refused, but crashed.
-      killed_for_memory: whether Linux killed processes for memory during the run.
-    """
+    """Returns the status and the reason of a failed run, by its process's status and output."""
+    # The last line of `train` or `infer` is the reason; if there is none, the last line, which is
+    # a launcher's: then the run was not refused, but crashed.
     lines = [line.rsplit("\r", 1)[-1] for line in log.splitlines() if line.strip()]
     own = [match[1] for match in map(_OWN_LINE.search, lines) if match]
     last = one_line(shown([*lines, *own][-1]), 300) if lines else ""

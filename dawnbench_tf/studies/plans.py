@@ -118,9 +118,12 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
         epochs = float(run.recipe.epochs)
         if count:  # a miss trains all epochs
             epochs = (sum(hits) + (count - len(hits)) * epochs) / count
-        clock = wall = _evidence_seconds(run.recipe, epochs)
+        clock = wall = None
+        row, own = speed.newest_evidence(run.recipe), recipes.rows().get(run.recipe.name)
         if test is not None:
             clock, wall = test.clock_seconds(epochs), test.wall_seconds(epochs, run.recipe)
+        elif row and row.seconds and own and _network(own) == _network(run.recipe):
+            clock = wall = row.seconds / float(np.mean(row.epochs)) * epochs  # at its pace
         price = run.settings.get("cost_per_hour")
         usd = price * wall / 3600 if price and wall is not None else None
         rows.append(PlannedSetting(name, len(runs), epochs, not count, clock, wall, usd))
@@ -142,14 +145,6 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
 
 def _network(recipe: Recipe) -> Network:
     return recipe.whole_task.name, recipe.model, recipe.precision, recipe.sizes
-
-
-def _evidence_seconds(recipe: Recipe, epochs: float) -> float | None:
-    """Returns the seconds of a number of epochs, at the pace of the newest evidence; or None."""
-    row, own = speed.newest_evidence(recipe), recipes.rows().get(recipe.name)
-    if row is None or row.seconds is None or own is None or _network(own) != _network(recipe):
-        return None
-    return row.seconds / float(np.mean(row.epochs)) * epochs
 
 
 def seconds_left(

@@ -1,17 +1,26 @@
-"""Reports of studies as text, JSON and CSV; comparisons of two studies."""
+"""Reports of studies as text, JSON, CSV and an HTML page; comparisons of two studies."""
 
 import csv
+import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from dawnbench_tf import files
 from dawnbench_tf.refusals import Refusal, defused, one_line, shown
-from dawnbench_tf.studies import estimates, findings, grid, store, summaries
+from dawnbench_tf.studies import estimates, figures, findings, grid, store, summaries
+from dawnbench_tf.studies.estimates import Interval
 from dawnbench_tf.studies.outcomes import Outcome
-from dawnbench_tf.studies.summaries import Results, Setting
+from dawnbench_tf.studies.summaries import Results, Setting, Summary
 
 __all__ = ["load"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_ROWS = 200  # rows in the page's table of runs that missed their goal, at most
 
 
 def load(folder: str | Path) -> Results:
@@ -124,12 +133,97 @@ def write_csv(studies: Sequence[Results], file: TextIO) -> None:
                 writer.writerow(map(defused, (*first, *cells)))
 
 
-def compare_studies(ours: Results, theirs: Results, names: Sequence[str]) -> list[str]:
-    """Compares the second study with the first: a line for each shared threshold and setting.
+def write_page(path: Path, studies: Sequence[Results], comparison: list[str]) -> None:
+    """Writes the page of one study, or of two with lines that compare them."""
+    templates = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    text = templates.get_template("report.html").render(
+        studies=[_study_values(results) for results in studies],
+        comparison=comparison,
+        title=" and ".join(results.study.name for results in studies),
+    )
+    files.write_whole(path, text)
 
-    Raises:
-      Refusal: they have no metric, no threshold or no setting in common.
-    """
+
+def _study_values(results: Results) -> dict[str, Any]:
+    facts = [o.facts for setting in results.settings for o in setting.outcomes]
+    missed = summaries.misses(results.settings, results.thresholds[-1])
+    return {
+        "study": results.study,
+        "metric": results.metric,
+        "findings": findings.sentences(results),
+        "figure": render_svg(results),
+        "tables": [(t, *tabulate(results.by_threshold[t])) for t in results.thresholds],
+        "misses": missed[:MOST_ROWS],
+        "more_misses": max(0, len(missed) - MOST_ROWS),
+        "hardware": sorted({run["hardware"] for run in facts if "hardware" in run}),
+        "framework": sorted({run["framework"] for run in facts if "framework" in run}),
+        "planned": results.planned,
+        "runs": len(facts),
+    }
+
+
+def render_svg(results: Results) -> Markup:
+    """Renders the study's figure as inline SVG."""
+    text = io.StringIO()
+    figures.draw(results).savefig(text, format="svg", metadata={"Date": None})
+    return Markup(text.getvalue()[text.getvalue().index("<svg") :])
+
+
+def tabulate(rows: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
+    """Returns the headings and the cells of each row; leaves out columns without any value."""
+    columns = [
+        (head, [_cell(row, name, form) for row in rows]) for head, name, form in PAGE_COLUMNS
+    ]
+    headings, cells = zip(*(column for column in columns if any(column[1])), strict=True)
+    return list(headings), [list(row) for row in zip(*cells, strict=True)]
+
+
+def _cell(row: Summary, name: str, form: str | Callable[[Any], str]) -> str:
+    value = getattr(row, name)
+    if name == "reached":
+        return f"{row.reached} of {row.runs}"
+    if value is None or value == math.inf:
+        return ""
+    return format(value, form) if isinstance(form, str) else form(value)
+
+
+def _format_median(middle: Interval) -> str:
+    never = math.isinf(middle[0])
+    return "did not converge" if never else findings.format_median(middle)
+
+
+# Heading, name of the statistic in a summary, and format or function that formats it.
+PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
+    ("setting", "setting", ""),
+    ("reached", "reached", ""),
+    ("95 %", "share", lambda share: f"{100 * share[0]:.0f} to {100 * share[1]:.0f} %"),
+    ("median time", "middle_seconds", _format_median),
+    ("95 %", "median_interval", lambda times: " to ".join(map(findings.format_seconds, times))),
+    ("mean time", "mean_seconds", findings.format_seconds),
+    ("variation", "variation", ".1%"),
+    ("epochs", "epochs", ".3g"),
+    ("best score", "best_mean", ".4g"),
+    ("sd", "best_sd", ".2f"),
+    ("USD", "usd", ".4g"),
+    ("speed-up", "speed_up", ".2f"),
+    ("P(faster)", "faster", ".2f"),
+    ("examples/s", "examples_per_second", ",.0f"),
+    ("of peak", "share_of_peak", ".1%"),
+    ("input wait", "input_wait", ".1%"),
+    ("communication", "communication", ".1%"),
+    ("GiB", "process_gib", ".2f"),
+    ("J", "joules", ",.4g"),
+)
+
+
+def compare_studies(ours: Results, theirs: Results, names: Sequence[str]) -> list[str]:
+    """Compares the second study with the first: a line for each shared threshold and setting."""
     both = f"report: {ours.study.name} and {theirs.study.name} have no"
     shared = [t for t in ours.thresholds if t in theirs.thresholds]
     if ours.metric != theirs.metric or not shared:

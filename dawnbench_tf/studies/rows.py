@@ -18,9 +18,7 @@ def _times(factor: float, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
     def multiple(values: Mapping[str, Any]) -> Any:
         number = values[name]
-        if number is None:
-            return None
-        return round(factor * number) if isinstance(number, int) else factor * number
+        return round(factor * number) if isinstance(number, int) else number and factor * number
 
     return multiple
 

@@ -97,15 +97,8 @@ class Runner:
     """Runs the planned runs of a study; `run()` returns when each has an outcome.
 
     A run holds a lock in its folder while its process lives. A run whose lock is taken is an
-    orphan of a killed study: it is put back into the queue until it has ended.
-
-    Args:
-      folder: the study's folder.
-      planned: the study's runs.
-      latency: whether `infer` times each trained model.
-      jobs: number of runs at a time.
-      template: launch command with placeholders; "" starts runs directly.
-      retry: whether crashed runs are run again.
+    orphan of a killed study: it is put back into the queue until it has ended. `latency`: `infer`
+    times each trained model; `template`: the launch command; `retry`: runs that crashed run again.
     """
 
     def __init__(
@@ -129,10 +122,7 @@ class Runner:
         self._refused: dict[str, str] = {}  # reasons by name of the run
 
     def run(self) -> dict[str, Outcome]:
-        """Runs all runs without an outcome; ends them on Ctrl-C or a signal.
-
-        Returns:
-          Run name -> outcome, in the order of the plan.
+        """Runs all runs without an outcome; returns run name -> outcome, in the plan's order.
 
         Raises:
           Refusal: runs were refused. If the first was, no other is started: the fault is shared.

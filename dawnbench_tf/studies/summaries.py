@@ -36,15 +36,12 @@ class Setting(NamedTuple):
 
     @property
     def devices(self) -> int | None:
-        """Number of devices that a run trained on, from its settings; None if unknown.
-
-        That of several workers is: `num_gpus` is the number of one worker.
-        """
+        """Number of devices that a run trained on, from its settings; None if unknown."""
         settings = self.outcomes[0].settings
         if settings.get("strategy", "off") in ("off", "one_device"):
             return 1
         if settings["strategy"] != "mirrored":
-            return None
+            return None  # of several workers: `num_gpus` is the number of one worker
         count = settings.get("num_gpus", -1)
         return count if isinstance(count, int) and count > 0 else settings.get("logical_cpus")
 
@@ -171,7 +168,6 @@ def _statistic(function: Callable[..., Any], values: Any, least: int = 1, **opti
 class Composition(NamedTuple):
     """Speed-ups of single factors over the baseline, and of all factors together."""
 
-    threshold: float
     single: dict[str, float]  # name of the setting -> speed-up
     product: float  # of the single speed-ups
     whole: float  # speed-up of all factors; 0 if together they do not reach the threshold
@@ -205,7 +201,7 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
         return first / whole / np.prod([first / part for part in parts], axis=0)
 
     interval = estimates.median_interval(*times.values(), statistic=share)
-    return Composition(threshold, single, math.prod(single.values()), base / medians[on], interval)
+    return Composition(single, math.prod(single.values()), base / medians[on], interval)
 
 
 class Effect(NamedTuple):
