@@ -42,9 +42,15 @@ def _label_axes(axes: Axes, **labels: Any) -> None:
     axes.grid(alpha=0.25)
 
 
-def _start_at_zero(axes: Axes) -> None:
-    """Starts both axes at zero and leaves room for names beside the points."""
-    axes.set_xlim(0, axes.get_xlim()[1] * 1.15)
+def _draw_points(axes: Axes, rows: list[Summary], values: Sequence[float | None]) -> None:
+    """Draws a named point, value over median time, for each setting that has both."""
+    _, scale = _choose_unit([row.median_seconds for row in rows])
+    for number, (row, value) in enumerate(zip(rows, values, strict=True)):
+        if value is not None and math.isfinite(row.median_seconds):
+            point = row.median_seconds / scale, value
+            axes.scatter(*point, s=60, color=f"C{number}")
+            axes.annotate(row.setting, point, xytext=(7, 4), textcoords="offset points")
+    axes.set_xlim(0, axes.get_xlim()[1] * 1.15)  # with room for the names
     axes.set_ylim(0, axes.get_ylim()[1] * 1.15)
 
 
@@ -200,17 +206,11 @@ def _cumulative(study: Study) -> Iterator[tuple[str, ...]]:
 
 def _draw_latency(figure: Figure, results: Results) -> None:
     """Draws inference latency over training time (Figure 5)."""
-    axes = figure.subplots()
-    rows = results.highest
-    unit, scale = _choose_unit([row.median_seconds for row in rows])
-    for number, (setting, row) in enumerate(zip(results.settings, rows, strict=True)):
-        latencies = setting.figures("latency_ms")
-        if len(latencies) and math.isfinite(row.median_seconds):
-            point = row.median_seconds / scale, np.median(latencies)
-            axes.scatter(*point, s=60, color=f"C{number}")
-            axes.annotate(setting.name, point, xytext=(7, 4), textcoords="offset points")
+    axes, rows = figure.subplots(), results.highest
+    unit, _ = _choose_unit([row.median_seconds for row in rows])
+    latencies = [setting.figures("latency_ms") for setting in results.settings]
+    _draw_points(axes, rows, [float(np.median(each)) if len(each) else None for each in latencies])
     goal = f"{results.metric} {results.thresholds[-1]:g}"
-    _start_at_zero(axes)
     _label_axes(axes, xlabel=f"{unit} of training to {goal}", ylabel="ms for one example, mean")
 
 
@@ -220,14 +220,9 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
     cost, efficiency = figure.subplots(1, 2)
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     priced = any(row.usd for row in rows)
-    for number, row in enumerate(rows):
-        if math.isfinite(row.median_seconds):
-            value = row.usd if priced else (row.devices or 1) * row.median_seconds / scale
-            point = row.median_seconds / scale, value or 0.0
-            cost.scatter(*point, s=60, color=f"C{number}")
-            cost.annotate(row.setting, point, xytext=(7, 4), textcoords="offset points")
+    costs = [row.usd if priced else (row.devices or 1) * row.median_seconds / scale for row in rows]
+    _draw_points(cost, rows, [value or 0.0 for value in costs])
     label = "USD to the threshold" if priced else f"device-{unit} to the threshold"
-    _start_at_zero(cost)
     _label_axes(cost, xlabel=f"{unit} to the threshold", ylabel=label, title="cost over time")
     positions = np.arange(len(rows))
     shares = [summaries.efficiency(row, rows[0]) or 0.0 for row in rows]

@@ -50,8 +50,8 @@ _ADAM = [
 ]
 _MUON = Level(
     "Muon, 0.02",
-    {"optimizer": "muon", "learning_rate": 0.02, "sgd_rate": 5.0}
-    | {"momentum": 0.95, "nesterov": True},
+    {"optimizer": "muon", "learning_rate": 0.02, "momentum": 0.95}
+    | {"nesterov": True, "sgd_rate": 5.0},
 )
 
 BATCH_SIZE = Study(
