@@ -77,6 +77,7 @@ def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_pat
     )
     assert ended.returncode == 0, ended.stderr
     assert "2 runs in 2 settings" in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 80
     planned = grid.plan(store.read(tmp_path / "out"))
     mild, wild = store.read_outcomes(tmp_path / "out", planned).values()
     assert mild.status == outcomes.MISSED and len(mild.rows) == 1
