@@ -4,7 +4,7 @@
     dawnbench study trials --trials=20     # on the embedded digits
     dawnbench study batch_size --recipe=cifar10/airbench94 --data_dir=DIR
     dawnbench study grid.toml --jobs=8 --launch='srun --gres=gpu:1 {command}'
-    dawnbench study report DIR [DIR]       # page, tables and figures of one or two
+    dawnbench study report DIR [DIR]       # tables and figures of one or two
 
 Runs that do not converge, crash or run out of memory are kept as results. The same command
 continues an interrupted study. Exit status: 0; 1 for bad input.
@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,13 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dawnbench_tf import files, flags, terminal
-from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import check, flat, setting
-from dawnbench_tf.studies import grid, grid_files, launching, plans, rows, runner, store
-from dawnbench_tf.studies.launching import Launch
+from dawnbench_tf.studies import grid, grid_files, plans, rows, runner, store
 
 if TYPE_CHECKING:
     from dawnbench_tf.studies.summaries import Results
@@ -83,7 +83,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check(self)
-        launching.check_template(self.launch)
+        runner.check_template(self.launch)
 
 
 def main(arguments: list[str]) -> int:
@@ -93,31 +93,54 @@ def main(arguments: list[str]) -> int:
             terminal.end_quietly()
             terminal.say(format_table(), sys.stdout)
             return 0
-        if arguments[0] == REPORT:
-            return report(options, [Path(name) for name in arguments[1:]])
-        if len(arguments) > 1:
-            raise Refusal(f"{arguments[1]}: one study at a time; flags are written --name=value")
+        name, *more = arguments
+        if name == REPORT:
+            return report(options, [Path(folder) for folder in more])
         changes = flags.replacements(Recipe)
-        if options.dry_run:
-            return list_runs(options, arguments[0], _changed_study(arguments[0], options, changes))
-        folder = _folder(arguments[0], options)
-        _carry_out(arguments[0], options, folder, changes)
-        return report(options, [folder])
+        study = _changed_study(name, options, changes)
+        if more:
+            raise Refusal(f"{more[0]}: one study at a time; flags are written --name=value")
+        folder = _folder(name, options)
+        if not options.dry_run:
+            _carry_out(study, options, folder)
+            return report(options, [folder])
+        terminal.end_quietly()
+        planned = grid.plan(study)
+        ended = store.read_outcomes(folder, planned)
+        for run in planned:
+            if run.name not in ended:
+                print(run.name, shlex.join(run.flags))
+        print(plans.describe(planned, ended, options.jobs))
+        if not ended:
+            print(_wrapped(str(plans.make(planned, options.estimate, bool(options.launch)))))
+        return 0
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
     except KeyboardInterrupt as interrupt:
         number = interrupt.args[0] if interrupt.args else 2
-        command = shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
-        terminal.exit_with(f"interrupted; to continue: {command}", 128 + number)
+        terminal.exit_with(f"interrupted; to continue: {_command()}", 128 + number)
+
+
+def _command() -> str:
+    return shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
 
 
 def format_table() -> str:
     """Formats the list of built-in studies."""
-    lines = [
-        f"{study.name:15} {study.source:28} {study.question}"
-        for study in rows.STUDIES[rows.SCALES[0]].values()
-    ]
-    return "\n".join([*lines, "", "or FILE.toml, a grid of your own: docs/studies.md"])
+    studies = rows.STUDIES[rows.SCALES[0]].values()
+    lines = [f"{study.name:14}  {study.question} ({study.source})" for study in studies]
+    return _wrapped(
+        "\n".join([*lines, "", "or FILE.toml, a grid of your own: docs/studies.md"]), 16
+    )
+
+
+def _wrapped(text: str, indent: int = 2) -> str:
+    """Wraps lines at 80 columns, but for those that begin with a space, as Python source does."""
+    wrapper = textwrap.TextWrapper(
+        80, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+    lines = text.split("\n")
+    return "\n".join(line if line[:1] in ("", " ") else wrapper.fill(line) for line in lines)
 
 
 def find_study(name: str, scale: str) -> grid.Study:
@@ -159,19 +182,19 @@ def run_study(
       KeyboardInterrupt: call it again with the same folder to go on.
     """
     folder = Path(output) if output else _folder(name, options)
-    _carry_out(name, options, folder, changes)
+    _carry_out(_changed_study(name, options, changes), options, folder)
     return write_report([folder])[0][0]
 
 
-def _carry_out(name: str, options: Options, folder: Path, changes: dict[str, Any]) -> None:
-    study = _changed_study(name, options, changes)
+def _carry_out(study: grid.Study, options: Options, folder: Path) -> None:
     grid.plan(study)  # refuses settings before the folder is touched
     with store.claimed(folder, study) as study:
         planned = grid.plan(study)
         if not store.read_outcomes(folder, planned):
-            terminal.say(str(plans.make(planned, options.estimate, bool(options.launch))))
-        launch = Launch(options.jobs, options.launch, options.retry)
-        running = runner.Runner(folder, planned, launch, study.latency)
+            plan = plans.make(planned, options.estimate, bool(options.launch))
+            terminal.say(_wrapped(str(plan)))
+        how = options.jobs, options.launch, options.retry
+        running = runner.Runner(folder, planned, study.latency, *how)
         terminal.say(f"{plans.describe(planned, running.outcomes, options.jobs)}; in {folder}")
         try:
             running.run()
@@ -181,40 +204,30 @@ def _carry_out(name: str, options: Options, folder: Path, changes: dict[str, Any
 
 
 def _folder(name: str, options: Options) -> Path:
-    return Path(options.run.output_dir or _default_folder(options, name))
+    if options.run.output_dir:
+        return Path(options.run.output_dir)
+    recipe = re.sub("[/:]", "-", options.recipe)
+    if recipe_files.is_path(options.recipe):
+        recipe = Path(options.recipe).stem
+    own = name.endswith(".toml") or options.scale == rows.SCALES[0]
+    words = (Path(name).stem, recipe, "" if own else options.scale)
+    return Path("studies", "-".join(filter(None, words)))
 
 
 def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid.Study:
     """Returns the study with the changes of the options; `grid.plan` checks its runs."""
-    settings = {
-        **_changed_settings(options.run),
-        **_changed_settings(options.run.credits),
-        **changes,
-    }
+    study, settings = find_study(name, options.scale), {}
+    for own in (options.run, options.run.credits):
+        default = flat(type(own)())
+        settings.update({n: value for n, value in flat(own).items() if value != default[n]})
     settings.pop("output_dir", None)
-    study = find_study(name, options.scale)
     if options.levels:
         study = grid.with_levels(study, [_parse_level(text) for text in options.levels.split(",")])
-    changed = grid.with_changes(study, options.recipe, options.trials, settings)
+    changed = grid.with_changes(study, options.recipe, options.trials, {**settings, **changes})
     return changed.with_modules()
 
 
-def list_runs(options: Options, name: str, study: grid.Study) -> int:
-    """Prints the unfinished runs of a study, with time and cost left. Returns the exit status 0."""
-    terminal.end_quietly()
-    planned, folder = grid.plan(study), _folder(name, options)
-    ended = store.read_outcomes(folder, planned)
-    for run in planned:
-        if run.name not in ended:
-            print(run.name, shlex.join(run.flags))
-    print(plans.describe(planned, ended, options.jobs))
-    if not ended:
-        print(plans.make(planned, options.estimate, bool(options.launch)))
-    return 0
-
-
 def _parse_level(text: str) -> int | float | str:
-    """Parses a level: int, else float, else text."""
     for number in (int, float):
         try:
             return number(text)
@@ -223,30 +236,8 @@ def _parse_level(text: str) -> int | float | str:
     return text.strip()
 
 
-def _default_folder(options: Options, name: str) -> str:
-    file = recipe_files.is_path(options.recipe)
-    recipe = Path(options.recipe).stem if file else re.sub("[/:]", "-", options.recipe)
-    words = [Path(name).stem, recipe]
-    if options.scale != rows.SCALES[0] and not name.endswith(".toml"):
-        words.append(options.scale)
-    return "studies/" + "-".join(word for word in words if word)
-
-
-def _changed_settings(options: RunOptions | Credits) -> grid.Settings:
-    """Returns name -> value of the settings that differ from their defaults."""
-    default = flat(type(options)())
-    return {name: value for name, value in flat(options).items() if value != default[name]}
-
-
 def report(options: Options, folders: list[Path]) -> int:
-    """Reports one study, or two side by side: HTML page and text, JSON or CSV.
-
-    Args:
-      options: flags of the command: plot, json, csv, evidence.
-      folders: folders of one or two studies.
-
-    Returns:
-      The exit status.
+    """Reports one study, or two side by side: page and text, JSON or CSV. Returns the exit status.
 
     Raises:
       Refusal: a folder holds no study, or none of its runs has ended.
@@ -266,17 +257,14 @@ def report(options: Options, folders: list[Path]) -> int:
     elif options.csv:
         reports.write_csv(studies, sys.stdout)
     else:
-        command = shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
-        measured_by = command if options.evidence else ""
-        parts = [reports.format_text(results, measured_by) for results in studies]
-        print("\n\n".join([reports.printable(lines), *parts] if lines else parts))
-        print(f"\n{path}")
+        command = _command() if options.evidence else ""
+        parts = [reports.printable(lines)] if lines else []
+        parts += [reports.format_text(results, command) for results in studies]
+        print(_wrapped("\n\n".join(parts)), path, sep="\n\n")
     return 0
 
 
-def write_report(
-    folders: Sequence[Path],
-) -> "tuple[list[Results], list[str], Path]":
+def write_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Path]":
     """Writes the HTML report of one study, or of two side by side, to the first one's folder.
 
     Args:
@@ -288,15 +276,13 @@ def write_report(
     Raises:
       Refusal: a folder holds no study, or no run has ended yet.
     """
-    from dawnbench_tf.studies import page, reports  # slow: a second
+    from dawnbench_tf.studies import reports  # slow: a second
 
     studies = [reports.load(folder) for folder in folders]
     names = [folder.resolve().name for folder in folders]
-    lines = []
-    if studies[1:]:
-        lines = reports.compare_studies(studies[0], studies[1], (names[0], names[1]))
+    lines = reports.compare_studies(studies[0], studies[1], names) if studies[1:] else []
     path = folders[0] / (f"versus-{names[1]}.html" if lines else REPORT_PAGE)
-    page.write(path, studies, lines)
+    reports.write_page(path, studies, lines)
     return studies, lines, path
 
 

@@ -18,6 +18,7 @@ STUDY = ("-m", "dawnbench_tf.study")
     ("flags", "line"),
     [
         (("trails",), "study.py: trails: no such study; did you mean trials?"),
+        (("reprot", "DIR"), "study.py: reprot: no such study; did you mean report?"),
         (("trials", "--trails=3"), "Unknown command line flag 'trails'. Did you mean: trials ?"),
         (("trials", "--trials=-1"), "should be non-negative|--trials=-1: should be at least 0"),
         (("batch_size", "--levels=0"), "--batch_size=0: should be at least 1"),
@@ -41,6 +42,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(cold_command, tmp_path, flags,
 def test_without_a_study_all_are_listed(cold_command):
     ended = cold_command(program=STUDY)
     assert ended.returncode == 0 and ended.stdout.count("Figure") >= 6
+    assert max(map(len, ended.stdout.splitlines())) <= 80
 
 
 def test_the_first_run_s_refusal_is_the_study_s(cold_command, tmp_path):
@@ -54,12 +56,13 @@ def test_the_first_run_s_refusal_is_the_study_s(cold_command, tmp_path):
 def test_a_dry_run_lists_what_would_run_and_touches_nothing(cold_command, tmp_path):
     flags = ("trials", "--trials=3", "--cost_per_hour=36", "--dry_run", "--noestimate")
     ended = cold_command(*flags, program=STUDY)
-    *listed, last, _, _, plan = ended.stdout.splitlines()
+    *listed, last, _, _, plan, _ = ended.stdout.splitlines()
     assert ended.returncode == 0 and len(listed) == 3 and not list(tmp_path.iterdir())
     assert listed[2].startswith("baseline/seed-2 --recipe=digits/resnet8 --cost_per_hour=36")
+    assert last == "3 runs, 0 finished before"
     # The recipe's evidence: 17.7 s each.
-    assert last.startswith("3 runs, 0 finished before; about 0:00:53, $0.53 left by its evidence")
-    assert plan.startswith("plan: 3 runs, 0.01 hours, $0.53; by the recipes' evidence")
+    assert plan.startswith("plan: 3 runs, 0.01 hours, $0.53 of wall time; by the recipes' evidence")
+    assert max(map(len, ended.stdout.splitlines())) <= 80
 
 
 def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path, capfd):
@@ -74,6 +77,7 @@ def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_pat
     )
     assert ended.returncode == 0, ended.stderr
     assert "2 runs in 2 settings" in ended.stdout
+    assert max(map(len, ended.stdout.splitlines())) <= 80
     planned = grid.plan(store.read(tmp_path / "out"))
     mild, wild = store.read_outcomes(tmp_path / "out", planned).values()
     assert mild.status == outcomes.MISSED and len(mild.rows) == 1

@@ -1,10 +1,10 @@
 """Studies: grids of training runs, one process a run, compared by time to accuracy.
 
 Planning: `grid` (a study and its runs), `rows` (the papers' studies), `grid_files` (a user's TOML
-grids), `multiples` (settings), `plans` (time and cost, before the first run and left). Running:
-`store` (the study's folder), `launching` and `runner` (processes), `outcomes` (result of each run).
+grids), `plans` (time and cost, before the first run and left). Running:
+`store` (the study's folder), `runner` (processes), `outcomes` (result of each run).
 Reporting: `estimates` (statistics), `summaries` (of settings), `findings` (sentences), `figures`,
-`page`, `reports`.
+`reports`.
 
 May import: recipe, recipes, runs, models (the catalogue), the shared modules. Never: TensorFlow,
 data, training, inference, submission, ranking.

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-__all__ = ["Times", "Comparison", "compare", "median_time", "kaplan_meier", "bootstrap", "wilson"]
+__all__ = [
+    "Times",
+    "Comparison",
+    "compare",
+    "median_interval",
+    "kaplan_meier",
+    "bootstrap",
+    "wilson",
+]
 
 LEVEL = 0.95  # of all intervals
 ENOUGH = 5  # runs of a setting, to rank it: the range of 4 holds the median in 88 % of cases only
@@ -55,24 +63,23 @@ def wilson(successes: int, runs: int) -> Interval:
 
 
 def bootstrap(
-    values: Sequence[float] | np.ndarray, statistic: Callable[..., Any], resamples: int = RESAMPLES
+    values: Sequence[float] | np.ndarray, statistic: Callable[..., Any]
 ) -> Interval | None:
     """Returns the percentile bootstrap interval (Efron 1979); None for fewer than 5 values.
 
     Args:
       values: observations; some may be infinite.
       statistic: function of values and axis, e.g. numpy.mean.
-      resamples: number of resamples, drawn with a fixed seed.
     """
     values = np.asarray(values, float)
     if len(values) < ENOUGH:
         return None
-    drawn = np.random.default_rng(0).integers(0, len(values), (resamples, len(values)))
+    drawn = np.random.default_rng(0).integers(0, len(values), (RESAMPLES, len(values)))
     return _percentile_interval(statistic(values[drawn], axis=1))
 
 
 def _percentile_interval(estimates: np.ndarray) -> Interval | None:
-    """Returns the percentile interval of resampled estimates without nan; None if all are nan."""
+    # scipy.stats.bootstrap interpolates between resamples, which is nan beside an infinite one.
     estimates = estimates[~np.isnan(estimates)]
     if not len(estimates):
         return None
@@ -118,13 +125,7 @@ def _survival(times: Times) -> tuple[Any, np.ndarray]:
 
 
 def middle(times: Times) -> Interval:
-    """Returns the two times between which the median lies: of the middle runs, in order of time.
-
-    For an odd number of runs they are equal. If half of the runs reach their goal, the second is
-    inf. If fewer do, both are inf.
-
-    Args:
-      times: of the runs of one setting; crashed runs count as censored (Kaplan-Meier).
+    """Returns the times of the two middle runs, equal for an odd number; inf where they miss.
 
     >>> middle(Times(np.array([4.0, 1.0, np.inf, 2.0]), np.zeros(4, bool)))
     (2.0, 4.0)
@@ -134,46 +135,41 @@ def middle(times: Times) -> Interval:
         return float(ordered[(count - 1) // 2]), float(ordered[count // 2])
     if not len(times.reached):
         return math.inf, math.inf
-    survival, _ = _survival(times)
-    halves = [
-        [*survival.quantiles[mask], math.inf][0]
-        for mask in (survival.probabilities < 0.5 + 1e-12, survival.probabilities < 0.5 - 1e-12)
-    ]
-    return float(halves[0]), float(halves[1])
+    survival, _ = _survival(times)  # its first times at or below a half, and below it
+    below = [survival.probabilities < half for half in (0.5 + 1e-12, 0.5 - 1e-12)]
+    first, second = (float([*survival.quantiles[mask], math.inf][0]) for mask in below)
+    return first, second
 
 
-def point_median(times: Times) -> float:
-    """Returns the median of `median_time` without computing its interval."""
+def median(times: Times) -> float:
+    """Returns the mean of the two middle times; inf if no more than half of the runs reach it."""
     return sum(middle(times)) / 2
 
 
-def median_time(times: Times) -> tuple[float, Interval | None]:
-    """Returns the median of times to the goal, and its 95 % interval.
-
-    Of an even number of runs it is the mean of the two middle times. It is inf if no more than half
-    of the runs reach the goal; the interval is None for fewer than 5 runs.
+def median_interval(
+    *samples: Times, statistic: Callable[..., np.ndarray] = lambda medians: medians
+) -> Interval | None:
+    """Returns the percentile bootstrap interval of a median; None for fewer than 5 runs.
 
     Args:
-      times: of the runs of one setting; crashed runs count as censored (Kaplan-Meier).
+      *samples: times of one setting, or of several.
+      statistic: function of an array (resamples,) of medians for each sample, e.g. their quotient.
     """
-    if len(times.seconds) < ENOUGH:
-        return point_median(times), None
-    return point_median(times), _percentile_interval(
-        _resampled_medians(times, np.random.default_rng(0), _resamples(times))
-    )
-
-
-def _resamples(*samples: Times) -> int:
-    """Returns the number of resamples: fewer if samples are censored, which takes longer."""
-    return _CENSORED_RESAMPLES if any(s.censored.any() for s in samples) else RESAMPLES
-
-
-def _resampled_medians(times: Times, generator: np.random.Generator, resamples: int) -> np.ndarray:
-    """Returns the medians (resamples,) of bootstrap samples, drawn with replacement."""
-    drawn = generator.integers(0, len(times.seconds), (resamples, len(times.seconds)))
-    if not times.censored.any():
-        return np.median(times.seconds[drawn], axis=1)
-    return np.array([point_median(Times(times.seconds[own], times.censored[own])) for own in drawn])
+    if min(len(times.seconds) for times in samples) < ENOUGH:
+        return None
+    generator = np.random.default_rng(0)
+    censored = any(times.censored.any() for times in samples)
+    count = _CENSORED_RESAMPLES if censored else RESAMPLES
+    resampled = []
+    for times in samples:
+        drawn = generator.integers(0, len(times.seconds), (count, len(times.seconds)))
+        if times.censored.any():
+            each = [median(Times(times.seconds[own], times.censored[own])) for own in drawn]
+            resampled.append(np.array(each))
+        else:
+            resampled.append(np.median(times.seconds[drawn], axis=1))
+    with np.errstate(all="ignore"):  # inf / inf is nan, and left out
+        return _percentile_interval(statistic(*resampled))
 
 
 class Comparison(NamedTuple):
@@ -208,10 +204,12 @@ def compare(ours: Times, theirs: Times) -> Comparison:
     """
     if ours.censored.all() or theirs.censored.all():
         return UNKNOWN
-    quotient, interval = ratio(ours, theirs)
+    with np.errstate(all="ignore"):
+        quotient = float(np.float64(median(theirs)) / median(ours))
     speed_up = quotient if 0 < quotient < math.inf else None  # nan fails both
     if min(len(ours.seconds), len(theirs.seconds)) < ENOUGH:
         return UNKNOWN._replace(speed_up=speed_up)
+    interval = median_interval(theirs, ours, statistic=np.divide)
     faster = probability_faster(ours, theirs)
     return Comparison(speed_up, interval, faster, p_value(ours, theirs), trials_needed(faster))
 
@@ -262,12 +260,7 @@ def p_value(ours: Times, theirs: Times) -> float:
 def trials_needed(probability: float, power: float = 0.8) -> float:
     """Returns the runs of each of two recipes that a test at the 5 % level needs (Noether 1987).
 
-    Args:
-      probability: probability that a run of the first is faster than a run of the second.
-      power: probability that the test tells them apart.
-
-    Returns:
-      Number of runs of each; inf if neither is faster.
+    `probability` is that a run of the first is faster than one of the second; inf if neither is.
 
     >>> trials_needed(0.75), trials_needed(0.5)
     (21, inf)
@@ -280,50 +273,10 @@ def trials_needed(probability: float, power: float = 0.8) -> float:
 
 
 def trials_for_mean(variation: float, share: float = 0.05) -> int:
-    """Returns the number of runs after which the mean's 95 % interval is within `share` of it.
-
-    Args:
-      variation: coefficient of variation of the runs.
-      share: half-width of the interval relative to the mean.
+    """Returns the runs after which the mean's interval is within `share` of it, by the variation.
 
     >>> trials_for_mean(0.1)
     16
     """
     normal = stats.norm.ppf((1 + LEVEL) / 2)
     return max(2, math.ceil((normal * variation / share) ** 2))
-
-
-def ratio(ours: Times, theirs: Times) -> tuple[float, Interval | None]:
-    """Returns median(theirs) / median(ours), the speed-up of ours, and its 95 % interval.
-
-    nan if neither median is finite; no interval if a side has fewer than 5 runs.
-    """
-    with np.errstate(all="ignore"):
-        value = float(np.float64(point_median(theirs)) / point_median(ours))
-        if min(len(ours.seconds), len(theirs.seconds)) < ENOUGH:
-            return value, None
-        generator, count = np.random.default_rng(0), _resamples(ours, theirs)
-        ratios = _resampled_medians(theirs, generator, count) / _resampled_medians(
-            ours, generator, count
-        )
-    return value, _percentile_interval(ratios)
-
-
-def composition_interval(whole: Times, parts: Sequence[Times], base: Times) -> Interval | None:
-    """Returns the 95 % interval of: speed-up of all factors / product of single speed-ups.
-
-    None if a sample has fewer than 5 runs.
-
-    Args:
-      whole: times with all factors.
-      parts: times with one factor each.
-      base: times with no factor.
-    """
-    samples = (whole, *parts, base)
-    if min(len(times.seconds) for times in samples) < ENOUGH:
-        return None
-    generator, count = np.random.default_rng(0), _resamples(*samples)
-    first, *single, last = (_resampled_medians(times, generator, count) for times in samples)
-    with np.errstate(all="ignore"):
-        shares = (last / first) / np.prod([last / medians for medians in single], axis=0)
-    return _percentile_interval(shares)

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from dawnbench_tf.studies import estimates, findings, summaries
 from dawnbench_tf.studies.estimates import Interval
 from dawnbench_tf.studies.grid import Study
-from dawnbench_tf.studies.summaries import Results, Setting, Summary
+from dawnbench_tf.studies.summaries import Results, Summary
 
 BLUE, RED, GREY = "#0b6fa4", "#c8441b", "#8a8a8a"
 MAX_LEGEND = 10  # settings in a legend, at most
@@ -42,23 +42,21 @@ def _label_axes(axes: Axes, **labels: Any) -> None:
     axes.grid(alpha=0.25)
 
 
-def _start_at_zero(axes: Axes) -> None:
-    """Starts both axes at zero and leaves room for names beside the points."""
-    axes.set_xlim(0, axes.get_xlim()[1] * 1.15)
+def _draw_points(axes: Axes, rows: list[Summary], values: Sequence[float | None]) -> None:
+    """Draws a named point, value over median time, for each setting that has both."""
+    _, scale = _choose_unit([row.median_seconds for row in rows])
+    for number, (row, value) in enumerate(zip(rows, values, strict=True)):
+        if value is not None and math.isfinite(row.median_seconds):
+            point = row.median_seconds / scale, value
+            axes.scatter(*point, s=60, color=f"C{number}")
+            axes.annotate(row.setting, point, xytext=(7, 4), textcoords="offset points")
+    axes.set_xlim(0, axes.get_xlim()[1] * 1.15)  # with room for the names
     axes.set_ylim(0, axes.get_ylim()[1] * 1.15)
 
 
-def _draw_bars(
-    axes: Axes, rows: list[Summary], times: dict[str, np.ndarray], **labels: Any
-) -> None:
-    """Draws bars of median times with intervals and speed-ups; labels settings without median.
-
-    Args:
-      axes: where to draw.
-      rows: a summary of each setting.
-      times: name of the setting -> seconds of its runs that reached the threshold, drawn as dots.
-      labels: of `_label_axes`.
-    """
+def _draw_bars(axes: Axes, rows: list[Summary], results: Results, **labels: Any) -> None:
+    """Draws median times with intervals and speed-ups, and a dot for each run that reached it."""
+    times = {s.name: s.times(rows[0].threshold).reached for s in results.settings}
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     finite = [row.median_seconds / scale for row in rows if math.isfinite(row.median_seconds)]
     limits = [row.median_interval[1] / scale for row in rows if row.median_interval]
@@ -94,22 +92,15 @@ def _draw_interval(
     axes: Axes, position: float, height: float, interval: Interval | None, scale: float
 ) -> None:
     if interval and all(map(math.isfinite, interval)):
-        low, high = (limit / scale for limit in interval)
-        axes.errorbar(
-            position, height, [[height - low], [high - height]], color="#30363b", capsize=3, lw=1
-        )
+        limits = [[height - interval[0] / scale], [interval[1] / scale - height]]
+        axes.errorbar(position, height, limits, color="#30363b", capsize=3, lw=1)
 
 
 def _draw_times(figure: Figure, results: Results) -> None:
     panels = figure.subplots(1, len(results.thresholds), squeeze=False)[0]
     for axes, threshold in zip(panels, results.thresholds, strict=True):
-        rows, times = results.by_threshold[threshold], _times(results, threshold)
-        _draw_bars(axes, rows, times, title=f"time to {results.metric} {threshold:g}")
-
-
-def _times(results: Results, threshold: float) -> dict[str, np.ndarray]:
-    """Returns name of the setting -> seconds of its runs that reached a threshold."""
-    return {setting.name: setting.times(threshold).reached for setting in results.settings}
+        rows = results.by_threshold[threshold]
+        _draw_bars(axes, rows, results, title=f"time to {results.metric} {threshold:g}")
 
 
 def _draw_tradeoff(figure: Figure, results: Results) -> None:
@@ -177,15 +168,11 @@ def _draw_curves(figure: Figure, results: Results) -> None:
         for threshold in results.thresholds:
             axes.axhline(threshold, color=GREY, linestyle="--", linewidth=0.8)
         _label_axes(axes, xlabel=label, ylabel=results.metric)
-    over_epochs.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=_are_whole(shown)))
+    ends = [row["epoch"] for s in shown for outcome in s.outcomes for row in outcome.rows]
+    whole = all(epoch == int(epoch) for epoch in ends) and max(ends, default=0) > 1
+    over_epochs.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=whole))
     if shown:
         over_time.legend(fontsize=8, loc="lower right")
-
-
-def _are_whole(settings: Sequence[Setting]) -> bool:
-    """Whether all rows are at whole epochs, and at more than the first."""
-    epochs = [row["epoch"] for s in settings for outcome in s.outcomes for row in outcome.rows]
-    return all(epoch == int(epoch) for epoch in epochs) and max(epochs, default=0) > 1
 
 
 def _draw_factors(figure: Figure, results: Results) -> None:
@@ -194,13 +181,9 @@ def _draw_factors(figure: Figure, results: Results) -> None:
     for axes, threshold in zip(panels, results.thresholds, strict=False):
         rows = results.by_threshold[threshold]
         rows_by_labels = {s.labels: row for s, row in zip(results.settings, rows, strict=True)}
-        chosen = [
-            rows_by_labels[labels]
-            for labels in _cumulative(results.study)
-            if labels in rows_by_labels
-        ]
+        chosen = [rows_by_labels[n] for n in _cumulative(results.study) if n in rows_by_labels]
         title = f"each factor added: time to {results.metric} {threshold:g}"
-        _draw_bars(axes, chosen or rows, _times(results, threshold), title=title)
+        _draw_bars(axes, chosen or rows, results, title=title)
     axes = panels[-1]
     ends = [np.median([o.seconds for o in setting.outcomes]) for setting in results.settings]
     unit, scale = _choose_unit(ends)
@@ -209,9 +192,8 @@ def _draw_factors(figure: Figure, results: Results) -> None:
         if best:
             style = {"color": f"C{number}", "marker": "os^vD<>P"[number % 8]}
             axes.scatter(end / scale, np.median(best), s=46, label=setting.name, **style)
-    _label_axes(
-        axes, title="all combinations", xlabel=f"{unit} trained", ylabel="best score, median"
-    )
+    labels = {"xlabel": f"{unit} trained", "ylabel": "best score, median"}
+    _label_axes(axes, title="all combinations", **labels)
     axes.legend(fontsize=7)
 
 
@@ -224,17 +206,11 @@ def _cumulative(study: Study) -> Iterator[tuple[str, ...]]:
 
 def _draw_latency(figure: Figure, results: Results) -> None:
     """Draws inference latency over training time (Figure 5)."""
-    axes = figure.subplots()
-    rows = results.highest
-    unit, scale = _choose_unit([row.median_seconds for row in rows])
-    for number, (setting, row) in enumerate(zip(results.settings, rows, strict=True)):
-        latencies = setting.figures("latency_ms")
-        if len(latencies) and math.isfinite(row.median_seconds):
-            point = row.median_seconds / scale, np.median(latencies)
-            axes.scatter(*point, s=60, color=f"C{number}")
-            axes.annotate(setting.name, point, xytext=(7, 4), textcoords="offset points")
+    axes, rows = figure.subplots(), results.highest
+    unit, _ = _choose_unit([row.median_seconds for row in rows])
+    latencies = [setting.figures("latency_ms") for setting in results.settings]
+    _draw_points(axes, rows, [float(np.median(each)) if len(each) else None for each in latencies])
     goal = f"{results.metric} {results.thresholds[-1]:g}"
-    _start_at_zero(axes)
     _label_axes(axes, xlabel=f"{unit} of training to {goal}", ylabel="ms for one example, mean")
 
 
@@ -244,14 +220,9 @@ def _draw_scaling(figure: Figure, results: Results) -> None:
     cost, efficiency = figure.subplots(1, 2)
     unit, scale = _choose_unit([row.median_seconds for row in rows])
     priced = any(row.usd for row in rows)
-    for number, row in enumerate(rows):
-        if math.isfinite(row.median_seconds):
-            value = row.usd if priced else (row.devices or 1) * row.median_seconds / scale
-            point = row.median_seconds / scale, value or 0.0
-            cost.scatter(*point, s=60, color=f"C{number}")
-            cost.annotate(row.setting, point, xytext=(7, 4), textcoords="offset points")
+    costs = [row.usd if priced else (row.devices or 1) * row.median_seconds / scale for row in rows]
+    _draw_points(cost, rows, [value or 0.0 for value in costs])
     label = "USD to the threshold" if priced else f"device-{unit} to the threshold"
-    _start_at_zero(cost)
     _label_axes(cost, xlabel=f"{unit} to the threshold", ylabel=label, title="cost over time")
     positions = np.arange(len(rows))
     shares = [summaries.efficiency(row, rows[0]) or 0.0 for row in rows]
@@ -316,11 +287,8 @@ def _draw_generalization(figure: Figure, results: Results) -> None:
         line = [low - 1, max(high, low) + 1]
         axes.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="equal scores")
         axes.legend(fontsize=8)
-    _label_axes(
-        axes,
-        xlabel=f"{results.metric} on the test",
-        ylabel=f"{results.metric} on held-out examples",
-    )
+    label = f"{results.metric} on held-out examples"
+    _label_axes(axes, xlabel=f"{results.metric} on the test", ylabel=label)
 
 
 FIGURES: dict[str, Callable[[Figure, Results], None]] = {

@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.studies import estimates, summaries
 from dawnbench_tf.studies.outcomes import Outcome
-from dawnbench_tf.studies.summaries import Results, Setting, Summary
+from dawnbench_tf.studies.summaries import Results, Summary
 
 
 def sentences(results: Results) -> list[str]:
@@ -24,10 +25,9 @@ def sentences(results: Results) -> list[str]:
         lines += _describe_spread(results)
     if results.study.figure == "tradeoff":
         lines += _describe_tradeoff(results)
-    lines += (
-        _describe_scaling(results) + _describe_generalization(results) + _describe_latency(results)
-    )
-    return lines
+    if results.study.figure == "scaling":
+        lines += _describe_scaling(results)
+    return lines + _describe_generalization(results) + _describe_latency(results)
 
 
 def _describe_runs(results: Results) -> str:
@@ -59,10 +59,10 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     if not ranked:
         return too_few
     significant = best.p_value is not None and best.p_value < 1 - estimates.LEVEL
-    head = (
+    text = (
         f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is that of"
     )
-    text = f"{head} {best.setting}: {format_seconds(best.median_seconds)}"
+    text += f" {best.setting}: {format_seconds(best.median_seconds)}"
     if best.speed_up:
         limits = format_interval(best.speed_up_interval)
         text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
@@ -70,7 +70,9 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
         text += "; the difference is not significant"
     lines = [f"{text}."]
     if best.faster is not None and best.trials_needed is not None:
-        lines.append(_describe_probability(best, rows[0].setting, best.trials_needed))
+        text = f"A run of {best.setting} takes less time than one of {rows[0].setting} with "
+        text += f"probability {best.faster:.2f} (Mann-Whitney, p = {best.p_value:.2g})"
+        lines.append(f"{text}; {trials_phrase(best.trials_needed)}.")
     never = [row.setting for row in rows if not math.isfinite(row.median_seconds)]
     if never:
         names = "; ".join(never)
@@ -90,14 +92,6 @@ def format_range(row: Summary) -> str:
     return f"{' to '.join(times)} {count}"
 
 
-def _describe_probability(row: Summary, first: str, trials: float) -> str:
-    text = f"A run of {row.setting} takes less time than one of {first} with probability "
-    text += f"{row.faster:.2f}"
-    if row.p_value is not None:
-        text += f" (Mann-Whitney, p = {row.p_value:.2g})"
-    return f"{text}; {trials_phrase(trials)}."
-
-
 def trials_phrase(trials: float) -> str:
     """Says how many trials tell two settings apart."""
     if math.isinf(trials):
@@ -109,25 +103,24 @@ def _describe_composition(results: Results, threshold: float) -> list[str]:
     whole = summaries.composition(results.study, results.settings, threshold)
     if whole is None:
         return []
-    goal = _goal(results, threshold)
-    parts = " x ".join(f"{speed_up:.2f} ({name})" for name, speed_up in whole.single.items())
+    text = " x ".join(f"{speed_up:.2f} ({name})" for name, speed_up in whole.single.items())
     if not whole.whole:
-        return [
-            f"To {goal}: {parts} = {whole.product:.2f}; all together no more than half reach it."
-        ]
-    if not whole.product:
+        text += f" = {whole.product:.2f}; all together no more than half reach it"
+    elif not whole.product:
         never = "; ".join(name for name, speed_up in whole.single.items() if not speed_up)
-        text = f"{parts}; all together {whole.whole:.2f}. Alone no more than half reach it"
-        return [f"To {goal}: {text}: {never}."]
-    share = whole.whole / whole.product
-    text = f"{parts} = {whole.product:.2f}; all together {whole.whole:.2f}"
-    if whole.interval is None:
-        return [f"To {goal}: {text}; an interval needs five runs of each setting."]
-    low, high = whole.interval
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return [f"To {goal}: {text}, {share:.2f} of it; too few runs reach it for an interval."]
-    verdict = "consistent with the product" if low <= 1 <= high else "not the product"
-    return [f"To {goal}: {text}, {share:.2f} of it{format_interval(whole.interval)}: {verdict}."]
+        text += f"; all together {whole.whole:.2f}. Alone no more than half reach it: {never}"
+    else:
+        share = whole.whole / whole.product
+        text += f" = {whole.product:.2f}; all together {whole.whole:.2f}"
+        if whole.interval is None:
+            text += "; an interval needs five runs of each setting"
+        elif not all(map(math.isfinite, whole.interval)):
+            text += f", {share:.2f} of it; too few runs reach it for an interval"
+        else:
+            low, high = whole.interval
+            verdict = "consistent with the product" if low <= 1 <= high else "not the product"
+            text += f", {share:.2f} of it{format_interval(whole.interval)}: {verdict}"
+    return [f"To {_goal(results, threshold)}: {text}."]
 
 
 def _describe_main_effects(results: Results, threshold: float) -> list[str]:
@@ -144,11 +137,13 @@ def _describe_main_effects(results: Results, threshold: float) -> list[str]:
     return lines
 
 
-def format_interval(interval: estimates.Interval | None) -> str:
+def format_interval(
+    interval: estimates.Interval | None, form: Callable[[float], str] = "{:.2f}".format
+) -> str:
     """Formats a 95 % interval; "" if there is none or a limit is infinite."""
     if not interval or not all(map(math.isfinite, interval)):
         return ""
-    return f" (95 %: {interval[0]:.2f} to {interval[1]:.2f})"
+    return f" (95 %: {form(interval[0])} to {form(interval[1])})"
 
 
 def _describe_spread(results: Results) -> list[str]:
@@ -160,13 +155,10 @@ def _describe_spread(results: Results) -> list[str]:
         return lines
     if row.runs < estimates.ENOUGH:
         return [*lines, f"Time to it: {format_range(row)}."]
-    median, mean = (
-        f"{text}{_format_time_interval(interval)}"
-        for text, interval in (
-            (format_median(row.middle_seconds), row.median_interval),
-            (format_seconds(row.mean_seconds), row.mean_interval),
-        )
+    median = format_median(row.middle_seconds) + format_interval(
+        row.median_interval, format_seconds
     )
+    mean = format_seconds(row.mean_seconds) + format_interval(row.mean_interval, format_seconds)
     lines.append(f"Time to it: median {median}, mean {mean}.")
     if row.variation is not None:
         needed = estimates.trials_for_mean(row.variation)
@@ -178,12 +170,6 @@ def _describe_spread(results: Results) -> list[str]:
         epochs, paces = (statistics.stdev(part) / statistics.mean(part) for part in parts)
         lines.append(f"Epochs to it vary by {epochs:.1%}, the time of an epoch by {paces:.1%}.")
     return lines
-
-
-def _format_time_interval(interval: estimates.Interval | None) -> str:
-    if not interval or not all(map(math.isfinite, interval)):
-        return ""
-    return f" (95 %: {format_seconds(interval[0])} to {format_seconds(interval[1])})"
 
 
 def _describe_tradeoff(results: Results) -> list[str]:
@@ -203,20 +189,18 @@ def _describe_tradeoff(results: Results) -> list[str]:
 
 
 def _describe_scaling(results: Results) -> list[str]:
-    first, lines = results.highest[0], []
-    for row in results.highest[1:]:
+    (first, *others), lines = results.highest, []
+    for row in others:
         share = summaries.efficiency(row, first)
-        if results.study.figure != "scaling" or share is None:
+        if share is None:
             continue
-        if not (row.devices and first.devices):
-            continue
-        talk = ""
-        if row.communication is not None:
-            talk = f"; communication is {row.communication:.0%} of a step at most"
-        lines.append(
-            f"{row.devices} devices reach {share:.0%} of {row.devices / first.devices:g} times the "
-            f"throughput of {first.devices}{talk}."
+        text = (
+            f"{row.devices} devices reach {share:.0%} of {row.devices / first.devices:g} times the"
         )
+        text += f" throughput of {first.devices}"
+        if row.communication is not None:
+            text += f"; communication is {row.communication:.0%} of a step at most"
+        lines.append(f"{text}.")
     return lines
 
 
@@ -270,17 +254,33 @@ KEEP_THE_CURVE = {"data_dir", "cost_per_hour", "author", "author_email", "hardwa
 
 
 def evidence(results: Results, command: str) -> list[str]:
-    """Returns `Measured(...)` source for each setting that is an unmodified recipe.
-
-    Args:
-      results: the study's results.
-      command: the command that ran the study.
-    """
+    """Returns `Measured(...)` source, with the study's command, of each unmodified recipe."""
     texts = []
     for setting in results.settings:
         name, *others = {_recipe_name(outcome) for outcome in setting.outcomes}
-        if name and not others:
-            texts.append(f"{name}: {_format_source(_measured_row(setting, name, command))}")
+        if not name or others:
+            continue
+        goal = recipes.get(name).goal
+        times, ended = (
+            setting.times(goal),
+            [outcome for outcome in setting.outcomes if outcome.rows],
+        )
+        hits = [outcome.row_at(goal) for outcome in ended]
+        last = [outcome.rows[-1][outcome.metric] for outcome in ended]
+        newest, median = ended[-1].facts if ended else {}, estimates.median(times)
+        row = Measured(
+            date=str(newest.get("timestamp", "")),
+            machine=f"{newest.get('hardware', '')}, {newest.get('framework', '')}",
+            runs=len(setting.outcomes),
+            reached=len(times.reached),
+            mean=round(statistics.mean(last), 2) if last else 0.0,
+            sd=round(statistics.stdev(last), 2) if last[1:] else 0.0,
+            seconds=round(median, 1) if math.isfinite(median) else None,
+            command=command,
+            epochs=tuple(hit["epoch"] for hit in hits if hit is not None),
+        )
+        lines = [f"    {item}={value!r}," for item, value in row._asdict().items()]
+        texts.append("\n".join([f"{name}: Measured(", *lines, ")"]))
     return texts
 
 
@@ -296,35 +296,3 @@ def _recipe_name(outcome: Outcome) -> str | None:
     if changed.get("threshold") == recipes.get(name).goal:
         del changed["threshold"]
     return None if changed else name
-
-
-def _measured_row(setting: Setting, recipe: str, command: str) -> Measured:
-    """Returns the evidence row of these runs, as recipes and `docs/measured` state it."""
-    ended = [outcome for outcome in setting.outcomes if outcome.rows]
-    times = setting.times(recipes.get(recipe).goal)
-    middle = estimates.point_median(times)
-    last = [outcome.rows[-1][outcome.metric] for outcome in ended]
-    newest = ended[-1].facts if ended else {}
-    hardware = newest.get("hardware", "")
-    return Measured(
-        date=str(newest.get("timestamp", "")),
-        machine=f"{hardware}, {newest.get('framework', '')}",
-        runs=len(setting.outcomes),
-        reached=len(times.reached),
-        mean=round(statistics.mean(last), 2) if last else 0.0,
-        sd=round(statistics.stdev(last), 2) if last[1:] else 0.0,
-        seconds=round(middle, 1) if math.isfinite(middle) else None,
-        command=command,
-        epochs=tuple(_first_hits(setting, recipes.get(recipe).goal)),
-    )
-
-
-def _first_hits(setting: Setting, goal: float) -> list[float]:
-    """Returns the epoch of the first row at the goal, for each run that has one."""
-    hits = [outcome.row_at(goal) for outcome in setting.outcomes]
-    return [hit["epoch"] for hit in hits if hit is not None]
-
-
-def _format_source(row: Measured) -> str:
-    lines = [f"    {item}={getattr(row, item)!r}," for item in row._fields]
-    return "\n".join(["Measured(", *lines, ")"])

@@ -3,36 +3,23 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from dawnbench_tf import recipes, typed
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
-from dawnbench_tf.settings import flag_text
-from dawnbench_tf.studies.multiples import (
-    CREDITS_SETTINGS,
-    RECIPE_SETTINGS,
-    RUN_SETTINGS,
-    is_multiple,
-    reference_values,
-    resolve,
-)
+from dawnbench_tf.settings import all_settings, flag_text, setting_fields
 
 Settings = Mapping[str, Any]  # name -> value: "recipe", fields of Recipe, RunOptions, Credits
-FIGURES = (
-    "times",
-    "tradeoff",
-    "curves",
-    "factors",
-    "latency",
-    "scaling",
-    "distribution",
-    "generalization",
-)
+FIGURES = tuple("times tradeoff curves factors latency scaling distribution generalization".split())
+_RECIPE = set(all_settings(Recipe))
+_CREDITS = {item.name for item in setting_fields(Credits)}
+_RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
 LARGEST = 10_000  # runs of a study, at most
 LONGEST = 100  # characters of a level's name, at most
 
@@ -55,7 +42,8 @@ class Factor(NamedTuple):
 class Study:
     """A full factorial grid: every combination of the factors' levels, with `trials` seeds each.
 
-    A setting may be a multiple of a number of the recipe: "4 * batch_size".
+    A setting of a study in `rows` may be a function of the values of the recipe's settings and of
+    cost_per_hour, by name; `with_changes` computes it.
     """
 
     name: str
@@ -82,10 +70,8 @@ class Study:
         if ":" not in name:
             return recipes.get(name, **changes)
         if name not in self.modules:
-            text = (
-                "is of a module, and study.json does not record it; nothing is imported to read it"
-            )
-            refuse("recipe", name, text)
+            text = "is of a module, and study.json does not record it"
+            refuse("recipe", name, f"{text}; nothing is imported to read it")
         try:
             recipe = Recipe.from_values(self.modules[name])
         except (TypeError, KeyError, AttributeError, ValueError) as error:
@@ -109,36 +95,25 @@ class Study:
           ValueError: the values are not those of a study.
         """
         values = {"modules": {}, **values}  # which earlier versions did not record
-        typed.check_fields(values, _Values, "study")
-        factors = []
-        for item in values["factors"]:
-            levels = tuple(Level(label, settings) for label, settings in item["levels"])
-            factors.append(Factor(item["name"], levels))
-        thresholds = tuple(values["thresholds"])
+        others = {
+            "factors": list[_FactorValues],
+            "thresholds": list[float],
+            "modules": dict[str, Any],
+        }
+        types = {**get_type_hints(cls), **others, "settings": typed.Settings}
+        typed.check_fields(values, types, "study")
         if values["figure"] not in FIGURES:
             raise ValueError(f"figure should be one of {', '.join(FIGURES)}")
-        return cls(**{**values, "factors": tuple(factors), "thresholds": thresholds})
+        factors = tuple(
+            Factor(item["name"], tuple(Level(*level) for level in item["levels"]))
+            for item in values["factors"]
+        )
+        return cls(**{**values, "factors": factors, "thresholds": tuple(values["thresholds"])})
 
 
 class _FactorValues(NamedTuple):
     name: str
     levels: list[tuple[str, typed.Settings]]
-
-
-class _Values(NamedTuple):
-    """Types of the values of `Study.values()`."""
-
-    name: str
-    question: str
-    recipe: str
-    trials: int
-    factors: list[_FactorValues]
-    settings: typed.Settings
-    thresholds: list[float]
-    latency: bool
-    figure: str
-    source: str
-    modules: dict[str, Any]
 
 
 class PlannedRun(NamedTuple):
@@ -148,12 +123,13 @@ class PlannedRun(NamedTuple):
     labels: tuple[str, ...]  # label of its level, for each factor
     seed: int
     recipe: Recipe
+    options: RunOptions
     flags: tuple[str, ...]  # of `dawnbench train`, without --output_dir
     settings: Settings  # the settings that the flags set
 
 
 def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> Study:
-    """Returns the study with another recipe, number of trials and settings.
+    """Returns the study with another recipe, number of trials and settings, ready for `plan`.
 
     Args:
       study: the study to change.
@@ -165,26 +141,38 @@ def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> S
       Refusal: a change sets a field that the study varies.
     """
     levels = [level for factor in study.factors for level in factor.levels]
-    varied = {name for lv in levels for name, v in lv.settings.items() if not is_multiple(v)}
-    for name in (*changes, *(["recipe"] if recipe else [])):
-        if name in varied:
-            value = recipe if name == "recipe" else changes[name]
-            refuse(
-                name, value, f"is what {study.name} varies; a grid of your own may hold it fixed"
-            )
-    thresholds = study.thresholds
+    for name, value in {**changes, **({"recipe": recipe} if recipe else {})}.items():
+        # A level that is a function of a setting follows its change.
+        if any(name in lv.settings and not callable(lv.settings[name]) for lv in levels):
+            text = f"is what {study.name} varies; a grid of your own may hold it fixed"
+            refuse(name, value, text)
     if recipe and recipes.get(recipe).task != recipes.get(study.recipe).task:
-        thresholds = ()  # thresholds and model are those of the study's own task
-        study = replace(study, settings={k: v for k, v in study.settings.items() if k != "model"})
+        others = {k: v for k, v in study.settings.items() if k != "model"}
+        study = replace(study, thresholds=(), settings=others)  # these are of the study's own task
     if changes.get("threshold"):
-        thresholds = (changes["threshold"],)
-    return replace(
-        study,
-        recipe=recipe or study.recipe,
-        trials=trials or study.trials,
-        settings={**study.settings, **changes},
-        thresholds=thresholds,
+        study = replace(study, thresholds=(changes["threshold"],))
+    settings = {**study.settings, **changes}
+    study = replace(
+        study, recipe=recipe or study.recipe, trials=trials or study.trials, settings=settings
     )
+    if not any(
+        callable(value) for lv in (*levels, Level("", settings)) for value in lv.settings.values()
+    ):
+        return study
+
+    common = {name: value for name, value in settings.items() if not callable(value)}
+    own = recipes.get(study.recipe, **{k: v for k, v in common.items() if k in _RECIPE})
+    base = {**own.values(), "cost_per_hour": common.get("cost_per_hour")}
+
+    def computed(settings: Settings) -> Settings:
+        values = {name: v(base) if callable(v) else v for name, v in settings.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+    factors = tuple(
+        Factor(f.name, tuple(Level(lv.label, computed(lv.settings)) for lv in f.levels))
+        for f in study.factors
+    )
+    return replace(study, settings=computed(settings), factors=factors)
 
 
 def with_levels(study: Study, values: list[Any]) -> Study:
@@ -210,31 +198,6 @@ def plan(study: Study) -> list[PlannedRun]:
     Raises:
       Refusal: a setting is unknown or out of its bounds, or the study has too many runs.
     """
-    _check_size(study)
-    first = study.settings.get("seed", 0)
-    if type(first) is not int:
-        refuse("seed", repr(first), "should be a whole number, the first trial's")
-    settings = [
-        _resolve_levels(study, levels)
-        for levels in product(*(factor.levels for factor in study.factors))
-    ]
-    planned = [
-        _plan_run(study, labels, name, changes, seed)
-        for seed in range(first, first + study.trials)
-        for labels, name, changes in settings
-    ]
-    for threshold in study.thresholds:
-        planned[0].recipe.task_row.check_threshold(threshold)
-    for name, count in Counter(run.name for run in planned).items():
-        if count > 1:
-            folder = name.partition("/")[0]
-            raise Refusal(
-                f"{study.name}: {count} of its settings would be {folder}; name levels apart"
-            )
-    return planned
-
-
-def _check_size(study: Study) -> None:
     count = max(study.trials, 0)
     for factor in study.factors:
         count *= len(factor.levels)
@@ -247,53 +210,83 @@ def _check_size(study: Study) -> None:
     if not 1 <= count <= LARGEST:
         text = f"should come to 1 to {LARGEST:,} runs with all combinations of levels"
         refuse("trials", study.trials, text)
+    first = study.settings.get("seed", 0)
+    if type(first) is not int:
+        refuse("seed", repr(first), "should be a whole number, the first trial's")
+    combinations = product(*(factor.levels for factor in study.factors))
+    settings = [_combine(study, levels) for levels in combinations]
+    planned = [
+        _plan_run(study, labels, combined, seed)
+        for seed in range(first, first + study.trials)
+        for labels, combined in settings
+    ]
+    for threshold in study.thresholds:
+        planned[0].recipe.task_row.check_threshold(threshold)
+    for name, count in Counter(run.name for run in planned).items():
+        if count > 1:
+            folder = name.partition("/")[0]
+            text = f"{count} of its settings would be {folder}; name levels apart"
+            raise Refusal(f"{study.name}: {text}")
+    return planned
 
 
-def _resolve_levels(
-    study: Study, levels: tuple[Level, ...]
-) -> tuple[tuple[str, ...], str, dict[str, Any]]:
-    """Returns labels, recipe name and resolved settings of one combination of levels."""
-    changes = dict(study.settings)
+def _combine(study: Study, levels: Sequence[Level]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Returns the labels and the settings of one combination of levels."""
+    settings = {"recipe": study.recipe, **study.settings}
     if study.thresholds:
-        changes.setdefault("threshold", max(study.thresholds))
+        settings.setdefault("threshold", max(study.thresholds))
     for level in levels:
-        changes.update(level.settings)
-    name = changes.pop("recipe", study.recipe)
-    if not isinstance(name, str):
-        refuse("recipe", name, "should be text, TASK/NAME")
-    base = reference_values(study.get, name, study.settings)
-    if study.thresholds and base["eval_from"]:  # the lower ones may be reached early
-        changes.setdefault("eval_from", 0.0)
-    changes = {key: resolve(key, value, base) for key, value in changes.items()}
-    values = {**changes, "recipe": name}
-    labels = tuple(level.label or _label(values[next(iter(level.settings))]) for level in levels)
-    for label in labels:
-        if not label.isprintable() or len(label) > LONGEST:
+        settings.update(level.settings)
+    if not isinstance(settings["recipe"], str):
+        refuse("recipe", settings["recipe"], "should be text, TASK/NAME")
+    if study.thresholds and study.get(settings["recipe"]).values()["eval_from"]:
+        settings.setdefault("eval_from", 0.0)  # the lower thresholds may be reached early
+    settings = {name: _checked(name, value) for name, value in settings.items()}
+    labels = []
+    for level in levels:
+        value = settings[next(iter(level.settings))] if not level.label else level.label
+        text = ",".join(map(str, value)) if isinstance(value, tuple) else value
+        labels.append(level.label or one_line(text, LONGEST))
+        if not labels[-1].isprintable() or len(labels[-1]) > LONGEST:
             expected = f"should be on one line, of {LONGEST} characters at most"
-            raise Refusal(f"{study.name}: level {label[:40]!a}: {expected}")
-    changes = {key: value for key, value in changes.items() if value is not None}
-    return labels, name, changes
+            raise Refusal(f"{study.name}: level {labels[-1][:40]!a}: {expected}")
+    return tuple(labels), {name: value for name, value in settings.items() if value is not None}
 
 
-def _label(value: Any) -> str:
-    """Formats a value as a level's label."""
-    return one_line(",".join(map(str, value)) if isinstance(value, tuple) else value, LONGEST)
+def _checked(name: str, value: Any) -> Any:
+    """Checks a setting's name and that its value is plain; returns a list as a tuple."""
+    names = _RECIPE | _CREDITS | _RUN | {"recipe"}
+    if name == "max_steps":
+        refuse(name, value, "times steps and trains no run; leave it out")
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else "`dawnbench train --helpfull` lists all"
+        text = f"{one_line(name, 60)}={one_line(value)}: no field of a recipe or a run"
+        raise Refusal(f"{text}; {hint}")
+    if isinstance(value, dict):
+        refuse(name, one_line(value, 60), "should be a number, text, or a list of them")
+    values = value if isinstance(value, list | tuple) else [value]
+    try:
+        typed.check(list(values), list[typed.Scalar], name)
+    except ValueError as error:
+        raise Refusal(f"{error}; it is {one_line(value, 40)}") from None
+    if not all(text.isprintable() for text in values if isinstance(text, str)):
+        refuse(name, ascii(value)[:80], "should be printable")
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _plan_run(
-    study: Study, labels: tuple[str, ...], name: str, changes: Settings, seed: int
+    study: Study, labels: tuple[str, ...], combined: dict[str, Any], seed: int
 ) -> PlannedRun:
-    changes = {**changes, "seed": seed}
-    recipe = study.get(name, **{k: v for k, v in changes.items() if k in RECIPE_SETTINGS})
-    recipe = recipes.named_by(recipe, changes.get("data_dir", ""))
-    credits = Credits(**{k: v for k, v in changes.items() if k in CREDITS_SETTINGS})
-    run_options = {k: v for k, v in changes.items() if k in RUN_SETTINGS}
-    RunOptions(credits=credits, **run_options)  # its constructor checks them
-    flags = (f"--recipe={name}", *(flag_text(key, value) for key, value in changes.items()))
+    settings = {**combined, "seed": seed}
+    recipe = study.get(settings["recipe"], **{k: v for k, v in settings.items() if k in _RECIPE})
+    recipe = recipes.named_by(recipe, settings.get("data_dir", ""))
+    credits = Credits(**{k: v for k, v in settings.items() if k in _CREDITS})
+    options = RunOptions(**{k: v for k, v in settings.items() if k in _RUN}, credits=credits)
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
     setting = "_".join(filter(None, words)) or "baseline"
     if len(setting) > 2 * LONGEST:
         expected = f"names of levels should come to {2 * LONGEST} characters at most"
         raise Refusal(f"{setting[:40]}...: {expected}")
-    settings = {"recipe": name, **changes}
-    return PlannedRun(f"{setting}/seed-{seed}", labels, seed, recipe, flags, settings)
+    flags = tuple(flag_text(name, value) for name, value in settings.items())
+    return PlannedRun(f"{setting}/seed-{seed}", labels, seed, recipe, options, flags, settings)

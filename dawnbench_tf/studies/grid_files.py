@@ -10,7 +10,7 @@ figure = "curves"                # default: times
 epochs = 20
 
 [factors]
-batch_size = [32, 64, "4 * batch_size"]
+batch_size = [32, 64, 512]
 [factors.shortcuts]              # named levels; a level may set several fields
 padded = {model = "resnet8_v1_pad"}
 projected = {model = "resnet8_v1_proj"}
@@ -36,14 +36,7 @@ _TYPES: toml_files.Keys = {
 
 
 def read(path: Path) -> Study:
-    """Reads a study from a TOML file.
-
-    Args:
-      path: the file; its stem is the study's name.
-
-    Raises:
-      Refusal: the file can't be read or does not declare a study.
-    """
+    """Reads a study, named as the file. Raises Refusal if it can't be read or declares none."""
     values = toml_files.read(path, _TYPES)
     if "recipe" not in values:
         raise Refusal(f'{path}: should name a recipe, as recipe = "digits/resnet8"')
@@ -55,42 +48,33 @@ def read(path: Path) -> Study:
     thresholds = values.get("thresholds", [])
     if not all(type(number) in (int, float) and number > 0 for number in thresholds):
         raise Refusal(f"{path}: thresholds={one_line(thresholds, 60)}: should be numbers over 0")
-    factors = values.get("factors", {})
-    return Study(
-        name=path.stem,
-        question=values.get("question", ""),
-        recipe=_beside(path, values["recipe"]),
-        trials=values.get("trials", 3),
-        factors=tuple(_factor(path, name, levels) for name, levels in factors.items()),
-        settings=values.get("settings", {}),
-        thresholds=tuple(sorted(thresholds)),
-        latency=values.get("latency", False),
-        figure=values.get("figure", "times"),
-    )
+    factors = values.get("factors", {}).items()
+    own = {
+        "name": path.stem,
+        "recipe": _beside(path, values["recipe"]),
+        "factors": tuple(_factor(path, name, levels) for name, levels in factors),
+        "thresholds": tuple(sorted(thresholds)),
+    }
+    return Study(**{"question": "", "trials": 3, **values, **own})
 
 
 def _factor(path: Path, name: str, levels: Any) -> Factor:
     if isinstance(levels, list) and levels:
-        return Factor(name.replace("_", " "), tuple(_level(path, name, v) for v in levels))
+        files = [_beside(path, v) if name == "recipe" else v for v in levels]
+        # A recipe's file is labelled as the grid's file names it.
+        pairs = [("" if v == f else v, {name: f}) for v, f in zip(levels, files, strict=True)]
+        return Factor(name.replace("_", " "), tuple(Level(*pair) for pair in pairs))
     expected = "should be a list of values, or a table of levels: label = {field = value}"
     if not isinstance(levels, dict) or not levels:
         raise Refusal(f"{path}: factors.{name}: {expected}")
+    named = []
     for label, settings in levels.items():
         if not label or not isinstance(settings, dict):
             where = f"{path}: factors.{name}.{one_line(label, 60)}"
             raise Refusal(f"{where}={one_line(settings, 60)}: {expected}")
-    named = {label: dict(settings) for label, settings in levels.items()}
-    for settings in named.values():
-        if "recipe" in settings:
-            settings["recipe"] = _beside(path, settings["recipe"])
-    return Factor(name, tuple(Level(label, settings) for label, settings in named.items()))
-
-
-def _level(path: Path, name: str, value: Any) -> Level:
-    """Returns the level of one value; a recipe's file is named as the grid's file names it."""
-    if name == "recipe" and (file := _beside(path, value)) != value:
-        return Level(value, {name: file})
-    return Level("", {name: value})
+        file = {"recipe": _beside(path, settings["recipe"])} if "recipe" in settings else {}
+        named.append(Level(label, {**settings, **file}))
+    return Factor(name, tuple(named))
 
 
 def _beside(path: Path, recipe: Any) -> Any:

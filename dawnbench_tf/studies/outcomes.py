@@ -36,17 +36,16 @@ class Outcome(NamedTuple):
     goal: float  # the threshold at which training ends
     rows: list[dict[str, float]]  # epoch, hours on the clock, score of each evaluation
     clock: dict[str, float]  # seconds by part of the clock
-    facts: dict[str, Any]  # from the run's entries, see _FACTS
+    facts: dict[str, Any]  # from the run's entries, see FACTS
     wall_seconds: float  # duration of the process
-
-    def seconds_to(self, threshold: float) -> float | None:
-        """Returns the seconds on the clock until a threshold is reached; None if it never is."""
-        row = self.row_at(threshold)
-        return None if row is None else row["hours"] * 3600
 
     def row_at(self, threshold: float) -> dict[str, float] | None:
         """Returns the first row that reaches a threshold; None if none does."""
         return next((row for row in self.rows if row[self.metric] >= threshold), None)
+
+    def seconds_to(self, threshold: float) -> float | None:
+        """Returns the seconds on the clock until a threshold is reached; None if it never is."""
+        return row["hours"] * 3600 if (row := self.row_at(threshold)) else None
 
     @property
     def best(self) -> float | None:
@@ -58,17 +57,9 @@ class Outcome(NamedTuple):
         """Seconds on the clock at the last row; 0 without one."""
         return self.rows[-1]["hours"] * 3600 if self.rows else 0.0
 
-    @property
-    def cost_per_hour(self) -> float | None:
-        """Price of the hardware in USD per hour; None if not given."""
-        return self.facts.get("costPerHour")
-
 
 def count_oom_kills() -> int:
-    """Returns the number of processes that Linux has killed for memory since this machine booted.
-
-    0 where the kernel does not tell.
-    """
+    """Returns the number of processes that Linux has killed for memory since boot; 0 elsewhere."""
     try:
         words = Path("/proc/vmstat").read_text(encoding="ascii").split()
         return int(words[words.index("oom_kill") + 1])
@@ -77,14 +68,9 @@ def count_oom_kills() -> int:
 
 
 def classify_failure(code: int, log: str, killed_for_memory: bool = False) -> tuple[str, str]:
-    """Returns the status and the reason of a failed run.
-
-    Args:
-      code: exit status of `train` or of its launcher; minus the signal's number after a signal.
-      log: output of the run. The last line of `train` or `infer` is the reason; if there is none,
-        the last line, which is a launcher's: then the run was not refused, but crashed.
-      killed_for_memory: whether Linux killed processes for memory during the run.
-    """
+    """Returns the status and the reason of a failed run, by its process's status and output."""
+    # The last line of `train` or `infer` is the reason; if there is none, the last line, which is
+    # a launcher's: then the run was not refused, but crashed.
     lines = [line.rsplit("\r", 1)[-1] for line in log.splitlines() if line.strip()]
     own = [match[1] for match in map(_OWN_LINE.search, lines) if match]
     last = one_line(shown([*lines, *own][-1]), 300) if lines else ""
@@ -117,17 +103,15 @@ def read_finished(planned: PlannedRun, folder: Path, wall_seconds: float) -> Out
     Raises:
       Refusal: the run's folder is damaged, or holds a run with other settings.
     """
-    run = _read(planned, folder)
-    if run is None:
+    run, recipe = _read(planned, folder), planned.recipe
+    if run is not None and run.reached:
+        return _make_outcome(planned, folder, run, REACHED, "", wall_seconds)
+    if run is None or not run.rows or run.rows[-1]["epoch"] < recipe.epochs - 1e-4:
         return None
-    if run.reached:
-        return _make_outcome(planned, folder, run, (REACHED, ""), wall_seconds)
-    if not run.rows or run.rows[-1]["epoch"] < planned.recipe.epochs - 1e-4:
-        return None
-    metric = planned.recipe.task_row.metric
+    metric = recipe.task_row.metric
     best = max(row[metric] for row in run.rows)
-    reason = f"best {metric} {best:g} of {planned.recipe.goal:g}"
-    return _make_outcome(planned, folder, run, (MISSED, reason), wall_seconds)
+    reason = f"best {metric} {best:g} of {recipe.goal:g}"
+    return _make_outcome(planned, folder, run, MISSED, reason, wall_seconds)
 
 
 def read_failed(
@@ -138,7 +122,7 @@ def read_failed(
         run = _read(planned, folder)
     except Refusal as refusal:
         run, status, reason = None, CRASHED, str(refusal)
-    return _make_outcome(planned, folder, run, (status, reason), wall)
+    return _make_outcome(planned, folder, run, status, reason, wall)
 
 
 def has_begun(folder: Path) -> bool:
@@ -165,62 +149,46 @@ def _read(planned: PlannedRun, folder: Path) -> runs.Run | None:
     return run
 
 
-def _make_outcome(
-    planned: PlannedRun,
-    folder: Path,
-    run: runs.Run | None,
-    ended: tuple[str, str],
-    wall_seconds: float,
-) -> Outcome:
-    recipe, metric = planned.recipe, planned.recipe.task_row.metric
-    rows = run.rows if run else []
-    return Outcome(
-        settings=dict(planned.settings),
-        seed=planned.seed,
-        status=ended[0],
-        reason=ended[1],
-        metric=metric,
-        goal=recipe.goal,
-        rows=[{name: row[name] for name in ("epoch", "hours", metric)} for row in rows],
-        clock=run.clock if run else {},
-        facts=_facts(folder / RUN),
-        wall_seconds=wall_seconds,
-    )
-
-
-_FACTS = {  # keys of entries and their misc that an outcome keeps, with their types
+_OF_ENTRY = {"hardware": str, "framework": str, "timestamp": str, "costPerHour": float}
+_OF_MISC = {
     "examplesPerSecond": float,
     "strategy": str,
     "heldOut": dict[str, float],
     "utilization": dict[str, Any],
     "versions": dict[str, Any],
-    "hardware": str,
-    "framework": str,
-    "timestamp": str,
-    "costPerHour": float,
-    "latency_ms": float,
-    "runtime": str,
-    "jobs": int,  # runs of the study at a time
 }
-_ENTRY_FACTS = ("hardware", "framework", "timestamp", "costPerHour")
-_MISC_FACTS = ("examplesPerSecond", "strategy", "heldOut", "utilization", "versions")
+# What an outcome keeps of a run's newest entries, ranked or not, with its type; jobs: runs of the
+# study at a time.
+FACTS = {**_OF_ENTRY, **_OF_MISC, "latency_ms": float, "runtime": str, "jobs": int}
 
 
-def _facts(run: Path) -> dict[str, Any]:
-    """Reads the facts of a run from its newest training and inference entries, ranked or not."""
-    entry, timed = _read_newest(run, "train"), _read_newest(run, "inference")
+def _make_outcome(
+    planned: PlannedRun, folder: Path, run: runs.Run | None, status: str, reason: str, wall: float
+) -> Outcome:
+    metric = planned.recipe.task_row.metric
+    entry, timed = (_read_newest(folder / RUN, phase) for phase in ("train", "inference"))
     misc, timed_misc = entry.get("misc") or {}, timed.get("misc") or {}
-    facts = {name: misc.get(name) for name in _MISC_FACTS}
-    facts |= {name: entry.get(name) for name in _ENTRY_FACTS}
+    facts = {name: (misc if name in _OF_MISC else entry).get(name) for name in _OF_ENTRY | _OF_MISC}
     if timed:
         facts["latency_ms"] = timed.get("latency")
         facts["runtime"] = f"{timed_misc.get('runtime')} {timed_misc.get('precision')}"
-    return {name: value for name, value in facts.items() if _is_fact(name, value)}
+    return Outcome(
+        settings=dict(planned.settings),
+        seed=planned.seed,
+        status=status,
+        reason=reason,
+        metric=metric,
+        goal=planned.recipe.goal,
+        rows=[{n: row[n] for n in ("epoch", "hours", metric)} for row in (run.rows if run else [])],
+        clock=run.clock if run else {},
+        facts={name: value for name, value in facts.items() if _is_fact(name, value)},
+        wall_seconds=wall,
+    )
 
 
 def _is_fact(name: str, value: object) -> bool:
     try:
-        typed.check(value, _FACTS[name], name)
+        typed.check(value, FACTS[name], name)
     except (KeyError, ValueError):
         return False
     return True

@@ -3,19 +3,17 @@
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dawnbench_tf import recipes, speed, terminal
 from dawnbench_tf.clock import duration
 from dawnbench_tf.money import dollars
-from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.speed import SpeedTest
 from dawnbench_tf.studies.grid import PlannedRun
-from dawnbench_tf.studies.multiples import CREDITS_SETTINGS, RUN_SETTINGS
 from dawnbench_tf.studies.outcomes import Outcome
 
 MOST_TESTS = 4  # networks of a study whose steps are timed
@@ -26,51 +24,34 @@ Network = tuple[str, str, str, tuple[int, ...]]  # task, model, precision, image
 
 
 class PlannedSetting(NamedTuple):
-    """The runs of one setting of a study, before they begin.
+    """The runs of one setting of a study, before they begin; None: unknown."""
 
-    Attributes:
-      name: the setting, as its folder is named.
-      runs: number of its runs.
-      epochs: to the threshold, by the recipe's evidence; or all of them.
-      at_most: whether `epochs` are all: there is no evidence for this setting.
-      clock_seconds: time of one run on the clock; None: unknown.
-      seconds: wall time of one run, with imports and evaluations; None: unknown.
-      usd: price of the wall time of one run; None: unknown.
-    """
-
-    name: str
+    name: str  # as its folder is named
     runs: int
-    epochs: float
-    at_most: bool
-    clock_seconds: float | None
-    seconds: float | None
-    usd: float | None
+    epochs: float  # to the threshold, by the recipe's evidence; or all of them
+    at_most: bool  # whether `epochs` are all, as there is no evidence
+    clock_seconds: float | None  # of one run
+    seconds: float | None  # wall time of one run, with imports and evaluations
+    usd: float | None  # price of the wall time of one run
 
 
 class Plan(NamedTuple):
-    """Runs, time and cost of a study that has not begun; `str()` gives a table.
-
-    Attributes:
-      settings: a row for each setting.
-      source: where the times come from, for people.
-    """
+    """Runs, time and cost of a study that has not begun; `str()` gives a table."""
 
     settings: list[PlannedSetting]
-    source: str
+    source: str  # where the times come from, for people
 
     @property
     def runs(self) -> int:
-        """Number of runs."""
         return sum(row.runs for row in self.settings)
 
     @property
     def seconds(self) -> float | None:
-        """Wall time of all runs in seconds, one after another; None if a setting's is unknown."""
+        """Wall time of all runs, one after another; None if a setting's is unknown."""
         return self._sum("seconds")
 
     @property
     def usd(self) -> float | None:
-        """USD of all runs; None if a setting's are unknown."""
         return self._sum("usd")
 
     def _sum(self, name: str) -> float | None:
@@ -108,14 +89,9 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
 
     At most `MOST_TESTS` networks (model, precision and image sizes) are timed, each in its first
     setting; another setting of the same network is expected to take the same time for an epoch. A
-    network that was not timed takes the time per epoch of its recipe's evidence. Runs that share a
-    machine (`--jobs`) are expected to take as long in all as one after another.
-
-    Args:
-      planned: all runs of the study.
-      estimates: whether to time steps; if not, the times are those of the evidence.
-      elsewhere: whether the runs start on other machines, through a launch template: then no steps
-        are timed.
+    network that was not timed takes the time per epoch of its recipe's evidence; so do all unless
+    `estimates`, and if they run `elsewhere`, through a launch template. Runs that share a machine
+    (`--jobs`) are expected to take as long in all as one after another.
     """
     by_setting: dict[str, list[PlannedRun]] = {}
     for run in planned:
@@ -130,7 +106,7 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
             terminal.status(text, logged=False)
             run = first[network]
             try:
-                tests[network] = speed.take(run.recipe, _options(run), SECONDS)
+                tests[network] = speed.take(run.recipe, run.options, SECONDS)
             except Refusal as refusal:
                 failure = failure or one_line(refusal, 80)
         terminal.status("")
@@ -142,9 +118,12 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
         epochs = float(run.recipe.epochs)
         if count:  # a miss trains all epochs
             epochs = (sum(hits) + (count - len(hits)) * epochs) / count
-        clock = wall = _evidence_seconds(run.recipe, epochs)
+        clock = wall = None
+        row, own = speed.newest_evidence(run.recipe), recipes.rows().get(run.recipe.name)
         if test is not None:
             clock, wall = test.clock_seconds(epochs), test.wall_seconds(epochs, run.recipe)
+        elif row and row.seconds and own and _network(own) == _network(run.recipe):
+            clock = wall = row.seconds / float(np.mean(row.epochs)) * epochs  # at its pace
         price = run.settings.get("cost_per_hour")
         usd = price * wall / 3600 if price and wall is not None else None
         rows.append(PlannedSetting(name, len(runs), epochs, not count, clock, wall, usd))
@@ -168,37 +147,16 @@ def _network(recipe: Recipe) -> Network:
     return recipe.whole_task.name, recipe.model, recipe.precision, recipe.sizes
 
 
-def _options(run: PlannedRun) -> RunOptions:
-    """Returns the run options of a planned run."""
-    values: dict[str, Any] = dict(run.settings)
-    own = {name: value for name, value in values.items() if name in RUN_SETTINGS}
-    price = {name: value for name, value in values.items() if name in CREDITS_SETTINGS}
-    return RunOptions(**own, credits=Credits(**price))
-
-
-def _evidence_seconds(recipe: Recipe, epochs: float) -> float | None:
-    """Returns the seconds of a number of epochs, at the pace of the newest evidence; or None."""
-    row, own = speed.newest_evidence(recipe), recipes.rows().get(recipe.name)
-    if row is None or row.seconds is None or own is None or _network(own) != _network(recipe):
-        return None
-    return row.seconds / float(np.mean(row.epochs)) * epochs
-
-
 def seconds_left(
     planned: Sequence[PlannedRun],
     outcomes: Mapping[str, Outcome],
     jobs: int = 1,
     begun: Sequence[float] = (),
 ) -> float | None:
-    """Estimates the wall time until all runs have ended, in seconds; None if none has ended.
+    """Estimates the seconds until all runs have ended; None if none has ended.
 
-    A run is expected to take the mean time of the ended runs.
-
-    Args:
-      planned: all runs of the study.
-      outcomes: run name -> outcome of the ended runs.
-      jobs: number of runs at a time.
-      begun: seconds that each of the current runs has taken so far.
+    A run is expected to take the mean time of the ended runs; `begun` are the seconds that each of
+    the current runs has taken so far.
     """
     walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
     count = sum(run.name not in outcomes for run in planned)

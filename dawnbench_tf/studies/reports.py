@@ -1,17 +1,26 @@
-"""Reports of studies as text, JSON and CSV; comparisons of two studies."""
+"""Reports of studies as text, JSON, CSV and an HTML page; comparisons of two studies."""
 
 import csv
+import io
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from dawnbench_tf import files
 from dawnbench_tf.refusals import Refusal, defused, one_line, shown
-from dawnbench_tf.studies import estimates, findings, grid, store, summaries
+from dawnbench_tf.studies import estimates, figures, findings, grid, store, summaries
+from dawnbench_tf.studies.estimates import Interval
 from dawnbench_tf.studies.outcomes import Outcome
-from dawnbench_tf.studies.summaries import Results, Setting
+from dawnbench_tf.studies.summaries import Results, Setting, Summary
 
 __all__ = ["load"]
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_ROWS = 200  # rows in the page's table of runs that missed their goal, at most
 
 
 def load(folder: str | Path) -> Results:
@@ -43,13 +52,9 @@ def printable(lines: Iterable[str]) -> str:
 def format_text(results: Results, command: str) -> str:
     """Formats findings, tables and missed runs as text.
 
-    Args:
-      results: the study's results.
-      command: the command that ran the study, for the recipes' evidence; "" leaves evidence out.
+    `command` ran the study; the recipes' evidence, Python source, states it. "" leaves it out.
     """
-    parts = [findings.sentences(results)]
-    for threshold in results.thresholds:
-        parts.append(list(_table(results, threshold)))
+    parts = [findings.sentences(results), *(list(_table(results, t)) for t in results.thresholds)]
     missed = summaries.misses(results.settings, results.thresholds[-1])
     if missed:
         parts.append([f"{name}, seed {o.seed}: {o.status}: {o.reason}" for name, o in missed])
@@ -60,19 +65,18 @@ def format_text(results: Results, command: str) -> str:
 
 def _table(results: Results, threshold: float) -> Iterator[str]:
     rows = results.by_threshold[threshold]
-    priced = any(row.usd for row in rows)
-    width = min(32, max(len(row.setting) for row in rows))
-    goal = f"to {results.metric} {threshold:g}"
-    head = f"{'setting':{width}} reached       median  speed-up  epochs"
-    yield f"{head}{'       USD' * priced}  {goal}"
+    width = min(30, max(len(row.setting) for row in rows))  # the lines fit 80 columns
+    usd = "       USD" * any(row.usd for row in rows)
+    yield f"To {results.metric} {threshold:g}:"
+    yield f"{'setting':{width}} reached       median  speed-up  epochs{usd}"
     for row in rows:
-        never = not math.isfinite(row.median_seconds)
+        never = math.isinf(row.median_seconds)
         speed_up = f"{row.speed_up:.2f}" if row.speed_up else ""
         usd = f"{row.usd:10.4f}" if row.usd is not None and not never else ""
+        epochs = "-" if never else f"{row.epochs:.3g}"
         yield (
             f"{one_line(row.setting, width):{width}} {row.reached:3} of {row.runs:<3}"
-            f"{findings.format_median(row.middle_seconds):>11}  {speed_up:>8}  "
-            f"{'-' if never else format(row.epochs, '.3g'):>6}{usd}"
+            f"{findings.format_median(row.middle_seconds):>11}  {speed_up:>8}  {epochs:>6}{usd}"
         )
 
 
@@ -82,14 +86,12 @@ def values(results: Results) -> dict[str, Any]:
         "study": results.study.values(),
         "metric": results.metric,
         "findings": findings.sentences(results),
-        "summaries": [
-            _json_values(r._asdict()) for t in results.thresholds for r in results.by_threshold[t]
-        ],
-        "runs": [
-            _json_values({"setting": setting.name, **outcome._asdict()})
-            for setting in results.settings
-            for outcome in setting.outcomes
-        ],
+        "summaries": _json_values(
+            [vars(r) for each in results.by_threshold.values() for r in each]
+        ),
+        "runs": _json_values(
+            [{"setting": s.name, **o._asdict()} for s in results.settings for o in s.outcomes]
+        ),
     }
 
 
@@ -101,7 +103,16 @@ def _json_values(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-COLUMNS = ("seed", "status", "reached", "epoch", "score", "seconds", "evaluation", "reason")
+COLUMNS: dict[str, Callable[[Outcome], Any]] = {
+    "seed": lambda run: run.seed,
+    "status": lambda run: run.status,
+    "reached": lambda run: int(run.row_at(run.goal) is not None),
+    "epoch": lambda run: run.rows[-1]["epoch"] if run.rows else None,
+    "score": lambda run: run.rows[-1][run.metric] if run.rows else None,
+    "seconds": lambda run: round(run.seconds, 1),
+    "evaluation": lambda run: round(run.clock.get("eval", 0.0), 1),
+    "reason": lambda run: run.reason,
+}
 
 
 def write_csv(studies: Sequence[Results], file: TextIO) -> None:
@@ -116,64 +127,126 @@ def write_csv(studies: Sequence[Results], file: TextIO) -> None:
         names = [factor.name for factor in results.study.factors]
         for setting in results.settings:
             levels = dict(zip(names, setting.labels, strict=True))
+            first = (results.study.name, *(levels.get(name, "") for name in factors))
             for outcome in setting.outcomes:
-                first = (results.study.name, *(levels.get(name, "") for name in factors))
-                writer.writerow(map(defused, (*first, *_cells(outcome))))
+                cells = (cell(outcome) for cell in COLUMNS.values())
+                writer.writerow(map(defused, (*first, *cells)))
 
 
-def _cells(outcome: Outcome) -> tuple[Any, ...]:
-    last = outcome.rows[-1] if outcome.rows else {}
-    reached = outcome.row_at(outcome.goal) is not None
-    figures = (last.get("epoch"), last.get(outcome.metric), round(outcome.seconds, 1))
-    evaluation = round(outcome.clock.get("eval", 0.0), 1)
-    return (outcome.seed, outcome.status, int(reached), *figures, evaluation, outcome.reason)
+def write_page(path: Path, studies: Sequence[Results], comparison: list[str]) -> None:
+    """Writes the page of one study, or of two with lines that compare them."""
+    templates = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    text = templates.get_template("report.html").render(
+        studies=[_study_values(results) for results in studies],
+        comparison=comparison,
+        title=" and ".join(results.study.name for results in studies),
+    )
+    files.write_whole(path, text)
 
 
-def compare_studies(ours: Results, theirs: Results, names: tuple[str, str]) -> list[str]:
-    """Compares the second study with the first, for each shared setting and threshold.
+def _study_values(results: Results) -> dict[str, Any]:
+    facts = [o.facts for setting in results.settings for o in setting.outcomes]
+    missed = summaries.misses(results.settings, results.thresholds[-1])
+    return {
+        "study": results.study,
+        "metric": results.metric,
+        "findings": findings.sentences(results),
+        "figure": render_svg(results),
+        "tables": [(t, *tabulate(results.by_threshold[t])) for t in results.thresholds],
+        "misses": missed[:MOST_ROWS],
+        "more_misses": max(0, len(missed) - MOST_ROWS),
+        "hardware": sorted({run["hardware"] for run in facts if "hardware" in run}),
+        "framework": sorted({run["framework"] for run in facts if "framework" in run}),
+        "planned": results.planned,
+        "runs": len(facts),
+    }
 
-    Args:
-      ours: results of the first study.
-      theirs: results of the second.
-      names: names of the two in the text.
 
-    Returns:
-      One line for each threshold and setting.
+def render_svg(results: Results) -> Markup:
+    """Renders the study's figure as inline SVG."""
+    text = io.StringIO()
+    figures.draw(results).savefig(text, format="svg", metadata={"Date": None})
+    return Markup(text.getvalue()[text.getvalue().index("<svg") :])
 
-    Raises:
-      Refusal: they have no metric, no threshold or no setting in common.
-    """
+
+def tabulate(rows: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
+    """Returns the headings and the cells of each row; leaves out columns without any value."""
+    columns = [
+        (head, [_cell(row, name, form) for row in rows]) for head, name, form in PAGE_COLUMNS
+    ]
+    headings, cells = zip(*(column for column in columns if any(column[1])), strict=True)
+    return list(headings), [list(row) for row in zip(*cells, strict=True)]
+
+
+def _cell(row: Summary, name: str, form: str | Callable[[Any], str]) -> str:
+    value = getattr(row, name)
+    if name == "reached":
+        return f"{row.reached} of {row.runs}"
+    if value is None or value == math.inf:
+        return ""
+    return format(value, form) if isinstance(form, str) else form(value)
+
+
+def _format_median(middle: Interval) -> str:
+    never = math.isinf(middle[0])
+    return "did not converge" if never else findings.format_median(middle)
+
+
+# Heading, name of the statistic in a summary, and format or function that formats it.
+PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
+    ("setting", "setting", ""),
+    ("reached", "reached", ""),
+    ("95 %", "share", lambda share: f"{100 * share[0]:.0f} to {100 * share[1]:.0f} %"),
+    ("median time", "middle_seconds", _format_median),
+    ("95 %", "median_interval", lambda times: " to ".join(map(findings.format_seconds, times))),
+    ("mean time", "mean_seconds", findings.format_seconds),
+    ("variation", "variation", ".1%"),
+    ("epochs", "epochs", ".3g"),
+    ("best score", "best_mean", ".4g"),
+    ("sd", "best_sd", ".2f"),
+    ("USD", "usd", ".4g"),
+    ("speed-up", "speed_up", ".2f"),
+    ("P(faster)", "faster", ".2f"),
+    ("examples/s", "examples_per_second", ",.0f"),
+    ("of peak", "share_of_peak", ".1%"),
+    ("input wait", "input_wait", ".1%"),
+    ("communication", "communication", ".1%"),
+    ("GiB", "process_gib", ".2f"),
+    ("J", "joules", ",.4g"),
+)
+
+
+def compare_studies(ours: Results, theirs: Results, names: Sequence[str]) -> list[str]:
+    """Compares the second study with the first: a line for each shared threshold and setting."""
+    both = f"report: {ours.study.name} and {theirs.study.name} have no"
     shared = [t for t in ours.thresholds if t in theirs.thresholds]
     if ours.metric != theirs.metric or not shared:
-        raise Refusal(
-            f"report: {ours.study.name} and {theirs.study.name} have no threshold of a metric in "
-            "common; compare studies of one task at one threshold"
-        )
-    pairs = _pairs(ours.settings, theirs.settings)
+        text = "threshold of a metric in common; compare studies of one task at one threshold"
+        raise Refusal(f"{both} {text}")
+    by_labels = {setting.labels: setting for setting in theirs.settings}
+    pairs = [(s, by_labels[s.labels]) for s in ours.settings if s.labels in by_labels]
+    if len(ours.settings) == len(theirs.settings) == 1:
+        pairs = [(ours.settings[0], theirs.settings[0])]
     if not pairs:
-        raise Refusal(
-            f"report: {ours.study.name} and {theirs.study.name} have no setting in common"
-        )
+        raise Refusal(f"{both} setting in common")
     return [_compare_setting(pair, names, ours.metric, t) for t in shared for pair in pairs]
 
 
-def _pairs(ours: list[Setting], theirs: list[Setting]) -> list[tuple[Setting, Setting]]:
-    if len(ours) == len(theirs) == 1:
-        return [(ours[0], theirs[0])]
-    by_labels = {setting.labels: setting for setting in theirs}
-    return [(s, by_labels[s.labels]) for s in ours if s.labels in by_labels]
-
-
 def _compare_setting(
-    pair: tuple[Setting, Setting], names: tuple[str, str], metric: str, threshold: float
+    pair: tuple[Setting, Setting], names: Sequence[str], metric: str, threshold: float
 ) -> str:
     first, second = (setting.times(threshold) for setting in pair)
-    medians = [estimates.middle(times) for times in (first, second)]
     setting = f"{pair[0].name}: " if pair[0].name != "baseline" else ""
     times_text = " and ".join(
-        f"{name} {findings.format_median(middle)} "
+        f"{name} {findings.format_median(estimates.middle(times))} "
         f"({len(times.reached)} of {len(times.seconds)} runs)"
-        for name, middle, times in zip(names, medians, (first, second), strict=True)
+        for name, times in zip(names, (first, second), strict=True)
     )
     text = f"{setting}to {metric} {threshold:g}, {times_text}."
     if min(len(first.seconds), len(second.seconds)) < estimates.ENOUGH:

@@ -4,7 +4,7 @@ Sources: Coleman et al. 2017, "DAWNBench: An End-to-End Deep Learning Benchmark 
 figures 1 to 7; Coleman et al. 2019, "Analysis of DAWNBench", for trials and generalization.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,25 +13,27 @@ from dawnbench_tf.studies.grid import Factor, Level, Study
 SCALES = ("small", "paper")
 
 
+def _times(factor: float, name: str) -> Callable[[Mapping[str, Any]], Any]:
+    """Returns a function: a multiple of a number of the recipe, or of a price that may be None."""
+
+    def multiple(values: Mapping[str, Any]) -> Any:
+        number = values[name]
+        return round(factor * number) if isinstance(number, int) else number and factor * number
+
+    return multiple
+
+
 def _each(field: str, values: Sequence[Any]) -> Factor:
     """Returns a factor with a level for each value of one field."""
     return Factor(field.replace("_", " "), tuple(Level("", {field: value}) for value in values))
 
 
-def _devices(kind: str, counts: Sequence[int]) -> Factor:
-    """Returns a factor of device counts; the price per hour is multiplied by the count.
-
-    Args:
-      kind: the flag that sets the count, num_gpus or logical_cpus.
-      counts: numbers of devices, the first 1.
-    """
-    levels = [Level("1", {} if kind == "logical_cpus" else {kind: 1})]
+def _devices(flag: str, counts: Sequence[int]) -> Factor:
+    """Returns a factor of device counts, set by a flag; the first is 1. Each has the price."""
+    levels = [Level("1", {} if flag == "logical_cpus" else {flag: 1})]
     for count in counts[1:]:
-        settings = {
-            "strategy": "mirrored",
-            kind: count,
-            "cost_per_hour": f"{count} * cost_per_hour",
-        }
+        price = _times(count, "cost_per_hour")
+        settings = {"strategy": "mirrored", flag: count, "cost_per_hour": price}
         levels.append(Level(f"{count}", settings))
     return Factor("devices", tuple(levels))
 
@@ -48,13 +50,8 @@ _ADAM = [
 ]
 _MUON = Level(
     "Muon, 0.02",
-    {
-        "optimizer": "muon",
-        "learning_rate": 0.02,
-        "momentum": 0.95,
-        "nesterov": True,
-        "sgd_rate": 5.0,
-    },
+    {"optimizer": "muon", "learning_rate": 0.02, "momentum": 0.95}
+    | {"nesterov": True, "sgd_rate": 5.0},
 )
 
 BATCH_SIZE = Study(
@@ -62,8 +59,8 @@ BATCH_SIZE = Study(
     question="What does the batch size do to convergence, to throughput, and to time to accuracy?",
     source="Figure 1",
     recipe="digits/resnet8",
-    settings={"scale_learning_rate_from": "1 * batch_size"},
-    factors=(_each("batch_size", [f"{n} * batch_size" for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
+    settings={"scale_learning_rate_from": _times(1, "batch_size")},
+    factors=(_each("batch_size", [_times(n, "batch_size") for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
     trials=3,
     figure="tradeoff",
 )
@@ -85,7 +82,7 @@ FACTORS = Study(
     factors=(
         _with("stochastic depth", "SD", {"final_survival": 0.5}),
         _with("devices", "2 devices", {"strategy": "mirrored", "logical_cpus": 2}),
-        _with("batch size", "batch x4", {"batch_size": "4 * batch_size"}),
+        _with("batch size", "batch x4", {"batch_size": _times(4, "batch_size")}),
     ),
     thresholds=(95, 98),
     trials=3,
@@ -153,19 +150,19 @@ PRECISION = Study(
 )
 
 _SMALL = (
-    BATCH_SIZE,
-    OPTIMIZER,
-    FACTORS,
-    LATENCY,
-    DEPTH,
-    SCALING,
-    TRIALS,
-    GENERALIZATION,
-    PRECISION,
+    *(BATCH_SIZE, OPTIMIZER, FACTORS, LATENCY, DEPTH, SCALING, TRIALS, GENERALIZATION, PRECISION),
 )
 
 # The same studies at the paper's scale: ResNet-56 and ResNet-110, 185 epochs, K80s and P100s.
-_RESNET56 = "cifar10/resnet56_proj"
+_RESNET56, _FAST = "cifar10/resnet56_proj", "cifar10/airbench94_12ep"
+_MODELS = [f"cifar10/{m}_tf" for m in ("resnet20", "resnet56", "resnet164_b", "resnet164_nb")]
+_DEPTHS = [f"resnet{n}_v1_proj" for n in (20, 32, 44, 56, 110)]
+_FOUR_GPUS = _with("devices", "4 GPUs", {"strategy": "mirrored", "num_gpus": 4})
+_ENDS = (
+    Level("fast, to 93 %", {"recipe": _FAST, "threshold": 93}),
+    Level("fast, all epochs", {"recipe": _FAST, "threshold": 100}),
+    Level("standard, all epochs", {"recipe": _RESNET56, "threshold": 100}),
+)
 _PAPER = (
     replace(BATCH_SIZE, recipe=_RESNET56, thresholds=(93,)),
     replace(OPTIMIZER, recipe=_RESNET56, thresholds=(93,)),
@@ -173,31 +170,19 @@ _PAPER = (
         FACTORS,
         recipe="cifar10/resnet110_proj",
         settings={"synchronized_batch_norm": False},
-        factors=(
-            FACTORS.factors[0],
-            _with("devices", "4 GPUs", {"strategy": "mirrored", "num_gpus": 4}),
-            FACTORS.factors[2],
-        ),
+        factors=(FACTORS.factors[0], _FOUR_GPUS, FACTORS.factors[2]),
         thresholds=(93, 94),
     ),
     replace(
         LATENCY,
-        factors=(
-            _each(
-                "recipe",
-                [
-                    f"cifar10/{m}_tf"
-                    for m in ("resnet20", "resnet56", "resnet164_b", "resnet164_nb")
-                ],
-            ),
-        ),
         recipe="cifar10/resnet56_tf",
+        factors=(_each("recipe", _MODELS),),
         thresholds=(91, 93),
     ),
     replace(
         DEPTH,
         recipe=_RESNET56,
-        factors=(_each("model", [f"resnet{n}_v1_proj" for n in (20, 32, 44, 56, 110)]),),
+        factors=(_each("model", _DEPTHS),),
         thresholds=(91.8, 93, 94, 94.4),
     ),
     replace(
@@ -206,23 +191,12 @@ _PAPER = (
         factors=(_devices("num_gpus", (1, 2, 4, 8)),),
         thresholds=(92.5,),
     ),
-    replace(TRIALS, recipe="cifar10/airbench94_12ep", trials=20),
+    replace(TRIALS, recipe=_FAST),
     replace(
         GENERALIZATION,
         recipe=_RESNET56,
         settings={"held_out": 5000},
-        factors=(
-            Factor(
-                "training",
-                (
-                    Level("fast, to 93 %", {"recipe": "cifar10/airbench94_12ep", "threshold": 93}),
-                    Level(
-                        "fast, all epochs", {"recipe": "cifar10/airbench94_12ep", "threshold": 100}
-                    ),
-                    Level("standard, all epochs", {"recipe": _RESNET56, "threshold": 100}),
-                ),
-            ),
-        ),
+        factors=(Factor("training", _ENDS),),
     ),
     replace(
         PRECISION,

@@ -1,11 +1,18 @@
-"""Runs a study: one process a run, `jobs` at a time. Finished runs are not repeated."""
+"""Runs a study: one process a run, `jobs` at a time, through the user's launch template if given.
+
+Finished runs are not repeated. The template is split into words before its placeholders are
+replaced, and no shell is involved: the value of a placeholder stays one argument.
+"""
 
 import os
+import shlex
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -13,127 +20,205 @@ from typing import NamedTuple, NoReturn
 
 from dawnbench_tf import files, terminal
 from dawnbench_tf.clock import duration
-from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import launching, outcomes, plans, store
+from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.studies import outcomes, plans, store
 from dawnbench_tf.studies.grid import PlannedRun
-from dawnbench_tf.studies.launching import Launch
 from dawnbench_tf.studies.outcomes import Outcome
 
+COMMAND, QUOTED, NAME, SLOT = "{command}", "{quoted}", "{name}", "{slot}"
 POLL_SECONDS = 0.2
 SECONDS_TO_END = 60  # time for interrupted runs to save a checkpoint
 
 
+def check_template(template: str) -> None:
+    """Raises Refusal if a template has no placeholder for the command, or its program is absent."""
+    if not template:
+        return
+    try:
+        words = shlex.split(template)
+    except ValueError as error:
+        refuse("launch", template, f"can't be split into words ({error})")
+    for word in words:
+        if word not in (COMMAND, QUOTED) and (COMMAND in word or QUOTED in word):
+            text = "should have {command} or {quoted} as words of their own, outside quotes"
+            refuse("launch", template, f"{text}; for a shell: sh -c '... \"$@\"' sh {{command}}")
+    if not {COMMAND, QUOTED} & set(words):
+        text = "should have {command} in it, or {quoted} for another shell, as a word of its own"
+        refuse("launch", template, text)
+    if words[0] != COMMAND and shutil.which(words[0]) is None:
+        refuse("launch", template, f"{words[0]} is no program on this machine's PATH")
+
+
+def fill_template(template: str, command: Sequence[str], name: str, slot: int) -> list[str]:
+    """Returns the arguments of a run's process: the template with its placeholders replaced.
+
+    >>> fill_template("srun --job-name={name} {command}", ["python", "a b"], "x/seed-0", 1)
+    ['srun', '--job-name=x/seed-0', 'python', 'a b']
+    >>> fill_template("ssh node{slot} {quoted}", ["python", "a b"], "x/seed-0", 1)
+    ['ssh', 'node1', "python 'a b'"]
+    """
+    whole = {COMMAND: list(command), QUOTED: [shlex.join(command)]}
+    words = shlex.split(template)
+    parts = [whole.get(w) or [w.replace(SLOT, str(slot)).replace(NAME, name)] for w in words]
+    return [argument for part in parts for argument in part]
+
+
+def build_arguments(
+    planned: PlannedRun, folder: Path, template: str, slot: int, timed: bool
+) -> list[str]:
+    """Returns the arguments of a run's process; `timed`: `infer` times its model afterwards."""
+    run = str((folder / outcomes.RUN).resolve())  # a launcher may change the working directory
+    python = [sys.executable, "-m"]
+    command = [*python, "dawnbench_tf.train", *planned.flags, f"--output_dir={run}"]
+    if timed:
+        data = [flag for flag in planned.flags if flag.startswith("--data_dir=")]
+        infer = [*python, "dawnbench_tf.infer", f"--model={run}", *data]
+        command = ["sh", "-c", f"{shlex.join(command)} || exit; exec {shlex.join(infer)}"]
+    return fill_template(template or COMMAND, command, planned.name, slot)
+
+
 class _Running(NamedTuple):
     planned: PlannedRun
+    folder: Path
     process: subprocess.Popen
     since: float  # time.monotonic() at its start
     log: int  # byte offset in the log at which its output begins
     kills: int  # processes killed for memory before its start
+
+    def send(self, number: int) -> None:
+        """Sends a signal to the run's process and its children."""
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass  # all have ended
 
 
 class Runner:
     """Runs the planned runs of a study; `run()` returns when each has an outcome.
 
     A run holds a lock in its folder while its process lives. A run whose lock is taken is an
-    orphan of a killed study: it is put back into the queue until it has ended.
-
-    Args:
-      folder: the study's folder.
-      planned: the study's runs.
-      launch: how runs are started.
-      latency: whether `infer` times each trained model.
+    orphan of a killed study: it is put back into the queue until it has ended. `latency`: `infer`
+    times each trained model; `template`: the launch command; `retry`: runs that crashed run again.
     """
 
-    def __init__(self, folder: Path, planned: list[PlannedRun], launch: Launch, latency: bool):
-        self.folder, self.planned, self.launch, self.latency = folder, planned, launch, latency
+    def __init__(
+        self,
+        folder: Path,
+        planned: list[PlannedRun],
+        latency: bool,
+        jobs: int = 1,
+        template: str = "",
+        retry: bool = False,
+    ):
+        self.folder, self.planned, self.latency = folder, planned, latency
+        self.jobs, self.template = jobs, template
         self.outcomes = store.read_outcomes(folder, planned)
-        self.refused: dict[str, str] = {}  # reasons by name of the run
-        if launch.retry:
+        if retry:
             for name in [n for n, o in self.outcomes.items() if o.status == outcomes.CRASHED]:
                 files.discard(folder / name / outcomes.OUTCOME)
                 del self.outcomes[name]
+        self._waiting = deque(run for run in planned if run.name not in self.outcomes)
         self._running: dict[int, _Running] = {}  # by slot
-        self._shown_at = 0.0
+        self._refused: dict[str, str] = {}  # reasons by name of the run
 
     def run(self) -> dict[str, Outcome]:
-        """Runs all runs without an outcome; ends them on Ctrl-C or a signal.
-
-        Returns:
-          Run name -> outcome, in the order of the plan.
+        """Runs all runs without an outcome; returns run name -> outcome, in the plan's order.
 
         Raises:
           Refusal: runs were refused. If the first was, no other is started: the fault is shared.
           KeyboardInterrupt: a signal ended the study; the same command continues it.
         """
-        waiting = deque(run for run in self.planned if run.name not in self.outcomes)
+        shown_at = time.monotonic() if not terminal.is_terminal() else 0.0
         with _signals_as_interrupts():
             try:
-                while waiting or self._running:
-                    self._start(waiting)
-                    self._collect(waiting)
-                    self._show()
+                while self._waiting or self._running:
+                    for slot in range(self.jobs):
+                        if slot not in self._running and self._waiting:
+                            self._start(self._waiting.popleft(), slot)
+                    for slot, running in list(self._running.items()):
+                        if (code := running.process.poll()) is not None:
+                            del self._running[slot]
+                            self._end(running, code)
+                    if time.monotonic() - shown_at >= (1 if terminal.is_terminal() else 60):
+                        terminal.status(self._status())
+                        shown_at = time.monotonic()
                     time.sleep(POLL_SECONDS)
             except BaseException:
-                self._end_all()
+                self._stop()
                 raise
         terminal.status("")
-        if self.refused:
-            (name, reason), *more = self.refused.items()
+        if self._refused:
+            (name, reason), *more = self._refused.items()
             others = f", and {len(more)} more" if more else ""
             text = f"{name}{others}: refused: {reason}"
             raise Refusal(f"{text}; fix it, then run the same command again")
         return {run.name: self.outcomes[run.name] for run in self.planned}
 
-    def _start(self, waiting: deque[PlannedRun]) -> None:
-        for slot in range(self.launch.jobs):
-            if slot in self._running or not waiting:
-                continue
-            planned = waiting.popleft()
-            folder = self.folder / planned.name
-            files.make_folder(folder)
-            lock = files.take_lock(folder)
-            if lock is None or self._is_orphan(folder):  # still running
-                waiting.append(planned)
-            elif not self.latency and outcomes.has_entry(folder) and self._finish(planned, 0.0):
-                pass  # an orphan has finished it
-            else:
-                words = launching.build_arguments(planned, folder, self.launch, slot, self.latency)
-                kills, since = outcomes.count_oom_kills(), time.monotonic()
-                process, log = launching.start(words, folder, lock)
-                self._running[slot] = _Running(planned, process, since, log, kills)
-                if not terminal.is_terminal():
-                    terminal.say(f"{planned.name}: started; log: {folder / outcomes.LOG}")
-            if lock is not None:
-                os.close(lock)  # the run's process has inherited it
+    def _start(self, planned: PlannedRun, slot: int) -> None:
+        """Starts a run's process, unless an orphan still runs it or has finished it."""
+        folder = self.folder / planned.name
+        files.make_folder(folder)
+        lock = files.take_lock(folder)
+        if lock is None:
+            self._waiting.append(planned)
+            return
+        try:
+            if _is_training(folder):
+                self._waiting.append(planned)
+                return
+            if not self.latency and outcomes.has_entry(folder) and self._finish(planned, 0.0):
+                return
+            words = build_arguments(planned, folder, self.template, slot, self.latency)
+            kills, since, path = outcomes.count_oom_kills(), time.monotonic(), folder / outcomes.LOG
+            if path.exists() and not path.is_file():
+                raise Refusal(f"{path}: is no file; remove it")
+            try:
+                with open(path, "a", encoding="utf-8", errors="surrogateescape") as log:
+                    print(f"$ {shlex.join(words)}", file=log, flush=True)
+                    begin = log.tell()
+                    process = subprocess.Popen(
+                        words,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,  # Ctrl-C reaches the study alone, see `_stop`
+                        pass_fds=(lock,),  # the folder is locked until the process has ended
+                    )
+            except OSError as error:
+                if error.filename == words[0]:
+                    refuse("launch", words[0], f"can't be started ({error.strerror})")
+                raise files.cannot_write(path, error) from None
+            self._running[slot] = _Running(planned, folder, process, since, begin, kills)
+        finally:
+            os.close(lock)  # the process has inherited it
+        if not terminal.is_terminal():
+            terminal.say(f"{planned.name}: started; log: {path}")
 
-    def _is_orphan(self, folder: Path) -> bool:
-        return (folder / outcomes.RUN).is_dir() and files.is_locked(folder / outcomes.RUN)
-
-    def _collect(self, waiting: deque[PlannedRun]) -> None:
-        for slot, running in list(self._running.items()):
-            code = running.process.poll()
-            if code is None:
-                continue
-            del self._running[slot]
-            planned, folder = running.planned, self.folder / running.planned.name
-            spent = round(time.monotonic() - running.since, 1)
-            if self._finish(planned, spent, failed=code not in (0, 3)):
-                continue
-            if code in (0, 3):
-                self._ended_too_early(planned, folder, code, waiting)
-                continue
-            killed = not self.launch.template and outcomes.count_oom_kills() > running.kills
-            log = outcomes.read_tail(folder / outcomes.LOG, running.log)
-            status, reason = outcomes.classify_failure(code, log, killed)
-            # A process that fails before `train` has begun would fail for every run.
-            absent = status == outcomes.CRASHED and not outcomes.has_begun(folder) and code > 0
-            if not self.outcomes and (status == outcomes.REFUSED or absent):
-                raise Refusal(f"{planned.name}: {reason}")
-            if status == outcomes.REFUSED:
-                self.refused[planned.name] = reason
-                terminal.say(f"{planned.name}: refused: {reason}")
-            else:
-                self._keep(planned, outcomes.read_failed(planned, folder, status, reason, spent))
+    def _end(self, running: _Running, code: int) -> None:
+        """Records the outcome of a run whose process has ended, by its folder, status and log."""
+        planned, folder = running.planned, running.folder
+        spent = round(time.monotonic() - running.since, 1)
+        if self._finish(planned, spent, failed=code not in (0, 3)):
+            return
+        if code in (0, 3):  # a launcher that ended before its run
+            if files.is_locked(folder) or _is_training(folder):
+                self._waiting.append(planned)
+                return
+            text = f"ended with {code}, but {folder / outcomes.RUN} has no finished run"
+            hint = "; a launcher should wait for it, as sbatch --wait does" * bool(self.template)
+            raise Refusal(f"{planned.name}: its process {text}{hint}")
+        killed = not self.template and outcomes.count_oom_kills() > running.kills
+        log = outcomes.read_tail(folder / outcomes.LOG, running.log)
+        status, reason = outcomes.classify_failure(code, log, killed)
+        # A process that fails before `train` has begun would fail for every run.
+        absent = status == outcomes.CRASHED and not outcomes.has_begun(folder) and code > 0
+        if not self.outcomes and (status == outcomes.REFUSED or absent):
+            raise Refusal(f"{planned.name}: {reason}")
+        if status == outcomes.REFUSED:
+            self._refused[planned.name] = reason
+            terminal.say(f"{planned.name}: refused: {reason}")
+        else:
+            self._keep(planned, outcomes.read_failed(planned, folder, status, reason, spent))
 
     def _finish(self, planned: PlannedRun, spent: float, failed: bool = False) -> bool:
         """Records a run's outcome if its folder shows that it has finished; returns whether.
@@ -142,78 +227,44 @@ class Runner:
         """
         folder = self.folder / planned.name
         outcome = outcomes.read_finished(planned, folder, spent)
-        if outcome is None or (failed and not self._has_entries(folder, outcome)):
+        if outcome is None:
+            return False
+        untimed = self.latency and outcome.status == outcomes.REACHED
+        untimed = untimed and "latency_ms" not in outcome.facts
+        if failed and (untimed or not outcomes.has_entry(folder)):
             return False
         self._keep(planned, outcome)
         return True
 
-    def _has_entries(self, folder: Path, outcome: Outcome) -> bool:
-        timed = self.latency and outcome.status == outcomes.REACHED
-        return outcomes.has_entry(folder) and (not timed or "latency_ms" in outcome.facts)
-
     def _keep(self, planned: PlannedRun, outcome: Outcome) -> None:
-        outcome = outcome._replace(facts={**outcome.facts, "jobs": self.launch.jobs})
+        outcome = outcome._replace(facts={**outcome.facts, "jobs": self.jobs})
         outcomes.write(self.folder / planned.name, outcome)
         self.outcomes[planned.name] = outcome
-        terminal.say(self._line(planned, outcome))
-
-    def _ended_too_early(
-        self, planned: PlannedRun, folder: Path, code: int, waiting: deque[PlannedRun]
-    ) -> None:
-        """Handles a launcher that ended before its run: waits for the run if it is still alive."""
-        if files.is_locked(folder) or self._is_orphan(folder):
-            waiting.append(planned)
-            return
-        text = f"ended with {code}, but {folder / outcomes.RUN} has no finished run"
-        hint = (
-            "; a launcher should wait for it, as sbatch --wait does" if self.launch.template else ""
-        )
-        raise Refusal(f"{planned.name}: its process {text}{hint}")
-
-    def _line(self, planned: PlannedRun, outcome: Outcome) -> str:
-        done = f"[{len(self.outcomes)}/{len(self.planned)}] {planned.name}"
+        text = f"{outcome.status}: {outcome.reason}"
         if outcome.status == outcomes.REACHED:
             seconds = outcome.seconds_to(outcome.goal) or 0.0
-            return f"{done}: {outcome.metric} {outcome.best:g} after {seconds:.1f} s on the clock"
-        return f"{done}: {outcome.status}: {outcome.reason}"
+            text = f"{outcome.metric} {outcome.best:g} after {seconds:.1f} s on the clock"
+        terminal.say(f"[{len(self.outcomes)}/{len(self.planned)}] {planned.name}: {text}")
 
-    def _show(self) -> None:
-        now = time.monotonic()
-        if terminal.is_terminal():
-            due = now - self._shown_at >= 1
-        else:
-            due = now - self._shown_at >= 60 and self._shown_at > 0
-        if due:
-            terminal.status(self.status())
-        if due or not self._shown_at:
-            self._shown_at = now
-
-    def status(self) -> str:
+    def _status(self) -> str:
         """Returns a progress line: counts by status, current runs, time left."""
         counts = Counter(outcome.status for outcome in self.outcomes.values())
         so_far = ", ".join(f"{number} {status}" for status, number in counts.items())
-        now = time.monotonic()
-        running = ", ".join(
-            f"{run.planned.name} since {now - run.since:.0f} s" for run in self._running.values()
-        )
-        parts = [f"{len(self.outcomes)} of {len(self.planned)} runs", so_far, running, self._left()]
-        return "; ".join(part for part in parts if part)
+        begun = {r.planned.name: time.monotonic() - r.since for r in self._running.values()}
+        running = ", ".join(f"{name} since {seconds:.0f} s" for name, seconds in begun.items())
+        left = plans.seconds_left(self.planned, self.outcomes, self.jobs, list(begun.values()))
+        left_text = f"{duration(left)} left" if left else ""
+        parts = [f"{len(self.outcomes)} of {len(self.planned)} runs", so_far, running, left_text]
+        return "; ".join(filter(None, parts))
 
-    def _left(self) -> str:
-        """Returns the estimated time left, from the finished runs; "" if there are none."""
-        now = time.monotonic()
-        begun = [now - run.since for run in self._running.values()]
-        seconds = plans.seconds_left(self.planned, self.outcomes, self.launch.jobs, begun)
-        return f"{duration(seconds)} left" if seconds and self.outcomes else ""
-
-    def _end_all(self) -> None:
+    def _stop(self) -> None:
         """Ends all runs and lets them save a checkpoint; a second interrupt kills them."""
         if not self._running:
             return
         count, deadline = len(self._running), time.monotonic() + SECONDS_TO_END
         try:
-            for running in self._running.values():  # SIGTERM: srun does not forward SIGINT
-                launching.signal_all(running.process, signal.SIGTERM)
+            for running in self._running.values():
+                running.send(signal.SIGTERM)  # srun does not forward SIGINT
             terminal.say(
                 f"stopping {count} run{'s' * (count > 1)}, up to {SECONDS_TO_END} s to save a "
                 "checkpoint; Ctrl-C again kills them"
@@ -223,7 +274,13 @@ class Runner:
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             pass
         for running in self._running.values():
-            launching.kill(running.process)
+            running.send(signal.SIGKILL)
+            running.process.wait()
+
+
+def _is_training(folder: Path) -> bool:
+    """Whether `train` holds the lock of the run's own folder: its launcher or study has died."""
+    return (folder / outcomes.RUN).is_dir() and files.is_locked(folder / outcomes.RUN)
 
 
 @contextmanager

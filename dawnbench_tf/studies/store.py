@@ -33,26 +33,19 @@ def claimed(folder: Path, study: Study) -> Iterator[Study]:
     """
     path = folder / STUDY
     if folder.is_dir() and not path.exists() and any(n.name != ".lock" for n in folder.iterdir()):
-        reason = "holds other files and no study; name a new or an empty folder"
-        raise Refusal(f"--output_dir={folder}: {reason}")
+        text = "holds other files and no study; name a new or an empty folder"
+        raise Refusal(f"--output_dir={folder}: {text}")
     files.make_folder(folder)
     with files.locked(folder, "another process carries out the study in it; wait for its end"):
         if path.exists():
-            study = _checked(folder, study)
+            earlier = read(folder)
+            trials = max(study.trials, earlier.trials)
+            study, earlier = replace(study, trials=trials), replace(earlier, trials=trials)
+            if other := _difference(earlier.values(), study.values()):
+                text = f"holds study {earlier.name} with {other}; name another folder"
+                raise Refusal(f"--output_dir={folder}: {text}")
         files.write_json(path, study.values())
         yield study
-
-
-def _checked(folder: Path, study: Study) -> Study:
-    """Returns a study with the trials of the folder's. Raises Refusal if they differ otherwise."""
-    earlier = read(folder)
-    trials = max(study.trials, earlier.trials)
-    study, earlier = replace(study, trials=trials), replace(earlier, trials=trials)
-    other = _difference(earlier.values(), study.values())
-    if other:
-        text = f"holds study {earlier.name} with {other}; name another folder"
-        raise Refusal(f"--output_dir={folder}: {text}")
-    return study
 
 
 def _difference(theirs: Any, ours: Any, name: str = "") -> str:
@@ -87,11 +80,8 @@ def read_outcomes(folder: Path, planned: Sequence[PlannedRun]) -> dict[str, Outc
 
     Refused runs, which version 0.1.0 recorded, are left out.
     """
-    by_name = {}
-    for run in planned:
-        path = folder / run.name / outcomes.OUTCOME
-        if path.exists():
-            by_name[run.name] = outcomes.read(path, run)
+    paths = {run.name: folder / run.name / outcomes.OUTCOME for run in planned}
+    by_name = {r.name: outcomes.read(paths[r.name], r) for r in planned if paths[r.name].exists()}
     return {n: outcome for n, outcome in by_name.items() if outcome.status != outcomes.REFUSED}
 
 
@@ -99,16 +89,11 @@ def unclaim(folder: Path) -> None:
     """Removes the files of a study none of whose runs has begun; otherwise does nothing."""
     if any(folder.glob(f"*/*/{outcomes.RUN}/*")) or any(folder.glob(f"*/*/{outcomes.OUTCOME}")):
         return
-    for path in [*folder.glob(f"*/*/{outcomes.LOG}"), *folder.glob("*/*/.lock")]:
+    logs = [*folder.glob(f"*/*/{outcomes.LOG}"), *folder.glob("*/*/.lock")]
+    for path in [*logs, folder / STUDY, folder / ".lock"]:
         files.discard(path)
-    for path in (folder / STUDY, folder / ".lock"):
-        files.discard(path)
-    for path in [
-        *folder.glob(f"*/*/{outcomes.RUN}"),
-        *folder.glob("*/*"),
-        *folder.glob("*"),
-        folder,
-    ]:
+    runs = folder.glob(f"*/*/{outcomes.RUN}")
+    for path in [*runs, *folder.glob("*/*"), *folder.glob("*"), folder]:
         try:
             path.rmdir()
         except OSError:

@@ -3,10 +3,12 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from dawnbench_tf.studies import estimates, outcomes
 from dawnbench_tf.studies.estimates import UNKNOWN, Interval, Times, compare
@@ -34,15 +36,12 @@ class Setting(NamedTuple):
 
     @property
     def devices(self) -> int | None:
-        """Number of devices that a run trained on, from its settings; None if unknown.
-
-        That of several workers is: `num_gpus` is the number of one worker.
-        """
+        """Number of devices that a run trained on, from its settings; None if unknown."""
         settings = self.outcomes[0].settings
         if settings.get("strategy", "off") in ("off", "one_device"):
             return 1
         if settings["strategy"] != "mirrored":
-            return None
+            return None  # of several workers: `num_gpus` is the number of one worker
         count = settings.get("num_gpus", -1)
         return count if isinstance(count, int) and count > 0 else settings.get("logical_cpus")
 
@@ -69,39 +68,7 @@ class Setting(NamedTuple):
         return np.array(values)
 
 
-class Summary(NamedTuple):
-    """Statistics of one setting at one threshold. Intervals are 95 %; None means unknown."""
-
-    setting: str
-    devices: int | None
-    threshold: float
-    runs: int
-    reached: int
-    share: Interval  # interval of the share of runs that reach it
-    ended: dict[str, int]  # status -> number of runs
-    range_seconds: Interval | None  # least and most on the clock, of the runs that reached it
-    middle_seconds: Interval  # the two middle times; the second is inf if half of the runs miss it
-    median_seconds: float  # their mean
-    median_interval: Interval | None
-    mean_seconds: float | None  # of runs that reached it
-    mean_interval: Interval | None
-    variation: float | None  # coefficient of variation of their times
-    epochs: float  # to the threshold, the median
-    best_mean: float | None  # mean over runs of the best score
-    best_sd: float | None
-    usd: float | None  # to the threshold, the median
-    examples_per_second: float | None  # median, like the next seven
-    share_of_peak: float | None
-    input_wait: float | None
-    communication: float | None
-    process_gib: float | None
-    joules: float | None
-    # Comparison with the first setting.
-    speed_up: float | None
-    speed_up_interval: Interval | None
-    faster: float | None  # probability that a run takes less time than one of the first
-    p_value: float | None
-    trials_needed: float | None  # of each, to tell the two apart
+Summary = SimpleNamespace  # statistics of one setting at one threshold, see `summarize`
 
 
 class Results(NamedTuple):
@@ -127,21 +94,13 @@ class Results(NamedTuple):
 def group_by_setting(
     study: Study, planned: Sequence[PlannedRun], by_name: Mapping[str, Outcome]
 ) -> list[Setting]:
-    """Groups outcomes by setting, in the order of the plan; leaves out settings without one.
-
-    Args:
-      study: the study.
-      planned: its planned runs.
-      by_name: run name -> outcome of the ended runs.
-    """
+    """Groups outcomes (by run name) by setting, as planned; leaves out settings without one."""
     by_labels: dict[tuple[str, ...], list[Outcome]] = {}
     for run in planned:
         if run.name in by_name:
             by_labels.setdefault(run.labels, []).append(by_name[run.name])
     factors = tuple(factor.name for factor in study.factors)
-    return [
-        Setting(labels, setting_outcomes, factors) for labels, setting_outcomes in by_labels.items()
-    ]
+    return [Setting(labels, group, factors) for labels, group in by_labels.items()]
 
 
 def choose_thresholds(study: Study, settings: Sequence[Setting]) -> tuple[float, ...]:
@@ -150,56 +109,65 @@ def choose_thresholds(study: Study, settings: Sequence[Setting]) -> tuple[float,
     return study.thresholds or ((min(goals),) if goals else ())
 
 
+# Of each run: name in a summary -> path among the facts of its outcome.
+FACTS = {
+    "examples_per_second": ("examplesPerSecond",),
+    "share_of_peak": ("utilization", "shareOfPeak"),
+    "input_wait": ("utilization", "inputWaitShare"),
+    "communication": ("utilization", "communicationShare"),
+    "process_gib": ("utilization", "processGiB"),
+    "joules": ("utilization", "energyJoules"),
+}
+
+
 def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
-    """Returns a summary of each setting at a threshold; speed-ups are over the first setting."""
-    return [_summary(setting, threshold, settings[0]) for setting in settings]
+    """Returns statistics of each setting at a threshold, compared with the first setting.
+
+    Intervals are 95 %. None means unknown.
+    """
+    summaries = []
+    for setting in settings:
+        times, runs = setting.times(threshold), len(setting.outcomes)
+        reached, middle = times.reached, estimates.middle(times)
+        rows = [outcome.row_at(threshold) for outcome in setting.outcomes]
+        best = [outcome.best for outcome in setting.outcomes if outcome.best is not None]
+        prices = (outcome.facts.get("costPerHour") for outcome in setting.outcomes)
+        price = next(filter(None, prices), None)
+        first = settings[0].times(threshold)
+        summary = Summary(
+            setting=setting.name,
+            devices=setting.devices,
+            threshold=threshold,
+            runs=runs,
+            reached=len(reached),
+            share=estimates.wilson(len(reached), runs),  # of runs that reach it
+            ended=dict(Counter(status_at(o, threshold) for o in setting.outcomes)),
+            range_seconds=(float(reached.min()), float(reached.max())) if len(reached) else None,
+            middle_seconds=middle,  # the two middle times; the second is inf if half miss it
+            median_seconds=sum(middle) / 2,
+            median_interval=estimates.median_interval(times),
+            mean_seconds=_statistic(np.mean, reached),  # of runs that reached it, as the next two
+            mean_interval=estimates.bootstrap(reached, np.mean),
+            variation=_statistic(stats.variation, reached, 2, ddof=1),
+            epochs=float(np.median([row["epoch"] if row else np.inf for row in rows])),
+            best_mean=_statistic(np.mean, best),  # mean over runs of the best score
+            best_sd=_statistic(np.std, best, 2, ddof=1),
+            usd=price * sum(middle) / 2 / 3600 if price else None,  # to the threshold, the median
+            **{n: _statistic(np.median, setting.figures(*path)) for n, path in FACTS.items()},
+            **(UNKNOWN if setting is settings[0] else compare(times, first))._asdict(),
+        )
+        summaries.append(summary)
+    return summaries
 
 
-def _summary(setting: Setting, threshold: float, first: Setting) -> Summary:
-    times = setting.times(threshold)
-    reached, runs = times.reached, len(setting.outcomes)
-    rows = [outcome.row_at(threshold) for outcome in setting.outcomes]
-    best = [outcome.best for outcome in setting.outcomes if outcome.best is not None]
-    median_seconds, interval = estimates.median_time(times)
-    epochs = [row["epoch"] if row else np.inf for row in rows]
-    price = next((o.cost_per_hour for o in setting.outcomes if o.cost_per_hour), None)
-    return Summary(
-        setting=setting.name,
-        devices=setting.devices,
-        threshold=threshold,
-        runs=runs,
-        reached=len(reached),
-        share=estimates.wilson(len(reached), runs),
-        ended=dict(Counter(status_at(outcome, threshold) for outcome in setting.outcomes)),
-        range_seconds=(float(reached.min()), float(reached.max())) if len(reached) else None,
-        middle_seconds=estimates.middle(times),
-        median_seconds=median_seconds,
-        median_interval=interval,
-        mean_seconds=float(np.mean(reached)) if len(reached) else None,
-        mean_interval=estimates.bootstrap(reached, np.mean),
-        variation=float(np.std(reached, ddof=1) / np.mean(reached)) if len(reached) > 1 else None,
-        epochs=float(np.median(epochs)),
-        best_mean=float(np.mean(best)) if best else None,
-        best_sd=float(np.std(best, ddof=1)) if best[1:] else None,
-        usd=price * median_seconds / 3600 if price else None,
-        examples_per_second=_median_or_none(setting.figures("examplesPerSecond")),
-        share_of_peak=_median_or_none(setting.figures("utilization", "shareOfPeak")),
-        input_wait=_median_or_none(setting.figures("utilization", "inputWaitShare")),
-        communication=_median_or_none(setting.figures("utilization", "communicationShare")),
-        process_gib=_median_or_none(setting.figures("utilization", "processGiB")),
-        joules=_median_or_none(setting.figures("utilization", "energyJoules")),
-        **(UNKNOWN if setting is first else compare(times, first.times(threshold)))._asdict(),
-    )
-
-
-def _median_or_none(values: np.ndarray) -> float | None:
-    return float(np.median(values)) if len(values) else None
+def _statistic(function: Callable[..., Any], values: Any, least: int = 1, **options: Any) -> Any:
+    """Returns a statistic of at least `least` values; None of fewer."""
+    return float(function(values, **options)) if len(values) >= least else None
 
 
 class Composition(NamedTuple):
     """Speed-ups of single factors over the baseline, and of all factors together."""
 
-    threshold: float
     single: dict[str, float]  # name of the setting -> speed-up
     product: float  # of the single speed-ups
     whole: float  # speed-up of all factors; 0 if together they do not reach the threshold
@@ -221,19 +189,19 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
     if not {off, on, *alone} <= set(by_labels):
         return None
 
-    times = {labels: by_labels[labels].times(threshold) for labels in (off, on, *alone)}
-    middle = {
-        labels: estimates.point_median(setting_times) for labels, setting_times in times.items()
-    }
-    base = middle[off]
+    times = {labels: by_labels[labels].times(threshold) for labels in (on, *alone, off)}
+    medians = {labels: estimates.median(sample) for labels, sample in times.items()}
+    base = medians[off]
     if not math.isfinite(base):
         return None
-    single = {by_labels[labels].name: base / middle[labels] for labels in alone}
-    interval = estimates.composition_interval(
-        times[on], [times[labels] for labels in alone], times[off]
-    )
-    product = math.prod(single.values())
-    return Composition(threshold, single, product, base / middle[on], interval)
+    single = {by_labels[labels].name: base / medians[labels] for labels in alone}
+
+    def share(whole: np.ndarray, *others: np.ndarray) -> np.ndarray:
+        *parts, first = others
+        return first / whole / np.prod([first / part for part in parts], axis=0)
+
+    interval = estimates.median_interval(*times.values(), statistic=share)
+    return Composition(single, math.prod(single.values()), base / medians[on], interval)
 
 
 class Effect(NamedTuple):
@@ -249,20 +217,19 @@ def main_effects(study: Study, settings: Sequence[Setting], threshold: float) ->
 
     Pairs whose first level has no finite median are left out.
     """
-    # Each setting is paired with the one that has the first level of one factor and is otherwise
-    # equal; `first` is the first level of each factor, as settings are in the order of the plan.
-    middle = {s.labels: estimates.point_median(s.times(threshold)) for s in settings}
-    first: dict[int, str] = {}
-    pairs: dict[tuple[int, str], list[float]] = {}
-    for labels, seconds in middle.items():
-        for index, label in enumerate(labels):
-            base = (*labels[:index], first.setdefault(index, label), *labels[index + 1 :])
-            if base != labels and math.isfinite(middle.get(base, math.inf)):
-                pairs.setdefault((index, label), []).append(middle[base] / seconds)
     if len(study.factors) < 2:
         return []
-    names = [factor.name for factor in study.factors]
-    return [Effect(names[index], label, ratios) for (index, label), ratios in pairs.items()]
+    # Each setting is paired with the one that has the first level of one factor and is otherwise
+    # equal; `first` is the first level of each factor, as settings are in the order of the plan.
+    medians = {s.labels: estimates.median(s.times(threshold)) for s in settings}
+    first: dict[int, str] = {}
+    pairs: dict[tuple[int, str], list[float]] = {}
+    for labels, seconds in medians.items():
+        for index, label in enumerate(labels):
+            base = (*labels[:index], first.setdefault(index, label), *labels[index + 1 :])
+            if base != labels and math.isfinite(medians.get(base, math.inf)):
+                pairs.setdefault((index, label), []).append(medians[base] / seconds)
+    return [Effect(study.factors[i].name, label, each) for (i, label), each in pairs.items()]
 
 
 def misses(settings: Sequence[Setting], threshold: float) -> list[tuple[str, Outcome]]:
@@ -285,9 +252,7 @@ def efficiency(row: Summary, first: Summary) -> float | None:
 
     None if a number of devices or a throughput is unknown.
     """
-    if not (row.devices and first.devices and row.examples_per_second):
-        return None
-    if not first.examples_per_second:
+    if not all(one.devices and one.examples_per_second for one in (row, first)):
         return None
     return (row.examples_per_second / row.devices) / (first.examples_per_second / first.devices)
 

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from dawnbench_tf.studies import grid, launching, outcomes, runner, store
+from dawnbench_tf.studies import grid, outcomes, runner, store
 from tests.studies import samples
 
 ROOT = Path(__file__).parents[2]
@@ -61,10 +61,10 @@ def prepare(home: Path) -> None:
 
 def carry_out(folder: Path) -> None:
     """Runs the study; the main function of its process."""
-    launch = launching.Launch(jobs=JOBS, template=f"{folder.parent}/launch {{command}}")
+    template = f"{folder.parent}/launch {{command}}"
     runner.POLL_SECONDS = 0.01
     with store.claimed(folder, samples.study(trials=TRIALS)) as study:
-        runner.Runner(folder, grid.plan(study), launch, latency=False).run()
+        runner.Runner(folder, grid.plan(study), False, JOBS, template).run()
 
 
 def start(folder: Path) -> subprocess.Popen:

@@ -18,7 +18,7 @@ figure = "curves"
 epochs = 20
 author = "somebody"
 [factors]
-batch_size = [32, "2 * batch_size"]
+batch_size = [32, 128]
 [factors.shortcuts]
 padded = {model = "resnet8_v1_pad"}
 projected = {model = "resnet8_v1_proj", learning_rate = 0.05}

@@ -23,7 +23,7 @@ def test_kaplan_meier_is_the_published_table_of_freireich_s_trial():
     np.testing.assert_allclose(1 - shares, survival, atol=5e-5)
     np.testing.assert_allclose(1 - limits[0], [0.951552, 0.619718], atol=1e-6)
     np.testing.assert_allclose(1 - limits[-1], [0.680143, 0.188052], atol=1e-6)
-    assert estimates.median_time(times)[0] == 23
+    assert estimates.median(times) == 23
 
 
 def test_runs_that_never_reach_it_keep_the_share_down_whenever_they_ended():
@@ -36,7 +36,7 @@ def test_runs_that_never_reach_it_keep_the_share_down_whenever_they_ended():
 def test_nothing_that_reached_has_no_curve_and_no_median():
     times = Times(np.array([INF, INF]), np.zeros(2, bool))
     assert len(estimates.kaplan_meier(times)[0]) == 0
-    assert estimates.median_time(times) == (INF, None)
+    assert (estimates.median(times), estimates.median_interval(times)) == (INF, None)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_wilson_is_newcombe_s_table(successes, runs, low, high):
 def test_the_median_is_the_mean_of_the_two_middle_times_or_lies_between_them():
     assert estimates.middle(whole(4.0, 1.0, INF, INF)) == (4, INF)
     assert estimates.middle(whole(4.0, INF, INF)) == (INF, INF)
-    assert estimates.median_time(whole(4.0, 1.0, INF, INF)) == (INF, None)
+    assert estimates.median(whole(4.0, 1.0, INF, INF)) == INF
     draw = np.random.default_rng(5)
     for count in range(1, 12):
         seconds = draw.integers(1, 9, count).astype(float)
-        assert estimates.point_median(whole(*seconds)) == np.median(seconds)
+        assert estimates.median(whole(*seconds)) == np.median(seconds)
         # A run that crashed before all others were at their goals tells nothing.
         crashed = Times(np.r_[0.5, seconds], np.arange(count + 1) == 0)
         assert estimates.middle(crashed) == estimates.middle(whole(*seconds))
@@ -87,7 +87,7 @@ def test_a_crashed_run_is_censored_in_the_median():
     crashed = Times(seconds, np.array([False, False, True, False]))
     # By hand: at 10, 3 at risk: 2/3 are left; at 20: 1/3.
     assert estimates.kaplan_meier(crashed)[1] == pytest.approx([1 / 3, 2 / 3, 1])
-    assert estimates.median_time(crashed)[0] == 20
+    assert estimates.median(crashed) == 20
 
 
 def test_the_probability_to_be_faster_counts_pairs():
@@ -152,10 +152,10 @@ def test_after_the_trials_needed_a_test_tells_two_recipes_apart():
 
 
 def test_speed_ups_are_ratios_of_medians():
-    value, (low, high) = estimates.ratio(whole(*[5.0] * 5), whole(10.0, 10.0, 10.0, 11.0, 11.0))
-    assert value == 2 and low == 2 and high == pytest.approx(2.2)
-    assert estimates.ratio(whole(5.0), whole(INF)) == (INF, None)
-    assert math.isnan(estimates.ratio(whole(INF), whole(INF))[0])
+    versus = estimates.compare(whole(*[5.0] * 5), whole(10.0, 10.0, 10.0, 11.0, 11.0))
+    assert versus.speed_up == 2 and versus.speed_up_interval == pytest.approx((2, 2.2))
+    assert estimates.compare(whole(5.0), whole(INF)).speed_up is None
+    assert estimates.compare(whole(INF), whole(INF)).speed_up is None
 
 
 def test_where_an_interval_is_undefined_it_goes_from_the_lower_limit_before_to_1():

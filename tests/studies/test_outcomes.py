@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import grid, outcomes, page, reports
+from dawnbench_tf.studies import grid, outcomes, reports
 from tests.studies import samples
 
 DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the rate"
@@ -109,7 +109,7 @@ def test_an_outcome_of_other_types_is_refused_or_reported(tmp_path_factory, data
     assert "\x1b" not in reports.format_text(results, "command")
     reports.write_csv([results], io.StringIO())
     json.dumps(reports.values(results))
-    page.write(folder / "page.html", [results], [])
+    reports.write_page(folder / "page.html", [results], [])
 
 
 def _parts(value):

@@ -1,4 +1,4 @@
-"""Reports of a study: text, JSON, CSV, HTML page, figures."""
+"""Reports of a study: text, JSON, CSV, HTML figures."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import figures, findings, grid, outcomes, page, reports, rows, store
+from dawnbench_tf.studies import figures, findings, grid, outcomes, reports, rows, store
 from dawnbench_tf.studies.grid import Factor, Level
 from tests.studies import samples
 
@@ -59,7 +59,7 @@ def test_the_median_of_two_runs_is_their_mean_or_what_it_is_at_least(tmp_path, r
     results = reports.load(tmp_path / "a")
     text = reports.format_text(results, "")
     assert re.search(rf"baseline +{reached} of 2 +{median} ", text)
-    headings, (cells,) = page.tabulate(results.highest)
+    headings, (cells,) = reports.tabulate(results.highest)
     assert cells[headings.index("median time")] == (
         "did not converge" if median == "never" else median
     )
@@ -99,7 +99,7 @@ class Page(HTMLParser):
 
 def test_the_page_stands_alone_and_shows_all_of_it(folder, tmp_path):
     results = reports.load(folder)
-    page.write(tmp_path / "report.html", [results], [])
+    reports.write_page(tmp_path / "report.html", [results], [])
     text = (tmp_path / "report.html").read_text()
     parser = Page()
     parser.feed(text)
@@ -112,7 +112,7 @@ def test_the_page_stands_alone_and_shows_all_of_it(folder, tmp_path):
 def test_a_stranger_s_text_is_escaped(folder, tmp_path):
     results = reports.load(folder)
     study = samples.study(question="<script>alert(1)</script>")
-    page.write(tmp_path / "report.html", [results._replace(study=study)], ["<b>"])
+    reports.write_page(tmp_path / "report.html", [results._replace(study=study)], ["<b>"])
     text = (tmp_path / "report.html").read_text()
     assert "<script" not in text and "&lt;script&gt;" in text and "&lt;b&gt;" in text
 
@@ -131,7 +131,7 @@ def test_every_figure_is_drawn_of_every_kind_of_outcome(name, miss, folder):
     ]
     by_threshold = {t: reports.summaries.summarize(settings, t) for t in results.thresholds}
     study = samples.study(figure=name)
-    drawn = page.render_svg(
+    drawn = reports.render_svg(
         results._replace(study=study, settings=settings, by_threshold=by_threshold)
     )
     assert ElementTree.fromstring(str(drawn)).tag.endswith("svg")
@@ -237,7 +237,7 @@ def test_two_studies_are_held_against_each_other(folder, tmp_path):
     )
     assert "other is 0.22 times as fast" in first and "with probability 0.00" in first
     assert "sample 13.0 s (4 of 5 runs)" in second
-    page.write(tmp_path / "both.html", [ours, theirs], [first, second])
+    reports.write_page(tmp_path / "both.html", [ours, theirs], [first, second])
     assert (tmp_path / "both.html").read_text().count("<svg") == 2
 
 

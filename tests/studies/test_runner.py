@@ -12,9 +12,8 @@ import time
 import pytest
 
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.studies import grid, launching, outcomes, runner, store
+from dawnbench_tf.studies import grid, outcomes, runner, store
 from dawnbench_tf.studies.grid import Factor, Level
-from dawnbench_tf.studies.launching import Launch
 from dawnbench_tf.studies.runner import Runner
 from tests.studies import samples
 
@@ -62,7 +61,7 @@ def claim(folder, study):
 
 def carry_out(folder, template, **launch):
     study = claim(folder, samples.study(trials=2))
-    return Runner(folder, grid.plan(study), Launch(template=template, **launch), False).run()
+    return Runner(folder, grid.plan(study), False, template=template, **launch).run()
 
 
 def test_every_run_is_run_once_and_what_is_finished_never_again(tmp_path, template, capsys):
@@ -166,13 +165,12 @@ def test_an_interrupt_ends_the_runs_and_keeps_what_is_finished(tmp_path, templat
     program = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
-from dawnbench_tf.studies import grid, launching, runner, store
+from dawnbench_tf.studies import grid, runner, store
 from tests.studies import samples
 from pathlib import Path
 folder = Path({str(tmp_path / "s")!r})
 with store.claimed(folder, samples.study(trials=2)) as study:
-    launch = launching.Launch(template={template!r})
-    runner.Runner(folder, grid.plan(study), launch, False).run()
+    runner.Runner(folder, grid.plan(study), False, template={template!r}).run()
 """
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
@@ -202,12 +200,10 @@ def test_a_model_that_reached_its_goal_is_timed_too(tmp_path, monkeypatch, statu
         f"#!/bin/sh\necho $2 >> {tmp_path}/ran\n[ $2 = dawnbench_tf.infer ] || exit {status}\n"
     )
     python.chmod(0o755)
-    monkeypatch.setattr(launching.sys, "executable", str(python))
+    monkeypatch.setattr(runner.sys, "executable", str(python))
     (planned, *_) = grid.plan(samples.study())
     folder = tmp_path / "a b" / planned.name
-    words = launching.build_arguments(
-        planned, folder, Launch(template="nice {command}"), 0, timed=True
-    )
+    words = runner.build_arguments(planned, folder, "nice {command}", 0, timed=True)
     assert subprocess.run(words).returncode == status
     assert (tmp_path / "ran").read_text().split() == ran
 
@@ -236,9 +232,9 @@ def test_a_model_that_could_not_be_timed_is_no_finished_run(tmp_path, template, 
         f'shift 2\nexec {template.split()[0]} x x x "$@"\n'
     )
     python.chmod(0o755)
-    monkeypatch.setattr(launching.sys, "executable", str(python))
+    monkeypatch.setattr(runner.sys, "executable", str(python))
     study = claim(tmp_path / "s", samples.study(trials=1))
-    running = Runner(tmp_path / "s", grid.plan(study), Launch(), latency=True)
+    running = Runner(tmp_path / "s", grid.plan(study), latency=True)
     with pytest.raises(Refusal, match="x: is full"):
         running.run()
     assert not list(tmp_path.glob("s/*/*/outcome.json"))
@@ -248,10 +244,10 @@ def test_a_broken_environment_ends_a_study_at_its_first_run(tmp_path, monkeypatc
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho ModuleNotFoundError: no module scipy >&2\nexit 1\n")
     python.chmod(0o755)
-    monkeypatch.setattr(launching.sys, "executable", str(python))
+    monkeypatch.setattr(runner.sys, "executable", str(python))
     study = claim(tmp_path / "s", samples.study(trials=2))
     with pytest.raises(Refusal, match="no module scipy"):
-        Runner(tmp_path / "s", grid.plan(study), Launch(), latency=False).run()
+        Runner(tmp_path / "s", grid.plan(study), latency=False).run()
     assert len(list(tmp_path.glob("s/*/*/log.txt"))) == 1
 
 
@@ -285,11 +281,11 @@ def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
     ],
 )
 def test_a_template_that_can_start_nothing_is_refused(template, expected):
-    launching.check_template("env {command}")
+    runner.check_template("env {command}")
     with pytest.raises(
         Refusal, match=re.escape(f"--launch={template}: ") + ".*" + re.escape(expected)
     ):
-        launching.check_template(template)
+        runner.check_template(template)
 
 
 EVERY_SIGN = "".join(map(chr, range(32, 127))) + "$(touch X)`touch X`;touch X|touch X&&{slot}{name}"
@@ -309,9 +305,9 @@ def test_values_reach_the_run_as_they_are_through_any_template(tmp_path, shell):
     )
     show.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launching.sys, "executable", str(show))
+        patch.setattr(runner.sys, "executable", str(show))
         folder = tmp_path / planned.name
-        words = launching.build_arguments(planned, folder, Launch(template=shell), 3, timed=False)
+        words = runner.build_arguments(planned, folder, shell, 3, timed=False)
     subprocess.run(words, cwd=tmp_path, check=True)
     said = json.loads((tmp_path / "said").read_text())
     assert said[:2] == ["-m", "dawnbench_tf.train"]
@@ -326,12 +322,11 @@ def test_a_killed_study_s_run_is_waited_for_and_never_started_twice(tmp_path, te
     slow.chmod(0o755)
     program = f"""
 from pathlib import Path
-from dawnbench_tf.studies import grid, launching, runner, store
+from dawnbench_tf.studies import grid, runner, store
 from tests.studies import samples
 folder = Path({str(tmp_path / "s")!r})
 with store.claimed(folder, samples.study(trials=1)) as study:
-    launch = launching.Launch(jobs=2, template="{slow} {{command}}")
-    runner.Runner(folder, grid.plan(study), launch, False).run()
+    runner.Runner(folder, grid.plan(study), False, 2, "{slow} {{command}}").run()
 """
     first = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -352,13 +347,12 @@ def test_a_run_that_ignores_the_signal_is_killed_at_the_second(tmp_path):
     program = f"""
 from pathlib import Path
 from dawnbench_tf import terminal
-from dawnbench_tf.studies import grid, launching, runner, store
+from dawnbench_tf.studies import grid, runner, store
 from tests.studies import samples
 terminal.show()
 folder = Path("s")
 with store.claimed(folder, samples.study(trials=1)) as study:
-    launch = launching.Launch(template="{deaf} {{command}}")
-    runner.Runner(folder, grid.plan(study), launch, False).run()
+    runner.Runner(folder, grid.plan(study), False, 1, "{deaf} {{command}}").run()
 """
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     process = subprocess.Popen(

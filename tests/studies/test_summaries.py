@@ -86,8 +86,8 @@ def test_efficiency_is_throughput_over_that_of_so_many_devices():
     workers = {"strategy": "multi_worker_mirrored", "num_gpus": 4}  # of each worker
     several = two._replace(outcomes=[o._replace(settings=workers) for o in two.outcomes])
     assert several.devices is None
-    unknown = second._replace(devices=None)
-    assert summaries.efficiency(unknown, first) is None
+    second.devices = None
+    assert summaries.efficiency(second, first) is None
 
 
 def test_batch_sizes_are_no_devices_and_numbers_have_their_factor_s_name():
