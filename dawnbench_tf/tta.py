@@ -5,6 +5,8 @@ It works in anybody's `fit`:
     timer = TimeToAccuracy(0.94, metric="val_accuracy", log="tta.tsv")
     model.fit(x, y, validation_data=(x_test, y_test), epochs=100, callbacks=[timer])
     timer.reached, timer.rows[-1]["hours"]
+
+`compare` reads the logs of several fits of two kinds.
 """
 
 import contextlib
@@ -17,7 +19,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from numbers import Real
 from pathlib import Path
@@ -30,7 +32,7 @@ import tensorflow as tf
 from dawnbench_tf.clock import Clock, Hit
 from dawnbench_tf.refusals import Refusal
 
-__all__ = ["TimeToAccuracy"]
+__all__ = ["TimeToAccuracy", "compare", "Versus"]
 
 Logs = dict[str, Any] | None
 
@@ -159,6 +161,11 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     def reached(self) -> bool:
         """Whether a row is at the threshold or past it."""
         return self.first_hit is not None
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds on the clock that compiling took: to the end of `fit`'s first execution."""
+        return self.clock.parts().get("compile", 0.0)
 
     @property
     def epoch(self) -> float:
@@ -415,6 +422,150 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             if whole and self.rows:
                 writer.writeheader()
             writer.writerows(self.rows if whole else self.rows[-1:])
+
+
+class Versus(NamedTuple):
+    """Times to a threshold of two kinds of fits; `str()` gives lines for people.
+
+    Attributes:
+      names: of the two kinds.
+      seconds: seconds on the clock to the threshold of each fit, inf for a miss; of both kinds.
+      medians: median seconds of each kind; inf if no more than half of its fits reach it.
+      intervals: 95 % intervals of the medians, by bootstrap; None with fewer than 5 fits.
+      speed_up: the second's median over the first's; None if one of them is infinite.
+      speed_up_interval: its 95 % interval, by bootstrap; None with fewer than 5 fits of a kind.
+      faster: probability that a fit of the first kind takes less time than one of the second; None
+        with fewer than 5 fits of a kind, as the two after it.
+      p_value: of Mann and Whitney's test that neither is faster, two-sided.
+      fits_needed: fits of each kind to tell the two apart at 5 % with 80 % power.
+    """
+
+    names: tuple[str, str]
+    seconds: tuple[list[float], list[float]]
+    medians: tuple[float, float]
+    intervals: tuple[tuple[float, float] | None, tuple[float, float] | None]
+    speed_up: float | None
+    speed_up_interval: tuple[float, float] | None
+    faster: float | None
+    p_value: float | None
+    fits_needed: float | None
+
+    def __str__(self) -> str:
+        lines = []
+        for name, times, middle, interval in zip(
+            self.names, self.seconds, self.medians, self.intervals, strict=True
+        ):
+            reached = sum(map(math.isfinite, times))
+            width = f"median {middle:.4g} s" if math.isfinite(middle) else "never in half of them"
+            if interval:
+                width += f", 95 % interval {interval[0]:.4g} to {interval[1]:.4g} s"
+            lines.append(f"{name}: {reached} of {len(times)} fits reached it, {width}")
+        first, second = self.names
+        if self.faster is None:
+            text = "too few fits to say which is faster: 5 of each are the least"
+            return "\n".join([*lines, text])
+        if self.speed_up:
+            line = f"{first} is {self.speed_up:.3g} times as fast as {second}"
+            if self.speed_up_interval:
+                low, high = self.speed_up_interval
+                line += f", 95 % interval {low:.3g} to {high:.3g}"
+            lines.append(line)
+        more = "" if self.fits_needed is None else f"; {self.fits_needed:g} of each would tell"
+        more = "" if (self.p_value or 0) < 0.05 else f"{more} them apart" * bool(more)
+        text = f"a fit of {first} is faster than one of {second} with probability"
+        lines.append(f"{text} {self.faster:.2f}, p = {self.p_value:.2g}{more}")
+        return "\n".join(lines)
+
+
+def compare(
+    first: Sequence[str | os.PathLike[str]],
+    second: Sequence[str | os.PathLike[str]],
+    threshold: float,
+    metric: str = "val_accuracy",
+    *,
+    names: tuple[str, str] = ("first", "second"),
+    mode: str = "auto",
+    plot: str | os.PathLike[str] | None = None,
+) -> Versus:
+    """Compares the times to a threshold of two kinds of fits, by the logs of their timers.
+
+    Args:
+      first: paths of the logs (`log=`) of the fits of one kind, each with another seed.
+      second: paths of the logs of the other kind.
+      threshold: value of the metric; a log that has none at it or past it is a miss.
+      metric: name of the metric, a column of the logs.
+      names: of the two kinds, for the lines and the plot.
+      mode: "max", "min" or "auto", as for `TimeToAccuracy`.
+      plot: file for a picture with a dot for each fit and the medians; None: no picture.
+
+    Returns:
+      Medians, their intervals, the speed-up, and the probability that one kind is faster.
+
+    Raises:
+      ValueError: a log has no rows or no such metric; the message names the file.
+      Refusal: SciPy or, for `plot`, matplotlib is not installed.
+    """
+    try:
+        from dawnbench_tf import time_statistics
+    except ImportError as error:
+        raise Refusal(f"compare needs SciPy ({error}); pip install scipy matplotlib") from None
+    sign = 1 if (_direction(metric) if mode == "auto" else mode) == "max" else -1
+
+    def times_of(paths: Sequence[str | os.PathLike[str]]) -> list[float]:
+        return [_seconds_to(Path(path), metric, threshold, sign) for path in paths]
+
+    seconds = times_of(first), times_of(second)
+    if not all(seconds):
+        raise ValueError("`first` and `second` should have a log each, at least")
+    one, other = (time_statistics.Times(np.array(own), np.zeros(len(own), bool)) for own in seconds)
+    result = Versus(
+        names,
+        seconds,
+        (time_statistics.median(one), time_statistics.median(other)),
+        (time_statistics.median_interval(one), time_statistics.median_interval(other)),
+        *time_statistics.compare(one, other),
+    )
+    if plot is not None:
+        _draw(result, Path(plot))
+    return result
+
+
+def _seconds_to(log: Path, metric: str, threshold: float, sign: int) -> float:
+    """Returns the seconds of a log's first row at the threshold; inf if there is none."""
+    with open(log, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    try:
+        values = [(float(row["hours"]) * 3600, float(row[metric] or "nan")) for row in rows]
+    except (KeyError, TypeError, ValueError):
+        values = []
+    if not values:
+        columns = ", ".join(map(str, rows[0])) if rows else "none"
+        text = f"{log}: should be a timer's log, with rows of hours and {metric}"
+        raise ValueError(f"{text}. Received columns: {columns[:200]}")
+    return next((s for s, value in values if _reaches(value, threshold, sign)), math.inf)
+
+
+def _draw(result: Versus, path: Path) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise Refusal(f"plot needs matplotlib ({error}); pip install matplotlib") from None
+    figure = Figure(figsize=(7, 2.6), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    for row, (times, middle) in enumerate(zip(result.seconds, result.medians, strict=True)):
+        reached = [s for s in times if math.isfinite(s)]
+        axes.plot(reached, [row] * len(reached), "o", color=f"C{row}", alpha=0.6)
+        if math.isfinite(middle):
+            axes.plot([middle] * 2, [row - 0.25, row + 0.25], color=f"C{row}", linewidth=2)
+    labels = [
+        f"{name}\n{sum(map(math.isfinite, times))} of {len(times)}"
+        for name, times in zip(result.names, result.seconds, strict=True)
+    ]
+    axes.set(yticks=[0, 1], yticklabels=labels, ylim=(1.6, -0.6))
+    axes.set(xlabel="seconds on the clock to the threshold; line: median")
+    axes.set_xlim(left=0)
+    axes.grid(axis="x", alpha=0.25)
+    figure.savefig(path)
 
 
 class _Fit(NamedTuple):

@@ -9,10 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dawnbench_tf.studies import estimates, findings, summaries
-from dawnbench_tf.studies.estimates import Interval
+from dawnbench_tf import time_statistics
+from dawnbench_tf.studies import findings, summaries
 from dawnbench_tf.studies.grid import Study
 from dawnbench_tf.studies.summaries import Results, Summary
+from dawnbench_tf.time_statistics import Interval
 
 BLUE, RED, GREY = "#0b6fa4", "#c8441b", "#8a8a8a"
 MAX_LEGEND = 10  # settings in a legend, at most
@@ -250,7 +251,7 @@ def _draw_distribution(figure: Figure, results: Results) -> None:
         if len(t.reached):
             bins = min(20, max(5, len(t.reached) // 2))
             times.hist(t.reached / scale, bins=bins, color=colour, alpha=0.75)
-        seconds, shares, limits = estimates.kaplan_meier(t)
+        seconds, shares, limits = time_statistics.kaplan_meier(t)
         end = max(outcome.seconds for outcome in setting.outcomes)
         x = np.r_[0, seconds, max(end, *seconds[-1:], 0)] / scale
         y = np.r_[0, shares, shares[-1:] if len(shares) else 0]

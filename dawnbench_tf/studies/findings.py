@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dawnbench_tf import recipes
+from dawnbench_tf import recipes, time_statistics
 from dawnbench_tf.recipe.evidence import Measured
-from dawnbench_tf.studies import estimates, summaries
+from dawnbench_tf.studies import summaries
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Summary
 
@@ -50,7 +50,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
         return [f"At {goal} no setting has a median: no more than half of its runs reach it."]
     if len(rows) == 1:
         return []
-    ranked = [row for row in rows if row.runs >= estimates.ENOUGH]
+    ranked = [row for row in rows if row.runs >= time_statistics.ENOUGH]
     best = min(ranked, key=lambda row: row.median_seconds, default=rows[0])
     if len(ranked) < 2 or ranked[0] is not rows[0] or math.isinf(best.median_seconds):
         ranked = []
@@ -58,7 +58,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     too_few = [f"To {goal}: {took}. {TOO_FEW}."] if took else []
     if not ranked:
         return too_few
-    significant = best.p_value is not None and best.p_value < 1 - estimates.LEVEL
+    significant = best.p_value is not None and best.p_value < 1 - time_statistics.LEVEL
     text = (
         f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is that of"
     )
@@ -80,7 +80,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     return lines + too_few
 
 
-TOO_FEW = f"Too few runs to rank: {estimates.ENOUGH} of each setting are the least"
+TOO_FEW = f"Too few runs to rank: {time_statistics.ENOUGH} of each setting are the least"
 
 
 def format_range(row: Summary) -> str:
@@ -138,7 +138,7 @@ def _describe_main_effects(results: Results, threshold: float) -> list[str]:
 
 
 def format_interval(
-    interval: estimates.Interval | None, form: Callable[[float], str] = "{:.2f}".format
+    interval: time_statistics.Interval | None, form: Callable[[float], str] = "{:.2f}".format
 ) -> str:
     """Formats a 95 % interval; "" if there is none or a limit is infinite."""
     if not interval or not all(map(math.isfinite, interval)):
@@ -153,7 +153,7 @@ def _describe_spread(results: Results) -> list[str]:
     lines = [f"{share} (95 %: {low:.0%} to {high:.0%} of runs would)."]
     if row.mean_seconds is None:
         return lines
-    if row.runs < estimates.ENOUGH:
+    if row.runs < time_statistics.ENOUGH:
         return [*lines, f"Time to it: {format_range(row)}."]
     median = format_median(row.middle_seconds) + format_interval(
         row.median_interval, format_seconds
@@ -161,7 +161,7 @@ def _describe_spread(results: Results) -> list[str]:
     mean = format_seconds(row.mean_seconds) + format_interval(row.mean_interval, format_seconds)
     lines.append(f"Time to it: median {median}, mean {mean}.")
     if row.variation is not None:
-        needed = estimates.trials_for_mean(row.variation)
+        needed = time_statistics.trials_for_mean(row.variation)
         lines.append(
             f"Coefficient of variation {row.variation:.1%}: {needed} trials give the mean to 5 %."
         )
@@ -173,7 +173,7 @@ def _describe_spread(results: Results) -> list[str]:
 
 
 def _describe_tradeoff(results: Results) -> list[str]:
-    rows = [row for row in results.highest if row.runs >= estimates.ENOUGH]
+    rows = [row for row in results.highest if row.runs >= time_statistics.ENOUGH]
     finite = [row for row in rows if math.isfinite(row.median_seconds)]
     fast = [row for row in rows if row.examples_per_second]
     if len(rows) < 2 or not finite or not fast:
@@ -210,7 +210,7 @@ def _describe_generalization(results: Results) -> list[str]:
         pairs = summaries.held_out_pairs(setting)
         if len(pairs) > 1:
             gaps = np.array([test - fresh for test, fresh in pairs])
-            interval = estimates.bootstrap(gaps, np.mean)
+            interval = time_statistics.bootstrap(gaps, np.mean)
             limits = "95 %: {:+.2f} to {:+.2f}, ".format(*interval) if interval else ""
             lines.append(
                 f"{setting.name}: test score minus held-out score {np.mean(gaps):+.2f} "
@@ -229,7 +229,7 @@ def _describe_latency(results: Results) -> list[str]:
     return lines
 
 
-def format_median(middle: estimates.Interval) -> str:
+def format_median(middle: time_statistics.Interval) -> str:
     """Formats the median of two middle times; ">=" the first if only the second is infinite."""
     low, high = middle
     if math.isinf(high) and math.isfinite(low):
@@ -267,7 +267,7 @@ def evidence(results: Results, command: str) -> list[str]:
         )
         hits = [outcome.row_at(goal) for outcome in ended]
         last = [outcome.rows[-1][outcome.metric] for outcome in ended]
-        newest, median = ended[-1].facts if ended else {}, estimates.median(times)
+        newest, median = ended[-1].facts if ended else {}, time_statistics.median(times)
         row = Measured(
             date=str(newest.get("timestamp", "")),
             machine=f"{newest.get('hardware', '')}, {newest.get('framework', '')}",

@@ -10,12 +10,12 @@ from typing import Any, TextIO
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dawnbench_tf import files
+from dawnbench_tf import files, time_statistics
 from dawnbench_tf.refusals import Refusal, defused, one_line, shown
-from dawnbench_tf.studies import estimates, figures, findings, grid, store, summaries
-from dawnbench_tf.studies.estimates import Interval
+from dawnbench_tf.studies import figures, findings, grid, store, summaries
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Setting, Summary
+from dawnbench_tf.time_statistics import Interval
 
 __all__ = ["load"]
 
@@ -244,14 +244,14 @@ def _compare_setting(
     first, second = (setting.times(threshold) for setting in pair)
     setting = f"{pair[0].name}: " if pair[0].name != "baseline" else ""
     times_text = " and ".join(
-        f"{name} {findings.format_median(estimates.middle(times))} "
+        f"{name} {findings.format_median(time_statistics.middle(times))} "
         f"({len(times.reached)} of {len(times.seconds)} runs)"
         for name, times in zip(names, (first, second), strict=True)
     )
     text = f"{setting}to {metric} {threshold:g}, {times_text}."
-    if min(len(first.seconds), len(second.seconds)) < estimates.ENOUGH:
+    if min(len(first.seconds), len(second.seconds)) < time_statistics.ENOUGH:
         return f"{text} {findings.TOO_FEW}."
-    versus = estimates.compare(second, first)
+    versus = time_statistics.compare(second, first)
     if versus.speed_up:
         text += f" {names[1]} is {versus.speed_up:.2f} times as fast"
         text += f"{findings.format_interval(versus.speed_up_interval)}."

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from dawnbench_tf.studies import estimates, outcomes
-from dawnbench_tf.studies.estimates import UNKNOWN, Interval, Times, compare
+from dawnbench_tf import time_statistics
+from dawnbench_tf.studies import outcomes
 from dawnbench_tf.studies.grid import PlannedRun, Study
 from dawnbench_tf.studies.outcomes import Outcome
+from dawnbench_tf.time_statistics import UNKNOWN, Interval, Times, compare
 
 
 class Setting(NamedTuple):
@@ -128,7 +129,7 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
     summaries = []
     for setting in settings:
         times, runs = setting.times(threshold), len(setting.outcomes)
-        reached, middle = times.reached, estimates.middle(times)
+        reached, middle = times.reached, time_statistics.middle(times)
         rows = [outcome.row_at(threshold) for outcome in setting.outcomes]
         best = [outcome.best for outcome in setting.outcomes if outcome.best is not None]
         prices = (outcome.facts.get("costPerHour") for outcome in setting.outcomes)
@@ -140,14 +141,14 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
             threshold=threshold,
             runs=runs,
             reached=len(reached),
-            share=estimates.wilson(len(reached), runs),  # of runs that reach it
+            share=time_statistics.wilson(len(reached), runs),  # of runs that reach it
             ended=dict(Counter(status_at(o, threshold) for o in setting.outcomes)),
             range_seconds=(float(reached.min()), float(reached.max())) if len(reached) else None,
             middle_seconds=middle,  # the two middle times; the second is inf if half miss it
             median_seconds=sum(middle) / 2,
-            median_interval=estimates.median_interval(times),
+            median_interval=time_statistics.median_interval(times),
             mean_seconds=_statistic(np.mean, reached),  # of runs that reached it, as the next two
-            mean_interval=estimates.bootstrap(reached, np.mean),
+            mean_interval=time_statistics.bootstrap(reached, np.mean),
             variation=_statistic(stats.variation, reached, 2, ddof=1),
             epochs=float(np.median([row["epoch"] if row else np.inf for row in rows])),
             best_mean=_statistic(np.mean, best),  # mean over runs of the best score
@@ -190,7 +191,7 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
         return None
 
     times = {labels: by_labels[labels].times(threshold) for labels in (on, *alone, off)}
-    medians = {labels: estimates.median(sample) for labels, sample in times.items()}
+    medians = {labels: time_statistics.median(sample) for labels, sample in times.items()}
     base = medians[off]
     if not math.isfinite(base):
         return None
@@ -200,7 +201,7 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
         *parts, first = others
         return first / whole / np.prod([first / part for part in parts], axis=0)
 
-    interval = estimates.median_interval(*times.values(), statistic=share)
+    interval = time_statistics.median_interval(*times.values(), statistic=share)
     return Composition(single, math.prod(single.values()), base / medians[on], interval)
 
 
@@ -221,7 +222,7 @@ def main_effects(study: Study, settings: Sequence[Setting], threshold: float) ->
         return []
     # Each setting is paired with the one that has the first level of one factor and is otherwise
     # equal; `first` is the first level of each factor, as settings are in the order of the plan.
-    medians = {s.labels: estimates.median(s.times(threshold)) for s in settings}
+    medians = {s.labels: time_statistics.median(s.times(threshold)) for s in settings}
     first: dict[int, str] = {}
     pairs: dict[tuple[int, str], list[float]] = {}
     for labels, seconds in medians.items():

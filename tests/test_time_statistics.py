@@ -1,0 +1,226 @@
+"""Statistics against tables, hand-computed cases and simulation."""
+
+import math
+import sys
+
+import matplotlib.image
+import numpy as np
+import pytest
+from scipy import stats
+
+import dawnbench_tf
+from dawnbench_tf import time_statistics, tta
+from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.time_statistics import Times
+
+INF = math.inf
+
+
+def test_kaplan_meier_is_the_published_table_of_freireich_s_trial():
+    # 6-MP in leukemia, weeks (Freireich et al. 1963; Kleinbaum & Klein, table 2.1); limits:
+    # lifelines.
+    weeks = [6, 6, 6, 7, 10, 13, 16, 22, 23, 6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
+    times = Times(np.array(weeks, float), np.arange(21) >= 9)
+    seconds, shares, limits = time_statistics.kaplan_meier(times)
+    assert seconds.tolist() == [6, 7, 10, 13, 16, 22, 23]
+    survival = [0.8571, 0.8067, 0.7529, 0.6902, 0.6275, 0.5378, 0.4482]
+    np.testing.assert_allclose(1 - shares, survival, atol=5e-5)
+    np.testing.assert_allclose(1 - limits[0], [0.951552, 0.619718], atol=1e-6)
+    np.testing.assert_allclose(1 - limits[-1], [0.680143, 0.188052], atol=1e-6)
+    assert time_statistics.median(times) == 23
+
+
+def test_runs_that_never_reach_it_keep_the_share_down_whenever_they_ended():
+    seconds, shares, _ = time_statistics.kaplan_meier(
+        Times(np.array([3, INF, 1, 2, INF]), np.zeros(5, bool))
+    )
+    assert seconds.tolist() == [1, 2, 3] and shares == pytest.approx([0.2, 0.4, 0.6])
+
+
+def test_nothing_that_reached_has_no_curve_and_no_median():
+    times = Times(np.array([INF, INF]), np.zeros(2, bool))
+    assert len(time_statistics.kaplan_meier(times)[0]) == 0
+    assert (time_statistics.median(times), time_statistics.median_interval(times)) == (INF, None)
+
+
+@pytest.mark.parametrize(
+    ("successes", "runs", "low", "high"),  # Newcombe 1998, table I, method 3
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_is_newcombe_s_table(successes, runs, low, high):
+    assert time_statistics.wilson(successes, runs) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_median_is_the_mean_of_the_two_middle_times_or_lies_between_them():
+    assert time_statistics.middle(whole(4.0, 1.0, INF, INF)) == (4, INF)
+    assert time_statistics.middle(whole(4.0, INF, INF)) == (INF, INF)
+    assert time_statistics.median(whole(4.0, 1.0, INF, INF)) == INF
+    draw = np.random.default_rng(5)
+    for count in range(1, 12):
+        seconds = draw.integers(1, 9, count).astype(float)
+        assert time_statistics.median(whole(*seconds)) == np.median(seconds)
+        # A run that crashed before all others were at their goals tells nothing.
+        crashed = Times(np.r_[0.5, seconds], np.arange(count + 1) == 0)
+        assert time_statistics.middle(crashed) == time_statistics.middle(whole(*seconds))
+
+
+def test_few_runs_are_not_ranked():
+    versus = time_statistics.compare(whole(1.0, 1.1, 1.2, 1.3), whole(*[9.0] * 5))
+    assert versus.speed_up == pytest.approx(9 / 1.15) and versus[1:] == (None,) * 4
+    assert None not in time_statistics.compare(whole(1.0, 1.1, 1.2, 1.3, 1.4), whole(*[9.0] * 5))
+
+
+def test_a_bootstrap_interval_is_scipy_s_and_holds_infinite_times():
+    values = np.random.default_rng(1).normal(100, 10, 40)
+    ours = time_statistics.bootstrap(values, np.mean)
+    theirs = stats.bootstrap(
+        (values,), np.mean, method="percentile", rng=np.random.default_rng(2)
+    ).confidence_interval
+    assert ours == pytest.approx((theirs.low, theirs.high), abs=0.5)
+    assert time_statistics.bootstrap([1.0, 2.0, 3.0, INF, INF], np.median)[1] == INF
+    assert time_statistics.bootstrap([1.0, 2.0, 3.0, 4.0], np.mean) is None
+
+
+def test_a_crashed_run_is_censored_in_the_median():
+    seconds = np.array([10.0, 20.0, 5.0, 30.0])
+    crashed = Times(seconds, np.array([False, False, True, False]))
+    # By hand: at 10, 3 at risk: 2/3 are left; at 20: 1/3.
+    assert time_statistics.kaplan_meier(crashed)[1] == pytest.approx([1 / 3, 2 / 3, 1])
+    assert time_statistics.median(crashed) == 20
+
+
+def test_the_probability_to_be_faster_counts_pairs():
+    ours, theirs = np.array([1.0, 5.0, INF]), np.array([2.0, 5.0, INF, INF])
+    pairs = [(a < b) + 0.5 * (a == b) for a in ours for b in theirs]
+    ours, theirs = whole(*ours), whole(*theirs)
+    assert time_statistics.probability_faster(ours, theirs) == pytest.approx(np.mean(pairs))
+    assert time_statistics.probability_faster(theirs, ours) == pytest.approx(1 - np.mean(pairs))
+    assert time_statistics.p_value(ours, ours) == 1
+
+
+def whole(*seconds):
+    return Times(np.array(seconds, float), np.zeros(len(seconds), bool))
+
+
+def test_a_crash_after_a_second_makes_no_setting_faster():
+    first = whole(100.0, 101.0, 101.0, 102.0, 103.0)
+    crashed = Times(
+        np.array([1.0, 1.0, 1.0, 1.0, 101.0]), np.array([True, True, True, True, False])
+    )
+    versus = time_statistics.compare(crashed, first)
+    # By hand: 20 pairs are open; 101 is less than two of five, equal to two.
+    assert versus.faster == pytest.approx((20 * 0.5 + 2 + 1) / 25)
+    assert versus.speed_up == pytest.approx(101 / 101) and versus.p_value > 0.5
+    nothing = Times(np.array([1.0, 1.0]), np.array([True, True]))
+    assert time_statistics.compare(nothing, first) == (None,) * 5
+
+
+def test_gehan_s_test_is_mann_and_whitney_s_without_crashes_and_a_permutation_s_with():
+    draw = np.random.default_rng(3)
+    for _ in range(20):
+        a, b = draw.integers(1, 9, 8).astype(float), draw.integers(1, 9, 7).astype(float)
+        late = Times(np.r_[b, 99.0], np.r_[np.zeros(7, bool), True])  # after all others: the same
+        last = stats.mannwhitneyu(a, np.r_[b, 99.0], method="asymptotic", use_continuity=False)
+        assert time_statistics.p_value(whole(*a), late) == pytest.approx(last.pvalue)
+    seconds, censored = draw.exponential(10, 14), draw.random(14) < 0.3
+    pooled = Times(seconds, censored)
+
+    def probability(order):
+        return time_statistics.probability_faster(
+            *(Times(seconds[o], censored[o]) for o in (order[:7], order[7:]))
+        )
+
+    observed = abs(probability(np.arange(14)) - 0.5)
+    by_chance = [
+        abs(probability(draw.permutation(14)) - 0.5) >= observed - 1e-12 for _ in range(4000)
+    ]
+    halves = (Times(*(part[s] for part in pooled)) for s in (slice(7), slice(7, None)))
+    assert time_statistics.p_value(*halves) == pytest.approx(np.mean(by_chance), abs=0.05)
+
+
+def test_after_the_trials_needed_a_test_tells_two_recipes_apart():
+    draw, shift = np.random.default_rng(0), 1.0
+    probability = stats.norm.cdf(shift / math.sqrt(2))
+    trials = time_statistics.trials_needed(probability)
+    detected = [
+        stats.mannwhitneyu(draw.normal(size=trials), draw.normal(shift, size=trials)).pvalue < 0.05
+        for _ in range(500)
+    ]
+    assert 0.74 < np.mean(detected) < 0.88
+    assert time_statistics.trials_needed(0.5) == INF
+
+
+def test_speed_ups_are_ratios_of_medians():
+    versus = time_statistics.compare(whole(*[5.0] * 5), whole(10.0, 10.0, 10.0, 11.0, 11.0))
+    assert versus.speed_up == 2 and versus.speed_up_interval == pytest.approx((2, 2.2))
+    assert time_statistics.compare(whole(5.0), whole(INF)).speed_up is None
+    assert time_statistics.compare(whole(INF), whole(INF)).speed_up is None
+
+
+def test_where_an_interval_is_undefined_it_goes_from_the_lower_limit_before_to_1():
+    *earlier, last = time_statistics.kaplan_meier(whole(1.0, 2.0, 3.0))[2]
+    assert np.isfinite(earlier).all() and last.tolist() == [earlier[-1][0], 1]
+    assert time_statistics.kaplan_meier(whole(1.0))[2].tolist() == [[0, 1]]
+
+
+def logs(folder, name, times, column="val_accuracy"):
+    """Writes timers' logs that reach 0.9 after so many seconds; inf: that never do."""
+    paths = []
+    for number, seconds in enumerate(times):
+        path = folder / f"{name}{number}.tsv"
+        last = f"2\t{seconds / 3600}\t0.9\n" if math.isfinite(seconds) else "2\t1.0\t0.8\n"
+        path.write_text(f"epoch\thours\t{column}\n1\t1e-5\t0.5\n{last}")
+        paths.append(path)
+    return paths
+
+
+def test_two_kinds_of_fits_are_compared_by_their_timers_logs(tmp_path):
+    adam = logs(tmp_path, "adam", [10, 11, 12, 13, 14])
+    sgd = logs(tmp_path, "sgd", [20, 22, 24, 26, INF])
+    versus = tta.compare(adam, sgd, 0.9, names=("adam", "sgd"), plot=tmp_path / "p.png")
+    assert versus.medians == pytest.approx((12, 24)) and versus.speed_up == pytest.approx(2)
+    assert versus.seconds[1][-1] == INF and versus.faster == 1
+    assert versus.p_value == pytest.approx(2 / math.comb(10, 5))  # of all orders, two are so
+    lines = str(versus).splitlines()
+    assert lines[0] == "adam: 5 of 5 fits reached it, median 12 s, 95 % interval 10 to 14 s"
+    assert lines[1].startswith("sgd: 4 of 5 fits reached it, median 24 s, 95 % interval 20 to inf")
+    assert lines[2].startswith("adam is 2 times as fast as sgd, 95 % interval 1.")
+    assert lines[3].endswith("with probability 1.00, p = 0.0079") and len(lines) == 4
+    assert matplotlib.image.imread(tmp_path / "p.png").std() > 0.01
+
+
+def test_few_fits_have_medians_and_no_winner(tmp_path):
+    versus = tta.compare(logs(tmp_path, "a", [1, 2]), logs(tmp_path, "b", [4, INF]), 0.9)
+    assert versus.medians == pytest.approx((1.5, INF)) and versus.faster is None
+    assert str(versus).splitlines()[1:] == [
+        "second: 1 of 2 fits reached it, never in half of them",
+        "too few fits to say which is faster: 5 of each are the least",
+    ]
+
+
+def test_a_loss_is_reached_from_above(tmp_path):
+    paths = logs(tmp_path, "a", [3], column="val_loss")  # 0.5, then 0.9
+    assert tta.compare(paths, paths, 0.6, "val_loss").seconds[0] == pytest.approx([0.036])
+
+
+def test_what_is_no_log_is_named(tmp_path):
+    paths = logs(tmp_path, "a", [1])
+    with pytest.raises(
+        ValueError, match=r"a0.tsv: should be a timer's log.* epoch, hours, val_acc"
+    ):
+        tta.compare(paths, paths, 0.9, "val_loss")
+    (tmp_path / "empty.tsv").touch()
+    with pytest.raises(ValueError, match=r"empty.tsv: .* Received columns: none"):
+        tta.compare([tmp_path / "empty.tsv"], paths, 0.9)
+
+
+def test_without_scipy_that_is_said_in_one_line(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "dawnbench_tf.time_statistics", None)
+    monkeypatch.delattr(dawnbench_tf, "time_statistics")
+    with pytest.raises(Refusal, match="compare needs SciPy .*pip install scipy matplotlib"):
+        tta.compare([], [], 0.9)
