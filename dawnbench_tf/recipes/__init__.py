@@ -20,6 +20,7 @@ from typing import Any
 from dawnbench_tf import models
 from dawnbench_tf.recipe import Images, Questions, Recipe
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported
+from dawnbench_tf.recipe.images import JPEGS, ONE_SIZE, ONLY_FOR
 from dawnbench_tf.recipes import own, recipe_files, recipe_modules
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import flag_text, flat, parts
@@ -146,7 +147,8 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
       Refusal: a value is invalid, or the model is not in the catalogue or not for this task.
     """
     task = changes.get("task")
-    if isinstance(task, Task) and task.reader.startswith("tfds:") and type(recipe.data) is Images:
+    arrays = isinstance(recipe.data, Images) and not recipe.jpegs
+    if isinstance(task, Task) and task.reader.startswith("tfds:") and arrays:
         changes["task"] = replace(task, jpegs=False, image_size=0)  # arrays, as the recipe takes
     recipe = recipe.with_values(**changes)
     if not recipe.task:
@@ -197,12 +199,15 @@ def description(recipe: Recipe, everything: bool = False) -> str:
     """
     goal = f"{recipe.goal:g}" if recipe.goal else "of --threshold"
     lines = [f"{recipe.name}: {recipe.task_row.metric} {goal}"]
+    kind = JPEGS if recipe.jpegs else ONE_SIZE
     for title, part in {"recipe": recipe, **parts(recipe)}.items():
         default = flat(type(part)())
         shown = [
             flag_text(name, value)
             for name, value in flat(part).items()
-            if value is not None and (everything or value != default[name])
+            if value is not None
+            and (everything or value != default[name])
+            and ONLY_FOR.get(name, kind) == kind
         ]
         lines += [f"{title}:", *(f"  {text}" for text in shown)] if shown else []
     if rows().get(recipe.name) == recipe:

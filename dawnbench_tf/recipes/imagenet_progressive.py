@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Jpegs, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published
 from dawnbench_tf.tasks import TASKS
 
@@ -21,7 +21,7 @@ _BASE = Recipe(
     precision="mixed_bfloat16",
     network=Network(zero_last_norm=True, synchronized_batch_norm=False),
     optimizer=Optimizer(momentum=0.9, weight_decay=1e-4, decays="all_but_norms"),
-    data=Jpegs(
+    data=Images(
         flip=True,
         rectangular_test=True,
         standardize="channel",
