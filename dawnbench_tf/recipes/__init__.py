@@ -1,7 +1,7 @@
 """All recipes by name: a module for each task, whose RECIPES lists its rows of `Recipe`.
 
 A row that varies another is `replace(ROW, ...)` with its differences. Recipes of users: in TOML
-files (`recipe_files`) and in modules (`recipe_modules`).
+files (`recipe_files`) and in modules (MODULE:ATTRIBUTE).
 
 May import: models (the catalogue), recipe, the shared modules. Never: TensorFlow, data, training,
 inference, submission, ranking.
@@ -9,7 +9,9 @@ inference, submission, ranking.
 
 import fnmatch
 import math
+import os
 import sys
+import traceback
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
@@ -21,8 +23,8 @@ from dawnbench_tf import models
 from dawnbench_tf.recipe import Images, Questions, Recipe
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported
 from dawnbench_tf.recipe.images import JPEGS, ONE_SIZE, ONLY_FOR
-from dawnbench_tf.recipes import own, recipe_files, recipe_modules
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.recipes import own, recipe_files
+from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import flag_text, flat, parts
 from dawnbench_tf.tasks import TASKS, Task, find_task
 
@@ -58,14 +60,14 @@ def get(name: str | Recipe, **changes: Any) -> Recipe:
         return changed(name, **changes) if changes else name
     if recipe_files.is_path(name):
         return changed(_from_file(Path(name)), **changes)
-    if recipe_modules.SEPARATOR in name:
-        return changed(recipe_modules.load(name), **changes)
+    if ":" in name:
+        return changed(_from_module(name), **changes)
     return changed(_row(name), **changes)
 
 
 def is_users(name: str) -> bool:
     """Whether a recipe's name is that of a file or a module, not of a row of the library."""
-    return recipe_files.is_path(name) or recipe_modules.SEPARATOR in name
+    return recipe_files.is_path(name) or ":" in name
 
 
 def _row(name: str) -> Recipe:
@@ -84,20 +86,51 @@ def _from_file(path: Path, based_on: tuple[Path, ...] = ()) -> Recipe:
     """Returns the recipe of a TOML file; `based_on` it are the files of which it is the base."""
     if path.resolve() in based_on:
         raise Refusal(f"{path}: is based on itself, through its base")
-    file = recipe_files.read(path)
-    if recipe_files.is_path(file.base):
-        base = _from_file(Path(file.base), (*based_on, path.resolve()))
-    else:
-        with recipe_files.naming(path):
-            base = _row(file.base)
-    with recipe_files.naming(path):
-        own_name = file.name.partition("/")[0]
-        task = {"task": find_task(file.task, name=own_name)} if file.task else {}
-        recipe = changed(base, **task, **file.settings)
-        name = file.name or recipe_files.default_name(path, recipe.task_row.name)
+    file, base = recipe_files.read(path), None
+    if recipe_files.is_path(file["base"]):  # relative to the file
+        base = _from_file(path.parent / file["base"], (*based_on, path.resolve()))
+    try:
+        base = base or _row(file["base"])
+        own_name = file["name"].partition("/")[0]
+        task = {"task": find_task(file["task"], name=own_name)} if file["task"] else {}
+        recipe = changed(base, **task, **file["settings"])
+    except Refusal as refusal:  # names the file: `FILE: setting=value: expected`
+        raise Refusal(f"{path}: {str(refusal).removeprefix('--')}") from None
+    name = file["name"] or recipe_files.default_name(path, recipe.task_row.name)
     # Evidence is of the base's settings, and stays with them.
     evidence = base.evidence if recipe == base else ()
     return replace(recipe, name=name, evidence=evidence)
+
+
+def _from_module(name: str) -> Recipe:
+    """Imports MODULE:ATTRIBUTE of a user; the working directory is importable, as for `python -m`.
+
+    Raises:
+      Refusal: the import raises, or the module has no such recipe (the message lists its recipes).
+    """
+    module_name, _, attribute = name.partition(":")
+    if not all(map(str.isidentifier, (*module_name.split("."), attribute))):
+        refuse("recipe", name, "should be MODULE:ATTRIBUTE, as mypackage.recipes:FLOWERS")
+    # A module may import TensorFlow, which reads this once; the commands train with tf-keras.
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
+    try:
+        module = import_module(module_name)
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__}: {one_line(error, 120)}"
+        source = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+        refuse("recipe", name, f"importing {module_name} raised {reason} ({source})")
+    finally:
+        sys.path.remove(folder)
+    recipe = getattr(module, attribute, None)
+    if not isinstance(recipe, Recipe) or not recipe.task or not recipe.model:
+        names = [key for key, value in vars(module).items() if isinstance(value, Recipe)]
+        listed = one_line(", ".join(names) or "none")
+        reason = f"{module_name} has no recipe {attribute} with a task and a model"
+        refuse("recipe", name, f"{reason}; its recipes: {listed}")
+    return recipe
 
 
 def base_of(task: Task) -> str:

@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 
 from dawnbench_tf import flags, recipes, terminal
-from dawnbench_tf.recipes import recipe_files, recipe_modules, reproductions
+from dawnbench_tf.recipes import recipe_files, reproductions
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import setting
 from dawnbench_tf.tasks import TASKS
@@ -63,7 +63,7 @@ def main(names: list[str]) -> None:
 def _toml(names: list[str]) -> str:
     if len(names) != 1:
         refuse("toml", True, "should follow the name of one recipe, as digits/resnet8")
-    if recipe_modules.SEPARATOR in names[0]:
+    if ":" in names[0]:
         refuse("toml", True, f"{names[0]} is of a module; a file is based on TASK/NAME or a file")
     return recipe_files.to_toml(recipes.get(names[0]), names[0])
 
