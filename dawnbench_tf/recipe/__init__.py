@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from dawnbench_tf.recipe.average import Average
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported
 from dawnbench_tf.recipe.images import JPEGS, ONE_SIZE, ONLY_FOR, Images
-from dawnbench_tf.recipe.network import Network
+from dawnbench_tf.recipe.network import BERTS, Network
 from dawnbench_tf.recipe.optimizer import Optimizer
-from dawnbench_tf.recipe.phases import Phase, check_changes, split
+from dawnbench_tf.recipe.phases import Phase, split
 from dawnbench_tf.recipe.questions import Questions
 from dawnbench_tf.recipe.schedule import Schedule, steps_before
 from dawnbench_tf.refusals import refuse
@@ -167,7 +167,12 @@ class Recipe:
                 object.__setattr__(self, "name", f"{self.task.name}/{self.model}")
         elif self.task and self.task not in TASKS:
             refuse("task", self.task, f"should be a Task, or one of {', '.join(TASKS)}")
-        check_changes(self.later_batch_sizes, self.batch_size_epochs)
+        changes, later = self.batch_size_epochs, len(self.later_batch_sizes)
+        if list(changes) != sorted(set(changes)):
+            refuse("batch_size_epochs", changes, "should increase")
+        if len(changes) != later:
+            expected = f"should be {later} epochs, one for each of later_batch_sizes"
+            refuse("batch_size_epochs", changes, expected)
         if self.schedule.momenta and self.optimizer.name not in _CYCLING:
             refuse("schedule_momenta", self.schedule.momenta, f"is for {', '.join(_CYCLING)}")
         if self.task:
@@ -192,7 +197,16 @@ class Recipe:
         if self.later_batch_sizes and asks:
             refuse("later_batch_sizes", self.later_batch_sizes, f"is for images; it has {examples}")
         if asks:
-            self.network.check_bert(self.data.tokenizer)
+            pretrained, wordpiece = self.network.pretrained, self.data.tokenizer == "wordpiece"
+            if bool(pretrained) != wordpiece:
+                reason = "is for" if pretrained else "is required for"
+                expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
+                refuse("pretrained", pretrained, expected)
+            if pretrained and pretrained not in BERTS:
+                near = get_close_matches(pretrained, BERTS, n=1, cutoff=0.4)
+                listed = f"should be one of {', '.join(BERTS)}"
+                hint = f"did you mean {near[0]}?" if near else listed
+                refuse("pretrained", pretrained, f"is no published BERT; {hint}")
         if not self.network.pretrained:
             refuse_group(self.network, "fine-tuning", "requires --pretrained")
             refuse_group(self.optimizer, "fine-tuning", "requires --pretrained")
@@ -227,11 +241,7 @@ class Recipe:
             task.check_threshold(self.threshold)
 
     def total_steps(self, epoch_steps: Sequence[int]) -> int:
-        """Returns the steps of the whole training; a partial step counts as a whole one.
-
-        Args:
-          epoch_steps: as in `steps_before`.
-        """
+        """Returns the steps of the whole training; a partial step counts as a whole one."""
         return math.ceil(round(steps_before(self.epochs, epoch_steps), 6))
 
     @property

@@ -1,10 +1,8 @@
 """Phase: the epochs of one batch size, of one size of images in memory, of one set of weights."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
-
-from dawnbench_tf.refusals import refuse
 
 
 class Phase(NamedTuple):
@@ -19,15 +17,6 @@ class Phase(NamedTuple):
     start: int
     end: int
     batch_size: int
-
-
-def check_changes(later_batch_sizes: Sequence[int], batch_size_epochs: Sequence[int]) -> None:
-    """Refuses epochs that do not increase, or that are not one for each later batch size."""
-    if list(batch_size_epochs) != sorted(set(batch_size_epochs)):
-        refuse("batch_size_epochs", batch_size_epochs, "should increase")
-    if len(batch_size_epochs) != len(later_batch_sizes):
-        expected = f"should be {len(later_batch_sizes)} epochs, one for each of later_batch_sizes"
-        refuse("batch_size_epochs", batch_size_epochs, expected)
 
 
 def split(changes: Iterable[int], epochs: float, first_epoch: int) -> list[tuple[int, int]]:

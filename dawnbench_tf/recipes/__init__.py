@@ -16,7 +16,6 @@ from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from dawnbench_tf import models
@@ -141,12 +140,7 @@ def base_of(task: Task) -> str:
 
 
 def named_by(recipe: Recipe, data_dir: str) -> Recipe:
-    """Returns a recipe whose task of your own has a name: that of its data, if it had none.
-
-    Args:
-      recipe: a recipe of any task.
-      data_dir: folder or file of the data.
-    """
+    """Returns a recipe whose task of your own has a name: that of its data, if it had none."""
     task = recipe.whole_task
     kind = task.reader.partition(":")[0]
     if not data_dir or not kind or task.name != kind:
@@ -211,16 +205,13 @@ def table(pattern: str = "*") -> str:
         refuse("recipe", pattern, f"no recipe matches; tasks: {', '.join(TASKS)}")
     lines = [f"{'recipe':29} {'model':21} {'goal':>4}  {'batch size':13} epochs"]
     for recipe in map(_row, chosen):
+        ends = sorted({min(recipe.batch_sizes), max(recipe.batch_sizes)})
+        sizes = " to ".join(map(str, ends))
         lines.append(
-            f"{recipe.name:29} {recipe.model:21} {recipe.goal:4g}  "
-            f"{_batch_sizes(recipe):13} {recipe.epochs:6g}"
+            f"{recipe.name:29} {recipe.model:21} {recipe.goal:4g}  {sizes:13} {recipe.epochs:6g}"
         )
         lines += [f"    {_evidence(item)}" for item in recipe.evidence]
     return "\n".join(lines)
-
-
-def _batch_sizes(recipe: Recipe) -> str:
-    return " to ".join(map(str, sorted({min(recipe.batch_sizes), max(recipe.batch_sizes)})))
 
 
 def description(recipe: Recipe, everything: bool = False) -> str:
@@ -244,25 +235,19 @@ def description(recipe: Recipe, everything: bool = False) -> str:
         ]
         lines += [f"{title}:", *(f"  {text}" for text in shown)] if shown else []
     if rows().get(recipe.name) == recipe:
-        lines.append(f"source: see the comments of dawnbench_tf/recipes/{_file(recipe)}")
+        home = next(  # the module of the row
+            name.rpartition(".")[2]
+            for name, module in sys.modules.items()
+            if name.startswith(f"{__name__}.")
+            and recipe.name in [r.name for r in vars(module).values() if isinstance(r, Recipe)]
+        )
+        lines.append(f"source: see the comments of dawnbench_tf/recipes/{home}.py")
     lines += ["evidence:"] * bool(recipe.evidence)
     for item in recipe.evidence:
         lines += [f"  {_evidence(item)}"]
         if not isinstance(item, Reported):
             lines += [f"    {item.entry if isinstance(item, Published) else item.command}"]
     return "\n".join(lines)
-
-
-def _file(recipe: Recipe) -> str:
-    """Returns the name of the file of one of the library's recipes."""
-    names = [name for name in sys.modules if name.startswith(f"{__name__}.")]
-    home = next(name for name in names if _defines(sys.modules[name], recipe))
-    return f"{home.rpartition('.')[2]}.py"
-
-
-def _defines(module: ModuleType, recipe: Recipe) -> bool:
-    rows = [value for value in vars(module).values() if isinstance(value, Recipe)]
-    return recipe.name in [row.name for row in rows]
 
 
 def _evidence(item: Published | Reported | Measured) -> str:
