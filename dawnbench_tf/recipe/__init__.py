@@ -361,8 +361,12 @@ class Recipe:
         task_row = task if isinstance(task, Task) else TASKS.get(task)
         base = replace(self, name="", task="", data=self._data_for(task_row))
         own = {"name", "task", *_KINDS}.union(flat(base), *map(flat, parts(base).values()))
-        for name in values.keys() - own:
-            raise TypeError(f"{name}: no setting of a recipe{_suggestion(name)}")
+        for name in (name for name in values if name not in own):
+            names = [*self.values()]  # suggests a setting with these initials, as for lr
+            initials = [n for n in names if name == "".join(word[0] for word in n.split("_"))]
+            near = [*initials, *get_close_matches(name, names, n=1)]
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(f"{name}: no setting of a recipe{hint}")
         base._check_applies(values, task_row)
         changed = {name: replaced(part, values) for name, part in parts(base).items()}
         model = values.get("model", self.model)
@@ -430,11 +434,3 @@ class Recipe:
 
 def _examples(task: Task) -> str:
     return QUESTIONS if task.inputs == "questions" else JPEGS if task.jpegs else ONE_SIZE
-
-
-def _suggestion(name: str) -> str:
-    """Returns a question that names a setting with these initials, as for lr, or the nearest."""
-    names = [*Recipe().values()]
-    initials = [own for own in names if name == "".join(word[0] for word in own.split("_"))]
-    near = [*initials, *get_close_matches(name, names, n=1)]
-    return f"; did you mean {near[0]}?" if near else ""
