@@ -241,7 +241,11 @@ class Recipe:
             task.check_threshold(self.threshold)
 
     def total_steps(self, epoch_steps: Sequence[int]) -> int:
-        """Returns the steps of the whole training; a partial step counts as a whole one."""
+        """Returns the steps of the whole training; a partial step counts as a whole one.
+
+        Args:
+          epoch_steps: as in `steps_before`.
+        """
         return math.ceil(round(steps_before(self.epochs, epoch_steps), 6))
 
     @property
