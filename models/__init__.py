@@ -4,9 +4,9 @@ Importing this package does not import TensorFlow; building a model does. Models
 Keras that your `tf.keras` is, Keras 3 or tf-keras 2. Keras's global settings are not changed.
 
 Each family of networks has a module with its `body`; bodies use `blocks`, `reader_blocks`,
-`factories` and `checks`. `networks` adds input and head, `arguments` types the families' arguments,
-`texts` lists the inputs of readers. `catalog` has a row for each variant, `layers` our Keras
-layers, `weights` the loaders of published weights.
+`factories` and `checks`. `networks` adds input and head, `texts` lists the inputs of readers and
+the arguments that they share. `catalog` has a row for each variant, `layers` our Keras layers,
+`weights` the loaders of published weights.
 
 May import: nothing of dawnbench_tf.
 """
@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib import import_module
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
-from .arguments import Overrides
 from .catalog import VARIANTS, Variant
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def build(
     dtype: str | None = None,
     synchronized: bool | None = None,
     name: str | None = None,
-    **overrides: Unpack[Overrides],
+    **overrides: Any,
 ) -> "tf.keras.Model":
     """Builds a model of the catalogue: a `tf.keras.Model` that returns float32 logits.
 
@@ -96,8 +95,8 @@ def build(
         policy.
       synchronized: whether BN statistics are those of the global batch; default: of each replica.
       name: name of the Keras model; default: `variant`.
-      **overrides: arguments of the family's `body`, in place of the catalogue's, e.g. `depth`;
-        `arguments.Overrides` lists all, the module `get(variant).family` documents its own.
+      **overrides: arguments of the family's `body`, in place of the catalogue's, e.g. `depth`; the
+        module `get(variant).family` documents them.
 
     Readers take `dtype`, `name` and the arguments of their `body` only.
 

@@ -33,8 +33,6 @@ def body(
     """Builds an airbench network up to the last feature map: 3x3 pixels for 32x32 images.
 
     Args:
-      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
-      layers: function that returns layer factories.
       widths: filters of the three groups.
       convolutions: convolutions of each group: 2, or 3 with a residual branch around the last two.
       norm_momentum: momentum of BN's moving statistics: share of the old value that a step keeps.
@@ -44,9 +42,6 @@ def body(
       whitening_bias: whether whitening has a trained bias.
       muon: the version for Muon: whitening's bias is initialized at random, the head's weights have
         the standard deviation 1, and logits are divided by the number of features, not by 9.
-
-    Raises:
-      ValueError: `convolutions` or `activation` has none of these values.
     """
     checks.one_of((2, 3), convolutions=convolutions)
     checks.one_of(("gelu", "silu"), activation=activation)

@@ -62,8 +62,6 @@ def body(
     """Builds an AmoebaNet-D up to its feature maps: the last one and the auxiliary head's.
 
     Args:
-      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
-      layers: function that returns layer factories.
       cells: number of normal cells, a multiple of 3. Three stacks have cells / 3 each, and a
         reduction cell between them. (The paper's N is cells / 3.)
       filters: filters of the first stack (the paper's F), a multiple of 16; doubled in each
@@ -75,12 +73,11 @@ def body(
 
     Returns:
       Two feature maps: that of the last cell, and that of the second stack's last cell.
-
-    Raises:
-      ValueError: an argument is out of range, or the auxiliary head's map has unknown or too small
-        sides.
     """
-    _check(cells, filters, dropout)
+    for name, value, unit in (("cells", cells, 3), ("filters", filters, 16)):
+        if value < unit or value % unit:
+            raise ValueError(f"`{name}` should be a multiple of {unit}. Received: {name}={value}")
+    checks.below_one(dropout=dropout)
     make = layers(padding="same")
     per_stack = cells // 3
     plan = [(REDUCTION, filters // 4), (REDUCTION, filters // 2)]
@@ -98,13 +95,6 @@ def body(
     return [make.act()(outputs[index]) for index in (-1, middle)]
 
 
-def _check(cells: int, filters: int, dropout: float) -> None:
-    for name, value, unit in (("cells", cells, 3), ("filters", filters, 16)):
-        if value < unit or value % unit:
-            raise ValueError(f"`{name}` should be a multiple of {unit}. Received: {name}={value}")
-    checks.below_one(dropout=dropout)
-
-
 def _apply(
     cell: Cell,
     x: tf.Tensor,
@@ -113,17 +103,15 @@ def _apply(
     filters: int,
     make: Layers,
 ) -> tf.Tensor:
-    """Returns a cell's output.
-
-    Args:
-      cell: NORMAL or REDUCTION.
-      x: output of the last cell.
-      previous: output of the cell before it; None for the first cell.
-      halved: whether the last cell was a reduction, so that `previous` has twice the sides of x.
-      filters: filters of the cell.
-      make: layer factories.
-    """
-    states = [_convolve(x, filters, 1, 1, make), _match(x, previous, halved, filters, make)]
+    """Returns a cell's output from x, that of the last cell, and `previous`, of the cell before."""
+    states = [_convolve(x, filters, 1, 1, make)]
+    if previous is None:  # x is the stem
+        previous = x
+    elif halved:  # the last cell was a reduction: `previous` has twice the sides of x
+        previous = _halve(previous, filters, make)
+    elif previous.shape[make.axis] != filters:
+        previous = _convolve(previous, filters, 1, 1, make)
+    states.append(previous)
     for pair in cell.pairs:
         terms = []
         for state, operation in pair:
@@ -131,19 +119,6 @@ def _apply(
             terms.append(OPERATIONS[operation](states[state], filters, strides, make))
         states.append(make.add()(terms))
     return make.concatenate()([states[state] for state in cell.joined])
-
-
-def _match(
-    x: tf.Tensor, previous: tf.Tensor | None, halved: bool, filters: int, make: Layers
-) -> tf.Tensor:
-    """Returns `previous` with the sides of x and with `filters` channels; x if it is None."""
-    if previous is None:
-        return x
-    if halved:
-        return _halve(previous, filters, make)
-    if previous.shape[make.axis] != filters:
-        return _convolve(previous, filters, 1, 1, make)
-    return previous
 
 
 def _halve(x: tf.Tensor, filters: int, make: Layers) -> tf.Tensor:
@@ -193,18 +168,7 @@ OPERATIONS: dict[str, Callable[..., tf.Tensor]] = {  # each: (x, filters, stride
 
 
 def head(maps: list[tf.Tensor], num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:
-    """Builds the head, and the auxiliary head if `args` ask for it.
-
-    Args:
-      maps: feature maps that `body` returned.
-      num_classes: number of classes.
-      make: layer factories.
-      args: arguments of `body`; missing ones have their defaults.
-
-    Returns:
-      float32 logits (batch, num_classes); in training with an auxiliary head (batch, 2,
-      num_classes).
-    """
+    """Builds the head on the maps of `body`, and the auxiliary head if `args` ask for it."""
     last, middle = maps
     features = make.global_average(name="features")(last)
     logits = make.dense(num_classes)(make.dropout(args.get("dropout", 0.5))(features))

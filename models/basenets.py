@@ -27,8 +27,6 @@ def body(
     does not change. No BN follows the last unit.
 
     Args:
-      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
-      layers: function that returns layer factories.
       widths: filters of the first convolution and of the four stages.
       units: residual units of each stage.
     """

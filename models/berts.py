@@ -6,7 +6,6 @@ and passage are separate inputs, each padded at its end. They are joined to the 
 Axis names: batch; context, WordPieces of the passage; question; tokens, of the sequence; hidden.
 """
 
-from collections.abc import Sequence
 from functools import partial
 
 import tensorflow as tf
@@ -38,12 +37,9 @@ def body(
 ) -> tf.Tensor:
     """Builds a BERT from ids of WordPieces to logits of the answer's first and last piece.
 
-    Id 0 is padding, after all pieces of a text; the amount of padding does not change the logits.
+    Context and question have at most `positions` - 3 pieces together.
 
     Args:
-      inputs: [context ids (batch, context), question ids (batch, question)], int32, of at most
-        `positions` - 3 pieces together.
-      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
       pieces: number of ids, including padding (0).
       cls_id: id of [CLS], which starts the sequence.
       sep_id: id of [SEP], which ends the question and the passage.
@@ -52,47 +48,30 @@ def body(
       hidden: width of the network; the inner dense layers of blocks are 4 times as wide.
       heads: number of attention heads, a divisor of `hidden`.
       dropout: share of activations and of attention weights that training drops, in [0, 1).
-
-    Returns:
-      float32 logits (batch, 2, context), -1e30 at padding.
-
-    Raises:
-      ValueError: an argument is out of range.
     """
     checks.at_least(1, layers=layers, heads=heads)
     checks.at_least(4, positions=positions)
     checks.below_one(dropout=dropout)
-    _check(pieces, cls_id, sep_id, hidden, heads)
-    context, question = inputs
-    sequence = BertSequence(cls_id, sep_id, dtype=dtype)([question, context])
-    mask = PaddingMask(dtype=dtype)(sequence[0])
-    embedded = _embed(sequence, (pieces, SEGMENTS, positions), hidden, dtype)
-    x = Dropout(dropout, dtype=dtype)(_norm("embedded", embedded, dtype))
-    for layer in range(layers):
-        x = _block(f"layer_{layer}", x, mask, heads, dropout, dtype)
-    x = ContextSlice(dtype=dtype, name="features")([x, question, context])
-    ends = [_dense(name, 1, x, dtype) for name in ("first", "last")]
-    return SpanLogits(dtype="float32", name="logits")([*ends, PaddingMask(dtype=dtype)(context)])
-
-
-def _check(pieces: int, cls_id: int, sep_id: int, hidden: int, heads: int) -> None:
     checks.multiple(hidden=hidden, heads=heads)
     if not (0 < cls_id < pieces and 0 < sep_id < pieces):
         received = f"cls_id={cls_id}, sep_id={sep_id}"
         raise ValueError(
             f"`cls_id` and `sep_id` should be ids below {pieces}. Received: {received}"
         )
-
-
-def _embed(
-    inputs: Sequence[tf.Tensor], counts: Sequence[int], hidden: int, dtype: str | None
-) -> list[tf.Tensor]:
-    """Embeds ids, segments and positions: three tensors (batch, tokens, hidden)."""
-    tables = zip(("words", "segments", "places"), inputs, counts, strict=True)  # layers' names
-    return [
+    context, question = inputs
+    sequence = BertSequence(cls_id, sep_id, dtype=dtype)([question, context])
+    mask = PaddingMask(dtype=dtype)(sequence[0])
+    counts = {"words": pieces, "segments": SEGMENTS, "places": positions}  # by layers' names
+    embedded = [
         TokenEmbedding(count, 0, hidden, _initializer(), dtype=dtype, name=name)(ids)
-        for name, ids, count in tables
-    ]
+        for ids, (name, count) in zip(sequence, counts.items(), strict=True)
+    ]  # each (batch, tokens, hidden)
+    x = Dropout(dropout, dtype=dtype)(_norm("embedded", embedded, dtype))
+    for layer in range(layers):
+        x = _block(f"layer_{layer}", x, mask, heads, dropout, dtype)
+    x = ContextSlice(dtype=dtype, name="features")([x, question, context])
+    ends = [_dense(name, 1, x, dtype) for name in ("first", "last")]
+    return SpanLogits(dtype="float32", name="logits")([*ends, PaddingMask(dtype=dtype)(context)])
 
 
 def _block(

@@ -31,26 +31,10 @@ def body(
 ) -> tf.Tensor:
     """Builds BiDAF from token and character ids to logits of the answer's first and last token.
 
-    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
-
     Args:
-      inputs: [context ids (batch, context), context characters (batch, context, 16), question ids
-        (batch, question), question characters (batch, question, 16)], int32.
-      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
-      trained_words: number of trained word vectors, including padding (0) and unknown (1).
-      fixed_words: number of fixed word vectors, whose ids follow; set them by
-        `model.get_layer("words").set_fixed(vectors)`.
-      vector_width: width of word vectors.
-      characters: number of character ids, including padding (0) and unknown (1).
       hidden: width of each direction of each LSTM.
       character_filters: width of a token's vector that is computed from its characters.
       dropout: share of layers' inputs that training drops, in [0, 1).
-
-    Returns:
-      float32 logits (batch, 2, context), -1e30 at padding.
-
-    Raises:
-      ValueError: an argument is out of range.
     """
     checks.at_least(2, trained_words=trained_words, characters=characters)
     checks.at_least(0, fixed_words=fixed_words)

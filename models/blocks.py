@@ -13,14 +13,7 @@ from .factories import Layers
 
 
 def basic(x: tf.Tensor, filters: int, strides: int, make: Layers) -> tf.Tensor:
-    """Applies a basic block: 3x3 convolution, BN, activation, 3x3 convolution.
-
-    Args:
-      x: feature map.
-      filters: filters of both convolutions.
-      strides: strides of the first convolution.
-      make: layer factories.
-    """
+    """Applies a basic block: 3x3 convolution with `strides`, BN, activation, 3x3 convolution."""
     x = make.conv(filters, 3, strides)(x)
     x = make.act()(make.norm()(x))
     return make.conv(filters, 3)(x)
@@ -144,14 +137,7 @@ class Unit(NamedTuple):
 def residual_stages(
     x: tf.Tensor, stages: Sequence[Stage], net: Residual, make: Layers
 ) -> tf.Tensor:
-    """Applies all units of all stages; the last layer of stage n, from 1, is named `stage{n}`.
-
-    Args:
-      x: feature map of the stem.
-      stages: the stages, first to last.
-      net: settings of all units.
-      make: layer factories.
-    """
+    """Applies all units of all stages; the last layer of stage n, from 1, is named `stage{n}`."""
     x._keras_history[0].ends_stem = True  # `parts` reads it; a name would change saved files
     total, index = sum(stage.units for stage in stages), 0
     for number, (filters, units, strides) in enumerate(stages, 1):
@@ -206,15 +192,7 @@ def three_stages(widths: Sequence[int], units: int) -> list[Stage]:
 def cifar(
     x: tf.Tensor, stages: Sequence[Stage], net: Residual, make: Layers, stem: int = 16
 ) -> tf.Tensor:
-    """Builds a ResNet for 32x32 images up to the last feature map.
-
-    Args:
-      x: images.
-      stages: the stages, first to last.
-      net: settings of all units.
-      make: layer factories.
-      stem: filters of the first convolution, 3x3.
-    """
+    """Builds a ResNet for 32x32 images up to the last map; `stem`: filters of its first 3x3."""
     x = make.conv(stem, 3)(x)
     if net.active_stem:
         x = make.act()(make.norm()(x))

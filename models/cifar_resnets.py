@@ -34,8 +34,6 @@ def body(
     """Builds a CIFAR ResNet up to the last feature map.
 
     Args:
-      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
-      layers: function that returns layer factories.
       depth: 6n+2 with basic blocks, 9n+2 with bottleneck blocks, for n units per stage.
       block: "basic" or "bottleneck".
       preactivation: None: post-activation (He et al. 2015). "first": pre-activation; the stem's
@@ -52,9 +50,6 @@ def body(
         L survives with probability 1 - l / L * (1 - final_survival). 1: no stochastic depth.
       norm_scale: whether BN has a trained scale (gamma).
       norm_epsilon: BN's epsilon.
-
-    Raises:
-      ValueError: an argument has none of these values.
     """
     stages, unit = _plan(depth, block, strided)
     checks.one_of(PREACTIVATION, preactivation=preactivation)

@@ -23,14 +23,9 @@ def body(
     """Builds a DenseNet-BC up to the last feature map; no dropout.
 
     Args:
-      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
-      layers: function that returns layer factories.
       depth: the paper's L, 6n+4 for n layers of two convolutions per block.
       growth: growth rate, the paper's k: channels that each layer adds; the stem has 2 k.
       compression: share of the channels that a transition keeps, in (0, 1].
-
-    Raises:
-      ValueError: an argument is out of range.
     """
     per_block = checks.units_per_stage(depth, 6, 4, "in DenseNets-BC")
     checks.in_unit_interval(compression=compression)

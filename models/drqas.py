@@ -35,28 +35,11 @@ def body(
 ) -> tf.Tensor:
     """Builds DrQA from token ids and token features to logits of the answer's first and last token.
 
-    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
-
     Args:
-      inputs: [context ids (batch, context), int32; matches of context tokens in the question
-        (batch, context, 4), float32; their part of speech and entity type (batch, context, 2),
-        int32; question ids (batch, question), int32].
-      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
-      trained_words: number of trained word vectors, including padding (0) and unknown (1).
-      fixed_words: number of fixed word vectors, whose ids follow; set them by
-        `model.get_layer("words").set_fixed(vectors)`.
-      vector_width: width of word vectors.
-      tags: numbers of ids of parts of speech and of entity types, including padding (0).
       hidden: width of each direction of each LSTM.
       layers: stacked LSTMs of context and of question; the outputs of all are concatenated.
       dropout: share of word vectors and of LSTMs' inputs and outputs that training drops, in
         [0, 1).
-
-    Returns:
-      float32 logits (batch, 2, context), -1e30 at padding.
-
-    Raises:
-      ValueError: an argument is out of range.
     """
     checks.at_least(1, hidden=hidden, layers=layers, pos=tags[0], entities=tags[1])
     checks.below_one(dropout=dropout)

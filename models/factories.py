@@ -86,16 +86,8 @@ def layers(
 ) -> Layers:
     """Returns layer factories; convolutions have no bias and He's initializer, `act` is ReLU.
 
-    Args:
-      data_format: "NHWC" or "NCHW".
-      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
-      synchronized: whether BN statistics are those of the global batch, not of each replica.
-      classes: `KERAS` or `TRAINING`.
-      padding: of convolutions and max pools with strides: "symmetric" (Caffe, Torch, PyTorch), or
-        "same" (TensorFlow), which pads even sizes more at the end than at the start.
-
-    Raises:
-      ValueError: `data_format` or `padding` has none of these values.
+    `padding` is that of convolutions and max pools with strides: "symmetric" (Caffe, Torch,
+    PyTorch), or "same" (TensorFlow), which pads even sizes more at the end than at the start.
     """
     checks.one_of(LAYOUTS, data_format=data_format)
     checks.one_of(("symmetric", "same"), padding=padding)

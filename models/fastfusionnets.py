@@ -35,24 +35,9 @@ def body(
 ) -> tf.Tensor:
     """Builds FastFusionNet from token ids and features to logits of the answer's first, last token.
 
-    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
-
     Args:
-      inputs: [context ids, matches, tags, question ids], as for `drqas.body`.
-      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
-      trained_words: number of trained word vectors, including padding (0) and unknown (1).
-      fixed_words: number of fixed word vectors, whose ids follow; set them by
-        `model.get_layer("words").set_fixed(vectors)`.
-      vector_width: width of word vectors.
-      tags: numbers of ids of parts of speech and of entity types, including padding (0).
       hidden: width of each direction of each SRU.
       dropout: share of channels that training drops, in [0, 1); word vectors have 0.4.
-
-    Returns:
-      float32 logits (batch, 2, context), -1e30 at padding.
-
-    Raises:
-      ValueError: an argument is out of range.
     """
     checks.at_least(1, hidden=hidden, pos=tags[0], entities=tags[1])
     checks.below_one(dropout=dropout)

@@ -44,9 +44,7 @@ def body(
     """Builds a four-stage ResNet up to the last feature map.
 
     Args:
-      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW;
         height and width at least 32 pixels, with another stem than "imagenet" 8.
-      layers: function that returns layer factories.
       depth: 18 or 34 (basic blocks), 26, 50, 56, 101 or 152 (bottleneck blocks).
       version: "v1" (a bottleneck's strides in its first 1x1), "v1.5" (in its 3x3; equal to v1 with
         basic blocks), "v1.5d" (-D: a stem of three 3x3, average pools in shortcuts), "v2"
@@ -68,7 +66,10 @@ def body(
     checks.one_of(DEPTHS, depth=depth)
     checks.one_of(VERSIONS, version=version)
     checks.one_of(STEMS, stem=stem)
-    make = _factories(layers, version, stem, norm_epsilon)
+    make = _as_in_pytorch_0_3(layers()) if stem == "kervolution" else layers()
+    if version == "v1_slim":  # its convolutions have symmetric padding, slim's `conv2d_same`
+        make = make._replace(max_pool=layers(padding="same").max_pool)
+    make = make._replace(norm=partial(make.norm, epsilon=norm_epsilon))
     block, units = DEPTHS[depth]
     net = VERSIONS[version].residual(block)._replace(zero_last_norm=zero_last_norm)
     if zero_last_norm and net.preactivation:
@@ -144,9 +145,13 @@ VERSIONS = {
 
 
 def _stem(x: tf.Tensor, stem: str, version: str, width: int, make: Layers) -> tf.Tensor:
-    if stem != "imagenet":
-        x = _kervolution(x, width, make) if stem == "kervolution" else make.conv(width, 3)(x)
-        return make.act()(make.norm()(x))
+    if stem == "kervolution":
+        limit = (9 * x.shape[make.axis]) ** -0.5
+        bias = tf.keras.initializers.RandomUniform(-limit, limit)
+        x = make.conv(width, 3, padding="valid", use_bias=True, bias_initializer=bias)(x)
+        return make.act()(make.norm()(make.polynomial(power=3, balance=2.0)(x)))
+    if stem == "cifar":
+        return make.act()(make.norm()(make.conv(width, 3)(x)))
     if version == "v2_keras":
         return make.max_pool(3, 2)(make.conv(width, 7, 2, use_bias=True)(x))
     if version == "v1.5d":
@@ -156,22 +161,6 @@ def _stem(x: tf.Tensor, stem: str, version: str, width: int, make: Layers) -> tf
     else:
         x = make.conv(width, 7, 2)(x)
     return make.max_pool(3, 2)(make.act()(make.norm()(x)))
-
-
-def _kervolution(x: tf.Tensor, filters: int, make: Layers) -> tf.Tensor:
-    limit = (9 * x.shape[make.axis]) ** -0.5
-    bias = tf.keras.initializers.RandomUniform(-limit, limit)
-    x = make.conv(filters, 3, padding="valid", use_bias=True, bias_initializer=bias)(x)
-    return make.polynomial(power=3, balance=2.0)(x)
-
-
-def _factories(
-    layers: Callable[..., Layers], version: str, stem: str, norm_epsilon: float
-) -> Layers:
-    make = _as_in_pytorch_0_3(layers()) if stem == "kervolution" else layers()
-    if version == "v1_slim":  # its convolutions have symmetric padding, slim's `conv2d_same`
-        make = make._replace(max_pool=layers(padding="same").max_pool)
-    return make._replace(norm=partial(make.norm, epsilon=norm_epsilon))
 
 
 def _as_in_pytorch_0_3(make: Layers) -> Layers:
@@ -185,10 +174,6 @@ def _as_in_pytorch_0_3(make: Layers) -> Layers:
     return make._replace(conv=partial(make.conv, initializer=pytorch_uniform), norm=norm)
 
 
-def _smallest(args: Arguments) -> Arguments:
-    return {"depth": 18 if DEPTHS[args["depth"]][0] == "basic" else 26}
-
-
 def _describe(args: Arguments) -> tuple[str, str, str]:
     version = VERSIONS[args.get("version", "v1.5")]
     block = DEPTHS[args["depth"]][0]
@@ -199,7 +184,7 @@ def _describe(args: Arguments) -> tuple[str, str, str]:
 
 FAMILY = Family(
     body,
-    smallest=_smallest,
+    smallest=lambda args: {"depth": 18 if DEPTHS[args["depth"]][0] == "basic" else 26},
     describe=_describe,
     smallest_side=lambda args: 32 if args.get("stem", "imagenet") == "imagenet" else 8,
 )

@@ -17,17 +17,7 @@ Arguments = Mapping[str, Any]
 
 
 def classifier(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:
-    """Builds the head of most families: global average pool `features`, then dense `logits`.
-
-    Args:
-      x: last feature map.
-      num_classes: number of classes.
-      make: layer factories.
-      args: arguments of the family's body; unused here, read by other heads.
-
-    Returns:
-      float32 logits (batch, num_classes).
-    """
+    """Builds the head of most families: global average pool `features`, then dense `logits`."""
     x = make.global_average(name="features")(x)
     return make.to_float32(1.0, name="logits")(make.dense(num_classes)(x))
 
@@ -35,6 +25,9 @@ def classifier(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) ->
 class Family(NamedTuple):
     """A family of networks: the constant FAMILY of its module.
 
+    The body of image classifiers takes images, (batch, height, width, channels) or with NCHW
+    (batch, channels, height, width), and a function that returns layer factories. The body of
+    readers is described in `texts`. Both raise ValueError for an argument out of range.
     `Arguments` below are the body's arguments: a catalogue row's, with the caller's overrides.
     """
 
@@ -65,16 +58,9 @@ def arguments(variant: Variant) -> list[str]:
 def build(
     variant: Variant, args: Arguments, classes: factories.LayerClasses = factories.KERAS
 ) -> tf.keras.Model:
-    """Builds a variant.
+    """Builds a variant from the arguments of `models.build`, including the row's own.
 
-    Args:
-      variant: row of the catalogue.
-      args: arguments of `models.build`, including the row's own.
-      classes: layer classes of image classifiers, `factories.KERAS` or `factories.TRAINING`. Saved
-        models of the latter load only after `models.layers` is imported.
-
-    Raises:
-      ValueError: an argument is out of range.
+    Saved models of `factories.TRAINING` load only after `models.layers` is imported.
     """
     family = family_of(variant)
     if variant.inputs == "questions":
@@ -128,11 +114,7 @@ def _build_reader(
 def _image_input(
     input_shape: Sequence[int | None] | None, data_format: str, native: int, smallest: int
 ) -> tf.Tensor:
-    """Returns the image input; without a shape it is `native` x `native` x 3.
-
-    Raises:
-      ValueError: a side is below `smallest` pixels, or the shape does not fit the layout.
-    """
+    """Returns the image input, without a shape of `native` x `native` x 3 pixels; checks it."""
     channels_last = data_format == "NHWC"
     native_shape = (native, native, 3) if channels_last else (3, native, native)
     shape = tuple(native_shape if input_shape is None else input_shape)

@@ -15,9 +15,6 @@ _EMBEDDINGS = ("words", "segments", "places", "embedded_norm")  # layers of a BE
 def split(model: tf.keras.Model) -> list[list[tf.keras.layers.Layer]]:
     """Returns the layers of each part that have weights, first to last; the head is the last part.
 
-    Args:
-      model: ResNet or BERT of the catalogue.
-
     Raises:
       ValueError: the network has no such parts, or units that a training step may skip.
     """
@@ -56,15 +53,7 @@ def _split_bert(layers: Iterable[tf.keras.layers.Layer]) -> list[list[tf.keras.l
 
 
 def freeze(model: tf.keras.Model, count: int) -> None:
-    """Freezes the first `count` parts: their weights are not trained, their BNs infer.
-
-    Args:
-      model: ResNet or BERT of the catalogue.
-      count: number of parts, at most all but the head.
-
-    Raises:
-      ValueError: the network has fewer parts.
-    """
+    """Freezes the first `count` parts: their weights are not trained, their BNs infer."""
     parts = split(model)
     if count >= len(parts):
         raise ValueError(f"{model.name} has {len(parts) - 1} parts before its head")
@@ -74,14 +63,7 @@ def freeze(model: tf.keras.Model, count: int) -> None:
 
 
 def hidden_kernels(model: tf.keras.Model) -> list[tf.Variable]:
-    """Returns the trained kernels of convolutions and dense layers before the head, in order.
-
-    Args:
-      model: network of the catalogue.
-
-    Raises:
-      ValueError: the network has no layer "features", in front of its head.
-    """
+    """Returns the trained kernels of convolutions and dense layers before the head, in order."""
     names = [layer.name for layer in model.layers]
     if "features" not in names:
         raise ValueError(f"{model.name} has no layer 'features' in front of its head")

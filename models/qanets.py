@@ -46,17 +46,7 @@ def body(
 ) -> tf.Tensor:
     """Builds QANet from token and character ids to logits of the answer's first and last token.
 
-    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
-
     Args:
-      inputs: [context ids (batch, context), context characters (batch, context, 16), question ids
-        (batch, question), question characters (batch, question, 16)], int32.
-      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
-      trained_words: number of trained word vectors, including padding (0) and unknown (1).
-      fixed_words: number of fixed word vectors, whose ids follow; set them by
-        `model.get_layer("words").set_fixed(vectors)`.
-      vector_width: width of word vectors.
-      characters: number of character ids, including padding (0) and unknown (1).
       character_width: width of character vectors.
       hidden: width of the encoders.
       heads: number of attention heads, a divisor of `hidden`.
@@ -65,12 +55,6 @@ def body(
         of it for character vectors.
       layer_dropout: probability that training skips an encoder's last operation, in [0, 1); it
         rises linearly from the first operation on (stochastic depth, Huang et al. 2016).
-
-    Returns:
-      float32 logits (batch, 2, context), -1e30 at padding.
-
-    Raises:
-      ValueError: an argument is out of range.
     """
     checks.multiple(hidden=hidden, heads=heads)
     checks.at_least(1, depth=depth, character_width=character_width)
@@ -115,17 +99,9 @@ def _encoder(
 ) -> Operation:
     """Returns an encoder: blocks of convolutions, self-attention and dense layers.
 
-    All calls share the weights.
-
-    Args:
-      shape: (number of blocks, convolutions per block, width of a convolution in tokens).
-      dtype: Keras dtype or policy of the layers.
-      hidden: width of the encoder.
-      heads: number of attention heads.
-      dropout: share of each operation's output that training drops.
-      layer_dropout: probability that training skips the last operation.
+    All calls share the weights. `layer_dropout` is that of the last operation.
     """
-    depth, convolutions, size = shape
+    depth, convolutions, size = shape  # blocks, convolutions per block, their width in tokens
     project, add_positions = Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
     drop = partial(Dropout, dropout, dtype=dtype)
     operations = []

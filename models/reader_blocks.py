@@ -26,11 +26,7 @@ def dense(
 def align(c: tf.Tensor, q: tf.Tensor, q_mask: tf.Tensor, dtype: str | None) -> tf.Tensor:
     """Returns the aligned question embedding of each context token, (batch, context, width of q).
 
-    Args:
-      c: word vectors of the context, (batch, context, width).
-      q: word vectors of the question, (batch, question, width).
-      q_mask: mask of the question, (batch, question).
-      dtype: Keras dtype or policy of the layers.
+    c and q are word vectors, (batch, context or question, width).
     """
     project = dense("align", c.shape[-1], c.shape[-1], dtype, "relu")
     return AlignedQuestion(dtype=dtype)([project(c), project(q), q, q_mask])

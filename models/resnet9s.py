@@ -6,7 +6,7 @@ have other widths, pairs of residual convolutions in other stages, or another he
 BaiduNets, Kakao Brain's, Apple's, Laurent Mazare's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import tensorflow as tf
@@ -37,8 +37,6 @@ def body(
     """Builds a ResNet-9 up to the last feature map.
 
     Args:
-      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
-      layers: function that returns layer factories.
       widths: filters of the first convolution and of each stage.
       halvings: how each stage makes its map smaller: "pool" (3x3 convolution, 2x2 max pool), "none"
         (3x3 convolution: not at all), "stride" (5x5 convolution of stride 2), "valid" (3x3
@@ -55,29 +53,7 @@ def body(
       head: "max": global max pool, dense layer without bias; "max_bias", "average": a pool and a
         dense layer with bias.
       logit_scale: factor of the logits.
-
-    Raises:
-      ValueError: an argument has none of these values, or the lengths differ.
     """
-    _check(widths, halvings, residual, activation, initializer, head)
-    make = _factories(layers(), activation, initializer, whitened, ghost_group)
-    x = make.whitening(name="whitening")(images) if whitened else images
-    x = make.act()(make.norm()(make.conv(widths[0], 1 if whitened else 3)(x)))
-    for stage, (filters, halving) in enumerate(zip(widths[1:], halvings, strict=True), 1):
-        x = _halve(x, filters, halving, whitened, make)
-        if stage in residual:
-            x = make.add()([x, _unit(_unit(x, filters, make), filters, make)])
-    return x
-
-
-def _check(
-    widths: Sequence[int],
-    halvings: Sequence[str],
-    residual: Sequence[int],
-    activation: str,
-    initializer: str,
-    head: str,
-) -> None:
     checks.one_of(("relu", "mish", "celu"), activation=activation)
     checks.one_of(_INITIALIZERS, initializer=initializer)
     checks.one_of(("max", "max_bias", "average"), head=head)
@@ -89,19 +65,25 @@ def _check(
             "`halvings` should have one item fewer than `widths`, and `residual` numbers of such "
             f"stages. Received: widths={widths}, halvings={halvings}, residual={residual}"
         )
-
-
-def _factories(
-    make: Layers, activation: str, initializer: str, whitened: bool, ghost_group: int
-) -> Layers:
-    activations: dict[str, Callable[..., tf.keras.layers.Layer]] = {
+    make = layers()
+    activations: dict[str, Callable] = {
         "relu": make.act,
         "mish": make.mish,
         "celu": partial(make.celu, 0.3),
     }
-    conv = partial(make.conv, initializer=_INITIALIZERS[initializer])
-    norm = partial(make.ghost_norm, group=ghost_group, scale=False) if whitened else make.norm
-    return make._replace(conv=conv, norm=norm, act=activations[activation])
+    ghost_norm = partial(make.ghost_norm, group=ghost_group, scale=False)
+    make = make._replace(
+        conv=partial(make.conv, initializer=_INITIALIZERS[initializer]),
+        norm=ghost_norm if whitened else make.norm,
+        act=activations[activation],
+    )
+    x = make.whitening(name="whitening")(images) if whitened else images
+    x = make.act()(make.norm()(make.conv(widths[0], 1 if whitened else 3)(x)))
+    for stage, (filters, halving) in enumerate(zip(widths[1:], halvings, strict=True), 1):
+        x = _halve(x, filters, halving, whitened, make)
+        if stage in residual:
+            x = make.add()([x, _unit(_unit(x, filters, make), filters, make)])
+    return x
 
 
 def _unit(x: tf.Tensor, filters: int, make: Layers) -> tf.Tensor:

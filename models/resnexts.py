@@ -24,14 +24,9 @@ def body(
     """Builds a CIFAR ResNeXt up to the last feature map.
 
     Args:
-      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
-      layers: function that returns layer factories.
       depth: 9n+2, for n units per stage.
       cardinality: groups of each 3x3 convolution.
       base_width: filters per group in the first stage; doubled in each following stage.
-
-    Raises:
-      ValueError: an argument is out of range.
     """
     units = checks.units_per_stage(depth, 9, 2, "in ResNeXts")
     if min(cardinality, base_width) < 1:

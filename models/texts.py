@@ -1,4 +1,19 @@
-"""Inputs of readers, by name: shapes and dtypes. This module does not import TensorFlow."""
+"""Inputs of readers, by name: shapes and dtypes. This module does not import TensorFlow.
+
+Readers' `body` functions take a list of tensors, of the inputs that their FAMILY `reads`. Id 0 is
+padding, after all tokens of a text; the amount of padding does not change the logits. Arguments:
+
+    dtype          Keras dtype or policy of the layers; None: Keras's global policy
+    trained_words  number of trained word vectors, including padding (0) and unknown (1)
+    fixed_words    number of fixed word vectors, whose ids follow; they are zeros until
+                   model.get_layer("words").set_fixed(vectors)
+    vector_width   width of word vectors
+    characters     number of character ids, including padding (0) and unknown (1)
+    tags           numbers of ids of parts of speech and of entity types, including padding (0)
+
+They return float32 logits of the answer's first and last token, (batch, 2, context), -1e30 at
+padding, and raise ValueError for an argument out of range.
+"""
 
 from typing import NamedTuple
 

@@ -41,23 +41,9 @@ def body(
 ) -> tf.Tensor:
     """Builds QANet from token ids to logits of the answer's first and last token.
 
-    Id 0 is padding, after all tokens of a text; the amount of padding does not change the logits.
-
     Args:
-      inputs: [context ids (batch, context), question ids (batch, question)], int32.
-      dtype: Keras dtype or policy of the layers; None: Keras's global policy.
-      trained_words: number of trained word vectors, including padding (0) and unknown (1).
-      fixed_words: number of fixed word vectors, whose ids follow; set them by
-        `model.get_layer("words").set_fixed(vectors)`.
-      vector_width: width of word vectors.
       hidden: width of the encoders.
       heads: number of attention heads, a divisor of `hidden`.
-
-    Returns:
-      float32 logits (batch, 2, context), -1e30 at padding.
-
-    Raises:
-      ValueError: an argument is out of range.
     """
     checks.multiple(hidden=hidden, heads=heads)
     drop = partial(Dropout, 0.15, dtype=dtype)
@@ -71,18 +57,13 @@ def body(
 
     texts = [embed(ids, mask) for ids, mask in zip(inputs, masks, strict=True)]
     x = Coattention(dtype=dtype, name="coattention")([*texts, *masks])
-    return _span(x, masks[0], model_encoder, dtype)
-
-
-def _span(x: tf.Tensor, mask: tf.Tensor, encode: Operation, dtype: str | None) -> tf.Tensor:
-    """Returns the span's logits after PASSES passes of an encoder over x."""
-    keras, states = tf.keras.layers, [x]
+    states = [x]
     for _ in range(PASSES):
-        states.append(Dropout(0.3, dtype=dtype)(encode(states[-1], mask)))
+        states.append(Dropout(0.3, dtype=dtype)(model_encoder(states[-1], masks[0])))
     first, *ends = states[-3:]  # each (batch, context, hidden)
-    join = keras.Concatenate(dtype=dtype)
+    join = tf.keras.layers.Concatenate(dtype=dtype)
     logits = [Dense(1, dtype=dtype)(join([first, end])) for end in ends]
-    return SpanLogits(dtype="float32", name="logits")([*logits, mask])
+    return SpanLogits(dtype="float32", name="logits")([*logits, masks[0]])
 
 
 def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> Operation:

@@ -16,13 +16,8 @@ def body(images: tf.Tensor, layers: Callable[..., Layers], *, depth: int, widen:
     """Builds a wide ResNet, WRN-`depth`-`widen`, up to the last feature map.
 
     Args:
-      images: (batch, height, width, channels), or (batch, channels, height, width) with NCHW.
-      layers: function that returns layer factories.
       depth: 6n+4, for n units per stage; counts the first and three shortcut convolutions.
       widen: widening factor k; the stages have 16 k, 32 k and 64 k filters.
-
-    Raises:
-      ValueError: an argument is out of range.
     """
     units = checks.units_per_stage(depth, 6, 4, "in wide ResNets")
     if widen < 1:

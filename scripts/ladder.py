@@ -64,9 +64,10 @@ def petaflop(recipe: Recipe) -> float:
     return total / 1e15
 
 
-def measured(recipe: Recipe) -> Measured | None:
-    """Returns the recipe's measurement of the most runs: of several the earliest, or None."""
+def measured(recipe: Recipe, gpu: bool = False) -> Measured | None:
+    """Returns the measurement of the most runs on CPUs or a GPU: of several the earliest."""
     items = [item for item in recipe.evidence if isinstance(item, Measured)]
+    items = [item for item in items if ("GPU" in item.machine) == gpu]
     return max(items, key=lambda item: item.runs, default=None)
 
 

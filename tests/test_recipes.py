@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dawnbench_tf import recipes
-from dawnbench_tf.recipe import Jpegs, Recipe
+from dawnbench_tf.recipe import Questions, Recipe
 from dawnbench_tf.recipe.evidence import Published
 from dawnbench_tf.refusals import Refusal
 from tests.stated_settings import RATES, STATED
@@ -128,9 +128,12 @@ def test_a_setting_changes_by_its_flat_name_in_any_part():
 
 
 def test_data_settings_of_another_task_are_refused():
-    line = "^--recipe=digits/resnet8: digits has images of one size, not JPEGs"
+    digits = recipes.get("digits/resnet8")
+    line = "^--recipe=digits/resnet8: digits has images of one size, not questions"
     with pytest.raises(Refusal, match=line):
-        replace(recipes.get("digits/resnet8"), data=Jpegs())
+        replace(digits, data=Questions())
+    with pytest.raises(Refusal, match="^--smallest_crop=0.5: is for JPEGs; digits has images of o"):
+        replace(digits, data=replace(digits.data, smallest_crop=0.5))
 
 
 def test_a_description_has_settings_by_part_and_evidence():

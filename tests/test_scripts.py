@@ -2,6 +2,7 @@
 
 import ast
 import csv
+import math
 import os
 import re
 import runpy
@@ -154,6 +155,24 @@ def test_what_was_measured_is_what_its_runs_come_to(scripts):
         assert item.sd == round(spread, 2), path.name
         assert item.seconds == round(statistics.median(row["seconds"] for row in rows), 1)
         assert item.epochs == tuple(row["epoch"] for row in rows if row["reached"]), path.name
+
+
+def test_what_was_measured_on_gpus_is_what_the_runs_come_to(scripts):
+    ladder, kept = scripts("ladder"), []
+    for name, recipe in recipes.rows().items():
+        if item := ladder["measured"](recipe, gpu=True):
+            rows = ladder["gpu_runs"](name)
+            scores = [float(row["score"]) for row in rows]
+            hits = [row for row in rows if row["reached"] == "1"]
+            assert (item.runs, item.reached) == (len(rows), len(hits)), name
+            spread = round(statistics.stdev(scores), 2)
+            assert (item.mean, item.sd) == (round(statistics.mean(scores), 2), spread), name
+            seconds = [float(r["seconds"]) if r in hits else math.inf for r in rows]
+            middle = statistics.median(seconds)
+            assert item.seconds == (None if middle == math.inf else round(middle, 1)), name
+            assert item.epochs == tuple(float(row["epoch"]) for row in hits), name
+            kept.append(name)
+    assert len(kept) == 4  # the others were trained to another threshold than the recipe's
 
 
 def measured_recipe(path):

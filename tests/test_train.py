@@ -351,7 +351,7 @@ def test_a_recipe_s_file_is_trained_and_its_run_goes_on_without_it(command, tmp_
         (("my.tml",), "my.tml: not a flag; flags are written --name=value, a recipe's file FILE"),
         (("digits/resnet8",), "digits/resnet8: not a flag; did you mean --recipe=digits/resnet8?"),
         (("my.toml",), "my.toml: can't be read (No such file or directory)"),
-        (("--recipe=own:MINE",), "--recipe=own:MINE: no module own, neither installed nor in this"),
+        (("--recipe=own:MINE",), "--recipe=own:MINE: importing own raised ModuleNotFoundError: No"),
     ],
 )
 def test_a_wrong_name_of_a_recipe_is_one_line(cold_command, tmp_path, arguments, line):

@@ -16,7 +16,7 @@ from dawnbench_tf.data.questions import wordpieces
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS, prepare
 from dawnbench_tf.inference.served import Served
 from dawnbench_tf.inference.serving import CALIBRATION, Serving
-from dawnbench_tf.recipe import Images, Jpegs, Recipe
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import one_line, refuse
 from dawnbench_tf.tasks import TASKS
 
@@ -46,11 +46,9 @@ def _load_classifier(
     model: str, weights: Path, task: str, data_dir: str, preprocessing: str
 ) -> Serving:
     name = preprocessing or _default(model, weights, task)
-    row, jpegs = PREPROCESSINGS[name], TASKS[task].jpegs
-    data_settings = Jpegs() if jpegs else Images()
-    recipe = recipes.changed(
-        Recipe(name=f"{task}/{model}", task=task, model=model, batch_size=1, data=data_settings)
-    )
+    row = PREPROCESSINGS[name]
+    recipe = Recipe(name=f"{task}/{model}", task=task, model=model, batch_size=1)
+    recipe = recipes.changed(recipe)
     build = _builder(recipe, weights, lambda precision: _network(recipe, precision))
     build("float32")  # raises for weights of another model before the data set is loaded
     if task == "imagenet":

@@ -15,11 +15,10 @@ from typing import Any, ClassVar
 
 from dawnbench_tf.recipe.average import Average
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported
-from dawnbench_tf.recipe.examples import NAMES, converted, settings_of
-from dawnbench_tf.recipe.images import Images, Jpegs
-from dawnbench_tf.recipe.network import Network
+from dawnbench_tf.recipe.images import JPEGS, ONE_SIZE, ONLY_FOR, Images
+from dawnbench_tf.recipe.network import BERTS, Network
 from dawnbench_tf.recipe.optimizer import Optimizer
-from dawnbench_tf.recipe.phases import Phase, check_changes, split
+from dawnbench_tf.recipe.phases import Phase, split
 from dawnbench_tf.recipe.questions import Questions
 from dawnbench_tf.recipe.schedule import Schedule, steps_before
 from dawnbench_tf.refusals import refuse
@@ -34,9 +33,16 @@ from dawnbench_tf.settings import (
 from dawnbench_tf.tasks import TASKS, Task
 from dawnbench_tf.tasks import check as check_task
 
-__all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "Jpegs", "Questions"]
+__all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "Questions"]
 
 _CYCLING = ("sgd", "lars", "muon", "adam", "adamw")  # optimizers that schedule_momenta applies to
+QUESTIONS = "questions"
+_DEFAULTS = {**flat(Images()), **flat(Questions())}
+_KINDS = {  # of the examples that a data setting is for
+    **dict.fromkeys(flat(Images()), "images"),
+    **ONLY_FOR,
+    **dict.fromkeys(flat(Questions()), QUESTIONS),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +59,7 @@ class Recipe:
       optimizer: the optimizer and its hyperparameters.
       schedule: the learning rate over the epochs.
       average: the moving average of the weights.
-      data: `Images`, `Jpegs` or `Questions`, as the task's examples are.
+      data: `Images` or `Questions`, as the task's examples are.
       evidence: entries and measurements of this recipe; not compared.
 
     Every other argument is a setting: `dawnbench train --helpfull` describes it.
@@ -146,7 +152,7 @@ class Recipe:
     optimizer: Optimizer = Optimizer()
     schedule: Schedule = Schedule()
     average: Average = Average()
-    data: Any = field(default=Images(), metadata={"parts": tuple(NAMES)})
+    data: Any = field(default=Images(), metadata={"parts": (Images, Questions)})
     evidence: tuple[Published | Reported | Measured, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
@@ -161,7 +167,12 @@ class Recipe:
                 object.__setattr__(self, "name", f"{self.task.name}/{self.model}")
         elif self.task and self.task not in TASKS:
             refuse("task", self.task, f"should be a Task, or one of {', '.join(TASKS)}")
-        check_changes(self.later_batch_sizes, self.batch_size_epochs)
+        changes, later = self.batch_size_epochs, len(self.later_batch_sizes)
+        if list(changes) != sorted(set(changes)):
+            refuse("batch_size_epochs", changes, "should increase")
+        if len(changes) != later:
+            expected = f"should be {later} epochs, one for each of later_batch_sizes"
+            refuse("batch_size_epochs", changes, expected)
         if self.schedule.momenta and self.optimizer.name not in _CYCLING:
             refuse("schedule_momenta", self.schedule.momenta, f"is for {', '.join(_CYCLING)}")
         if self.task:
@@ -169,33 +180,44 @@ class Recipe:
             self._check_counts()
 
     def _check_data(self) -> None:
-        task, settings = self.task_row, type(self.data)
-        expected, own = settings_of(task), NAMES[settings]
-        if settings is not expected:
-            refuse("recipe", self.name, f"{task.name} has {NAMES[expected]}, not {own}")
+        task, examples = self.task_row, _examples(self.task_row)
+        asks = isinstance(self.data, Questions)
+        if asks != (examples == QUESTIONS):
+            own = QUESTIONS if asks else "images"
+            refuse("recipe", self.name, f"{task.name} has {examples}, not {own}")
+        self._check_applies(flat(self.data), task)
         if self.data.proxy and self.optimizer.name not in ("sgd", "lars"):
             refuse("proxy", self.data.proxy, "is for --optimizer=sgd or lars")
         one_size_only = {"held_out": self.held_out, "final_survival": self.network.final_survival}
         for name, value in one_size_only.items():
-            if value and settings is not Images:
-                refuse(name, value, f"is for images of one size; {task.name} has {own}")
+            if value and examples != ONE_SIZE:
+                refuse(name, value, f"is for {ONE_SIZE}; {task.name} has {examples}")
         if (share := self.validation_share) and not task.is_own:
             refuse("validation_share", share, f"is for your own tasks; {task.name} has a test set")
-        if self.later_batch_sizes and settings is Questions:
-            refuse("later_batch_sizes", self.later_batch_sizes, f"is for images; it has {own}")
-        if settings is Questions:
-            self.network.check_bert(self.data.tokenizer)
+        if self.later_batch_sizes and asks:
+            refuse("later_batch_sizes", self.later_batch_sizes, f"is for images; it has {examples}")
+        if asks:
+            pretrained, wordpiece = self.network.pretrained, self.data.tokenizer == "wordpiece"
+            if bool(pretrained) != wordpiece:
+                reason = "is for" if pretrained else "is required for"
+                expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
+                refuse("pretrained", pretrained, expected)
+            if pretrained and pretrained not in BERTS:
+                near = get_close_matches(pretrained, BERTS, n=1, cutoff=0.4)
+                listed = f"should be one of {', '.join(BERTS)}"
+                hint = f"did you mean {near[0]}?" if near else listed
+                refuse("pretrained", pretrained, f"is no published BERT; {hint}")
         if not self.network.pretrained:
             refuse_group(self.network, "fine-tuning", "requires --pretrained")
             refuse_group(self.optimizer, "fine-tuning", "requires --pretrained")
         if self.skip_blacklisted and not task.blacklisted:
             refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
-        if settings is Images and self.data.mixup and self.network.auxiliary_weight:
+        if not asks and self.data.mixup and self.network.auxiliary_weight:
             refuse("mixup", self.data.mixup, "is for networks without an auxiliary head")
         if 0 < task.image_size < self._crop_size:
             text = f"should be at most {task.name}'s {task.image_size} pixels"
             refuse("crop_size", self._crop_size, text)
-        if settings is Images and 0 < self.test_side < max(self.sizes):
+        if examples == ONE_SIZE and 0 < self.test_side < max(self.sizes):
             text = f"should be at most the {self.test_side} pixels of the test"
             refuse("image_sizes", max(self.sizes), text)
         for name in task.required:
@@ -237,7 +259,7 @@ class Recipe:
         Args:
           first_epoch: index of the epoch, from 0, that the first part starts with.
         """
-        resized = self.data.image_size_epochs if isinstance(self.data, Images) else ()
+        resized = () if self.jpegs else getattr(self.data, "image_size_epochs", ())
         bounds = split((*self.batch_size_epochs, *resized), self.epochs, first_epoch)
         return [Phase(*bound, self.in_epoch(bound[0]).batch_size) for bound in bounds]
 
@@ -251,7 +273,7 @@ class Recipe:
         """
         size = self.batch_sizes[sum(epoch >= change for change in self.batch_size_epochs)]
         data = self.data
-        if isinstance(data, Images) and data.image_sizes:
+        if isinstance(data, Images) and data.image_sizes and not self.jpegs:
             side = data.image_sizes[sum(epoch >= change for change in data.image_size_epochs)]
             data = replace(data, image_sizes=(side,), image_size_epochs=())
         return replace(self, batch_size=size, later_batch_sizes=(), batch_size_epochs=(), data=data)
@@ -280,6 +302,11 @@ class Recipe:
         return replace(task, train_examples=train_examples, test_examples=test_examples)
 
     @property
+    def jpegs(self) -> bool:
+        """Whether the task's images are JPEGs of any size."""
+        return bool(self.task) and self.whole_task.jpegs
+
+    @property
     def goal(self) -> float:
         """Threshold that training stops at: the recipe's own, else the task's."""
         return self.whole_task.threshold if self.threshold is None else self.threshold
@@ -293,7 +320,7 @@ class Recipe:
     @property
     def test_side(self) -> int:
         """Height and width of a test image, in pixels."""
-        if isinstance(self.data, Jpegs):
+        if self.jpegs:
             return self.data.test_image_size or self.sizes[-1]
         return self._crop_size or self.task_row.image_size
 
@@ -315,8 +342,7 @@ class Recipe:
         Data settings that do not apply to the task are included with their defaults.
         """
         # Own parts come last: their values replace the defaults of the same names.
-        defaults = (flat(settings()) for settings in NAMES)
-        values = [flat(self), *defaults, *(flat(part) for part in parts(self).values())]
+        values = [flat(self), _DEFAULTS, *(flat(part) for part in parts(self).values())]
         task = self.task.values() if isinstance(self.task, Task) else self.task
         names = {"name": self.name, "task": task}
         return names | {name: value for item in values for name, value in item.items()}
@@ -337,11 +363,15 @@ class Recipe:
         """
         task = values.get("task", self.task)
         task_row = task if isinstance(task, Task) else TASKS.get(task)
-        base = replace(self, name="", task="", data=converted(self.data, task_row))
-        own = {"name", "task"}.union(flat(base), *map(flat, parts(base).values()))
-        for name, value in values.items():
-            if name not in own:
-                base._check_inapplicable(name, value, task_row)
+        base = replace(self, name="", task="", data=self._data_for(task_row))
+        own = {"name", "task", *_KINDS}.union(flat(base), *map(flat, parts(base).values()))
+        for name in (name for name in values if name not in own):
+            names = [*self.values()]  # suggests a setting with these initials, as for lr
+            initials = [n for n in names if name == "".join(word[0] for word in n.split("_"))]
+            near = [*initials, *get_close_matches(name, names, n=1)]
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(f"{name}: no setting of a recipe{hint}")
+        base._check_applies(values, task_row)
         changed = {name: replaced(part, values) for name, part in parts(base).items()}
         model = values.get("model", self.model)
         before = self.whole_task.name if self.task else ""
@@ -354,15 +384,27 @@ class Recipe:
         evidence = () if is_other else self.evidence  # measurements of another task
         return replaced(base, values, task=task, name=name, evidence=evidence, **changed)
 
-    def _check_inapplicable(self, name: str, value: Any, task: Task | None) -> None:
-        """Refuses a data setting that is not for a task, unless the value is its default."""
-        owners = [settings for settings in NAMES if name in flat(settings())]
-        if not owners:
-            raise TypeError(f"{name}: no setting of a recipe{_suggestion(name)}")
-        if value != flat(owners[0]())[name]:
-            examples = "images" if owners[1:] else NAMES[owners[0]]
-            own = f"{task.name if task else self.name} has {NAMES[type(self.data)]}"
-            refuse(name, value, f"is for {examples}; {own}")
+    def _check_applies(self, values: Mapping[str, Any], task: Task | None) -> None:
+        """Refuses data settings that are not for a task, unless they have their default values."""
+        asks = isinstance(self.data, Questions)
+        examples = _examples(task) if task else QUESTIONS if asks else ONE_SIZE
+        kinds = (examples,) if examples == QUESTIONS else (examples, "images")
+        for name, value in values.items():
+            if name in _KINDS and _KINDS[name] not in kinds and value != _DEFAULTS[name]:
+                own = f"{task.name if task else self.name} has {examples}"
+                refuse(name, value, f"is for {_KINDS[name]}; {own}")
+
+    def _data_for(self, task: Task | None) -> Any:
+        """Returns data settings of the class that a task takes, with the values that apply."""
+        if task is None:
+            return self.data
+        if (task.inputs == "questions") != isinstance(self.data, Questions):
+            return Questions() if task.inputs == "questions" else Images()
+        if not self.task or isinstance(self.data, Questions) or task.jpegs == self.jpegs:
+            return self.data
+        # Sizes of images fit the old task only.
+        dropped = ("image_sizes", "image_size_epochs", *ONLY_FOR)
+        return replace(self.data, **{name: _DEFAULTS[name] for name in dropped})
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Recipe":
@@ -394,9 +436,5 @@ class Recipe:
         return cls().with_values(**settings)
 
 
-def _suggestion(name: str) -> str:
-    """Returns a question that names a setting with these initials, as for lr, or the nearest."""
-    names = [*Recipe().values()]
-    initials = [own for own in names if name == "".join(word[0] for word in own.split("_"))]
-    near = [*initials, *get_close_matches(name, names, n=1)]
-    return f"; did you mean {near[0]}?" if near else ""
+def _examples(task: Task) -> str:
+    return QUESTIONS if task.inputs == "questions" else JPEGS if task.jpegs else ONE_SIZE

@@ -1,4 +1,4 @@
-"""Images, Jpegs: augmentation and evaluation settings for images of one size or JPEGs."""
+"""Images: augmentation and evaluation settings for images of one size and for JPEGs."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,80 +7,75 @@ from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, refuse_group, setting
 
 _PROXY = "proxy"  # group of settings
-# Settings that both classes have.
-_FLIP = setting(
-    False, "random horizontal flip of training images, with probability 1/2 in each epoch"
-)
-_ALTERNATING_FLIP = setting(
-    False,
-    "with --flip: flip each image in every second epoch, the first one chosen at random, in "
-    "place of a new draw in each epoch",
-)
-_STANDARDIZE = setting(
-    "image",
-    "standardize images to mean 0 and standard deviation 1: by each image's own mean and "
-    "deviation (image), or by channel_mean and channel_deviation (channel)",
-    choices=("image", "channel"),
-)
-_CHANNEL_MEAN = setting(
-    (),
-    "mean of each color channel for --standardize=channel, with pixels scaled to 0..1; three "
-    "numbers, comma-separated",
-    low=0,
-    high=1,
-)
-_CHANNEL_DEVIATION = setting(
-    (),
-    "standard deviation of each color channel for --standardize=channel, with pixels scaled to "
-    "0..1; three numbers, comma-separated",
-    low=0.001,
-    high=1,
-)
-_TEST_VIEWS = setting(
-    "image",
-    "test-time augmentation: average the logits of the image alone (image), of the image and its "
-    "horizontal flip (mirror), or of both and their shifts by one pixel up-left and down-right "
-    "(6 views: mirror_and_shifts, unshifted ones weighted double; or mirror_and_even_shifts)",
-    choices=("image", "mirror", "mirror_and_shifts", "mirror_and_even_shifts"),
-)
-_IMAGE_SIZES = setting(
-    (),
-    "height and width of training images in pixels: of crops of JPEGs; images of one size are "
-    "scaled down to it; several numbers, comma-separated, are used one after another (progressive "
-    "resizing, see image_size_epochs); default: the task's size",
-    low=8,
-    high=2048,
-)
-_IMAGE_SIZE_EPOCHS = setting(
-    (),
-    "epochs at which training moves on to the next of image_sizes, comma-separated; one fewer "
-    "than image_sizes",
-    low=1,
-)
-_VIEWS_SHARE = setting(
-    1.0,
-    "share of the test images that have all --test_views in training's evaluation: those whose "
-    "predicted class has the lowest probability; the others have the image alone; `infer` uses all "
-    "views for every image",
-    above=0,
-    high=1,
-)
+ONE_SIZE, JPEGS = "images of one size", "JPEGs"  # kinds of images, in errors
 
 
 @dataclass(frozen=True)
 class Images:
-    """Settings for images that all have the network's input size. Raises Refusal if invalid."""
+    """Settings for images of one size or JPEGs, as the task's are. Raises Refusal if invalid.
+
+    `ONLY_FOR` has the settings of one kind; a recipe refuses those that are not for its task.
+    """
 
     GROUP: ClassVar[str] = "images"
-    flip: bool = _FLIP
-    alternating_flip: bool = _ALTERNATING_FLIP
-    standardize: str = _STANDARDIZE
-    channel_mean: tuple[float, ...] = _CHANNEL_MEAN
-    channel_deviation: tuple[float, ...] = _CHANNEL_DEVIATION
-    test_views: str = _TEST_VIEWS
-    views_share: float = _VIEWS_SHARE
-    image_sizes: tuple[int, ...] = _IMAGE_SIZES
-    image_size_epochs: tuple[int, ...] = _IMAGE_SIZE_EPOCHS
+    flip: bool = setting(
+        False, "random horizontal flip of training images, with probability 1/2 in each epoch"
+    )
+    alternating_flip: bool = setting(
+        False,
+        "with --flip: flip each image in every second epoch, the first one chosen at random, in "
+        "place of a new draw in each epoch",
+    )
+    standardize: str = setting(
+        "image",
+        "standardize images to mean 0 and standard deviation 1: by each image's own mean and "
+        "deviation (image), or by channel_mean and channel_deviation (channel)",
+        choices=("image", "channel"),
+    )
+    channel_mean: tuple[float, ...] = setting(
+        (),
+        "mean of each color channel for --standardize=channel, with pixels scaled to 0..1; three "
+        "numbers, comma-separated",
+        low=0,
+        high=1,
+    )
+    channel_deviation: tuple[float, ...] = setting(
+        (),
+        "standard deviation of each color channel for --standardize=channel, with pixels scaled to "
+        "0..1; three numbers, comma-separated",
+        low=0.001,
+        high=1,
+    )
+    test_views: str = setting(
+        "image",
+        "test-time augmentation: average the logits of the image alone (image), of the image and "
+        "its horizontal flip (mirror), or of both and their shifts by one pixel up-left and "
+        "down-right (6 views: mirror_and_shifts, unshifted ones weighted double; or "
+        "mirror_and_even_shifts)",
+        choices=("image", "mirror", "mirror_and_shifts", "mirror_and_even_shifts"),
+    )
+    views_share: float = setting(
+        1.0,
+        "share of the test images that have all --test_views in training's evaluation: those whose "
+        "predicted class has the lowest probability; the others have the image alone; `infer` uses "
+        "all views for every image",
+        above=0,
+        high=1,
+    )
+    image_sizes: tuple[int, ...] = setting(
+        (),
+        "height and width of training images in pixels: of crops of JPEGs; images of one size are "
+        "scaled down to it; several numbers, comma-separated, are used one after another "
+        "(progressive resizing, see image_size_epochs); default: the task's size",
+        low=8,
+        high=2048,
+    )
+    image_size_epochs: tuple[int, ...] = setting(
+        (),
+        "epochs at which training moves on to the next of image_sizes, comma-separated; one fewer "
+        "than image_sizes",
+        low=1,
+    )
     pad: int = setting(
         0,
         "pad training images by N pixels on each side, then crop them at a random position (to "
@@ -169,42 +164,6 @@ class Images:
         "0: on all",
         low=0,
     )
-    rectangular_test: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check(self)
-        _check_shared(self)
-        if not self.proxy:
-            refuse_group(self, _PROXY, "requires --proxy")
-        elif self.hardest:
-            refuse("hardest", self.hardest, f"is another selection than --proxy={self.proxy}")
-        if len(self.color_jitter) not in (0, 3):
-            expected = "should be three shares: of brightness, contrast, saturation"
-            refuse("color_jitter", self.color_jitter, expected)
-        if len(self.brightness_contrast) not in (0, 2):
-            refuse(
-                "brightness_contrast", self.brightness_contrast, "should be two numbers: b and c"
-            )
-        for name in ("cutout_clipped", "cutout_color"):
-            value = getattr(self, name)
-            if not self.cutout and value not in (False, "mean"):
-                refuse(name, value, "requires --cutout")
-
-
-@dataclass(frozen=True)
-class Jpegs:
-    """Settings for JPEGs of any size, cropped and resized. Raises Refusal if invalid."""
-
-    GROUP: ClassVar[str] = "images"
-    flip: bool = _FLIP
-    alternating_flip: bool = _ALTERNATING_FLIP
-    standardize: str = _STANDARDIZE
-    channel_mean: tuple[float, ...] = _CHANNEL_MEAN
-    channel_deviation: tuple[float, ...] = _CHANNEL_DEVIATION
-    test_views: str = _TEST_VIEWS
-    views_share: float = _VIEWS_SHARE
-    image_sizes: tuple[int, ...] = _IMAGE_SIZES
-    image_size_epochs: tuple[int, ...] = _IMAGE_SIZE_EPOCHS
     test_image_size: int = setting(
         0,
         "JPEGs: height and width of test images in pixels; 0: the last of image_sizes",
@@ -236,42 +195,51 @@ class Jpegs:
         low=0,
         high=1,
     )
-    # The pipeline for images of one size reads these of synthetic arrays in the JPEGs' place.
-    pad: ClassVar[int] = 0
-    pad_mode: ClassVar[str] = "zeros"
-    crop_size: ClassVar[int] = 0
-    cutout: ClassVar[int] = 0
-    color_jitter: ClassVar[tuple[float, ...]] = ()
-    brightness_contrast: ClassVar[tuple[float, ...]] = ()
-    rotation: ClassVar[float] = 0.0
-    mixup: ClassVar[float] = 0.0
-    proxy: ClassVar[str] = ""
-    hardest: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         check(self)
-        _check_shared(self)
-        if len(self.smallest_crops) not in (0, len(self.image_sizes)):
-            expected = f"should be {len(self.image_sizes)}, one for each of image_sizes"
-            refuse("smallest_crops", self.smallest_crops, expected)
-        if len(self.color_shift) not in (0, 2):
-            expected = "should be two shares: of brightness, of chroma"
-            refuse("color_shift", self.color_shift, expected)
+        if list(self.image_size_epochs) != sorted(set(self.image_size_epochs)):
+            refuse("image_size_epochs", self.image_size_epochs, "should increase")
+        if len(self.image_size_epochs) != max(len(self.image_sizes) - 1, 0):
+            expected = f"should be one fewer than the {len(self.image_sizes)} image_sizes"
+            refuse("image_size_epochs", self.image_size_epochs, expected)
+        if self.alternating_flip and not self.flip:
+            refuse("alternating_flip", True, "requires --flip")
+        if self.views_share < 1 and self.test_views == "image":
+            refuse("views_share", self.views_share, "requires --test_views of more than the image")
+        if self.standardize == "channel" and not (
+            len(self.channel_mean) == len(self.channel_deviation) == 3
+        ):
+            expected = "requires three numbers in each of channel_mean and channel_deviation"
+            refuse("standardize", "channel", expected)
+        if not self.proxy:
+            refuse_group(self, _PROXY, "requires --proxy")
+        elif self.hardest:
+            refuse("hardest", self.hardest, f"is another selection than --proxy={self.proxy}")
+        for name, count, expected in (
+            ("color_jitter", 3, "should be three shares: of brightness, contrast, saturation"),
+            ("brightness_contrast", 2, "should be two numbers: b and c"),
+            (
+                "smallest_crops",
+                len(self.image_sizes),
+                f"should be {len(self.image_sizes)}, one for each of image_sizes",
+            ),
+            ("color_shift", 2, "should be two shares: of brightness, of chroma"),
+        ):
+            value = getattr(self, name)
+            if len(value) not in (0, count):
+                refuse(name, value, expected)
+        for name in ("cutout_clipped", "cutout_color"):
+            value = getattr(self, name)
+            if not self.cutout and value not in (False, "mean"):
+                refuse(name, value, "requires --cutout")
 
 
-def _check_shared(images: Images | Jpegs) -> None:
-    """Refuses invalid combinations of the settings that both classes have."""
-    if list(images.image_size_epochs) != sorted(set(images.image_size_epochs)):
-        refuse("image_size_epochs", images.image_size_epochs, "should increase")
-    if len(images.image_size_epochs) != max(len(images.image_sizes) - 1, 0):
-        expected = f"should be one fewer than the {len(images.image_sizes)} image_sizes"
-        refuse("image_size_epochs", images.image_size_epochs, expected)
-    if images.alternating_flip and not images.flip:
-        refuse("alternating_flip", True, "requires --flip")
-    if images.views_share < 1 and images.test_views == "image":
-        refuse("views_share", images.views_share, "requires --test_views of more than the image")
-    if images.standardize == "channel" and not (
-        len(images.channel_mean) == len(images.channel_deviation) == 3
-    ):
-        expected = "requires three numbers in each of channel_mean and channel_deviation"
-        refuse("standardize", "channel", expected)
+# Settings of one kind of images; the others are of both kinds.
+_ONE_SIZE_ONLY = """pad pad_mode crop_size cutout cutout_clipped cutout_color color_jitter rotation
+    brightness_contrast mixup proxy proxy_share proxy_every hardest"""
+_JPEGS_ONLY = "test_image_size rectangular_test smallest_crop smallest_crops color_shift"
+ONLY_FOR = {
+    **dict.fromkeys(_ONE_SIZE_ONLY.split(), ONE_SIZE),
+    **dict.fromkeys(_JPEGS_ONLY.split(), JPEGS),
+}

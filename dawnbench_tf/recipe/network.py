@@ -1,10 +1,8 @@
 """Network: arguments of the model that a recipe sets."""
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import ClassVar
 
-from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, setting
 
 BERTS = (  # names of google-research/bert and Microsoft's UniLM
@@ -70,24 +68,6 @@ class Network:
     def cased(self) -> bool:
         """Whether the pretrained BERT distinguishes upper and lower case."""
         return self.pretrained.startswith("cased")
-
-    def check_bert(self, tokenizer: str) -> None:
-        """Checks that `pretrained` names a BERT if and only if the tokenizer is wordpiece.
-
-        Args:
-          tokenizer: the recipe's.
-
-        Raises:
-          Refusal: it names none, or is not for this tokenizer.
-        """
-        if bool(self.pretrained) != (tokenizer == "wordpiece"):
-            reason = "is for" if self.pretrained else "is required for"
-            expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
-            refuse("pretrained", self.pretrained, expected)
-        if self.pretrained and self.pretrained not in BERTS:
-            near = get_close_matches(self.pretrained, BERTS, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(BERTS)}"
-            refuse("pretrained", self.pretrained, f"is no published BERT; {hint}")
 
     def __post_init__(self) -> None:
         check(self)

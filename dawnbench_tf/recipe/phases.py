@@ -1,42 +1,22 @@
 """Phase: the epochs of one batch size, of one size of images in memory, of one set of weights."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
-
-from dawnbench_tf.refusals import refuse
 
 
 class Phase(NamedTuple):
-    """A part of training with one batch size, one set of trained weights and, in memory, one size.
+    """A part of training with one batch size, one set of weights and, in memory, one image size."""
 
-    Attributes:
-      start: its first epoch, from 0 on.
-      end: the epoch after its last.
-      batch_size: global batch size.
-    """
-
-    start: int
-    end: int
-    batch_size: int
-
-
-def check_changes(later_batch_sizes: Sequence[int], batch_size_epochs: Sequence[int]) -> None:
-    """Refuses epochs that do not increase, or that are not one for each later batch size."""
-    if list(batch_size_epochs) != sorted(set(batch_size_epochs)):
-        refuse("batch_size_epochs", batch_size_epochs, "should increase")
-    if len(batch_size_epochs) != len(later_batch_sizes):
-        expected = f"should be {len(later_batch_sizes)} epochs, one for each of later_batch_sizes"
-        refuse("batch_size_epochs", batch_size_epochs, expected)
+    start: int  # first epoch, from 0 on
+    end: int  # the epoch after its last
+    batch_size: int  # global
 
 
 def split(changes: Iterable[int], epochs: float, first_epoch: int) -> list[tuple[int, int]]:
-    """Returns first epoch, and epoch after the last, of each phase from an epoch on.
+    """Returns (first epoch, epoch after the last) of each phase from `first_epoch` on.
 
-    Args:
-      changes: epochs at which a phase begins, besides 0.
-      epochs: number of epochs of the training; may be a fraction.
-      first_epoch: index from 0.
+    `changes` are the epochs at which a phase begins, besides 0; `epochs` may be a fraction.
 
     >>> split([3, 5], epochs=4.5, first_epoch=1)
     [(1, 3), (3, 5)]

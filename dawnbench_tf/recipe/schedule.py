@@ -12,9 +12,7 @@ from dawnbench_tf.settings import check, setting
 def steps_before(epochs: float, epoch_steps: Sequence[int]) -> float:
     """Returns the number of steps in the first `epochs` epochs, which may end inside one.
 
-    Args:
-      epochs: number of epochs.
-      epoch_steps: number of steps of each epoch, at least one; later epochs have the last number.
+    `epoch_steps` has the steps of each epoch, at least of one; later epochs have the last number.
 
     >>> steps_before(2.5, [10]), steps_before(2.5, [10, 10, 20])
     (25.0, 30.0)

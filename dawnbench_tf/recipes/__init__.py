@@ -1,7 +1,7 @@
 """All recipes by name: a module for each task, whose RECIPES lists its rows of `Recipe`.
 
 A row that varies another is `replace(ROW, ...)` with its differences. Recipes of users: in TOML
-files (`recipe_files`) and in modules (`recipe_modules`).
+files (`recipe_files`) and in modules (MODULE:ATTRIBUTE).
 
 May import: models (the catalogue), recipe, the shared modules. Never: TensorFlow, data, training,
 inference, submission, ranking.
@@ -9,19 +9,21 @@ inference, submission, ranking.
 
 import fnmatch
 import math
+import os
 import sys
+import traceback
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from dawnbench_tf import models
 from dawnbench_tf.recipe import Images, Questions, Recipe
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported
-from dawnbench_tf.recipes import own, recipe_files, recipe_modules
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.recipe.images import JPEGS, ONE_SIZE, ONLY_FOR
+from dawnbench_tf.recipes import own, recipe_files
+from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import flag_text, flat, parts
 from dawnbench_tf.tasks import TASKS, Task, find_task
 
@@ -57,14 +59,14 @@ def get(name: str | Recipe, **changes: Any) -> Recipe:
         return changed(name, **changes) if changes else name
     if recipe_files.is_path(name):
         return changed(_from_file(Path(name)), **changes)
-    if recipe_modules.SEPARATOR in name:
-        return changed(recipe_modules.load(name), **changes)
+    if ":" in name:
+        return changed(_from_module(name), **changes)
     return changed(_row(name), **changes)
 
 
 def is_users(name: str) -> bool:
     """Whether a recipe's name is that of a file or a module, not of a row of the library."""
-    return recipe_files.is_path(name) or recipe_modules.SEPARATOR in name
+    return recipe_files.is_path(name) or ":" in name
 
 
 def _row(name: str) -> Recipe:
@@ -83,20 +85,51 @@ def _from_file(path: Path, based_on: tuple[Path, ...] = ()) -> Recipe:
     """Returns the recipe of a TOML file; `based_on` it are the files of which it is the base."""
     if path.resolve() in based_on:
         raise Refusal(f"{path}: is based on itself, through its base")
-    file = recipe_files.read(path)
-    if recipe_files.is_path(file.base):
-        base = _from_file(Path(file.base), (*based_on, path.resolve()))
-    else:
-        with recipe_files.naming(path):
-            base = _row(file.base)
-    with recipe_files.naming(path):
-        own_name = file.name.partition("/")[0]
-        task = {"task": find_task(file.task, name=own_name)} if file.task else {}
-        recipe = changed(base, **task, **file.settings)
-        name = file.name or recipe_files.default_name(path, recipe.task_row.name)
+    file, base = recipe_files.read(path), None
+    if recipe_files.is_path(file["base"]):  # relative to the file
+        base = _from_file(path.parent / file["base"], (*based_on, path.resolve()))
+    try:
+        base = base or _row(file["base"])
+        own_name = file["name"].partition("/")[0]
+        task = {"task": find_task(file["task"], name=own_name)} if file["task"] else {}
+        recipe = changed(base, **task, **file["settings"])
+    except Refusal as refusal:  # names the file: `FILE: setting=value: expected`
+        raise Refusal(f"{path}: {str(refusal).removeprefix('--')}") from None
+    name = file["name"] or recipe_files.default_name(path, recipe.task_row.name)
     # Evidence is of the base's settings, and stays with them.
     evidence = base.evidence if recipe == base else ()
     return replace(recipe, name=name, evidence=evidence)
+
+
+def _from_module(name: str) -> Recipe:
+    """Imports MODULE:ATTRIBUTE of a user; the working directory is importable, as for `python -m`.
+
+    Raises:
+      Refusal: the import raises, or the module has no such recipe (the message lists its recipes).
+    """
+    module_name, _, attribute = name.partition(":")
+    if not all(map(str.isidentifier, (*module_name.split("."), attribute))):
+        refuse("recipe", name, "should be MODULE:ATTRIBUTE, as mypackage.recipes:FLOWERS")
+    # A module may import TensorFlow, which reads this once; the commands train with tf-keras.
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
+    try:
+        module = import_module(module_name)
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__}: {one_line(error, 120)}"
+        source = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+        refuse("recipe", name, f"importing {module_name} raised {reason} ({source})")
+    finally:
+        sys.path.remove(folder)
+    recipe = getattr(module, attribute, None)
+    if not isinstance(recipe, Recipe) or not recipe.task or not recipe.model:
+        names = [key for key, value in vars(module).items() if isinstance(value, Recipe)]
+        listed = one_line(", ".join(names) or "none")
+        reason = f"{module_name} has no recipe {attribute} with a task and a model"
+        refuse("recipe", name, f"{reason}; its recipes: {listed}")
+    return recipe
 
 
 def base_of(task: Task) -> str:
@@ -107,12 +140,7 @@ def base_of(task: Task) -> str:
 
 
 def named_by(recipe: Recipe, data_dir: str) -> Recipe:
-    """Returns a recipe whose task of your own has a name: that of its data, if it had none.
-
-    Args:
-      recipe: a recipe of any task.
-      data_dir: folder or file of the data.
-    """
+    """Returns a recipe whose task of your own has a name: that of its data, if it had none."""
     task = recipe.whole_task
     kind = task.reader.partition(":")[0]
     if not data_dir or not kind or task.name != kind:
@@ -146,7 +174,8 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
       Refusal: a value is invalid, or the model is not in the catalogue or not for this task.
     """
     task = changes.get("task")
-    if isinstance(task, Task) and task.reader.startswith("tfds:") and type(recipe.data) is Images:
+    arrays = isinstance(recipe.data, Images) and not recipe.jpegs
+    if isinstance(task, Task) and task.reader.startswith("tfds:") and arrays:
         changes["task"] = replace(task, jpegs=False, image_size=0)  # arrays, as the recipe takes
     recipe = recipe.with_values(**changes)
     if not recipe.task:
@@ -176,16 +205,13 @@ def table(pattern: str = "*") -> str:
         refuse("recipe", pattern, f"no recipe matches; tasks: {', '.join(TASKS)}")
     lines = [f"{'recipe':29} {'model':21} {'goal':>4}  {'batch size':13} epochs"]
     for recipe in map(_row, chosen):
+        ends = sorted({min(recipe.batch_sizes), max(recipe.batch_sizes)})
+        sizes = " to ".join(map(str, ends))
         lines.append(
-            f"{recipe.name:29} {recipe.model:21} {recipe.goal:4g}  "
-            f"{_batch_sizes(recipe):13} {recipe.epochs:6g}"
+            f"{recipe.name:29} {recipe.model:21} {recipe.goal:4g}  {sizes:13} {recipe.epochs:6g}"
         )
         lines += [f"    {_evidence(item)}" for item in recipe.evidence]
     return "\n".join(lines)
-
-
-def _batch_sizes(recipe: Recipe) -> str:
-    return " to ".join(map(str, sorted({min(recipe.batch_sizes), max(recipe.batch_sizes)})))
 
 
 def description(recipe: Recipe, everything: bool = False) -> str:
@@ -197,34 +223,31 @@ def description(recipe: Recipe, everything: bool = False) -> str:
     """
     goal = f"{recipe.goal:g}" if recipe.goal else "of --threshold"
     lines = [f"{recipe.name}: {recipe.task_row.metric} {goal}"]
+    kind = JPEGS if recipe.jpegs else ONE_SIZE
     for title, part in {"recipe": recipe, **parts(recipe)}.items():
         default = flat(type(part)())
         shown = [
             flag_text(name, value)
             for name, value in flat(part).items()
-            if value is not None and (everything or value != default[name])
+            if value is not None
+            and (everything or value != default[name])
+            and ONLY_FOR.get(name, kind) == kind
         ]
         lines += [f"{title}:", *(f"  {text}" for text in shown)] if shown else []
     if rows().get(recipe.name) == recipe:
-        lines.append(f"source: see the comments of dawnbench_tf/recipes/{_file(recipe)}")
+        home = next(  # the module of the row
+            name.rpartition(".")[2]
+            for name, module in sys.modules.items()
+            if name.startswith(f"{__name__}.")
+            and recipe.name in [r.name for r in vars(module).values() if isinstance(r, Recipe)]
+        )
+        lines.append(f"source: see the comments of dawnbench_tf/recipes/{home}.py")
     lines += ["evidence:"] * bool(recipe.evidence)
     for item in recipe.evidence:
         lines += [f"  {_evidence(item)}"]
         if not isinstance(item, Reported):
             lines += [f"    {item.entry if isinstance(item, Published) else item.command}"]
     return "\n".join(lines)
-
-
-def _file(recipe: Recipe) -> str:
-    """Returns the name of the file of one of the library's recipes."""
-    names = [name for name in sys.modules if name.startswith(f"{__name__}.")]
-    home = next(name for name in names if _defines(sys.modules[name], recipe))
-    return f"{home.rpartition('.')[2]}.py"
-
-
-def _defines(module: ModuleType, recipe: Recipe) -> bool:
-    rows = [value for value in vars(module).values() if isinstance(value, Recipe)]
-    return recipe.name in [row.name for row in rows]
 
 
 def _evidence(item: Published | Reported | Measured) -> str:

@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 
 from dawnbench_tf import flags, recipes, terminal
-from dawnbench_tf.recipes import recipe_files, recipe_modules, reproductions
+from dawnbench_tf.recipes import recipe_files, reproductions
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.settings import setting
 from dawnbench_tf.tasks import TASKS
@@ -41,7 +41,12 @@ def main(names: list[str]) -> None:
             other = names[0] if names else "--toml"
             refuse("entry", options.entry, f"takes no recipe and no --toml; found {other}")
         if options.toml:
-            print(_toml(names))
+            if len(names) != 1:
+                refuse("toml", True, "should follow the name of one recipe, as digits/resnet8")
+            if ":" in names[0]:
+                expected = "is of a module; a file is based on TASK/NAME or a file"
+                refuse("toml", True, f"{names[0]} {expected}")
+            print(recipe_files.to_toml(recipes.get(names[0]), names[0]))
             return
         if options.entry:
             all_entries = reproductions.table(recipes.rows().values())
@@ -58,14 +63,6 @@ def main(names: list[str]) -> None:
         print("\n\n".join(texts))
     except Refusal as refusal:
         terminal.exit_with(str(refusal))
-
-
-def _toml(names: list[str]) -> str:
-    if len(names) != 1:
-        refuse("toml", True, "should follow the name of one recipe, as digits/resnet8")
-    if recipe_modules.SEPARATOR in names[0]:
-        refuse("toml", True, f"{names[0]} is of a module; a file is based on TASK/NAME or a file")
-    return recipe_files.to_toml(recipes.get(names[0]), names[0])
 
 
 if __name__ == "__main__":

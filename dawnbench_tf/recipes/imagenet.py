@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Average, Jpegs, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published, Reported
 from dawnbench_tf.recipes import imagenet_intel, imagenet_progressive
 
@@ -22,7 +22,7 @@ RESNET50_V1_5 = Recipe(
         learning_rate=0.1, scale_learning_rate_from=256, momentum=0.9, weight_decay=1e-4
     ),
     schedule=Schedule(form="cosine", epochs=(5,)),
-    data=Jpegs(
+    data=Images(
         flip=True,
         standardize="channel",
         channel_mean=(0.485, 0.456, 0.406),  # torchvision's and timm's weights expect these
@@ -201,7 +201,7 @@ AMOEBANET_D = Recipe(
     ),
     schedule=_amoebanet_schedule(35, ((0, 0), (0.35, 1))),
     average=Average(decay=0.9999, ramp=True),
-    data=Jpegs(
+    data=Images(
         smallest_crop=0.1,
         color_shift=(32 / 255, 0.1),
         flip=True,

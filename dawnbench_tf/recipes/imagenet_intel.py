@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Jpegs, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published
 
 # Source: branch DAWN_Bench of intel/caffe (abf2a5c, a2ebeab, 866eb3d), train_val.prototxt and
@@ -32,7 +32,7 @@ RESNET50_INTEL_2K = Recipe(
     schedule=Schedule(
         form="linear", epochs=_RISE_AND_DROPS, factors=(0.125, 1, 1, 0.1, 0.1, 0.01, 0.01, 0.001)
     ),
-    data=Jpegs(
+    data=Images(
         flip=True,
         standardize="channel",
         channel_mean=(123 / 255, 117 / 255, 104 / 255),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from dawnbench_tf.recipe import Jpegs, Network, Optimizer, Recipe, Schedule
+from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published
 from dawnbench_tf.tasks import TASKS
 
@@ -21,7 +21,7 @@ _BASE = Recipe(
     precision="mixed_bfloat16",
     network=Network(zero_last_norm=True, synchronized_batch_norm=False),
     optimizer=Optimizer(momentum=0.9, weight_decay=1e-4, decays="all_but_norms"),
-    data=Jpegs(
+    data=Images(
         flip=True,
         rectangular_test=True,
         standardize="channel",
@@ -36,9 +36,7 @@ def corners_ahead(
 ) -> list[tuple[float, float]]:
     """Returns the corners (epoch, rate) of a schedule that is read a step ahead, from step 1 on.
 
-    Args:
-      rates: the learning rates; the epochs of each item have equally many steps.
-      steps_in: function from an epoch to its number of steps.
+    `steps_in` returns the steps of an epoch; the epochs of each item of `rates` have equally many.
     """
     corners: list[tuple[float, float]] = []
     for begin, end, start, stop in rates:
@@ -56,19 +54,11 @@ def _linear(corners: Sequence[tuple[float, float]], peak: float) -> Schedule:
 def _fastai(
     name: str,
     evidence: Published,
-    batch_sizes: Mapping[int, int],
-    images: Mapping[int, tuple[int, float]],
-    rates: Sequence[Rates],
+    batch_sizes: Mapping[int, int],  # first epoch: global batch size
+    images: Mapping[int, tuple[int, float]],  # first epoch: side of the images, smallest crop
+    rates: Sequence[Rates],  # each phase of them has one batch size
 ) -> Recipe:
-    """Returns a recipe of imagenet18's phases.
-
-    Args:
-      name: its name without the task.
-      evidence: the entry.
-      batch_sizes: first epoch -> global batch size.
-      images: first epoch -> side of the images, smallest crop.
-      rates: the learning rates; each phase of them has one batch size.
-    """
+    """Returns a recipe of imagenet18's phases."""
     (_, first), *later = batch_sizes.items()
     sides, crops = zip(*images.values(), strict=True)
     recipe = replace(

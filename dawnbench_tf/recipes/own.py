@@ -1,6 +1,6 @@
 """Recipes that tasks of your own start from: not measured, made to work from 100 examples on."""
 
-from dawnbench_tf.recipe import Images, Jpegs, Optimizer, Questions, Recipe, Schedule
+from dawnbench_tf.recipe import Images, Optimizer, Questions, Recipe, Schedule
 from dawnbench_tf.tasks import find_task
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # as in torchvision
@@ -15,7 +15,7 @@ PHOTOS = Recipe(
     label_smoothing=0.1,
     optimizer=_SGD,
     schedule=Schedule(form="cosine", epochs=(2,)),
-    data=Jpegs(
+    data=Images(
         image_sizes=(128,),
         smallest_crop=0.35,
         flip=True,

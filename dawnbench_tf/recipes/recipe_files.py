@@ -13,11 +13,9 @@ image_size_epochs = []           # the base's has two sizes
 import json
 import re
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dawnbench_tf import toml_files
 from dawnbench_tf.options import RunOptions
@@ -37,25 +35,13 @@ _WIDTH = 100  # columns of a written file, at most
 _SHORTEST = 40  # columns of a comment beside its setting, at least
 
 
-class RecipeFile(NamedTuple):
-    """The content of a recipe's file."""
-
-    base: str  # TASK/NAME, or the path of another file
-    name: str  # "": TASK/STEM of the file
-    task: str  # "": the base's
-    settings: dict[str, Any]  # by flat name; lists are tuples
-
-
 def is_path(name: str) -> bool:
     """Whether the name of a recipe is the path of a file."""
     return name.endswith(toml_files.SUFFIX)
 
 
-def read(path: Path) -> RecipeFile:
-    """Reads a recipe's file; its values are checked when they are applied to the base.
-
-    Args:
-      path: path of the file. The path of a base in it is relative to its folder.
+def read(path: Path) -> dict[str, Any]:
+    """Reads base, name, task and settings; they are checked when they are applied to the base.
 
     Raises:
       Refusal: the file can't be read, or does not have the form of a recipe; the message names the
@@ -71,27 +57,15 @@ def read(path: Path) -> RecipeFile:
     if "name" in values and not (_NAME.fullmatch(name) and len(name) <= _LONGEST):
         expected = f"should be TASK/NAME in letters, digits and ._+-, at most {_LONGEST} of them"
         raise Refusal(f"{path}: name={one_line(ascii(name), 60)}: {expected}")
-    settings = values.get("settings", {})
-    for key in settings:
-        _check_name(path, key)
-    return RecipeFile(
-        str(path.parent / base) if is_path(base) else base,
-        name,
-        values.get("task", ""),
-        {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()},
-    )
-
-
-def _check_name(path: Path, name: str) -> None:
-    """Refuses what is no setting of a recipe, with the nearest name."""
-    settings = all_settings(Recipe)
-    if name in settings:
-        return
-    near = get_close_matches(name, settings, n=1)
-    hint = f"did you mean {near[0]}?" if near else "`dawnbench train --helpfull` lists all"
-    if name in all_settings(RunOptions):
-        hint = f"give --{name} to the command: it is no part of a recipe"
-    raise Refusal(f"{path}: settings.{one_line(name, 60)}: no setting of a recipe; {hint}")
+    names, settings = all_settings(Recipe), values.get("settings", {})
+    for key in (key for key in settings if key not in names):
+        near = get_close_matches(key, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else "`dawnbench train --helpfull` lists all"
+        if key in all_settings(RunOptions):
+            hint = f"give --{key} to the command: it is no part of a recipe"
+        raise Refusal(f"{path}: settings.{one_line(key, 60)}: no setting of a recipe; {hint}")
+    settings = {key: tuple(x) if isinstance(x, list) else x for key, x in settings.items()}
+    return {"name": "", "task": "", **values, "settings": settings}
 
 
 def default_name(path: Path, task: str) -> str:
@@ -102,15 +76,6 @@ def default_name(path: Path, task: str) -> str:
     """
     words = (re.sub(r"[^A-Za-z0-9_.+-]+", "-", text) for text in (task, path.stem))
     return "/".join(words)[:_LONGEST]
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Has a Refusal of the body name the file: `FILE: setting=value: expected`."""
-    try:
-        yield
-    except Refusal as refusal:
-        raise Refusal(f"{path}: {str(refusal).removeprefix('--')}") from None
 
 
 def to_toml(recipe: Recipe, base: str) -> str:
@@ -132,42 +97,24 @@ def to_toml(recipe: Recipe, base: str) -> str:
     ]
     for title, part in {"recipe": recipe, **parts(recipe)}.items():
         default = flat(type(part)())
-        fields = {flag_name(item): item for item in setting_fields(part)}
+        helps = {flag_name(item): item.metadata["help"] for item in setting_fields(part)}
         changed = {n: v for n, v in flat(part).items() if v is not None and v != default[n]}
         lines += [f"# {title}"] * bool(changed)
         for name, value in changed.items():
-            lines += _setting_lines(name, value, fields[name].metadata["help"])
+            line, help = f"{name} = {_format(value)}", helps[name].partition(";")[0]
+            left = _WIDTH - len(line) - len("  # ")
+            if left >= _SHORTEST:  # the comment stands beside the setting, else above
+                lines.append(f"{line}  # {textwrap.shorten(help, left, placeholder=' ...')}")
+                continue
+            lines.append(f"# {textwrap.shorten(help, _WIDTH - 2, placeholder=' ...')}")
+            if len(line) > _WIDTH and line.endswith("]"):
+                start, _, members = line.partition("[")
+                inner = textwrap.wrap(members[:-1], _WIDTH - 4)
+                lines += [f"{start}[", *(f"    {text}" for text in inner), "]"]
+            else:
+                lines.append(line)
     return "\n".join(lines)
 
 
-def _setting_lines(name: str, value: Any, help: str) -> list[str]:
-    """Returns the line of a setting, with its help as a comment at its end or above it."""
-    line = f"{name} = {_format(value)}"
-    left = _WIDTH - len(line) - len("  # ")
-    beside = left >= _SHORTEST
-    comment = textwrap.shorten(
-        help.partition(";")[0], left if beside else _WIDTH - 2, placeholder=" ..."
-    )
-    if beside:
-        return [f"{line}  # {comment}"]
-    return [f"# {comment}", *_wrapped(line)]
-
-
-def _wrapped(line: str) -> list[str]:
-    """Wraps a list that is longer than a line."""
-    if len(line) <= _WIDTH or not line.endswith("]"):
-        return [line]
-    start, _, members = line.partition("[")
-    inner = textwrap.wrap(members[:-1], _WIDTH - 4)
-    return [f"{start}[", *(f"    {text}" for text in inner), "]"]
-
-
 def _format(value: Any) -> str:
-    """Formats a value as TOML."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_format, value))}]"
-    return repr(value)
+    return json.dumps(value, ensure_ascii=False)  # TOML writes texts, numbers and lists as JSON

@@ -24,7 +24,7 @@ import dawnbench_tf
 from dawnbench_tf import machine, tensorflow_env, terminal
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions
-from dawnbench_tf.recipe import Jpegs, Recipe
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 SECONDS_TO_REACH_A_TPU = 5
@@ -62,11 +62,7 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
         values: tuple[int, ...] = getattr(recipe.data, name, ())
         if options.strategy == "tpu" and len(values) > 1:
             refuse(name, values, f"a TPU takes one {quantity}; {values[-1]} alone would run")
-    if (
-        options.strategy == "tpu"
-        and isinstance(recipe.data, Jpegs)
-        and recipe.data.rectangular_test
-    ):
+    if options.strategy == "tpu" and getattr(recipe.data, "rectangular_test", False):
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
     for name in ("proxy", "hardest"):

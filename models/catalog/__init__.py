@@ -8,8 +8,8 @@ A name says family, depth and variant; models that train differently have differ
     resnet164_nb_relu        resnet164_nb_tf with ReLU;  resnet50_tensorpack: as in tensorpack
     resnet{depth}_v1_pad     He et al. 2015, option A: strided identity + zero-pad shortcuts
     resnet{depth}_v1_proj    option B: 1x1 convolution + BN where the width changes (PyTorch seeds)
-    resnet{depth}_stochastic Huang et al. 2016: survival falls linearly to 0.5 (`08`: to 0.8)
-    preact{depth}            He et al. 2016; 164 and 1001 have bottlenecks, `164_basic` has none
+    resnet{depth}_stochastic Huang et al. 2016: survival falls linearly to 0.5
+    preact{depth}            He et al. 2016; 164 has bottlenecks, `164_basic` has none
     wrn_{depth}_{widen}      wide ResNets
     resnext{depth}_{c}x{d}d  ResNeXts of c groups of d filters
     densenet_bc_{L}_{k}      DenseNets-BC of depth L and growth rate k

@@ -50,11 +50,7 @@ ROWS = (
     *rows(
         "imagenet_resnets",
         _SLIM,
-        (
-            ("resnet50_v1_slim", {"depth": 50}, 25_557_032, 3_482_255_360),
-            ("resnet101_v1_slim", {"depth": 101}, 44_549_160, 7_194_476_544),
-            ("resnet152_v1_slim", {"depth": 152}, 60_192_808, 10_906_697_728),
-        ),
+        (("resnet50_v1_slim", {"depth": 50}, 25_557_032, 3_482_255_360),),
         _IMAGENET,
         version="v1_slim",
     ),

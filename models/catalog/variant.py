@@ -48,14 +48,10 @@ def rows(
     data: Mapping[str, Any] | None = None,
     **common: Any,
 ) -> list[Variant]:
-    """Returns the rows of several models of a family and a source.
+    """Returns the rows of models (name, args, parameters, multiply-adds) of a family and a source.
 
-    Args:
-      family: module whose `body` builds them.
-      source: paper or code.
-      models: (name, args, parameters, multiply-adds) of each.
-      data: fields that depend on the native data set, if it is not CIFAR-10.
-      **common: arguments that all of the models have.
+    `data` has the fields that depend on the native data set, if it is not CIFAR-10; `common` the
+    arguments that all of the models have.
     """
     variants = []
     for name, args, parameters, multiply_adds in models:

@@ -34,12 +34,10 @@ class LSTM(tf.keras.layers.LSTM):
         return super().call(sequences, *args, mask=mask, **kwargs)
 
     def _run_fused(self, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """Runs over x (batch, tokens, width), padding included: (batch, tokens, hidden).
-
-        Padding comes after the tokens, so it does not change their states. A backward layer
-        reverses the tokens of each text and leaves its padding at the end; like Keras's, it returns
-        its outputs from the last token to the first.
-        """
+        """Runs over x (batch, tokens, width), padding included: (batch, tokens, hidden)."""
+        # Padding comes after the tokens, so it does not change their states. A backward layer
+        # reverses the tokens of each text and leaves its padding at the end; like Keras's, it
+        # returns its outputs from the last token to the first.
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), 1)
         if self.go_backwards:
             x = tf.reverse_sequence(x, lengths, 1)
@@ -81,9 +79,6 @@ def fuse(model: tf.keras.Model) -> None:
     For inference on CPUs in float32: about ten times as fast on one text, with equal outputs. XLA
     and exports to other formats do not support the operation. If there is any other device, the
     model is not changed.
-
-    Args:
-      model: a reader of the catalogue; its bidirectional LSTMs are changed in place.
     """
     if all(device.device_type == "CPU" for device in tf.config.list_logical_devices()):
         for layer in model.layers:
@@ -100,13 +95,6 @@ def bilstm(
     """Returns a bidirectional LSTM: (batch, tokens, width) to (batch, tokens, 2 hidden).
 
     It meets the requirements of Keras's cuDNN kernel; on CPUs see `fuse`.
-
-    Args:
-      hidden: width of each direction.
-      initializers: those of kernel, recurrent kernel and bias; if the last is "zeros", the forget
-        gate's bias is initialized to 1.
-      dtype: Keras's dtype or policy; None: the global policy.
-      name: of the layer.
     """
     kernel, recurrent, bias = initializers
     lstm = LSTM(
@@ -115,7 +103,7 @@ def bilstm(
         kernel_initializer=kernel,
         recurrent_initializer=recurrent,
         bias_initializer=bias,
-        unit_forget_bias=bias == "zeros",
+        unit_forget_bias=bias == "zeros",  # the forget gate's bias is then initialized to 1
         dtype=dtype,
     )
     return tf.keras.layers.Bidirectional(lstm, dtype=dtype, name=name)
@@ -123,15 +111,7 @@ def bilstm(
 
 @tf.custom_gradient
 def linear_recurrence(decays: tf.Tensor, inputs: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-    """Computes c[t] = decays[t] c[t - 1] + inputs[t] with c[-1] = 0.
-
-    Args:
-      decays: (tokens, ...).
-      inputs: (tokens, ...).
-
-    Returns:
-      c, (tokens, ...).
-    """
+    """Computes c[t] = decays[t] c[t - 1] + inputs[t] with c[-1] = 0; all are (tokens, ...)."""
     outputs = _scan(decays, inputs)
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -11,13 +11,9 @@ _register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 
 def with_views(model: tf.keras.Model, views: str, data_format: str) -> tf.keras.Model:
-    """Returns a model that averages the logits of `model` over views; it shares the weights.
+    """Returns a classifier that averages the logits of `model` over a recipe's `test_views`.
 
-    Args:
-      model: image classifier, images (batch, ...) to logits (batch, classes).
-      views: a recipe's `test_views`: "image" (returns `model` itself), "mirror" (2 views),
-        "mirror_and_shifts" or "mirror_and_even_shifts" (6 views).
-      data_format: layout of the images, "NHWC" or "NCHW".
+    It shares the weights; for "image" it is `model` itself.
     """
     if views == "image":
         return model

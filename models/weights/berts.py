@@ -42,15 +42,7 @@ _HEAD = "qa_outputs"
 def values(
     model: tf.keras.Model, tensors: Mapping[str, Tensor]
 ) -> Iterator[tuple[Any, np.ndarray]]:
-    """Yields each variable with its value in the file; checks all shapes before reading a value.
-
-    Args:
-      model: BERT of the catalogue.
-      tensors: tensors of the file by name.
-
-    Raises:
-      ValueError: the file is for another network.
-    """
+    """Yields each variable with its value in the file; checks all shapes before reading a value."""
     theirs = {_canonical(name): tensor for name, tensor in tensors.items()}
     pairs: list[tuple[tf.Variable, Callable[..., np.ndarray]]] = [
         (variable, _tensor(theirs, layer, part, tuple(variable.shape)))

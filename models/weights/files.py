@@ -32,14 +32,7 @@ class Tensor(NamedTuple):
 def open_tensors(file: BinaryIO) -> Iterator[dict[str, Tensor]]:
     """Returns a context manager with the tensors of a weight file by name, in the file's order.
 
-    Read the values within the context.
-
-    Args:
-      file: the open file; its content decides which format it has.
-
-    Raises:
-      ValueError: the file has none of the formats.
-      Exception: of any type, if the file is damaged.
+    Read the values within the context. A damaged file raises exceptions of any type.
     """
     start = file.read(16)
     file.seek(0)
@@ -170,9 +163,14 @@ def _dicts_of_tensors(
         return
     visited.add(id(values))
     named = {_text(name): value for name, value in values.items() if isinstance(name, str | bytes)}
-    tensors = {name: _tensor_of(value) for name, value in named.items()}
-    if kept := {name: value for name, value in tensors.items() if value is not None}:
-        yield path, kept
+    tensors = {}
+    for name, value in named.items():
+        if isinstance(value, pickles.Call) and value.function == "parameter":
+            value = value.arguments[0]
+        if isinstance(value, pickles.Call) and value.function == "tensor":
+            tensors[name] = value
+    if tensors:
+        yield path, tensors
     for name, value in named.items():
         yield from _dicts_of_tensors(value, (*path, name), visited)
 
@@ -191,13 +189,6 @@ def _describe(value: Any) -> str:
     if isinstance(value, pickles.Call):
         return f"it would run {value.function}"
     return "a dict" if isinstance(value, dict) else f"a {type(value).__name__}"
-
-
-def _tensor_of(value: Any) -> pickles.Call | None:
-    """Returns the call that builds a value's tensor; None if it is not a tensor or parameter."""
-    if isinstance(value, pickles.Call) and value.function == "parameter":
-        value = value.arguments[0]
-    return value if isinstance(value, pickles.Call) and value.function == "tensor" else None
 
 
 def _storages(values: Any) -> Iterator[pickles.Call]:
@@ -228,12 +219,7 @@ def _storage(call: pickles.Call) -> tuple[str, str, int]:
 
 
 def _tensors(values: Any, storage: _ReadStorage) -> dict[str, Tensor]:
-    """Returns the tensors of a pickle by name.
-
-    Args:
-      values: result of `pickles.load`.
-      storage: function that reads the first `size` bytes of a storage, storage(key, size).
-    """
+    """Returns the tensors of a pickle by name; `values` are the result of `pickles.load`."""
     tensors = {}
     for name, tensor in _weights(values).items():
         offset, shape, strides = tensor.arguments[1:4]

@@ -12,7 +12,6 @@ from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import (
     Average,
     Images,
-    Jpegs,
     Network,
     Optimizer,
     Questions,
@@ -86,7 +85,7 @@ COMMANDS = [
         train,
     )
 ]
-PARTS = [Recipe, Network, Optimizer, Schedule, Average, Images, Jpegs, Questions]
+PARTS = [Recipe, Network, Optimizer, Schedule, Average, Images, Questions]
 
 
 def test_every_setting_is_read_somewhere(trees):

@@ -2,15 +2,11 @@
 
 import doctest
 import math
-import typing
-from inspect import signature
 from pathlib import Path
 
 import pytest
 
 from dawnbench_tf import models
-from dawnbench_tf.models import networks
-from dawnbench_tf.models.arguments import Overrides
 
 
 def test_an_unknown_name_suggests_the_nearest():
@@ -52,16 +48,6 @@ def test_an_unknown_argument_lists_the_known_ones(name):
         models.build(name, dept=8)
     with pytest.raises(ValueError, match="`num_classes` is not an argument of build for bidaf"):
         models.build("bidaf", num_classes=2)
-
-
-def test_overrides_have_the_families_types():
-    types = {}
-    for name in models.names():
-        body = networks.family_of(models.get(name)).body
-        for item in signature(body).parameters.values():
-            if item.kind is item.KEYWORD_ONLY:
-                assert types.setdefault(item.name, item.annotation) == item.annotation
-    assert types == typing.get_type_hints(Overrides)
 
 
 READERS = [name for name in models.names() if models.get(name).inputs == "questions"]

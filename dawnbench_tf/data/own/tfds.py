@@ -12,7 +12,7 @@ from dawnbench_tf.data.image_files import jpeg_index
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import arrays, division
-from dawnbench_tf.recipe import Images, Recipe
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refuse
 
 _TRAIN, _TESTS = "train", ("test", "validation")  # names of splits, in order of preference
@@ -45,7 +45,7 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
 
 
 def _read(builder: Any, split: str, recipe: Recipe) -> Split:
-    decoded = isinstance(recipe.data, Images)
+    decoded = not recipe.jpegs
     rows = tfds.read_split(builder, split, encoded=[] if decoded else ["image"])
     images, labels, names = [], [], []
     for number, row in enumerate(rows):

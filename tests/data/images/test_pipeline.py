@@ -15,7 +15,7 @@ from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import pipeline, tested
 from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.data.images.splits import Split, Splits, in_memory
-from dawnbench_tf.recipe import Images, Jpegs, Recipe
+from dawnbench_tf.recipe import Images, Recipe
 
 
 def split(seed, count):
@@ -251,7 +251,7 @@ OF_JPEGS = Recipe(
     batch_size=12,
     epochs=3,
     seed=5,
-    data=Jpegs(
+    data=Images(
         flip=True,
         image_sizes=(8, 16),
         image_size_epochs=(2,),
