@@ -5,8 +5,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
+from sklearn.datasets import load_digits
 
 from dawnbench_tf import recipes, runs, tasks
 from dawnbench_tf.data import dataset
@@ -25,7 +27,7 @@ def blocks(page):
     return re.findall(r"```python\n(.+?)```", text, re.DOTALL)
 
 
-SETUP, TRAINED, LOADED, TIMED = blocks("docs/library.md")
+SETUP, TRAINED, LOADED, TIMED, COMPARED = blocks("docs/library.md")
 
 
 def run(code, folder):
@@ -46,6 +48,17 @@ def test_the_page_trains_loads_tunes_exports_and_times(trained_digits, tmp_path)
     assert eval(tuned)[-1] > 0.9 and " ms, ± " in time
     assert (tmp_path / "five_digits/saved_model.pb").is_file()
     assert "ms a step at the median" in "".join(steps)
+
+
+@pytest.mark.long
+def test_the_page_compares_two_kinds_of_fits(tmp_path):
+    x, y = load_digits(return_X_y=True)
+    np.savez(tmp_path / "digits.npz", x=x.reshape(-1, 8, 8) * 15, y=y)
+    data = "import numpy as np; d = np.load('digits.npz'); x, y = x_test, y_test = d['x'], d['y']"
+    lines = [data if "mnist" in line else line for line in COMPARED.splitlines()]
+    said = run("\n".join(lines).replace("0.95", "0.8"), tmp_path).splitlines()
+    assert data in lines and said[0].startswith("adam: 5 of 5 fits reached it, median")
+    assert len(said) >= 3 and (tmp_path / "adam-sgd.png").stat().st_size > 5000
 
 
 def test_the_page_on_data_of_your_own_trains_and_times_arrays(tmp_path):
