@@ -24,7 +24,6 @@ from types import FrameType
 from typing import Any, ClassVar, NoReturn
 
 from dawnbench_tf import files, flags, recipes, speed, terminal, typed
-from dawnbench_tf.money import dollars
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
@@ -32,6 +31,7 @@ from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.speed import Estimate
 from dawnbench_tf.submission import prices
+from dawnbench_tf.terminal import dollars
 
 __all__ = ["estimate", "estimate_all", "compare", "Options"]
 

@@ -23,7 +23,6 @@ from dawnbench_tf import flags, machine, runs, tensorflow_env, terminal
 from dawnbench_tf.inference import runtimes, weights_file
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
-from dawnbench_tf.money import dollars
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.runs import run_entry
@@ -31,6 +30,7 @@ from dawnbench_tf.settings import check, setting
 from dawnbench_tf.submission import prices
 from dawnbench_tf.submission.entry import Entry
 from dawnbench_tf.tasks import Task
+from dawnbench_tf.terminal import dollars
 
 if TYPE_CHECKING:
     from dawnbench_tf.inference.serving import Serving

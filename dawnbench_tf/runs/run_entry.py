@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dawnbench_tf import files
 from dawnbench_tf.clock import DAWNBENCH, seconds_of
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.money import dollars
+from dawnbench_tf.terminal import dollars
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
