@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import published, recipes
+from dawnbench_tf import recipes
+from dawnbench_tf.recipe.evidence import published_entries
 from dawnbench_tf.recipes import reproductions
 from dawnbench_tf.recipes.reproductions import Reproduction
 from dawnbench_tf.refusals import Refusal, shown
@@ -239,7 +240,7 @@ def dawnbench_results() -> list[Result]:
     reproduced = reproductions.table(recipes.rows().values())
     return [
         replace(_from_row(row, curves), reproduction=reproduced[path])
-        for path, row in published.rows().items()
+        for path, row in published_entries().items()
     ]
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dawnbench_tf import published
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.recipe.evidence import Published
+from dawnbench_tf.recipe.evidence import Published, published_entries
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.tasks import RANKED
 
@@ -71,7 +70,7 @@ def table(recipes: Iterable[Recipe]) -> Mapping[str, Reproduction]:
         recipe = names[0] if names and "/inference/" in entry else ""
         others[entry] = Reproduction(entry, recipe, model, note)
     both = trained | others
-    return MappingProxyType({entry: both[entry] for entry in published.rows() if entry in both})
+    return MappingProxyType({entry: both[entry] for entry in published_entries() if entry in both})
 
 
 @cache
@@ -106,7 +105,7 @@ def description(item: Reproduction) -> str:
     Args:
       item: the entry.
     """
-    facts = published.rows()[item.entry]
+    facts = published_entries()[item.entry]
     lines = [item.entry, f"  {facts['model']} by {facts['author']}, {facts['hardware']}"]
     if item.model:
         lines.append(f"  network: {item.model}")
