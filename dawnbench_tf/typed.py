@@ -1,12 +1,23 @@
 """Type checks of values from JSON and TOML files, which anybody may have written."""
 
 import math
+import tomllib
 import types
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from dawnbench_tf import files
+from dawnbench_tf.refusals import Refusal, one_line
 
 DEEPEST = 12  # lists and objects within each other
 LONGEST = 10_000  # characters of a text
 MOST = 1_000_000  # members of a list or an object
+SUFFIX = ".toml"
+LARGEST = 2**15  # bytes, at most: tomllib takes 4 seconds for a dotted key of this length
+
+Keys = Mapping[str, tuple[Any, str]]  # key -> its type, and words for it in errors
 
 Scalar = str | int | float | bool | None
 Settings = dict[str, Scalar | list[Scalar]]  # of a study's levels
@@ -107,3 +118,43 @@ def _check_scalar(value: object, kind: Any, name: str) -> None:
         raise ValueError(f"{name} should be finite")
     if isinstance(value, int) and not abs(value) < 2**63:
         raise ValueError(f"{name} should be less than 2^63")
+
+
+def read_toml(path: Path, keys: Keys) -> dict[str, Any]:
+    """Reads a TOML file and checks its top-level keys.
+
+    Args:
+      path: path of the file, of at most 32 KiB.
+      keys: type of each key that the file may have, and words for that type.
+
+    Returns:
+      The values of the keys that the file has. Numbers are finite, nesting is limited as in
+      `check`.
+
+    Raises:
+      Refusal: the file can't be read, a key is unknown (the message suggests the nearest), or a
+        value is of another type.
+    """
+    values = _parse_toml(path)
+    for key, value in values.items():
+        if key not in keys:
+            near = get_close_matches(key, keys, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(keys)}"
+            raise Refusal(f"{path}: {one_line(key, 60)}: {hint}")
+        value_type, expected = keys[key]
+        if not isinstance(value, value_type) or (value_type is int and isinstance(value, bool)):
+            raise Refusal(f"{path}: {key}={one_line(value, 60)}: should be {expected}")
+    return values
+
+
+def _parse_toml(path: Path) -> dict[str, Any]:
+    try:
+        if path.exists() and not path.is_file():
+            raise ValueError("is no regular file")
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"is larger than {LARGEST >> 10} KiB")
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        check(values, dict[str, Any], path.name)
+        return values
+    except (OSError, ValueError, RecursionError) as error:
+        raise files.cannot_read(path, error) from None

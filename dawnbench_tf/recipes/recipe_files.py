@@ -19,13 +19,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dawnbench_tf import toml_files
+from dawnbench_tf import typed
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.settings import all_settings, flag_name, flat, parts, setting_fields
 
-_TYPES: toml_files.Keys = {
+_TYPES: typed.Keys = {
     "base": (str, "text, TASK/NAME or FILE.toml"),
     "name": (str, "text, TASK/NAME"),
     "task": (str, "text"),
@@ -48,7 +48,7 @@ class RecipeFile(NamedTuple):
 
 def is_path(name: str) -> bool:
     """Whether the name of a recipe is the path of a file."""
-    return name.endswith(toml_files.SUFFIX)
+    return name.endswith(typed.SUFFIX)
 
 
 def read(path: Path) -> RecipeFile:
@@ -61,7 +61,7 @@ def read(path: Path) -> RecipeFile:
       Refusal: the file can't be read, or does not have the form of a recipe; the message names the
         file and suggests the nearest name for an unknown one.
     """
-    values = toml_files.read(path, _TYPES)
+    values = typed.read_toml(path, _TYPES)
     base, name = values.get("base", ""), values.get("name", "")
     if not base:
         raise Refusal(f'{path}: should name a base, as base = "digits/resnet8"')
@@ -123,7 +123,7 @@ def to_toml(recipe: Recipe, base: str) -> str:
       base: its name in the library, or the path of its file.
     """
     lines = [
-        f"# dawnbench train FILE{toml_files.SUFFIX}",
+        f"# dawnbench train FILE{typed.SUFFIX}",
         f"base = {_format(base)}",
         '# name = "TASK/NAME"  # default: the task and the name of this file',
         f"# task = {_format(recipe.task_row.name)}  # default: the base's",
