@@ -16,7 +16,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from dawnbench_tf import flags, terminal
 from dawnbench_tf.ranking import results, tables
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import Table
-from dawnbench_tf.refusals import Refusal, defused, refuse, shown
+from dawnbench_tf.refusals import Refusal, defused, refuse, shown, suggestion
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import RANKED
 
@@ -171,9 +170,9 @@ def _choose_dataset(dataset: str, threshold: float | None, collected: list[Resul
     in_any_case = {name.lower(): name for name in by_folder}
     dataset = in_any_case.get(dataset.lower(), dataset)
     if dataset not in ("", *by_folder):
-        near = get_close_matches(dataset.lower(), in_any_case, n=1)
-        hint = f"; did you mean {in_any_case[near[0]]}?" if near else ""
-        refuse("dataset", dataset, f"should be one of {', '.join(by_folder)}{hint}")
+        hint = suggestion(dataset, by_folder, "")
+        expected = f"should be one of {', '.join(by_folder)}{'; ' * bool(hint)}{hint}"
+        refuse("dataset", dataset, expected)
     if threshold is not None:
         my_datasets = {result.dataset for result in collected if result.mine}
         if not dataset and len(my_datasets) == 1:

@@ -17,7 +17,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, suggestion
 from dawnbench_tf.settings import check, flat, setting
 from dawnbench_tf.studies import grid, grid_files, launching, plans, rows, runner, store
 from dawnbench_tf.studies.launching import Launch
@@ -126,9 +125,7 @@ def find_study(name: str, scale: str) -> grid.Study:
         return grid_files.read(Path(name))
     studies = rows.STUDIES[scale]
     if name not in studies:
-        near = get_close_matches(name, [*studies, REPORT], n=1)
-        hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(studies)}"
-        raise Refusal(f"{name}: no such study; {hint}")
+        raise Refusal(f"{name}: no such study; {suggestion(name, [*studies, REPORT])}")
     return studies[name]
 
 

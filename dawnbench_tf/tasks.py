@@ -3,12 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from dawnbench_tf import typed
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import refuse, suggestion
 
 __all__ = ["Task", "find_task", "TASKS"]
 
@@ -251,9 +250,9 @@ _STATED = {  # fields that a run's folder or an entry may state
 def _check_reader(reader: str) -> None:
     kind, colon, name = reader.partition(":")
     if kind not in READERS or (kind == "tfds") != bool(colon and name):
-        near = get_close_matches(kind, [*READERS, *TASKS], n=1)
-        hint = f"did you mean {near[0]}? " if near and near[0] != kind else ""
-        refuse("task", reader, f"{hint}should be folder, npz, tfds:NAME or squad_json")
+        hint = suggestion(kind, [*READERS, *TASKS], "") if kind not in TASKS else ""
+        expected = "should be folder, npz, tfds:NAME or squad_json"
+        refuse("task", reader, f"{hint} {expected}".lstrip())
 
 
 def check(task: Task) -> None:

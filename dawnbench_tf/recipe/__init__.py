@@ -10,7 +10,6 @@ submission, ranking.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from dawnbench_tf.recipe.average import Average
@@ -22,7 +21,7 @@ from dawnbench_tf.recipe.optimizer import Optimizer
 from dawnbench_tf.recipe.phases import Phase, check_changes, split
 from dawnbench_tf.recipe.questions import Questions
 from dawnbench_tf.recipe.schedule import Schedule, steps_before
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import refuse, suggestion
 from dawnbench_tf.settings import (
     check,
     flat,
@@ -398,5 +397,5 @@ def _suggestion(name: str) -> str:
     """Returns a question that names a setting with these initials, as for lr, or the nearest."""
     names = [*Recipe().values()]
     initials = [own for own in names if name == "".join(word[0] for word in own.split("_"))]
-    near = [*initials, *get_close_matches(name, names, n=1)]
-    return f"; did you mean {near[0]}?" if near else ""
+    hint = suggestion(name, initials or names, "", cutoff=0 if initials else 0.6)
+    return f"; {hint}" if hint else ""

@@ -1,10 +1,9 @@
 """Network: arguments of the model that a recipe sets."""
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import ClassVar
 
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import refuse, suggestion
 from dawnbench_tf.settings import check, setting
 
 BERTS = (  # names of google-research/bert and Microsoft's UniLM
@@ -85,8 +84,7 @@ class Network:
             expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
             refuse("pretrained", self.pretrained, expected)
         if self.pretrained and self.pretrained not in BERTS:
-            near = get_close_matches(self.pretrained, BERTS, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(BERTS)}"
+            hint = suggestion(self.pretrained, BERTS, cutoff=0.4)
             refuse("pretrained", self.pretrained, f"is no published BERT; {hint}")
 
     def __post_init__(self) -> None:

@@ -15,14 +15,13 @@ import re
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dawnbench_tf import typed
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, one_line, suggestion
 from dawnbench_tf.settings import all_settings, flag_name, flat, parts, setting_fields
 
 _TYPES: typed.Keys = {
@@ -87,8 +86,7 @@ def _check_name(path: Path, name: str) -> None:
     settings = all_settings(Recipe)
     if name in settings:
         return
-    near = get_close_matches(name, settings, n=1)
-    hint = f"did you mean {near[0]}?" if near else "`dawnbench train --helpfull` lists all"
+    hint = suggestion(name, settings, "`dawnbench train --helpfull` lists all")
     if name in all_settings(RunOptions):
         hint = f"give --{name} to the command: it is no part of a recipe"
     raise Refusal(f"{path}: settings.{one_line(name, 60)}: no setting of a recipe; {hint}")

@@ -5,12 +5,11 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
 
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import one_line, refuse
+from dawnbench_tf.refusals import one_line, refuse, suggestion
 
 SEPARATOR = ":"
 
@@ -33,9 +32,8 @@ def load(name: str) -> Recipe:
     module = _import(name, module_name)
     recipes = [key for key, value in vars(module).items() if isinstance(value, Recipe)]
     if not hasattr(module, attribute):
-        near = get_close_matches(attribute, recipes, n=1, cutoff=0.4)
         listed = f"its recipes: {one_line(', '.join(recipes) or 'none')}"
-        hint = f"did you mean {module_name}:{near[0]}?" if near else listed
+        hint = suggestion(name, [f"{module_name}:{key}" for key in recipes], listed)
         refuse("recipe", name, f"{module_name} has no {attribute}; {hint}")
     recipe = getattr(module, attribute)
     if not isinstance(recipe, Recipe):

@@ -5,7 +5,6 @@ The recipes' `Published` evidence names the training entries. other_entries.tsv 
 
 import csv
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Published, published_entries
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import refuse, suggestion
 from dawnbench_tf.tasks import RANKED
 
 __all__ = ["Reproduction", "table", "find", "description"]
@@ -92,10 +91,9 @@ def find(text: str, reproductions: Mapping[str, Reproduction]) -> list[Reproduct
     """
     matches = [item for entry, item in reproductions.items() if text.lower() in entry.lower()]
     if not matches:
-        names = {entry.rpartition("/")[2]: entry for entry in reproductions}
-        near = get_close_matches(text, names, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        refuse("entry", text, f"is in no published entry's name{hint}")
+        names = (entry.rpartition("/")[2] for entry in reproductions)
+        hint = suggestion(text, names, "", cutoff=0.4)
+        refuse("entry", text, f"is in no published entry's name{'; ' * bool(hint)}{hint}")
     return matches
 
 
