@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dawnbench_tf import flags, tensorflow_env, terminal
-from dawnbench_tf.refusals import Refusal, refuse, shown
+from dawnbench_tf import flags, tensorflow_env
+from dawnbench_tf.refusals import refuse, shown
 from dawnbench_tf.settings import check, setting
 
 if TYPE_CHECKING:
@@ -44,15 +44,10 @@ class Options:
                 refuse(name, "", "is required; --help shows how")
 
 
-def main(_: list[str]) -> None:
-    terminal.end_quietly()
-    try:
-        options = flags.read(Options)
-        context = _read(options.context_file)
-        answer = ask(Path(options.model), context, options.question, options.most_words)
-        print(show(context, answer))
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
+def main(options: Options, _: list[str]) -> None:
+    context = _read(options.context_file)
+    answer = ask(Path(options.model), context, options.question, options.most_words)
+    print(show(context, answer))
 
 
 def ask(

@@ -194,20 +194,15 @@ def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, 
     return replace(entry, name=name, timestamp=datetime.date.today())  # the day of submission
 
 
-def main(arguments: list[str]) -> int:
-    terminal.end_quietly()
+def main(options: Options, arguments: list[str]) -> int:
     action, paths = "".join(arguments[:1]), [Path(name) for name in arguments[1:]]
-    try:
-        options = flags.read(Options)
-        if action == "validate" and paths:
-            grade = Grade.CHECKED if options.lenient else Grade.REVIEW
-            return validate(paths, grade, options.format == "json")
-        if action == "package" and len(paths) == 1:
-            _package(paths[0], options)
-            return 0
-        raise Refusal(f"{shown(one_line(' '.join(arguments))) or 'nothing'}: {USAGE}")
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
+    if action == "validate" and paths:
+        grade = Grade.CHECKED if options.lenient else Grade.REVIEW
+        return validate(paths, grade, options.format == "json")
+    if action == "package" and len(paths) == 1:
+        _package(paths[0], options)
+        return 0
+    raise Refusal(f"{shown(one_line(' '.join(arguments))) or 'nothing'}: {USAGE}")
 
 
 def _package(folder: Path, options: Options) -> None:

@@ -5,7 +5,8 @@
     dawnbench estimate --output=HERE.json   # also as JSON
     dawnbench estimate --compare HERE.json THERE.json   # machines side by side
 
-Examples are generated unless --data_dir is given. Flags replace settings of every recipe.
+Examples are generated unless --data_dir is given. Flags replace settings of
+every recipe.
 Exit status: 0; 1 for bad input, or if no recipe could be estimated.
 """
 
@@ -20,8 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from dawnbench_tf import files, flags, recipes, speed, terminal, typed
 from dawnbench_tf.options import RunOptions
@@ -65,37 +65,28 @@ class Options:
         check(self)
 
 
-def main(names: list[str]) -> int:
-    try:
-        options = flags.read(Options)
-        if options.compare:
-            if len(names) < 2:
-                raise Refusal("--compare: should be followed by two files or more, of --output")
-            terminal.end_quietly()
-            print(format_comparison(compare(names)))
-            return 0
-        if options.run.credits.instance == "?":
-            terminal.end_quietly()
-            terminal.say(prices.format_table(), sys.stdout)
-            return 0
-        credits, line = prices.with_instance_price(options.run.credits)
-        run = replace(options.run, credits=credits)
-        changes = flags.replacements(Recipe)
-        chosen = [
-            recipes.named_by(recipes.get(name, **changes), run.data_dir)
-            for name in names or measured_recipes()
-        ]
-        if run.max_steps:
-            refuse("max_steps", run.max_steps, "is for train; --seconds limits an estimate")
-        if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
-            refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
-        if options.output and not Path(options.output).absolute().parent.is_dir():
-            refuse("output", options.output, "should be a file in a folder that exists")
-        if line:
-            terminal.say(line)
-        return _estimate(options, chosen, run)
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
+def main(options: Options, names: list[str]) -> int:
+    if options.compare:
+        if len(names) < 2:
+            raise Refusal("--compare: should be followed by two files or more, of --output")
+        print(format_comparison(compare(names)))
+        return 0
+    credits, line = prices.with_instance_price(options.run.credits)
+    run = replace(options.run, credits=credits)
+    changes = flags.replacements(Recipe)
+    chosen = [
+        recipes.named_by(recipes.get(name, **changes), run.data_dir)
+        for name in names or measured_recipes()
+    ]
+    if run.max_steps:
+        refuse("max_steps", run.max_steps, "is for train; --seconds limits an estimate")
+    if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
+        refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
+    if options.output and not Path(options.output).absolute().parent.is_dir():
+        refuse("output", options.output, "should be a file in a folder that exists")
+    if line:
+        terminal.say(line)
+    return _estimate(options, chosen, run)
 
 
 def measured_recipes() -> list[str]:
@@ -109,15 +100,8 @@ def measured_recipes() -> list[str]:
 
 def _estimate(options: Options, chosen: Sequence[Recipe], run: RunOptions) -> int:
     """Estimates, prints rows as they come, and what is done after Ctrl-C; returns the status."""
-
-    def interrupt(number: int, _: FrameType | None) -> NoReturn:
-        signal.signal(number, signal.SIG_IGN)  # the rows are printed, then the command ends
-        raise KeyboardInterrupt(number)
-
     rows: list[Estimate] = []
     status = 0
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
     try:
         estimate_all(chosen, run, options.seconds, rows.append)
     except KeyboardInterrupt as interrupted:
@@ -371,4 +355,11 @@ def _differences(row: Estimate, first: Estimate) -> list[str]:
 
 
 if __name__ == "__main__":
-    flags.run(main, Options, files=True, replaces=Recipe, common=COMMON)
+    flags.run(
+        main,
+        Options,
+        files=True,
+        replaces=Recipe,
+        common=lambda: COMMON,
+        tables={"instance": prices.format_table},
+    )

@@ -1,21 +1,20 @@
 """Measures inference latency, cost and accuracy of a model.
 
     dawnbench infer --model=RUN_DIR [--runtime=litert] [--cost_per_hour=0.9]
-    dawnbench infer --model=resnet50_v1_5 --weights=FILE --task=imagenet --data_dir=VAL
+    dawnbench infer --model=resnet50_v1_5 --weights=FILE --task=imagenet \\
+        --data_dir=VAL
 
-Each test example is timed alone. The accuracy is that of the timed outputs. The entry is written to
-the run's folder; that of published weights to infer/MODEL-FILE-DIGEST. Exit status: 0, or 1 for bad
-input.
+Each test example is timed alone. The accuracy is that of the timed outputs. The
+entry is written to the run's folder; that of published weights to
+infer/MODEL-FILE-DIGEST. Exit status: 0, or 1 for bad input.
 """
 
 import os
 import resource
-import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from absl import logging
 
@@ -24,7 +23,7 @@ from dawnbench_tf.inference import runtimes, weights_file
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
 from dawnbench_tf.options import Credits
-from dawnbench_tf.refusals import Refusal, refuse, shown
+from dawnbench_tf.refusals import refuse, shown
 from dawnbench_tf.runs import run_entry
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.submission import prices
@@ -107,24 +106,8 @@ class Timed(NamedTuple):
     peak_gib: float  # peak memory of the process
 
 
-def main(_: list[str]) -> int:
-    signal.signal(signal.SIGINT, _interrupt)
-    try:
-        options = flags.read(Options)
-        if options.credits.instance == "?":
-            terminal.end_quietly()
-            terminal.say(prices.format_table(), sys.stdout)
-            return 0
-        infer(options)
-        return 0
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    """Exits at once: there is nothing to save, and TensorFlow may swallow an exception."""
-    terminal.say("infer.py: interrupted; no entry was written")
-    os._exit(128 + number)
+def main(options: Options, _: list[str]) -> None:
+    infer(options)
 
 
 def _check(options: Options) -> Options:
@@ -314,4 +297,9 @@ def _format_report(task: Task, timed: Timed, cost: float | None) -> str:
 
 
 if __name__ == "__main__":
-    flags.run(main, Options)
+    flags.run(
+        main,
+        Options,
+        tables={"instance": prices.format_table},
+        interrupted="no entry was written",
+    )

@@ -4,7 +4,8 @@
     dawnbench leaderboard RUN_DIR --dataset=CIFAR10 --top=5
     dawnbench leaderboard RUN_DIR --html=DIR --plot=FILE.png
 
-Tables with runs of yours come first, then your runs that break the rules, with the reasons.
+Tables with runs of yours come first, then your runs that break the rules, with
+the reasons.
 Exit status: 0, or 1 for bad input.
 """
 
@@ -248,36 +249,29 @@ def rank(
     return ranking
 
 
-def main(arguments: list[str]) -> None:
-    terminal.end_quietly()
-    try:
-        options = flags.read(Options)
-        ranking = rank(arguments, options.dataset, options.until, options.threshold)
-        if options.html:
-            from dawnbench_tf.ranking import pages  # slow: half a second, like plots
+def main(options: Options, arguments: list[str]) -> None:
+    ranking = rank(arguments, options.dataset, options.until, options.threshold)
+    if options.html:
+        from dawnbench_tf.ranking import pages  # slow: half a second, like plots
 
-            print(pages.write(Path(options.html), ranking.tables, ranking.results))
-        if options.plot:
-            from dawnbench_tf.ranking import plots
+        print(pages.write(Path(options.html), ranking.tables, ranking.results))
+    if options.plot:
+        from dawnbench_tf.ranking import plots
 
-            plots.draw(ranking.results, Path(options.plot))
-            print(options.plot)
-        if options.json:
-            print(json.dumps(_json_values(ranking), indent=1))
-        elif options.csv:
-            _write_csv(ranking)
-        elif not options.html and not options.plot:
-            columns = COLUMNS
-            if terminal.is_terminal(sys.stdout):
-                columns = terminal.columns(sys.stdout)
-            own = sum(table.has_mine for table in ranking.tables)
-            parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
-            parts[own:own] = (
-                [format_unranked(ranking.unranked, columns)] if ranking.unranked else []
-            )
-            print("\n\n".join(parts))
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
+        plots.draw(ranking.results, Path(options.plot))
+        print(options.plot)
+    if options.json:
+        print(json.dumps(_json_values(ranking), indent=1))
+    elif options.csv:
+        _write_csv(ranking)
+    elif not options.html and not options.plot:
+        columns = COLUMNS
+        if terminal.is_terminal(sys.stdout):
+            columns = terminal.columns(sys.stdout)
+        own = sum(table.has_mine for table in ranking.tables)
+        parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
+        parts[own:own] = [format_unranked(ranking.unranked, columns)] if ranking.unranked else []
+        print("\n\n".join(parts))
 
 
 def _parse_date(text: str) -> str:

@@ -4,10 +4,10 @@
     dawnbench study trials --trials=20     # on the embedded digits
     dawnbench study batch_size --recipe=cifar10/airbench94 --data_dir=DIR
     dawnbench study grid.toml --jobs=8 --launch='srun --gres=gpu:1 {command}'
-    dawnbench study report DIR [DIR]       # page, tables and figures of one or two
+    dawnbench study report DIR [DIR]       # page, tables and figures of 1 or 2
 
-Runs that do not converge, crash or run out of memory are kept as results. The same command
-continues an interrupted study. Exit status: 0; 1 for bad input.
+Runs that do not converge, crash or run out of memory are kept as results. The
+same command continues an interrupted study. Exit status: 0; 1 for bad input.
 """
 
 import json
@@ -85,29 +85,20 @@ class Options:
         launching.check_template(self.launch)
 
 
-def main(arguments: list[str]) -> int:
-    try:
-        options = flags.read(Options)
-        if not arguments:
-            terminal.end_quietly()
-            terminal.say(format_table(), sys.stdout)
-            return 0
-        if arguments[0] == REPORT:
-            return report(options, [Path(name) for name in arguments[1:]])
-        if len(arguments) > 1:
-            raise Refusal(f"{arguments[1]}: one study at a time; flags are written --name=value")
-        changes = flags.replacements(Recipe)
-        if options.dry_run:
-            return list_runs(options, arguments[0], _changed_study(arguments[0], options, changes))
-        folder = _folder(arguments[0], options)
-        _carry_out(arguments[0], options, folder, changes)
-        return report(options, [folder])
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
-    except KeyboardInterrupt as interrupt:
-        number = interrupt.args[0] if interrupt.args else 2
-        command = shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
-        terminal.exit_with(f"interrupted; to continue: {command}", 128 + number)
+def main(options: Options, arguments: list[str]) -> int:
+    if not arguments:
+        terminal.say(format_table(), sys.stdout)
+        return 0
+    if arguments[0] == REPORT:
+        return report(options, [Path(name) for name in arguments[1:]])
+    if len(arguments) > 1:
+        raise Refusal(f"{arguments[1]}: one study at a time; flags are written --name=value")
+    changes = flags.replacements(Recipe)
+    if options.dry_run:
+        return list_runs(options, arguments[0], _changed_study(arguments[0], options, changes))
+    folder = _folder(arguments[0], options)
+    _carry_out(arguments[0], options, folder, changes)
+    return report(options, [folder])
 
 
 def format_table() -> str:
@@ -198,7 +189,6 @@ def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid
 
 def list_runs(options: Options, name: str, study: grid.Study) -> int:
     """Prints the unfinished runs of a study, with time and cost left. Returns the exit status 0."""
-    terminal.end_quietly()
     planned, folder = grid.plan(study), _folder(name, options)
     ended = store.read_outcomes(folder, planned)
     for run in planned:
@@ -252,7 +242,6 @@ def report(options: Options, folders: list[Path]) -> int:
         raise Refusal("report: should be followed by the folder of a study, or of two")
     if options.plot:
         files.check_figure(Path(options.plot))
-    terminal.end_quietly()
     studies, lines, path = write_report(folders)
     from dawnbench_tf.studies import figures, reports
 
@@ -298,4 +287,4 @@ def write_report(
 
 
 if __name__ == "__main__":
-    flags.run(main, Options, files=True, replaces=Recipe)
+    flags.run(main, Options, files=True, replaces=Recipe, interrupted="to continue: {command}")

@@ -93,7 +93,7 @@ class Task:
         if self.threshold:
             self.check_threshold(self.threshold)
         if self.reader:
-            _check_reader(self.reader)
+            check_reader(self.reader)
         counts = (self.train_examples, self.test_examples, self.classes, self.image_size)
         if min(counts) < 0:
             refuse("task", self.name, f"its numbers should be 0 or more, not {counts}")
@@ -247,7 +247,8 @@ _STATED = {  # fields that a run's folder or an entry may state
 }
 
 
-def _check_reader(reader: str) -> None:
+def check_reader(reader: str) -> None:
+    """Raises Refusal unless --task names a reader of data of one's own."""
     kind, colon, name = reader.partition(":")
     if kind not in READERS or (kind == "tfds") != bool(colon and name):
         hint = suggestion(kind, [*READERS, *TASKS], "") if kind not in TASKS else ""
@@ -298,7 +299,7 @@ def find_task(text: str, data_dir: str = "", name: str = "") -> Task:
     """
     if text in TASKS:
         return TASKS[text]
-    _check_reader(text)
+    check_reader(text)
     kind, _, dataset = text.partition(":")
     stem = dataset or Path(data_dir).expanduser().absolute().stem if data_dir else dataset
     name = name or re.sub(r"[^A-Za-z0-9.]+", "-", stem)[:60].strip("-.") or kind

@@ -8,7 +8,6 @@ and nothing else is.
 
 import logging
 import os
-import signal
 import sys
 import threading
 import unicodedata
@@ -173,9 +172,3 @@ def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
         say("", sys.stdout, end="")  # flushes it
         os._exit(status)
     raise SystemExit(status)
-
-
-def end_quietly() -> None:
-    """Makes Ctrl-C and a closed pipe end a command without a traceback."""
-    for number in (signal.SIGINT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_DFL)
