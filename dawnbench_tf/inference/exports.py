@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from dawnbench_tf.inference.served import Served
+from dawnbench_tf.inference.serving import Served
 
 OPSET = 18  # ONNX operator set; the newest that tf2onnx 1.17 writes
 

@@ -14,8 +14,7 @@ from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.images.tested import SingleImages
 from dawnbench_tf.data.questions import wordpieces
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS, prepare
-from dawnbench_tf.inference.served import Served
-from dawnbench_tf.inference.serving import CALIBRATION, Serving
+from dawnbench_tf.inference.serving import CALIBRATION, Served, Serving
 from dawnbench_tf.recipe import Images, Jpegs, Recipe
 from dawnbench_tf.refusals import one_line, refuse
 from dawnbench_tf.tasks import TASKS

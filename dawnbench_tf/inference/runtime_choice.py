@@ -10,8 +10,7 @@ from dawnbench_tf.data.dataset import Example
 from dawnbench_tf.inference import latency, runtimes
 from dawnbench_tf.inference.latency import Latencies
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
-from dawnbench_tf.inference.served import Runtime, Served
-from dawnbench_tf.inference.serving import Serving
+from dawnbench_tf.inference.serving import Runtime, Served, Serving
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
 

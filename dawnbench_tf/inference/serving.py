@@ -1,6 +1,9 @@
-"""Loads a run for inference: its network with weights, and the examples of its task."""
+"""Loads a run for inference: its network with weights, the examples of its task.
 
-from collections.abc import Mapping, Sequence
+`Served` is the input of runtimes, `Runtime` their output.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -10,13 +13,38 @@ import tensorflow as tf
 
 from dawnbench_tf import run_folder
 from dawnbench_tf.data import dataset
-from dawnbench_tf.data.dataset import Data, Example
-from dawnbench_tf.inference import loading
-from dawnbench_tf.inference.served import Served
+from dawnbench_tf.data.dataset import Data, Example, Placement
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 
 CALIBRATION = 100  # training examples that calibrate int8 ranges
+
+
+class Served(NamedTuple):
+    """A trained model and its examples, the input of a runtime."""
+
+    build: Callable[[str], tf.keras.Model]  # precision -> model with its weights
+    examples: Sequence[Example]  # test examples
+    calibration: Sequence[Example]  # training examples, for the ranges of int8 values
+    fixed_shape: bool  # whether all examples have the same shape
+    fixed_batch: bool = True  # whether all examples have the same batch size
+
+
+class Runtime(NamedTuple):
+    """A model loaded in a runtime."""
+
+    call: Callable[[Example], np.ndarray]  # example -> logits, a new array
+    size: int  # bytes of the weights in the runtime's format
+
+
+def weight_bytes(model: tf.keras.Model) -> int:
+    """Returns the size of a Keras model's weights in bytes."""
+    return sum(int(np.prod(w.shape)) * tf.as_dtype(w.dtype).size for w in model.weights)
+
+
+def keras_precision(precision: str) -> str:
+    """Returns the Keras dtype policy for a runtime's precision."""
+    return "mixed_bfloat16" if precision == "bfloat16" else precision
 
 
 class Serving(NamedTuple):
@@ -42,6 +70,50 @@ class Serving(NamedTuple):
         return data.score(data.join(outputs))
 
 
+def load_model(
+    recipe: Recipe,
+    folder: Path,
+    precision: str = "float32",
+    data_format: str = "NHWC",
+    portable: bool = False,
+) -> tf.keras.Model:
+    """Builds the network of a run and loads its newest weights; see `runs.Run.model`.
+
+    Args:
+      recipe: the recipe of the run.
+      folder: the run's folder.
+      precision: Keras dtype policy.
+      data_format: NHWC or NCHW.
+      portable: whether to use only Keras's own layers instead of this package's faster ones.
+
+    Raises:
+      Refusal: the weights are missing, damaged or of another model.
+    """
+    return builder(recipe, folder, data_format, portable)(precision)
+
+
+def builder(
+    recipe: Recipe, folder: Path, data_format: str = "NHWC", portable: bool = False
+) -> Callable[[str], tf.keras.Model]:
+    """Reads the newest weights of a run, and returns a function: precision -> network.
+
+    The weights are read once for all calls of the function. Arguments: see `load_model`.
+    """
+    arrays = run_folder.read_weights(folder)
+
+    def build(precision: str) -> tf.keras.Model:
+        placement = Placement(tf.distribute.get_strategy(), data_format)
+        model = dataset.saved_network(recipe, folder, placement, precision, portable)
+        variables = [v for v in model.weights if tf.as_dtype(v.dtype).is_floating]
+        if [tuple(variable.shape) for variable in variables] != [a.shape for a in arrays]:
+            raise Refusal(f"{folder}: its weights are of another model than its {recipe.model}")
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
+        return dataset.from_splits(recipe, None, placement).with_views(model)
+
+    return build
+
+
 def load(folder: Path, data_dir: str = "", task: str = "", examples: Any = None) -> Serving:
     """Loads a run for inference.
 
@@ -58,7 +130,7 @@ def load(folder: Path, data_dir: str = "", task: str = "", examples: Any = None)
     recipe = run_folder.owner_of(folder).recipe
     if task and task != recipe.task_row.name:
         raise Refusal(f"--task={task}: {folder} holds a run of {recipe.task_row.name}")
-    build = loading.builder(recipe, folder)
+    build = builder(recipe, folder)
     build("float32")  # raises for weights of another model before the data set is loaded
     data = dataset.open(recipe, data_dir, examples=examples)
     data.check_saved(folder)

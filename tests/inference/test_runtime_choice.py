@@ -11,7 +11,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
 from dawnbench_tf.inference import latency, runtime_choice, runtimes
 from dawnbench_tf.inference.runtime_choice import Candidate
-from dawnbench_tf.inference.served import Runtime
+from dawnbench_tf.inference.serving import Runtime
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import TASKS
 

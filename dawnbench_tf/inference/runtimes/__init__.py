@@ -7,8 +7,8 @@ The runtime affects latency more than the model does (docs/inference.md). Models
 recipe and a run's weights; no code of a run is executed. The three TensorFlow runtimes use the CPUs
 that the process may use, set before TensorFlow is imported; the others use `threads`.
 
-A module's `build(served, precision, threads)` returns a `served.Runtime`. The table does not import
-TensorFlow, as flags are made from it.
+A module's `build(served, precision, threads)` returns a `serving.Runtime`. The table does not
+import TensorFlow, as flags are made from it.
 
 May import: models, inference, data, the shared modules. Never: training, submission, ranking.
 """
@@ -21,7 +21,7 @@ from dawnbench_tf import machine, tensorflow_env
 from dawnbench_tf.refusals import one_line, refuse
 
 if TYPE_CHECKING:
-    from dawnbench_tf.inference.served import Runtime, Served
+    from dawnbench_tf.inference.serving import Runtime, Served
 
 
 class RuntimeRow(NamedTuple):
