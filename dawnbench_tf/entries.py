@@ -21,8 +21,7 @@ from dawnbench_tf.settings import check as check_settings
 from dawnbench_tf.settings import setting
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, check, format_files, read_entry, write_entry
-from dawnbench_tf.submission.field_rules import is_link
-from dawnbench_tf.submission.rules import Grade
+from dawnbench_tf.submission.rules import Grade, is_link
 from dawnbench_tf.submission.source import Unreadable, Violation, find, has_task, load
 
 __all__ = ["check_tree", "package"]

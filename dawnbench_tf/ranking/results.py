@@ -19,8 +19,7 @@ from dawnbench_tf.refusals import Refusal, shown
 from dawnbench_tf.run_folder import NOT_RANKED
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, entry_from_source, first_at
-from dawnbench_tf.submission.field_rules import is_future, is_link
-from dawnbench_tf.submission.rules import Grade
+from dawnbench_tf.submission.rules import Grade, is_future, is_link
 from dawnbench_tf.submission.source import (
     Unreadable,
     Violation,

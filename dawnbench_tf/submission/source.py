@@ -1,4 +1,4 @@
-"""Parses entry files: JSON with the line number of each key, TSV with that of each row.
+"""Parses entry files: JSON with its repeated keys, TSV with the line number of each row.
 
 Values are not converted. Files that can't be parsed raise Unreadable; its message is one line,
 `file:line: the fault; what is expected`. Plain Python.
@@ -7,7 +7,7 @@ Values are not converted. Files that can't be parsed raise Unreadable; its messa
 import json
 import math
 import os
-import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,11 +20,6 @@ from dawnbench_tf.tasks import RANKED, Task
 
 PHASES = ("train", "inference")
 LARGEST = 16 * 2**20  # bytes of a file, at most; the largest published one has 20,000
-
-Complaints = Iterator[tuple[int, str]]  # yielded by rules: line of a file, message
-
-_NEXT_KEY = re.compile(r'[\s,]*"')
-_COLON = re.compile(r"\s*:\s*")
 
 
 class Violation(NamedTuple):
@@ -131,7 +126,6 @@ class Source:
 
     path: Path  # DATASET/train/NAME.json
     fields: dict[str, Any]
-    lines: dict[str, int]  # of each key
     repeated: tuple[str, ...]  # duplicate keys
     has_table: bool  # whether there is a TSV
     header: tuple[str, ...]  # of the TSV
@@ -162,10 +156,6 @@ class Source:
         """The misc field; {} if it is no JSON object."""
         misc = self.fields.get("misc")
         return misc if isinstance(misc, dict) else {}
-
-    def line(self, key: str) -> int:
-        """Returns the line of a key; 1 if the key is absent."""
-        return self.lines.get(key, 1)
 
     def column(self, name: str) -> list[tuple[int, float]]:
         """Returns (line, value) of each cell of a column that contains a number."""
@@ -199,9 +189,9 @@ def parse(path: Path, entry: bytes, rows: bytes | None) -> Source:
     Raises:
       Unreadable: the contents can't be parsed.
     """
-    fields, lines, repeated = _parse_object(path, _decode(path, entry))
+    fields, repeated = _parse_object(path, _decode(path, entry))
     table = ((), ()) if rows is None else _parse_table(_decode(path.with_suffix(".tsv"), rows))
-    return Source(path, fields, lines, repeated, rows is not None, *table)
+    return Source(path, fields, repeated, rows is not None, *table)
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -223,30 +213,23 @@ def _decode(path: Path, content: bytes) -> str:
         raise Unreadable(path, line, "should be text in UTF-8") from None
 
 
-def _parse_object(path: Path, text: str) -> tuple[dict[str, Any], dict[str, int], tuple[str, ...]]:
-    """Parses a JSON object. Returns its fields, the line of each key, and the duplicate keys."""
+def _parse_object(path: Path, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Parses a JSON object. Returns its fields and the duplicate keys."""
+    keys: list[str] = []
+
+    def to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys[:] = [key for key, _ in pairs]  # the last call is the outermost object's
+        return dict(pairs)
+
     try:
-        fields = json.loads(text, parse_constant=_no_number)
+        fields = json.loads(text, parse_constant=_no_number, object_pairs_hook=to_dict)
     except json.JSONDecodeError as error:
         raise Unreadable(path, error.lineno, f"should be JSON: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(path, 1, f"should be JSON: {one_line(error, 80)}") from None
     if not isinstance(fields, dict):
         raise Unreadable(path, 1, "should be a JSON object")
-    # A second pass for what json.loads does not tell: the line of each top-level key. `offset` is
-    # where the next key may begin; `line` is the line of the character at `counted`.
-    lines: dict[str, int] = {}
-    repeated, offset, decoder = [], text.index("{") + 1, json.JSONDecoder()
-    line, counted = 1, 0
-    while match := _NEXT_KEY.match(text, offset):
-        line, counted = line + text.count("\n", counted, match.end()), match.end()
-        key, offset = decoder.raw_decode(text, match.end() - 1)
-        colon = _COLON.match(text, offset)
-        _, offset = decoder.raw_decode(text, colon.end() if colon else offset)
-        if key in lines:
-            repeated.append(key)
-        lines.setdefault(key, line)
-    return fields, lines, tuple(repeated)
+    return fields, tuple(key for key, count in Counter(keys).items() if count > 1)
 
 
 def _no_number(name: str) -> NoReturn:
