@@ -44,20 +44,31 @@ def load(model: str, weights: Path, task: str, data_dir: str, preprocessing: str
 def _load_classifier(
     model: str, weights: Path, task: str, data_dir: str, preprocessing: str
 ) -> Serving:
-    name = preprocessing or _default(model, weights, task)
-    row, jpegs = PREPROCESSINGS[name], TASKS[task].jpegs
+    jpegs, name = TASKS[task].jpegs, preprocessing
+    if not name:  # that of the file's likely publisher
+        name = "akamaster"
+        if jpegs:
+            with open(weights, "rb") as file:
+                name = "keras_caffe" if file.read(4) == _HDF5 else "torchvision"
+            name = "keras_tf" if name == "keras_caffe" and "v2" in model else name
+    row = PREPROCESSINGS[name]
     data_settings = Jpegs() if jpegs else Images()
     recipe = recipes.changed(
         Recipe(name=f"{task}/{model}", task=task, model=model, batch_size=1, data=data_settings)
     )
-    build = _builder(recipe, weights, lambda precision: _network(recipe, precision))
+    placement = Placement(tf.distribute.get_strategy())
+
+    def network(precision: str) -> tf.keras.Model:
+        return dataset.saved_network(recipe, Path(), placement, precision, portable=False)
+
+    build = _builder(recipe, weights, network)
     build("float32")  # raises for weights of another model before the data set is loaded
     if task == "imagenet":
         test, origin = imagenet.load_test(data_dir)
         splits = Splits(test, test, origin)
     else:
         splits = dataset.load(recipe, data_dir)
-    data = dataset.from_splits(recipe, splits, Placement(tf.distribute.get_strategy()))
+    data = dataset.from_splits(recipe, splits, placement)
     # Labels are not used. ImageNet's training images may not be there: test images serve.
     source = splits.test if splits.train is splits.test else splits.train
     examples, calibration = (
@@ -71,21 +82,6 @@ def _load_classifier(
     if source is splits.test:
         facts["calibration"] = f"{len(served.calibration)} test images, without labels"
     return Serving(data, served, facts)
-
-
-def _default(model: str, weights: Path, task: str) -> str:
-    """Returns the preprocessing of the likely publisher of a file."""
-    if not TASKS[task].jpegs:
-        return "akamaster"
-    with open(weights, "rb") as file:
-        if file.read(4) != _HDF5:
-            return "torchvision"
-    return "keras_tf" if "v2" in model else "keras_caffe"
-
-
-def _network(recipe: Recipe, precision: str) -> tf.keras.Model:
-    placement = Placement(tf.distribute.get_strategy())
-    return dataset.saved_network(recipe, Path(), placement, precision, portable=False)
 
 
 def _builder(
@@ -120,7 +116,11 @@ def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
         vocabulary = weights.parent / wordpieces.VOCABULARY
         if not vocabulary.is_file():
             refuse("weights", weights, f"has no {wordpieces.VOCABULARY} beside it")
-        recipe = _cased(recipe, vocabulary)
+        # A vocabulary with capitals is that of the cased BERT.
+        pieces = wordpieces.read(vocabulary, cased=True).trained
+        if any(piece != piece.lower() and not piece.startswith("[") for piece in pieces):
+            cased = recipe.network.pretrained.replace("uncased", "cased")
+            recipe = recipe.with_values(pretrained=cased)
         encoded = squad.load_test(data_dir, vocabulary, recipe.data, recipe.network)
     data = dataset.from_splits(recipe, encoded)
     build = _builder(recipe, weights, data.network)
@@ -133,14 +133,6 @@ def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
         facts["calibration"] = f"{len(calibration)} test questions, without answers"
     served = Served(build, examples, calibration, data.fixed_shape, fixed_batch=False)
     return Serving(data, served, facts)
-
-
-def _cased(recipe: Recipe, vocabulary: Path) -> Recipe:
-    """Returns the recipe of the BERT that a vocabulary is for: with capitals, the cased one."""
-    pieces = wordpieces.read(vocabulary, cased=True).trained
-    if not any(piece != piece.lower() and not piece.startswith("[") for piece in pieces):
-        return recipe
-    return recipe.with_values(pretrained=recipe.network.pretrained.replace("uncased", "cased"))
 
 
 def _facts(data: Data, weights: Path) -> dict[str, Any]:
