@@ -74,10 +74,12 @@ def main(options: Options, names: list[str]) -> int:
     credits, line = prices.with_instance_price(options.run.credits)
     run = replace(options.run, credits=credits)
     changes = flags.replacements(Recipe)
-    chosen = [
-        recipes.named_by(recipes.get(name, **changes), run.data_dir)
-        for name in names or measured_recipes()
+    names = names or [
+        name
+        for name, recipe in recipes.rows().items()
+        if any(isinstance(item, Measured) for item in recipe.evidence)
     ]
+    chosen = [recipes.named_by(recipes.get(name, **changes), run.data_dir) for name in names]
     if run.max_steps:
         refuse("max_steps", run.max_steps, "is for train; --seconds limits an estimate")
     if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
@@ -86,25 +88,11 @@ def main(options: Options, names: list[str]) -> int:
         refuse("output", options.output, "should be a file in a folder that exists")
     if line:
         terminal.say(line)
-    return _estimate(options, chosen, run)
-
-
-def measured_recipes() -> list[str]:
-    """Returns the names of the recipes that were measured to their threshold."""
-    return [
-        name
-        for name, recipe in recipes.rows().items()
-        if any(isinstance(item, Measured) for item in recipe.evidence)
-    ]
-
-
-def _estimate(options: Options, chosen: Sequence[Recipe], run: RunOptions) -> int:
-    """Estimates, prints rows as they come, and what is done after Ctrl-C; returns the status."""
     rows: list[Estimate] = []
     status = 0
     try:
         estimate_all(chosen, run, options.seconds, rows.append)
-    except KeyboardInterrupt as interrupted:
+    except KeyboardInterrupt as interrupted:  # the rows that are done are printed
         status = 128 + (interrupted.args[0] if interrupted.args else signal.SIGINT)
         terminal.status("")
         terminal.say(f"interrupted after {len(rows)} of {len(chosen)} recipes")

@@ -239,7 +239,7 @@ class _HelpFlag(flags.BooleanFlag):
 
     def parse(self, argument: Any) -> None:
         if self._parse(argument):
-            print(self._text())
+            say(self._text(), sys.stdout)
             raise SystemExit(0)
 
 
@@ -267,7 +267,7 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
     What is no flag is wrong too, unless the command takes `files`.
     """
     try:
-        rest = _parsed(argv)
+        rest = flags.FLAGS(argv)
         if rest[1:] and not files:
             raise flags.Error(f"{rest[1]}: not a flag; flags are written --name=value")
     except flags.Error as error:
@@ -281,15 +281,3 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
     except Refusal as refusal:  # by --help
         exit_with(str(refusal))
     return rest
-
-
-def _parsed(argv: list[str]) -> list[str]:
-    """Returns the arguments that are left after absl has parsed the flags."""
-    try:
-        try:
-            return flags.FLAGS(argv)
-        except SystemExit:
-            sys.stdout.flush()  # else it fails when Python ends, where nothing catches it
-    except BrokenPipeError:  # of `--help | head`
-        lead_nowhere(sys.stdout)
-    raise SystemExit(0)

@@ -66,7 +66,14 @@ def main(options: Options, arguments: list[str]) -> int:
     options = _with_file(options, arguments)
     replaced = flags.replacements(Recipe)
     recipe = _recipe(options, replaced, bool(arguments))
-    run = _priced(_as_it_began(options.run))
+    run = _as_it_began(options.run)
+    credits, line = prices.with_instance_price(run.credits)
+    if line and run.strategy == "multi_worker_mirrored":
+        expected = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
+        refuse("instance", credits.instance, expected)
+    if line:
+        terminal.say(line)
+    run = replace(run, credits=credits)
     if run.max_steps:
         return _test_speed(recipe, run)
     folder = run.output_dir or _new_folder(recipe)
@@ -153,17 +160,6 @@ def _are_recorded(recipe: Recipe, run: RunOptions, folder: str) -> bool:
     # The folder's task has the numbers of the data, which a task of one's own may leave open.
     same = recipe.with_values(task=owned.task, name=owned.name)
     return (owned, to_record(options)) == (same, to_record(run))
-
-
-def _priced(run: RunOptions) -> RunOptions:
-    """Returns the options with the price of --instance, which is one machine's."""
-    credits, line = prices.with_instance_price(run.credits)
-    if line and run.strategy == "multi_worker_mirrored":
-        expected = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
-        refuse("instance", credits.instance, expected)
-    if line:
-        terminal.say(line)
-    return replace(run, credits=credits)
 
 
 def train(

@@ -193,15 +193,11 @@ def format_files(entry: Entry) -> tuple[str, str | None]:
     fields |= {"timestamp": entry.timestamp.isoformat(), **(entry.other or {})}
     if entry.misc is not None:
         fields["misc"] = entry.misc
-    rows = (map(_format_number, row) for row in entry.rows)
+    # The shortest texts that parse to the same floats.
+    rows = ([repr(value).removesuffix(".0") for value in row] for row in entry.rows)
     lines = ["\t".join(row) for row in (entry.task.columns, *rows)]
     table = "\n".join(lines) + "\n" if entry.phase == "train" else None
     return json.dumps(fields, indent=4) + "\n", table
-
-
-def _format_number(value: float) -> str:
-    """Returns the shortest text that parses to the same float."""
-    return repr(value).removesuffix(".0")
 
 
 def check(entry: Entry, grade: Grade = Grade.FORM) -> list[Violation]:

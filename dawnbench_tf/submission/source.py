@@ -190,8 +190,15 @@ def parse(path: Path, entry: bytes, rows: bytes | None) -> Source:
       Unreadable: the contents can't be parsed.
     """
     fields, repeated = _parse_object(path, _decode(path, entry))
-    table = ((), ()) if rows is None else _parse_table(_decode(path.with_suffix(".tsv"), rows))
-    return Source(path, fields, repeated, rows is not None, *table)
+    text = "" if rows is None else _decode(path.with_suffix(".tsv"), rows)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    table = tuple(
+        (number, tuple(cell.strip() for cell in line.split("\t")))
+        for number, line in enumerate(lines, 1)
+        if line.strip()  # blank lines are skipped
+    )
+    header = table[0][1] if table else ()
+    return Source(path, fields, repeated, rows is not None, header, table[1:])
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -234,17 +241,6 @@ def _parse_object(path: Path, text: str) -> tuple[dict[str, Any], tuple[str, ...
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number in JSON")
-
-
-def _parse_table(text: str) -> tuple[tuple[str, ...], tuple[tuple[int, tuple[str, ...]], ...]]:
-    """Parses a TSV into header and rows; skips blank lines, strips cells."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    rows = tuple(
-        (number, tuple(cell.strip() for cell in line.split("\t")))
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-    )
-    return (rows[0][1], rows[1:]) if rows else ((), ())
 
 
 def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterator[Path]:
