@@ -86,16 +86,7 @@ def check_tree(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Viola
 
 
 def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
-    """Prints the violations of entries. Returns the exit status.
-
-    Args:
-      paths: entries or folders.
-      grade: the strictest grade of rules to apply.
-      as_json: whether to print JSON instead of lines.
-
-    Raises:
-      Refusal: there is no such path.
-    """
+    """Prints the violations of entries and folders; returns the exit status. Raises Refusal."""
     checked = [check_tree(path, grade) for path in paths]
     violations = [violation for _, path_violations in checked for violation in path_violations]
     if as_json:

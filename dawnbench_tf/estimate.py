@@ -163,11 +163,7 @@ def estimate_all(
 
 
 def table(rows: Sequence[Estimate]) -> str:
-    """Returns the text of `dawnbench estimate`: two lines for each recipe, notes below.
-
-    Args:
-      rows: estimates.
-    """
+    """Returns the text of `dawnbench estimate`: two lines for each recipe, notes below."""
     lines = [
         f"{'recipe':27} {'epochs':>8} {'reached':>8} {'on the clock':>13} {'95 %':>20}",
         f"{'  ms a step':>11} {'examples/s':>12} {'peak':>5} {'memory':>9} {'start':>8}"
@@ -288,13 +284,10 @@ def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Esti
 
 
 def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
-    """Returns the machines, and a line for each recipe and machine, in 80 columns.
+    """Returns the machines of `compare`, and a line for each recipe and machine, in 80 columns.
 
     A row whose goal, settings, versions or examples differ from the first one's has a "*", and a
     note that says how.
-
-    Args:
-      machines: as `compare` returns them.
     """
     lines, notes = [], []
     for number, (path, own) in enumerate(machines.items(), 1):

@@ -74,13 +74,7 @@ def read_json(
 ) -> dict[str, Any]:
     """Reads what `write_json` wrote; a file without a checksum, of earlier versions, too.
 
-    Args:
-      path: of the file.
-      largest: bytes that it may have.
-      hint: what the user can do if it can't be read.
-
-    Raises:
-      Refusal: it can't be read, or is not what was written.
+    Raises Refusal, which ends in the `hint`: it can't be read, or is not what was written.
     """
     try:
         if not path.is_file():
@@ -245,16 +239,10 @@ def cannot_write(path: Path, error: Exception) -> Refusal:
 
 
 def read_npz(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
-    """Returns the arrays of an .npz file, by name, from its bytes. Pickled objects are refused.
+    """Returns the arrays of an .npz file, by name, from its bytes. Raises ValueError.
 
-    Args:
-      content: of the file.
-      largest: bytes that the arrays of `np.savez_compressed` may take; 0: arrays should not be
-        compressed, so that they take no more memory than the file.
-
-    Raises:
-      ValueError: it is damaged: each array's checksum is in it. Or it is no .npz file, holds Python
-        objects, or its arrays are too large or compressed.
+    Pickled objects are refused; compressed arrays too, unless `largest` says how many bytes all may
+    take: else they take no more memory than the file. Each array's checksum is in it.
     """
     if content.startswith(np.lib.format.MAGIC_PREFIX):
         raise ValueError("it is an .npy file, one array; np.savez writes several by name")
@@ -274,12 +262,7 @@ def read_npz(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
 
 
 def cache_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays to a cache file, .npz; prints a message if the file can't be written.
-
-    Args:
-      path: path of the file, in `cache_folder`.
-      arrays: NumPy arrays by name.
-    """
+    """Writes arrays to a cache file in `cache_folder`; says so if it can't be written."""
     # Each process has a temporary file of its own: two runs may write one cache at the same time.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
     try:

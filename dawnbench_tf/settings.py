@@ -115,13 +115,7 @@ def check(instance: Any) -> None:
 
 
 def refuse_group(instance: Any, group: str, expected: str) -> None:
-    """Raises Refusal for the first setting of a group that differs from its default.
-
-    Args:
-      instance: a dataclass with settings.
-      group: heading of the settings.
-      expected: end of the message: what the settings require.
-    """
+    """Raises Refusal, which ends in `expected`, for a group's setting that is not its default."""
     for item in setting_fields(instance):
         value = getattr(instance, item.name)
         if item.metadata["group"] == group and value != item.default:

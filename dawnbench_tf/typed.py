@@ -47,18 +47,11 @@ def fault(value: object, kind: type) -> str:
 
 
 def check(value: object, kind: Any, name: str = "it", depth: int = DEEPEST) -> None:
-    """Checks that a value is of a type.
+    """Checks that a value, as `json` or `tomllib` gives it, is of a type. Raises ValueError.
 
-    Args:
-      value: as `json` or `tomllib` gives it.
-      kind: str, int, float, bool, None, Any, and lists, tuples of fixed length, dicts and unions
-        of these, and NamedTuple classes of these, whose values are objects; a float may be a whole
-        number. Numbers are finite and less than 2^63.
-      name: what messages call the value.
-      depth: how many lists and objects there may be within each other.
-
-    Raises:
-      ValueError: it is of another type, too long or nested too deep; the message names the part.
+    Types: str, int, float, bool, None, Any; lists, tuples of fixed length, dicts and unions of
+    these; NamedTuples of these, whose values are objects. A float may be a whole number; numbers
+    are finite and less than 2^63. The message names the part.
     """
     if kind is Any:
         kind = {dict: dict[str, Any], list: list[Any]}.get(type(value), type(value))  # type: ignore[call-overload]
@@ -108,19 +101,10 @@ def check_fields(values: object, cls: type | dict[str, Any], name: str = "it") -
 
 
 def read_toml(path: Path, keys: Keys) -> dict[str, Any]:
-    """Reads a TOML file, of at most 32 KiB, and checks its top-level keys.
+    """Reads a TOML file, of at most 32 KiB; `keys` has type and words of each key that it may have.
 
-    Args:
-      path: path of the file.
-      keys: type of each key that the file may have, and words for that type.
-
-    Returns:
-      The values of the keys that the file has. Numbers are finite, nesting is limited as in
-      `check`.
-
-    Raises:
-      Refusal: the file can't be read, a key is unknown (the message suggests the nearest), or a
-        value is of another type.
+    Raises Refusal: the file can't be read, a key is unknown (the message suggests the nearest), or
+    a value is of another type.
     """
     try:
         if path.exists() and not path.is_file():

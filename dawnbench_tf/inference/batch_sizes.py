@@ -21,21 +21,9 @@ def sweep(
     batch_sizes: tuple[int, ...],
     progress: Callable[[str], None],
 ) -> Iterator[Row]:
-    """Times batches of each size, with a model built for that size.
+    """Times batches of each size, with a model built for that size; yields a Row for each.
 
-    Args:
-      loaded: the loaded run of an image task.
-      runtime: name of the runtime.
-      precision: precision of the runtime.
-      threads: number of threads.
-      batch_sizes: the batch sizes to time.
-      progress: called with a progress line for each size.
-
-    Yields:
-      A row for each size: batch size, median milliseconds per batch, examples per second.
-
-    Raises:
-      Refusal: the runtime can't run batches of a size.
+    Raises Refusal: the runtime can't run batches of a size.
     """
     for size in batch_sizes:
         progress(f"{runtime}: batches of {size}")

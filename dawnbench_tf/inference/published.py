@@ -25,16 +25,9 @@ _HDF5 = b"\x89HDF"
 def load(model: str, weights: Path, task: str, data_dir: str, preprocessing: str) -> Serving:
     """Loads a model of the catalogue with published weights, and the test set of a task.
 
-    Args:
-      model: name of the model.
-      weights: file of the weights, see `models.load_published`; for a BERT with vocab.txt beside.
-      task: name of the task.
-      data_dir: folder of the data set; for ImageNet the validation images suffice, for SQuAD the
-        dev set.
-      preprocessing: a key of PREPROCESSINGS, for images; "": by the form of the file.
-
-    Raises:
-      Refusal: the weights don't fit the model or the task, or the data set is not found.
+    `weights`: see `models.load_published`; a BERT's has vocab.txt beside it. `data_dir`: ImageNet's
+    validation images suffice, SQuAD's dev set. `preprocessing`: "" is by the form of the file.
+    Raises Refusal: the weights don't fit the model or the task, or the data set is not found.
     """
     if TASKS[task].inputs == "questions":
         return _load_reader(model, weights, task, data_dir)

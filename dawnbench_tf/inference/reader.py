@@ -30,12 +30,7 @@ class Answer(NamedTuple):
 class Reader:
     """A trained reading model: `Reader(run_folder)(context, question)`.
 
-    Args:
-      folder: the `--output_dir` of a training run on a reading task. Only its weights, word list
-        and recipe are read; no code in it is executed.
-
-    Raises:
-      Refusal: the folder holds no run of a reading task, or is damaged.
+    No code of a run is executed. Raises Refusal: it is no run of a reading task, or is damaged.
     """
 
     def __init__(self, folder: Path):
@@ -52,15 +47,9 @@ class Reader:
         )
 
     def __call__(self, context: str, question: str, most_words: int | None = None) -> Answer:
-        """Returns the most probable answer to a question.
+        """Returns the most probable answer; `most_words` None: the recipe's limit, if any.
 
-        Args:
-          context: the text to answer from.
-          question: the question.
-          most_words: maximum length of the answer in words; None for the recipe's limit, if any.
-
-        Raises:
-          Refusal: a text holds no word, or needs more memory than is free.
+        Raises Refusal: a text holds no word, or needs more memory than is free.
         """
         form = self._recipe.data
         encoded = encoding.encode_question(context, question, self._vocabulary, form)

@@ -36,18 +36,10 @@ class Candidate(NamedTuple):
 def compare(
     serving: Serving, precision: str, threads: int, progress: Callable[[str], None] = print
 ) -> list[Candidate]:
-    """Times every runtime on a sample of the test examples, in turn within each round.
+    """Times every runtime, in one precision or all (""), on a sample of the test examples.
 
-    Returns all candidates, the fastest first; those that can't run the model come last.
-
-    Args:
-      serving: the loaded run.
-      precision: the only precision to try; "" tries all.
-      threads: number of threads of each runtime.
-      progress: called with progress lines.
-
-    Raises:
-      Refusal: Keras in float32 can't run the model.
+    Returns all candidates, the fastest first; those that can't run the model come last. Raises
+    Refusal if Keras in float32 can't run it.
     """
     chosen, data = serving.data.sample()
     examples = serving.served.examples[chosen]
@@ -105,13 +97,7 @@ def select_accurate(
 ) -> list[Candidate]:
     """Returns the candidates that score as Keras in float32 does, minus LOSS; the fastest first.
 
-    Args:
-      candidates: candidates of `compare`.
-      task: the task, whose metric's maximum LOSS refers to.
-      precision: the only precision to choose; "" for any.
-
-    Raises:
-      Refusal: no candidate in this precision keeps the accuracy.
+    Raises Refusal if none in this precision ("": any) does.
     """
     keras = next(candidate for candidate in candidates if candidate.name == "keras")
     least = keras.score - LOSS * task.highest - 1e-9
@@ -130,21 +116,10 @@ def time_until_reached(
     passes: int,
     seconds: float,
 ) -> tuple[str, str, Runtime, Latencies, float]:
-    """Times candidates in order until one reaches the threshold on the whole test set.
+    """Times candidates (name, precision, runtime) until one reaches the threshold on the test set.
 
-    Args:
-      serving: the loaded run.
-      candidates: name, precision and runtime of each, the fastest first.
-      examples: the test examples.
-      passes: maximum number of passes over them.
-      seconds: time after which no further pass starts.
-
-    Returns:
-      Name, precision, runtime, latencies and score of that candidate, or of the one with the best
-      score, the fastest of several.
-
-    Raises:
-      Refusal: every candidate fails, or an example can't be read.
+    Returns name, precision, runtime, latencies and score of that one, or of the one with the best
+    score, the fastest of several. Raises Refusal: all candidates fail, or an example can't be read.
     """
     task, timed = serving.recipe.task_row, list[tuple[str, str, Runtime, Latencies, float]]()
     for number, (name, precision, runtime) in enumerate(candidates, 1):

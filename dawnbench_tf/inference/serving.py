@@ -60,12 +60,7 @@ class Serving(NamedTuple):
         return self.data.recipe
 
     def score(self, outputs: list[np.ndarray], examples: int | None = None) -> dict[str, float]:
-        """Returns {column: score} of the outputs.
-
-        Args:
-          outputs: logits of each test example, in order.
-          examples: number of outputs if they are of the first test examples only; None for all.
-        """
+        """Returns {column: score} of the logits of all test examples, or of the first few."""
         data = self.data if examples is None else self.data.first(examples)
         return data.score(data.join(outputs))
 
@@ -79,15 +74,7 @@ def load_model(
 ) -> tf.keras.Model:
     """Builds the network of a run and loads its newest weights; see `runs.Run.model`.
 
-    Args:
-      recipe: the recipe of the run.
-      folder: the run's folder.
-      precision: Keras dtype policy.
-      data_format: NHWC or NCHW.
-      portable: whether to use only Keras's own layers instead of this package's faster ones.
-
-    Raises:
-      Refusal: the weights are missing, damaged or of another model.
+    `portable`: only Keras's own layers, instead of this package's faster ones. Raises Refusal.
     """
     return builder(recipe, folder, data_format, portable)(precision)
 
@@ -115,17 +102,10 @@ def builder(
 
 
 def load(folder: Path, data_dir: str = "", task: str = "", examples: Any = None) -> Serving:
-    """Loads a run for inference.
+    """Loads a run for inference: its recipe, weights and word list, and the examples of its task.
 
-    Args:
-      folder: `--output_dir` of a training run. Only its recipe, weights and word list are read.
-      data_dir: folder of the task's data set, or its archive; "" if the task needs none.
-      task: name of the task that the run must be of; "" for any.
-      examples: the test examples of a run that was trained on examples given in Python.
-
-    Raises:
-      Refusal: the folder holds no run or is damaged, the run is of another task, or the data set is
-        not found.
+    Raises Refusal: the folder holds no run or is damaged, the run is of another task than `task`,
+    or the data set is not found. `examples` are those of a run that was trained with `data`.
     """
     recipe = run_folder.owner_of(folder).recipe
     if task and task != recipe.task_row.name:
@@ -147,15 +127,9 @@ def load(folder: Path, data_dir: str = "", task: str = "", examples: Any = None)
 
 
 def with_batches(served: Served, batch_size: int, max_batches: int) -> Served:
-    """Returns a served model whose examples are batches.
+    """Returns a served model, of fixed shape, whose examples are batches.
 
-    An incomplete last batch is dropped. If there are fewer examples than `batch_size`, they are
-    repeated to fill one batch.
-
-    Args:
-      served: a model of fixed shape.
-      batch_size: examples per batch.
-      max_batches: maximum number of test batches.
+    An incomplete last batch is dropped; fewer examples than `batch_size` are repeated to fill one.
     """
     return served._replace(
         examples=_batches(served.examples, batch_size, max_batches),

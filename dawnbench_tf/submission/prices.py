@@ -55,14 +55,9 @@ def format_table() -> str:
 
 
 def with_instance_price(credits: Credits) -> tuple[Credits, str]:
-    """Sets `cost_per_hour` to the price of `credits.instance`.
+    """Sets `cost_per_hour` to the price of `credits.instance`; returns a line with its source too.
 
-    Returns:
-      The credits and a line that states the price and its source; without an instance the credits
-      unchanged and "".
-
-    Raises:
-      Refusal: the instance is unknown, or `cost_per_hour` is set as well.
+    Without an instance the line is "". Raises Refusal: it is unknown, or `cost_per_hour` is set.
     """
     name = credits.instance
     if not name:

@@ -114,12 +114,7 @@ def checksum(figures: Sequence[float] | Sequence[Sequence[float]]) -> str:
 
 
 def find_violations(source: Source, grade: Grade) -> list[Violation]:
-    """Returns all violations of an entry.
-
-    Args:
-      source: the entry's files.
-      grade: the strictest grade of rules to apply.
-    """
+    """Returns all violations of an entry of the rules up to a grade."""
     try:
         is_ranked = source.phase in PHASES and bool(source.task)
     except KeyError:

@@ -48,14 +48,9 @@ def stated_recipe(misc: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def find_task(dataset: str, misc: Mapping[str, Any] | None) -> Task:
-    """Returns the task of an entry: one of the library's, or the author's own, stated in misc.
+    """Returns the task of an entry in a folder: the library's, or its author's own, stated in misc.
 
-    Args:
-      dataset: folder of the entry's task.
-      misc: the entry's misc, whose recipe may state a task of the author's own.
-
-    Raises:
-      KeyError: there is no such task.
+    Raises KeyError: there is no such task.
     """
     if dataset in RANKED:
         return RANKED[dataset]
@@ -179,16 +174,7 @@ def load(path: Path) -> Source:
 
 
 def parse(path: Path, entry: bytes, rows: bytes | None) -> Source:
-    """Parses the contents of an entry's files; reads nothing from disk.
-
-    Args:
-      path: path of the JSON; its folders are data set and phase.
-      entry: bytes of the JSON.
-      rows: bytes of the TSV; None if there is none.
-
-    Raises:
-      Unreadable: the contents can't be parsed.
-    """
+    """Parses the contents of an entry's files, of the TSV if there is one. Raises Unreadable."""
     fields, repeated = _parse_object(path, _decode(path, entry))
     text = "" if rows is None else _decode(path.with_suffix(".tsv"), rows)
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -247,12 +233,8 @@ def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterato
     """Yields all JSON and TSV files in folders named train or inference, at or below `root`.
 
     Links to folders are not followed. Folders that contain a run are skipped, whatever their name:
-    a run's own JSON and TSV files are no entries.
-
-    Args:
-      root: the folder to search.
-      problems: receives a Violation for each folder that can't be read.
-      misses: whether to search `not_an_entry/` folders as well.
+    a run's own JSON and TSV files are no entries. Folders that can't be read are added to
+    `problems`; with `misses` not_an_entry/ is searched too.
     """
 
     def unreadable(error: OSError) -> None:

@@ -56,16 +56,9 @@ RUNTIMES = {  # name of the module in this folder -> row
 
 
 def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime":
-    """Loads a model in a runtime and calls it once.
+    """Loads a model in a runtime and calls it once; keras, function and xla ignore `threads`.
 
-    Args:
-      name: name of the runtime, a key of `RUNTIMES`.
-      served: the trained model.
-      precision: one of the runtime's precisions.
-      threads: number of threads; ignored by keras, function and xla.
-
-    Raises:
-      Refusal: the runtime is not installed, lacks the precision, or can't run the model.
+    Raises Refusal: the runtime is not installed, lacks the precision, or can't run the model.
     """
     row = RUNTIMES[name]
     if precision not in row.precisions:
