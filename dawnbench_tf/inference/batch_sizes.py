@@ -47,10 +47,6 @@ def write(rows: list[Row], title: str, folder: Path) -> None:
     lines += ["\t".join(f"{value:.6g}" for value in row) for row in rows]
     files.make_folder(folder)
     files.write_whole(folder / "batch_sizes.tsv", "\n".join(lines) + "\n")
-    files.save_figure(_draw_figure(rows, title), folder / "batch_sizes.png")
-
-
-def _draw_figure(rows: list[Row], title: str) -> Figure:
     sizes, milliseconds, throughput = zip(*rows, strict=True)
     figure = Figure(figsize=(9, 4), dpi=120, layout="constrained")
     latency_axes, throughput_axes = figure.subplots(1, 2)
@@ -64,4 +60,4 @@ def _draw_figure(rows: list[Row], title: str) -> Figure:
         axes.xaxis.minorticks_off()
         axes.grid(alpha=0.25)
     figure.suptitle(title)
-    return figure
+    files.save_figure(figure, folder / "batch_sizes.png")

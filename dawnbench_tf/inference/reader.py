@@ -39,7 +39,7 @@ class Reader:
             text = f"is a run of {recipe.task_row.name}; should be one of a reading task"
             raise Refusal(f"{folder}: {text}")
         self._vocabulary = vocabulary.load(folder)
-        self.model = serving.load_model(recipe, folder, recipe.precision)
+        self.model = serving.builder(recipe, folder)(recipe.precision)
         recurrent.fuse(self.model)
         # A graph: eager LSTMs would step through the text in Python.
         self._forward = tf.function(

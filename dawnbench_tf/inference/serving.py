@@ -65,26 +65,13 @@ class Serving(NamedTuple):
         return data.score(data.join(outputs))
 
 
-def load_model(
-    recipe: Recipe,
-    folder: Path,
-    precision: str = "float32",
-    data_format: str = "NHWC",
-    portable: bool = False,
-) -> tf.keras.Model:
-    """Builds the network of a run and loads its newest weights; see `runs.Run.model`.
-
-    `portable`: only Keras's own layers, instead of this package's faster ones. Raises Refusal.
-    """
-    return builder(recipe, folder, data_format, portable)(precision)
-
-
 def builder(
     recipe: Recipe, folder: Path, data_format: str = "NHWC", portable: bool = False
 ) -> Callable[[str], tf.keras.Model]:
     """Reads the newest weights of a run, and returns a function: precision -> network.
 
-    The weights are read once for all calls of the function. Arguments: see `load_model`.
+    The weights are read once for all calls of the function. `portable`: with only Keras's own
+    layers, instead of this package's faster ones. Raises Refusal; see `runs.Run.model`.
     """
     arrays = run_folder.read_weights(folder)
 
