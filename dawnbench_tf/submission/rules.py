@@ -51,34 +51,17 @@ class Grade(IntEnum):
 
 
 GRADES = {  # rule -> its grade, in the order of messages
-    **dict.fromkeys(
-        "required version timestamp figures accuracy pair columns cells fraction threshold".split(),
-        Grade.CHECKED,
-    ),
-    "possible": Grade.RANKED,
-    "inference range": Grade.RANKED,
-    "embedded": Grade.RANKED,
-    "as measured": Grade.RANKED,
-    "whole test": Grade.RANKED,
-    "increasing": Grade.RANKED,
-    "took time": Grade.RANKED,
-    "range": Grade.RANKED,
-    "texts": Grade.FORM,
-    "written date": Grade.FORM,
-    "links": Grade.FORM,
-    "prices": Grade.FORM,
-    "cost": Grade.FORM,
-    "misc": Grade.FORM,
-    "repeated key": Grade.FORM,
-    "file name": Grade.FORM,
-    "no table": Grade.FORM,
-    "inference fraction": Grade.FORM,
-    "column order": Grade.FORM,
-    "percent": Grade.REVIEW,
-    "author": Grade.REVIEW,
-    "machine type": Grade.REVIEW,
-    "cluster price": Grade.REVIEW,
-    "hyper-parameters": Grade.REVIEW,
+    rule: grade
+    for grade, rules in {
+        Grade.CHECKED: "required, version, timestamp, figures, accuracy, pair, columns, cells, "
+        "fraction, threshold",
+        Grade.RANKED: "possible, inference range, embedded, as measured, whole test, increasing, "
+        "took time, range",
+        Grade.FORM: "texts, written date, links, prices, cost, misc, repeated key, file name, "
+        "no table, inference fraction, column order",
+        Grade.REVIEW: "percent, author, machine type, cluster price, hyper-parameters",
+    }.items()
+    for rule in rules.split(", ")
 }
 
 
