@@ -2,10 +2,10 @@
 
 import runpy
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 
 import dawnbench_tf
+from dawnbench_tf.refusals import suggestion
 from dawnbench_tf.terminal import exit_with, show
 
 HERE = Path(__file__).parent
@@ -24,9 +24,7 @@ def main() -> None:
         runpy.run_module(f"dawnbench_tf.{name}", run_name="__main__", alter_sys=True)
     else:
         sys.argv[0] = "dawnbench"
-        near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(names)}"
-        exit_with(f"{name}: no such command; {hint}")
+        exit_with(f"{name}: no such command; {suggestion(name, names)}")
 
 
 def commands() -> dict[str, str]:

@@ -2,11 +2,11 @@
 
 Put the output into a bug report.
 
-    dawnbench doctor               # with a few training steps on each device: about a minute
+    dawnbench doctor    # with a few steps on each device: about a minute
     dawnbench doctor --nosteps
 
-Exit status: 0 ready, 1 not. A process of its own imports TensorFlow: if the import fails, the
-report says so and goes on.
+A process of its own imports TensorFlow: if the import fails, the report says so
+and goes on. Exit status: 0 ready, 1 not.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import dawnbench_tf
 from dawnbench_tf import flags, machine, terminal
-from dawnbench_tf.refusals import Refusal, one_line, shown
+from dawnbench_tf.refusals import one_line, shown
 from dawnbench_tf.settings import check, setting
 
 __all__ = ["examine", "Finding", "Options"]
@@ -281,33 +281,27 @@ def _some_steps(strategy: list[str]) -> Finding:
     return Finding(name, f"{1e3 * trial['secondsPerStep']:.3g} ms a step")
 
 
-def main(_: list[str]) -> int:
-    try:
-        options = flags.read(Options)
-        fatal = False
-        wrap = partial(
-            textwrap.fill,
-            width=80,
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        terminal.status("looking at this machine")
-        for name, text, problem, is_fatal in examine(options.steps):
-            # A command to copy stays whole, on a line of its own.
-            cause, *command = re.split(r" *(?=\b(?:pip install|python -c) )", problem, maxsplit=1)
-            mark = "  not ready: " if is_fatal else "  note: "
-            for line in [f"{name}: {text}", *[mark + cause] * bool(problem)]:
-                terminal.say(wrap(line), sys.stdout)
-            if command:
-                terminal.say(f"    {command[0]}", sys.stdout)
-            fatal |= bool(problem) and is_fatal
-        terminal.say("not ready; see above" if fatal else "ready", sys.stdout)
-        return int(fatal)
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
-    except KeyboardInterrupt:
-        terminal.exit_with("interrupted", 130, at_once=True)
+def main(options: Options, _: list[str]) -> int:
+    fatal = False
+    wrap = partial(
+        textwrap.fill,
+        width=80,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    terminal.status("looking at this machine")
+    for name, text, problem, is_fatal in examine(options.steps):
+        # A command to copy stays whole, on a line of its own.
+        cause, *command = re.split(r" *(?=\b(?:pip install|python -c) )", problem, maxsplit=1)
+        mark = "  not ready: " if is_fatal else "  note: "
+        for line in [f"{name}: {text}", *[mark + cause] * bool(problem)]:
+            terminal.say(wrap(line), sys.stdout)
+        if command:
+            terminal.say(f"    {command[0]}", sys.stdout)
+        fatal |= bool(problem) and is_fatal
+    terminal.say("not ready; see above" if fatal else "ready", sys.stdout)
+    return int(fatal)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,10 @@ from dawnbench_tf.settings import check as check_settings
 from dawnbench_tf.settings import setting
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, check, format_files, read_entry, write_entry
-from dawnbench_tf.submission.field_rules import is_link
-from dawnbench_tf.submission.rules import Grade
+from dawnbench_tf.submission.rules import Grade, is_link
 from dawnbench_tf.submission.source import Unreadable, Violation, find, has_task, load
 
 __all__ = ["check_tree", "package"]
-
-USAGE = "should be: validate PATH..., or package RUN_DIR"
 
 
 @dataclass(frozen=True)
@@ -69,39 +66,27 @@ def check_tree(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Viola
         files = [path]
     else:
         raise Refusal(f"{path}: is not there; should be an entry, or a tree of entries")
-    entries = [file for file in files if file.suffix != ".tsv" or len(files) == 1]
     stems = {file.with_suffix("") for file in files if file.suffix == ".json"}
+    entries = []
     for file in files:
-        if file.suffix == ".tsv" and file.with_suffix("") not in stems:
-            if not file.with_suffix(".json").is_file():
-                text = f"has no {shown(file.stem)}.json beside it"
-                violations.append(Violation(file, 1, "pair", text))
-                entries = [entry for entry in entries if entry != file]
-    for file in entries:
-        violations += _check_file(
-            file.with_suffix(".json") if file.suffix == ".tsv" else file, grade
-        )
+        entry = file.with_suffix(".json")
+        if file.suffix != ".tsv":
+            entries.append(file)
+        elif file.with_suffix("") not in stems and not entry.is_file():
+            text = f"has no {shown(file.stem)}.json beside it"
+            violations.append(Violation(file, 1, "pair", text))
+        elif len(files) == 1:
+            entries.append(entry)
+    for entry in entries:
+        try:
+            violations += rules.find_violations(load(entry), grade)
+        except Unreadable as error:
+            violations.append(error.violation)
     return len(entries), violations
 
 
-def _check_file(path: Path, grade: Grade) -> list[Violation]:
-    try:
-        return rules.find_violations(load(path), grade)
-    except Unreadable as error:
-        return [error.violation]
-
-
 def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
-    """Prints the violations of entries. Returns the exit status.
-
-    Args:
-      paths: entries or folders.
-      grade: the strictest grade of rules to apply.
-      as_json: whether to print JSON instead of lines.
-
-    Raises:
-      Refusal: there is no such path.
-    """
+    """Prints the violations of entries and folders; returns the exit status. Raises Refusal."""
     checked = [check_tree(path, grade) for path in paths]
     violations = [violation for _, path_violations in checked for violation in path_violations]
     if as_json:
@@ -146,17 +131,7 @@ def package(
         reason = "holds no entry; runs that may not be ranked are in not_an_entry/, with reasons"
         raise Refusal(f"{folder}: {reason}")
     entries = [_complete(path, changes, cost_per_hour, tag) for path in files]
-    _check_names(entries, files, output)
-    for entry in entries:
-        if violations := check(entry):
-            raise Refusal(f"{violations[0]}")
-        for remark in check(entry, Grade.REVIEW):
-            terminal.say(f"reviewers will ask: {one_line(remark.text)}")
-    return [write_entry(output, entry) for entry in entries]
-
-
-def _check_names(entries: list[Entry], files: list[Path], output: Path) -> None:
-    """Refuses entries that would replace one another or a different entry in the tree."""
+    # None may replace another one, here or in the tree.
     paths: dict[Path, Path] = {}
     for entry, file in zip(entries, files, strict=True):
         path = output / entry.dataset / entry.phase / f"{entry.name}.json"
@@ -164,16 +139,19 @@ def _check_names(entries: list[Entry], files: list[Path], output: Path) -> None:
             text = f"would both be {shown(path.name)}; package them apart, with --hardware_tag"
             raise Refusal(f"{shown(paths[path])} and {shown(file)}: {text}")
         paths[path] = file
-        for there, content in zip(
-            (path, path.with_suffix(".tsv")), format_files(entry), strict=True
-        ):
-            if content is not None and os.path.lexists(there) and not _holds(there, content):
+        contents = zip((path, path.with_suffix(".tsv")), format_files(entry), strict=True)
+        for target, content in contents:
+            if content is None or not os.path.lexists(target):
+                continue
+            if not target.is_file() or target.read_bytes() != content.encode():
                 text = "another entry of that name is there; move it away, or name --output_dir"
-                raise Refusal(f"{shown(there)}: {text}")
-
-
-def _holds(path: Path, content: str) -> bool:
-    return path.is_file() and path.read_bytes() == content.encode()
+                raise Refusal(f"{shown(target)}: {text}")
+    for entry in entries:
+        if violations := check(entry):
+            raise Refusal(f"{violations[0]}")
+        for remark in check(entry, Grade.REVIEW):
+            terminal.say(f"reviewers will ask: {one_line(remark.text)}")
+    return [write_entry(output, entry) for entry in entries]
 
 
 def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, tag: str) -> Entry:
@@ -194,38 +172,26 @@ def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, 
     return replace(entry, name=name, timestamp=datetime.date.today())  # the day of submission
 
 
-def main(arguments: list[str]) -> int:
-    terminal.end_quietly()
+def main(options: Options, arguments: list[str]) -> int:
     action, paths = "".join(arguments[:1]), [Path(name) for name in arguments[1:]]
-    try:
-        options = flags.read(Options)
-        if action == "validate" and paths:
-            grade = Grade.CHECKED if options.lenient else Grade.REVIEW
-            return validate(paths, grade, options.format == "json")
-        if action == "package" and len(paths) == 1:
-            _package(paths[0], options)
-            return 0
-        raise Refusal(f"{shown(one_line(' '.join(arguments))) or 'nothing'}: {USAGE}")
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
-
-
-def _package(folder: Path, options: Options) -> None:
+    if action == "validate" and paths:
+        grade = Grade.CHECKED if options.lenient else Grade.REVIEW
+        return validate(paths, grade, options.format == "json")
+    if action != "package" or len(paths) != 1:
+        usage = "should be: validate PATH..., or package RUN_DIR"
+        raise Refusal(f"{shown(one_line(' '.join(arguments))) or 'nothing'}: {usage}")
     credits = options.credits
     if credits.author in ("", ANONYMOUS):
         refuse("author", credits.author, "should name who submits the entry")
     if not credits.author_email:
         refuse("author_email", "", "should be an address to reach the author at")
-    changes = {
-        "author": credits.author,
-        "author_email": credits.author_email,
-        "hardware": credits.hardware,
-        "code_url": options.code_url,
-    }
+    names = ("author", "author_email", "hardware")
+    changes = {name: getattr(credits, name) for name in names} | {"code_url": options.code_url}
     changes = {name: value for name, value in changes.items() if value}
     output, price = Path(options.output_dir), credits.cost_per_hour
-    for path in package(folder, changes, output, credits.hardware_tag, price):
+    for path in package(paths[0], changes, output, credits.hardware_tag, price):
         print(path)
+    return 0
 
 
 if __name__ == "__main__":

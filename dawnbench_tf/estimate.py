@@ -5,7 +5,8 @@
     dawnbench estimate --output=HERE.json   # also as JSON
     dawnbench estimate --compare HERE.json THERE.json   # machines side by side
 
-Examples are generated unless --data_dir is given. Flags replace settings of every recipe.
+Examples are generated unless --data_dir is given. Flags replace settings of
+every recipe.
 Exit status: 0; 1 for bad input, or if no recipe could be estimated.
 """
 
@@ -20,11 +21,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from dawnbench_tf import files, flags, recipes, speed, terminal, typed
-from dawnbench_tf.money import dollars
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
@@ -32,6 +31,7 @@ from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.speed import Estimate
 from dawnbench_tf.submission import prices
+from dawnbench_tf.terminal import dollars
 
 __all__ = ["estimate", "estimate_all", "compare", "Options"]
 
@@ -65,62 +65,34 @@ class Options:
         check(self)
 
 
-def main(names: list[str]) -> int:
-    try:
-        options = flags.read(Options)
-        if options.compare:
-            if len(names) < 2:
-                raise Refusal("--compare: should be followed by two files or more, of --output")
-            terminal.end_quietly()
-            print(format_comparison(compare(names)))
-            return 0
-        if options.run.credits.instance == "?":
-            terminal.end_quietly()
-            terminal.say(prices.format_table(), sys.stdout)
-            return 0
-        credits, line = prices.with_instance_price(options.run.credits)
-        run = replace(options.run, credits=credits)
-        changes = flags.replacements(Recipe)
-        chosen = [
-            recipes.named_by(recipes.get(name, **changes), run.data_dir)
-            for name in names or measured_recipes()
-        ]
-        if run.max_steps:
-            refuse("max_steps", run.max_steps, "is for train; --seconds limits an estimate")
-        if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
-            refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
-        if options.output and not Path(options.output).absolute().parent.is_dir():
-            refuse("output", options.output, "should be a file in a folder that exists")
-        if line:
-            terminal.say(line)
-        return _estimate(options, chosen, run)
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
-
-
-def measured_recipes() -> list[str]:
-    """Returns the names of the recipes that were measured to their threshold."""
-    return [
+def main(options: Options, names: list[str]) -> int:
+    if options.compare:
+        if len(names) < 2:
+            raise Refusal("--compare: should be followed by two files or more, of --output")
+        print(format_comparison(compare(names)))
+        return 0
+    credits, line = prices.with_instance_price(options.run.credits)
+    run = replace(options.run, credits=credits)
+    changes = flags.replacements(Recipe)
+    names = names or [
         name
         for name, recipe in recipes.rows().items()
         if any(isinstance(item, Measured) for item in recipe.evidence)
     ]
-
-
-def _estimate(options: Options, chosen: Sequence[Recipe], run: RunOptions) -> int:
-    """Estimates, prints rows as they come, and what is done after Ctrl-C; returns the status."""
-
-    def interrupt(number: int, _: FrameType | None) -> NoReturn:
-        signal.signal(number, signal.SIG_IGN)  # the rows are printed, then the command ends
-        raise KeyboardInterrupt(number)
-
+    chosen = [recipes.named_by(recipes.get(name, **changes), run.data_dir) for name in names]
+    if run.max_steps:
+        refuse("max_steps", run.max_steps, "is for train; --seconds limits an estimate")
+    if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
+        refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
+    if options.output and not Path(options.output).absolute().parent.is_dir():
+        refuse("output", options.output, "should be a file in a folder that exists")
+    if line:
+        terminal.say(line)
     rows: list[Estimate] = []
     status = 0
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
     try:
         estimate_all(chosen, run, options.seconds, rows.append)
-    except KeyboardInterrupt as interrupted:
+    except KeyboardInterrupt as interrupted:  # the rows that are done are printed
         status = 128 + (interrupted.args[0] if interrupted.args else signal.SIGINT)
         terminal.status("")
         terminal.say(f"interrupted after {len(rows)} of {len(chosen)} recipes")
@@ -191,11 +163,7 @@ def estimate_all(
 
 
 def table(rows: Sequence[Estimate]) -> str:
-    """Returns the text of `dawnbench estimate`: two lines for each recipe, notes below.
-
-    Args:
-      rows: estimates.
-    """
+    """Returns the text of `dawnbench estimate`: two lines for each recipe, notes below."""
     lines = [
         f"{'recipe':27} {'epochs':>8} {'reached':>8} {'on the clock':>13} {'95 %':>20}",
         f"{'  ms a step':>11} {'examples/s':>12} {'peak':>5} {'memory':>9} {'start':>8}"
@@ -316,13 +284,10 @@ def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Esti
 
 
 def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
-    """Returns the machines, and a line for each recipe and machine, in 80 columns.
+    """Returns the machines of `compare`, and a line for each recipe and machine, in 80 columns.
 
     A row whose goal, settings, versions or examples differ from the first one's has a "*", and a
     note that says how.
-
-    Args:
-      machines: as `compare` returns them.
     """
     lines, notes = [], []
     for number, (path, own) in enumerate(machines.items(), 1):
@@ -371,4 +336,11 @@ def _differences(row: Estimate, first: Estimate) -> list[str]:
 
 
 if __name__ == "__main__":
-    flags.run(main, Options, files=True, replaces=Recipe, common=COMMON)
+    flags.run(
+        main,
+        Options,
+        files=True,
+        replaces=Recipe,
+        common=lambda: COMMON,
+        tables={"instance": prices.format_table},
+    )

@@ -1,15 +1,20 @@
-"""Atomic writes of files, JSON with a checksum, locks on folders."""
+"""Atomic writes of files, JSON with a checksum, arrays in .npz files, locks on folders."""
 
 import errno
 import fcntl
 import hashlib
+import io
 import json
+import math
 import os
 import shutil
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
 
 from dawnbench_tf import terminal
 from dawnbench_tf.refusals import Refusal, one_line, refuse
@@ -69,13 +74,7 @@ def read_json(
 ) -> dict[str, Any]:
     """Reads what `write_json` wrote; a file without a checksum, of earlier versions, too.
 
-    Args:
-      path: of the file.
-      largest: bytes that it may have.
-      hint: what the user can do if it can't be read.
-
-    Raises:
-      Refusal: it can't be read, or is not what was written.
+    Raises Refusal, which ends in the `hint`: it can't be read, or is not what was written.
     """
     try:
         if not path.is_file():
@@ -237,3 +236,70 @@ def cannot_write(path: Path, error: Exception) -> Refusal:
     reason = getattr(error, "strerror", None) or str(error).split(";")[-1]
     text = f"can't be written ({one_line(reason, 100)})"
     return Refusal(f"{path}: {text}; mend that, then the same command goes on")
+
+
+def read_npz(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
+    """Returns the arrays of an .npz file, by name, from its bytes. Raises ValueError.
+
+    Pickled objects are refused; compressed arrays too, unless `largest` says how many bytes all may
+    take: else they take no more memory than the file. Each array's checksum is in it.
+    """
+    if content.startswith(np.lib.format.MAGIC_PREFIX):
+        raise ValueError("it is an .npy file, one array; np.savez writes several by name")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            problem = _npz_problem(archive, len(content), largest)
+        if not problem:
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                return {
+                    name: arrays[name]
+                    for name in arrays.files
+                    if f"{name}.npy" in arrays.zip.NameToInfo
+                }
+    except Exception as error:  # zipfile and NumPy raise a dozen kinds for damaged bytes
+        raise ValueError(f"it is damaged: {one_line(error, 80)}") from None
+    raise ValueError(problem)
+
+
+def cache_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes arrays to a cache file in `cache_folder`; says so if it can't be written."""
+    # Each process has a temporary file of its own: two runs may write one cache at the same time.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.npz")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(temporary, **arrays)  # type: ignore[arg-type]
+        os.replace(temporary, path)
+    except OSError as error:
+        discard(temporary)
+        terminal.say(f"{path}: can't be written ({error.strerror}); going on without")
+
+
+def _npz_problem(archive: zipfile.ZipFile, size: int, largest: int) -> str:
+    """Returns why the arrays of an archive of `size` bytes are not read; "" if they are."""
+    members = archive.infolist()
+    stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+    total = sum(member.file_size for member in members)
+    if not largest and (not stored or total > size):
+        return "its arrays should not be compressed: np.savez writes it"
+    if largest and total > max(size, largest):
+        return f"its arrays take {total / 2**30:,.1f} GiB, and {largest / 2**30:,.1f} are free"
+    for member in members:
+        if not member.filename.endswith(".npy"):
+            continue  # no array
+        with archive.open(member) as file:
+            shape, dtype = _npy_header(file)
+        if dtype.hasobject:
+            return f"its {member.filename} holds Python objects, not numbers of one type"
+        if math.prod(shape) * dtype.itemsize > member.file_size:
+            return f"it is damaged: {member.filename} claims {shape} {dtype}, more than it holds"
+    return ""
+
+
+def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """Returns shape and type of an .npy file, from its header."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0
+    if version != (1, 0):
+        read = np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    return shape, dtype

@@ -1,4 +1,4 @@
-"""Dataclass fields as absl flags, one flag per field, and the help of all of them.
+"""The frame of every command: dataclass fields as absl flags, help, refusals, interrupts.
 
 The only module that knows about flags. No TensorFlow: a wrong flag is answered before it is
 imported.
@@ -6,25 +6,28 @@ imported.
 
 import errno
 import logging
+import shlex
+import signal
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, fields, is_dataclass
-from difflib import get_close_matches
 from functools import partial
-from typing import Any, TypeVar, get_args, get_origin
+from types import FrameType
+from typing import Any, NoReturn, TypeVar, get_args, get_origin
 
 from absl import app, flags
 
 from dawnbench_tf.machine import install_command
-from dawnbench_tf.refusals import one_line
+from dawnbench_tf.refusals import Refusal, one_line, suggestion
 from dawnbench_tf.settings import all_settings, flag_name, setting_fields
-from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere, show
+from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere, say, show
 
 T = TypeVar("T")
 _OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # what a full disk raises
 _OF_PATHS = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)  # whatever is asked
+SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 _INDENT = 22  # columns before the text of a flag's help
 GROUPS = (  # headings of --help, in order; a command's own come first
     "what to train",
@@ -41,25 +44,34 @@ GROUPS = (  # headings of --help, in order; a command's own come first
 
 
 def run(
-    main: Callable[[list[str]], int | None],
+    main: Callable[[Any, list[str]], int | None],
     options: type[Any],
     *,
     files: bool = False,
     replaces: type[Any] | None = None,
-    common: Collection[str] = (),
+    common: Callable[[], Collection[str]] = tuple,
+    tables: Mapping[str, Callable[[], str]] = types.MappingProxyType({}),
+    interrupted: str = "",
 ) -> None:
     """Runs a command: its flags are the fields of `options`; exits with what `main` returns.
 
+    A Refusal is one line on stderr and exit status 1; SIGINT, SIGTERM and SIGHUP are one line and
+    128 + the signal's number.
+
     Args:
-      main: takes what is no flag on the command line.
+      main: takes the options, and what is no flag on the command line.
       options: dataclass of the command's options.
       files: whether the command takes anything that is no flag, such as paths.
       replaces: a dataclass, for each setting of which there is a flag too, without a default:
         `replacements` tells which were given.
-      common: the flags that --help shows; by default those of `options`. --helpfull shows all.
+      common: returns the flags that --help shows; none: those of `options`. --helpfull shows all.
+      tables: for flags whose value "?" prints a table: its text.
+      interrupted: what to say after an interrupt; {command} is the command line.
     """
     hold_standard_streams()
     show()
+    if spec := main.__globals__.get("__spec__"):  # messages begin with the command as users know it
+        sys.argv[0] = f"dawnbench {spec.name.split('.')[1]}"
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its cache of fonts
     own = {name: (*row, row[1].default) for name, row in all_settings(options).items()}
     others = (
@@ -69,21 +81,59 @@ def run(
         _define_flag(name, item, default)
     app.define_help_flags()  # of which these three become ours
     for flag in ("help", "helpshort", "helpfull"):
-        names = own | others if flag == "helpfull" else common or own
-        flags.DEFINE_flag(_HelpFlag(flag, partial(_help_text, own | others, names)))
-    app.run(partial(_with_packages, main), flags_parser=partial(parse, files=files))
+        names = None if flag == "helpfull" else (lambda: common() or own)
+        text = partial(_help_text, own | others, names)
+        flags.DEFINE_flag(_HelpFlag(flag, text))
+    app.run(
+        partial(_in_frame, main, options, tables, interrupted),
+        flags_parser=partial(parse, files=files),
+    )
 
 
-def _with_packages(main: Callable[[list[str]], int | None], argv: list[str]) -> int | None:
-    """Runs `main`; reports a missing package or an impossible path in one line.
+def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    """Raises KeyboardInterrupt(number); again later, as a destructor of TensorFlow may swallow it.
 
-    The library alone installs less than the commands import.
+    The same signal is ignored from then on: what is being saved is saved.
     """
+    signal.signal(number, signal.SIG_IGN)
+    if "tensorflow" in sys.modules:
+        signal.signal(signal.SIGALRM, lambda *_: interrupt(number, frame))
+        signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_UNWIND)
+    raise KeyboardInterrupt(number)
+
+
+def _in_frame(
+    main: Callable[[Any, list[str]], int | None],
+    options: type[Any],
+    tables: Mapping[str, Callable[[], str]],
+    interrupted: str,
+    argv: list[str],
+) -> int | None:
+    """Runs `main`; what it raises for the user becomes one line and an exit status."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, interrupt)
     try:
-        status = main(argv[1:])
+        for name, table in tables.items():
+            if flags.FLAGS[name].value == "?":
+                say(table(), sys.stdout)
+                return 0
+        status = main(read(options), argv[1:])
         sys.stdout.flush()
         return status
-    except ModuleNotFoundError as error:
+    except Refusal as refusal:
+        exit_with(str(refusal), at_once="tensorflow" in sys.modules)
+    except KeyboardInterrupt as error:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        number, *lines = error.args or (signal.SIGINT,)
+        command = shlex.join([*sys.argv[0].split(), *sys.argv[1:]])
+        lines = lines or [interrupted.replace("{command}", command)]
+        line = "; ".join(filter(None, ["interrupted", *lines]))
+        exit_with(line, 128 + number, at_once="tensorflow" in sys.modules)
+    except BrokenPipeError:  # of `| head`
+        lead_nowhere(sys.stdout)
+        raise SystemExit(128 + signal.SIGPIPE) from None
+    except ModuleNotFoundError as error:  # the library alone installs less than commands import
         package = str(error.name).partition(".")[0]
         if package == "dawnbench_tf":
             raise
@@ -145,8 +195,9 @@ def _define_flag(name: str, item: Field[Any], default: Any) -> None:
         flags.DEFINE(parsers[kind](), serializer=flags.ArgumentSerializer(), **common)
 
 
-def _help_text(settings: dict[str, Any], names: Collection[str]) -> str:
-    """Returns the command's docstring and the flags in `names`, by group, in 80 columns."""
+def _help_text(settings: dict[str, Any], common: Callable[[], Collection[str]] | None) -> str:
+    """Returns the command's docstring and the `common` flags, or all, by group, in 80 columns."""
+    names = settings if common is None else common()
     groups: dict[str, list[str]] = {}
     for name, (cls, item, default) in settings.items():
         group = item.metadata["group"] or getattr(cls, "GROUP", "this command")
@@ -188,7 +239,7 @@ class _HelpFlag(flags.BooleanFlag):
 
     def parse(self, argument: Any) -> None:
         if self._parse(argument):
-            print(self._text())
+            say(self._text(), sys.stdout)
             raise SystemExit(0)
 
 
@@ -216,7 +267,7 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
     What is no flag is wrong too, unless the command takes `files`.
     """
     try:
-        rest = _parsed(argv)
+        rest = flags.FLAGS(argv)
         if rest[1:] and not files:
             raise flags.Error(f"{rest[1]}: not a flag; flags are written --name=value")
     except flags.Error as error:
@@ -224,19 +275,9 @@ def parse(argv: list[str], files: bool = False) -> list[str]:
         if isinstance(error, flags.UnrecognizedFlagError) and "Did you mean" not in text:
             # absl does not compare with the --noNAME of a bool.
             opposites = [f"no{name}" for name in flags.FLAGS if flags.FLAGS[name].boolean]
-            near = get_close_matches(error.flagname, [*flags.FLAGS, *opposites], n=1)
-            text += f". Did you mean: {near[0]} ?" if near else ""
+            hint = suggestion(error.flagname, [*flags.FLAGS, *opposites], "")
+            text += hint.replace("did you mean ", ". Did you mean: ").replace("?", " ?")
         exit_with(text)
+    except Refusal as refusal:  # by --help
+        exit_with(str(refusal))
     return rest
-
-
-def _parsed(argv: list[str]) -> list[str]:
-    """Returns the arguments that are left after absl has parsed the flags."""
-    try:
-        try:
-            return flags.FLAGS(argv)
-        except SystemExit:
-            sys.stdout.flush()  # else it fails when Python ends, where nothing catches it
-    except BrokenPipeError:  # of `--help | head`
-        lead_nowhere(sys.stdout)
-    raise SystemExit(0)

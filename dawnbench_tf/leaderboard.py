@@ -4,7 +4,8 @@
     dawnbench leaderboard RUN_DIR --dataset=CIFAR10 --top=5
     dawnbench leaderboard RUN_DIR --html=DIR --plot=FILE.png
 
-Tables with runs of yours come first, then your runs that break the rules, with the reasons.
+Tables with runs of yours come first, then your runs that break the rules, with
+the reasons.
 Exit status: 0, or 1 for bad input.
 """
 
@@ -16,7 +17,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from dawnbench_tf import flags, terminal
 from dawnbench_tf.ranking import results, tables
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import Table
-from dawnbench_tf.refusals import Refusal, defused, refuse, shown
+from dawnbench_tf.refusals import Refusal, defused, refuse, shown, suggestion
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import RANKED
 
@@ -171,9 +171,9 @@ def _choose_dataset(dataset: str, threshold: float | None, collected: list[Resul
     in_any_case = {name.lower(): name for name in by_folder}
     dataset = in_any_case.get(dataset.lower(), dataset)
     if dataset not in ("", *by_folder):
-        near = get_close_matches(dataset.lower(), in_any_case, n=1)
-        hint = f"; did you mean {in_any_case[near[0]]}?" if near else ""
-        refuse("dataset", dataset, f"should be one of {', '.join(by_folder)}{hint}")
+        hint = suggestion(dataset, by_folder, "")
+        expected = f"should be one of {', '.join(by_folder)}{'; ' * bool(hint)}{hint}"
+        refuse("dataset", dataset, expected)
     if threshold is not None:
         my_datasets = {result.dataset for result in collected if result.mine}
         if not dataset and len(my_datasets) == 1:
@@ -249,36 +249,29 @@ def rank(
     return ranking
 
 
-def main(arguments: list[str]) -> None:
-    terminal.end_quietly()
-    try:
-        options = flags.read(Options)
-        ranking = rank(arguments, options.dataset, options.until, options.threshold)
-        if options.html:
-            from dawnbench_tf.ranking import pages  # slow: half a second, like plots
+def main(options: Options, arguments: list[str]) -> None:
+    ranking = rank(arguments, options.dataset, options.until, options.threshold)
+    if options.html:
+        from dawnbench_tf.ranking import pages  # slow: half a second, like plots
 
-            print(pages.write(Path(options.html), ranking.tables, ranking.results))
-        if options.plot:
-            from dawnbench_tf.ranking import plots
+        print(pages.write(Path(options.html), ranking.tables, ranking.results))
+    if options.plot:
+        from dawnbench_tf.ranking import plots
 
-            plots.draw(ranking.results, Path(options.plot))
-            print(options.plot)
-        if options.json:
-            print(json.dumps(_json_values(ranking), indent=1))
-        elif options.csv:
-            _write_csv(ranking)
-        elif not options.html and not options.plot:
-            columns = COLUMNS
-            if terminal.is_terminal(sys.stdout):
-                columns = terminal.columns(sys.stdout)
-            own = sum(table.has_mine for table in ranking.tables)
-            parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
-            parts[own:own] = (
-                [format_unranked(ranking.unranked, columns)] if ranking.unranked else []
-            )
-            print("\n\n".join(parts))
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
+        plots.draw(ranking.results, Path(options.plot))
+        print(options.plot)
+    if options.json:
+        print(json.dumps(_json_values(ranking), indent=1))
+    elif options.csv:
+        _write_csv(ranking)
+    elif not options.html and not options.plot:
+        columns = COLUMNS
+        if terminal.is_terminal(sys.stdout):
+            columns = terminal.columns(sys.stdout)
+        own = sum(table.has_mine for table in ranking.tables)
+        parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
+        parts[own:own] = [format_unranked(ranking.unranked, columns)] if ranking.unranked else []
+        print("\n\n".join(parts))
 
 
 def _parse_date(text: str) -> str:

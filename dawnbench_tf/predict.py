@@ -1,9 +1,9 @@
 """Asks a trained model: classes of images, or answers to questions.
 
-    dawnbench predict --model=RUN photo.jpg photo.png DIR      # the five most probable classes
+    dawnbench predict --model=RUN photo.jpg DIR     # the five most probable classes
     dawnbench predict --model=RUN --csv DIR > classes.csv
     dawnbench predict --model=RUN --context_file=FILE "Who ...?" "Where ...?"
-    dawnbench predict --model=RUN --context_file=FILE          # asks for questions, until Ctrl-D
+    dawnbench predict --model=RUN --context_file=FILE      # asks for questions
 
 Exit status: 0, or 1 for bad input.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dawnbench_tf import flags, tensorflow_env, terminal
+from dawnbench_tf import flags, tensorflow_env
 from dawnbench_tf.refusals import Refusal, defused, refuse, shown
 from dawnbench_tf.settings import check, setting
 
@@ -54,26 +54,21 @@ class Options:
             refuse("csv", True, "and --json are two forms of the output; choose one")
 
 
-def main(arguments: list[str]) -> None:
-    terminal.end_quietly()
-    try:
-        options = flags.read(Options)
-        rows = _ask(options, arguments) if options.context_file else _classify(options, arguments)
-        writer = csv.writer(sys.stdout)
-        for number, (values, text) in enumerate(rows):
-            if options.json:
-                print(json.dumps(values), flush=True)
-            elif options.csv:
-                names, shares = values.pop("names", []), values.pop("probabilities", [])
-                for rank, (name, share) in enumerate(zip(names, shares, strict=True), 1):
-                    values |= {f"class{rank}": name, f"probability{rank}": share}
-                if not number:
-                    writer.writerow(values)
-                writer.writerow(map(defused, values.values()))
-            else:
-                print(text, flush=True)
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
+def main(options: Options, arguments: list[str]) -> None:
+    rows = _ask(options, arguments) if options.context_file else _classify(options, arguments)
+    writer = csv.writer(sys.stdout)
+    for number, (values, text) in enumerate(rows):
+        if options.json:
+            print(json.dumps(values), flush=True)
+        elif options.csv:
+            names, shares = values.pop("names", []), values.pop("probabilities", [])
+            for rank, (name, share) in enumerate(zip(names, shares, strict=True), 1):
+                values |= {f"class{rank}": name, f"probability{rank}": share}
+            if not number:
+                writer.writerow(values)
+            writer.writerow(map(defused, values.values()))
+        else:
+            print(text, flush=True)
 
 
 def predict(

@@ -2,9 +2,9 @@
 
     dawnbench prepare --raw=DIR --out=DIR     # ImageNet: archives, or unpacked
 
-With shards, training shuffles the whole data set and opens few files. Every image is decoded once,
-so damaged ones are found now. Exit status: 0; 1 for bad input. After Ctrl-C, the same command
-continues.
+With shards, training shuffles the whole data set and opens few files. Every
+image is decoded once, so damaged ones are found now. After Ctrl-C, the same
+command continues. Exit status: 0; 1 for bad input.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dawnbench_tf import files, flags, tensorflow_env, terminal
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check as check_settings
 from dawnbench_tf.settings import setting
 from dawnbench_tf.tasks import TASKS
@@ -46,22 +46,15 @@ class Options:
             refuse("out", "", "should be the folder to write to")
 
 
-def main(_: list[str]) -> int:
-    try:
-        options = flags.read(Options)
-        terminal.status("importing TensorFlow")
-        with tensorflow_env.importing():
-            unusual = prepare(options)
-        terminal.status("")
-        for warning, count in sorted(unusual.items()):
-            terminal.say(f"{count:,} of the images written now: {warning}")
-        out = Path(options.out).expanduser()
-        terminal.say(f"{out}: ready; train with --data_dir={out}")
-        return 0
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
-    except KeyboardInterrupt:
-        terminal.exit_with("interrupted; run the same command to continue", 130, at_once=True)
+def main(options: Options, _: list[str]) -> None:
+    terminal.status("importing TensorFlow")
+    with tensorflow_env.importing():
+        unusual = prepare(options)
+    terminal.status("")
+    for warning, count in sorted(unusual.items()):
+        terminal.say(f"{count:,} of the images written now: {warning}")
+    out = Path(options.out).expanduser()
+    terminal.say(f"{out}: ready; train with --data_dir={out}")
 
 
 def prepare(options: Options) -> Counter[str]:
@@ -100,4 +93,4 @@ def prepare(options: Options) -> Counter[str]:
 
 
 if __name__ == "__main__":
-    flags.run(main, Options)
+    flags.run(main, Options, interrupted="to continue: {command}")

@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import NoReturn
 
 __all__ = ["Refusal"]
@@ -28,6 +30,20 @@ def refuse(name: str, value: object, expected: str) -> NoReturn:
     elif isinstance(value, bool):
         value = str(value).lower()
     raise Refusal(f"--{name}={one_line(value)}: {expected}")
+
+
+def suggestion(
+    name: str, names: Iterable[str], otherwise: str | None = None, cutoff: float = 0.6
+) -> str:
+    """Returns "did you mean NAME?" for the nearest of the names in any case.
+
+    Without a near one it returns `otherwise`, or by default a list of all names.
+    """
+    originals = {one.lower(): one for one in names}
+    near = get_close_matches(name.lower(), originals, n=1, cutoff=cutoff)
+    if near:
+        return f"did you mean {originals[near[0]]}?"
+    return f"should be one of {', '.join(originals.values())}" if otherwise is None else otherwise
 
 
 def shown(value: object, kept: str = "") -> str:

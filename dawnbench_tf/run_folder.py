@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import files, models, npz, terminal, typed
+from dawnbench_tf import files, models, terminal, typed
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions, with_recorded
@@ -287,7 +287,7 @@ def read_weights(folder: Path) -> list[np.ndarray]:
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != sums[WEIGHTS]:
             raise Refusal(f"{path}: damaged; it is not what was written")
-        arrays = npz.read(content)
+        arrays = files.read_npz(content)
     except Refusal:
         raise
     except (OSError, ValueError) as error:

@@ -4,16 +4,15 @@ Plain Python: `flags.py` turns such fields into flags, `check` holds any instanc
 has a flat name, which is its flag's: its field's name unless it states another.
 """
 
-import math
 import types
 from collections.abc import Mapping
-from dataclasses import Field, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import Any, TypeVar, get_args, get_origin
 
-from dawnbench_tf.refusals import one_line, refuse
+from dawnbench_tf import typed
+from dawnbench_tf.refusals import one_line, refuse, suggestion
 
 T = TypeVar("T")
-_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
 def setting(  # noqa: PLR0913, all but two by keyword: each a property of a flag
@@ -89,62 +88,35 @@ def flag_text(name: str, value: Any) -> str:
 def check(instance: Any) -> None:
     """Raises Refusal for the first setting of a wrong type, out of bounds, or not a choice."""
     for item in fields(instance):
-        if "help" in item.metadata or item.type is str:
-            value = getattr(instance, item.name)
-            _check_type(item, value)
-            _check_bounds(item, value)
+        if "help" not in item.metadata and item.type is not str:
+            continue
+        kind: Any = item.type
+        name, value, bounds = flag_name(item), getattr(instance, item.name), item.metadata
+        if isinstance(kind, types.UnionType):
+            if value is None:
+                continue
+            kind = next(one for one in get_args(kind) if one is not types.NoneType)
+        if get_origin(kind) is tuple:
+            kind = get_args(kind)[0]
+            if not isinstance(value, tuple):
+                refuse(name, repr(value), f"should be a list of {kind.__name__}s")
+        for one in value if isinstance(value, tuple) else (value,):
+            if text := typed.fault(one, kind):
+                refuse(name, one_line(repr(one), 60), text)
+            if (low := bounds.get("low")) is not None and one < low:
+                refuse(name, one, f"should be at least {low:g}")
+            if (above := bounds.get("above")) is not None and one <= above:
+                refuse(name, one, f"should be over {above:g}")
+            if (high := bounds.get("high")) is not None and one > high:
+                refuse(name, one, f"should be at most {high:g}")
+            if (choices := bounds.get("choices")) and one not in choices:
+                hint = suggestion(one, choices, "")
+                refuse(name, one, f"should be one of {', '.join(choices)}{'; ' * bool(hint)}{hint}")
 
 
 def refuse_group(instance: Any, group: str, expected: str) -> None:
-    """Raises Refusal for the first setting of a group that differs from its default.
-
-    Args:
-      instance: a dataclass with settings.
-      group: heading of the settings.
-      expected: end of the message: what the settings require.
-    """
+    """Raises Refusal, which ends in `expected`, for a group's setting that is not its default."""
     for item in setting_fields(instance):
         value = getattr(instance, item.name)
         if item.metadata["group"] == group and value != item.default:
             refuse(flag_name(item), value, expected)
-
-
-def _check_type(item: Field[Any], value: Any) -> None:
-    kinds: list[Any] = [item.type]
-    if isinstance(item.type, types.UnionType):
-        kinds = [kind for kind in get_args(item.type) if kind is not types.NoneType]
-        if value is None:
-            return
-    kind, values = kinds[0], (value,)
-    if get_origin(kind) is tuple:
-        kind = get_args(kind)[0]
-        if not isinstance(value, tuple):
-            refuse(flag_name(item), repr(value), f"should be a list of {kind.__name__}s")
-        values = value
-    accepted = (int, float) if kind is float else kind
-    for one in values:
-        if not isinstance(one, accepted) or (isinstance(one, bool) and kind is not bool):
-            refuse(flag_name(item), one_line(repr(one), 60), f"should be {_NAMES[kind]}")
-        if kind is float and not _is_finite(one):
-            refuse(flag_name(item), one_line(repr(one), 60), "should be a finite number")
-
-
-def _is_finite(number: float) -> bool:
-    return math.isfinite(number) if isinstance(number, float) else abs(number) < 2**63
-
-
-def _check_bounds(item: Field[Any], value: Any) -> None:
-    low, high, above, choices = (
-        item.metadata.get(key) for key in ("low", "high", "above", "choices")
-    )
-    if choices and value is not None and value not in choices:
-        refuse(flag_name(item), value, f"should be one of {', '.join(choices)}")
-    for number in value if isinstance(value, tuple) else (value,):
-        if number is None:
-            continue
-        if low is not None and not number >= low:  # NaN fails both
-            refuse(flag_name(item), number, f"should be at least {low:g}")
-        if above is not None and not number > above:
-            refuse(flag_name(item), number, f"should be over {above:g}")
-        if high is not None and not number <= high:
-            refuse(flag_name(item), number, f"should be at most {high:g}")

@@ -21,11 +21,11 @@ import numpy as np
 
 from dawnbench_tf import files, recipes, typed
 from dawnbench_tf.clock import duration
-from dawnbench_tf.money import dollars
 from dawnbench_tf.options import RunOptions, to_record
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.terminal import dollars
 
 __all__ = ["SpeedTest", "Phase", "Estimate", "predict"]
 

@@ -6,8 +6,8 @@
     dawnbench study grid.toml --jobs=8 --launch='srun --gres=gpu:1 {command}'
     dawnbench study report DIR [DIR]       # tables and figures of one or two
 
-Runs that do not converge, crash or run out of memory are kept as results. The same command
-continues an interrupted study. Exit status: 0; 1 for bad input.
+Runs that do not converge, crash or run out of memory are kept as results. The
+same command continues an interrupted study. Exit status: 0; 1 for bad input.
 """
 
 import json
@@ -18,7 +18,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, suggestion
 from dawnbench_tf.settings import check, flat, setting
 from dawnbench_tf.studies import grid, grid_files, plans, rows, runner, store
 
@@ -86,43 +85,34 @@ class Options:
         runner.check_template(self.launch)
 
 
-def main(arguments: list[str]) -> int:
-    try:
-        options = flags.read(Options)
-        if not arguments:
-            terminal.end_quietly()
-            terminal.say(format_table(), sys.stdout)
-            return 0
-        name, *more = arguments
-        if name == REPORT:
-            return report(options, [Path(folder) for folder in more])
-        changes = flags.replacements(Recipe)
-        study = _changed_study(name, options, changes)
-        if more:
-            raise Refusal(f"{more[0]}: one study at a time; flags are written --name=value")
-        folder = _folder(name, options)
-        if not options.dry_run:
-            _carry_out(study, options, folder)
-            return report(options, [folder])
-        terminal.end_quietly()
-        planned = grid.plan(study)
-        ended = store.read_outcomes(folder, planned)
-        for run in planned:
-            if run.name not in ended:
-                print(run.name, shlex.join(run.flags))
-        print(plans.describe(planned, ended, options.jobs))
-        if not ended:
-            print(_wrapped(str(plans.make(planned, options.estimate, bool(options.launch)))))
+def main(options: Options, arguments: list[str]) -> int:
+    if not arguments:
+        terminal.say(format_table(), sys.stdout)
         return 0
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
-    except KeyboardInterrupt as interrupt:
-        number = interrupt.args[0] if interrupt.args else 2
-        terminal.exit_with(f"interrupted; to continue: {_command()}", 128 + number)
+    name, *more = arguments
+    if name == REPORT:
+        return report(options, [Path(folder) for folder in more])
+    changes = flags.replacements(Recipe)
+    study = _changed_study(name, options, changes)
+    if more:
+        raise Refusal(f"{more[0]}: one study at a time; flags are written --name=value")
+    folder = _folder(name, options)
+    if not options.dry_run:
+        _carry_out(study, options, folder)
+        return report(options, [folder])
+    planned = grid.plan(study)
+    ended = store.read_outcomes(folder, planned)
+    for run in planned:
+        if run.name not in ended:
+            print(run.name, shlex.join(run.flags))
+    print(plans.describe(planned, ended, options.jobs))
+    if not ended:
+        print(_wrapped(str(plans.make(planned, options.estimate, bool(options.launch)))))
+    return 0
 
 
 def _command() -> str:
-    return shlex.join(["python", "-m", "dawnbench_tf.study", *sys.argv[1:]])
+    return shlex.join(["dawnbench", "study", *sys.argv[1:]])
 
 
 def format_table() -> str:
@@ -149,9 +139,7 @@ def find_study(name: str, scale: str) -> grid.Study:
         return grid_files.read(Path(name))
     studies = rows.STUDIES[scale]
     if name not in studies:
-        near = get_close_matches(name, [*studies, REPORT], n=1)
-        hint = f"did you mean {near[0]}?" if near else f"should be one of {', '.join(studies)}"
-        raise Refusal(f"{name}: no such study; {hint}")
+        raise Refusal(f"{name}: no such study; {suggestion(name, [*studies, REPORT])}")
     return studies[name]
 
 
@@ -246,7 +234,6 @@ def report(options: Options, folders: list[Path]) -> int:
         raise Refusal("report: should be followed by the folder of a study, or of two")
     if options.plot:
         files.check_figure(Path(options.plot))
-    terminal.end_quietly()
     studies, lines, path = write_report(folders)
     from dawnbench_tf.studies import figures, reports
 
@@ -287,4 +274,4 @@ def write_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Pa
 
 
 if __name__ == "__main__":
-    flags.run(main, Options, files=True, replaces=Recipe)
+    flags.run(main, Options, files=True, replaces=Recipe, interrupted="to continue: {command}")

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from dawnbench_tf import typed
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import refuse, suggestion
 
 __all__ = ["Task", "find_task", "TASKS"]
 
@@ -94,7 +93,7 @@ class Task:
         if self.threshold:
             self.check_threshold(self.threshold)
         if self.reader:
-            _check_reader(self.reader)
+            check_reader(self.reader)
         counts = (self.train_examples, self.test_examples, self.classes, self.image_size)
         if min(counts) < 0:
             refuse("task", self.name, f"its numbers should be 0 or more, not {counts}")
@@ -248,12 +247,13 @@ _STATED = {  # fields that a run's folder or an entry may state
 }
 
 
-def _check_reader(reader: str) -> None:
+def check_reader(reader: str) -> None:
+    """Raises Refusal unless --task names a reader of data of one's own."""
     kind, colon, name = reader.partition(":")
     if kind not in READERS or (kind == "tfds") != bool(colon and name):
-        near = get_close_matches(kind, [*READERS, *TASKS], n=1)
-        hint = f"did you mean {near[0]}? " if near and near[0] != kind else ""
-        refuse("task", reader, f"{hint}should be folder, npz, tfds:NAME or squad_json")
+        hint = suggestion(kind, [*READERS, *TASKS], "") if kind not in TASKS else ""
+        expected = "should be folder, npz, tfds:NAME or squad_json"
+        refuse("task", reader, f"{hint} {expected}".lstrip())
 
 
 def check(task: Task) -> None:
@@ -299,7 +299,7 @@ def find_task(text: str, data_dir: str = "", name: str = "") -> Task:
     """
     if text in TASKS:
         return TASKS[text]
-    _check_reader(text)
+    check_reader(text)
     kind, _, dataset = text.partition(":")
     stem = dataset or Path(data_dir).expanduser().absolute().stem if data_dir else dataset
     name = name or re.sub(r"[^A-Za-z0-9.]+", "-", stem)[:60].strip("-.") or kind

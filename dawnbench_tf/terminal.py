@@ -8,7 +8,6 @@ and nothing else is.
 
 import logging
 import os
-import signal
 import sys
 import threading
 import unicodedata
@@ -152,6 +151,15 @@ def is_terminal(stream: TextIO | None = None) -> bool:
     return stream is not None and not stream.closed and stream.isatty()
 
 
+def dollars(usd: float) -> str:
+    """Formats US dollars: to the cent, below a cent to two digits, never with an exponent.
+
+    >>> dollars(1112.6402), dollars(0.00123), dollars(9.459e-05)
+    ('$1,112.64', '$0.0012', '$0.000095')
+    """
+    return f"${usd:,.2f}" if usd >= 0.01 or usd == 0 else f"${float(f'{usd:.2g}'):.12f}".rstrip("0")
+
+
 def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
     """Prints one line on stderr, in place of a status line, and exits.
 
@@ -164,9 +172,3 @@ def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
         say("", sys.stdout, end="")  # flushes it
         os._exit(status)
     raise SystemExit(status)
-
-
-def end_quietly() -> None:
-    """Makes Ctrl-C and a closed pipe end a command without a traceback."""
-    for number in (signal.SIGINT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_DFL)

@@ -1,10 +1,10 @@
 """Trains a model to its threshold, times it, and writes an entry.
 
-    dawnbench train [FILE.toml]    # your recipe; or embedded digits, no download
-    dawnbench train --recipe=cifar10/resnet56_tf --data_dir=DIR --strategy=mirrored
+    dawnbench train [FILE.toml]   # your recipe; or embedded digits, no download
+    dawnbench train --recipe=cifar10/resnet56_tf --data_dir=DIR --num_gpus=2
 
 Flags replace the recipe's own settings, which `dawnbench recipes NAME` shows.
-Exit status: 0 the threshold was reached, 3 it was not, 1 bad input or environment.
+Exit status: 0 threshold reached, 3 not reached, 1 bad input or environment.
 """
 
 import os
@@ -15,8 +15,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from dawnbench_tf.training.session import Session
 
 __all__ = ["train"]
-
-SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
-
 
 PROGRAM = ("dawnbench", "train")
 MISTAKES = "mistakes.png"
@@ -69,38 +65,45 @@ class Options:
     run: RunOptions = RunOptions()
 
 
-def main(arguments: list[str]) -> int:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, _interrupt)
-    command, started = [*PROGRAM, *sys.argv[1:]], None
+def main(options: Options, arguments: list[str]) -> int:
+    options = _with_file(options, arguments)
+    replaced = flags.replacements(Recipe)
+    recipe = _recipe(options, replaced, bool(arguments))
+    run = _as_it_began(options.run)
+    credits, line = prices.with_instance_price(run.credits)
+    if line and run.strategy == "multi_worker_mirrored":
+        expected = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
+        refuse("instance", credits.instance, expected)
+    if line:
+        terminal.say(line)
+    run = replace(run, credits=credits)
+    if run.max_steps:
+        return _test_speed(recipe, run)
+    folder = run.output_dir or _new_folder(recipe)
+    # The user wrote every setting of a file or a module: a run of others is refused.
+    compared = None if recipes.is_users(options.recipe) else replaced
     try:
-        options = _with_file(flags.read(Options), arguments)
-        if options.run.credits.instance == "?":
-            terminal.end_quietly()
-            terminal.say(prices.format_table(), sys.stdout)
-            return 0
-        replaced = flags.replacements(Recipe)
-        recipe = _recipe(options, replaced, bool(arguments))
-        run = _priced(_as_it_began(options.run))
-        if run.max_steps:
-            return _test_speed(recipe, run)
-        folder = run.output_dir or _new_folder(recipe)
-        if not run.output_dir:
-            command.append(f"--output_dir={folder}")
-        started = recipe, run, folder
-        # The user wrote every setting of a file or a module: a run of others is refused.
-        compared = None if recipes.is_users(options.recipe) else replaced
         return _report(train(recipe, run, folder, replaced=compared), run)
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal), at_once="tensorflow" in sys.modules)
     except KeyboardInterrupt as interrupt:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        command = [*PROGRAM, *sys.argv[1:]]
+        if _are_recorded(recipe, run, folder):  # then the folder stands for the other flags
+            values = flat(flags.read(Options).run)
+            names = [name for name in OF_A_CALL if flags.is_given(name) and name != "output_dir"]
+            command = [*PROGRAM, f"--output_dir={folder}"]
+            command += [flag_text(name, values[name]) for name in names]
+        elif not run.output_dir:
+            command.append(f"--output_dir={folder}")
         number = interrupt.args[0] if interrupt.args else signal.SIGINT
-        if started and _are_recorded(*started):
-            command = [*PROGRAM, f"--output_dir={started[-1]}", *_flags_of_this_call()]
-        line = f"interrupted; to continue: {shlex.join(command)}"
-        terminal.exit_with(line, 128 + number, at_once="tensorflow" in sys.modules)
+        raise KeyboardInterrupt(number, f"to continue: {shlex.join(command)}") from None
+
+
+def _common() -> list[str]:
+    """Returns the flags that --help shows; a --task on the command line is checked."""
+    texts = [text for text in sys.argv if text.partition("=")[0] == "--task"]
+    for text in texts:
+        if "=" in text:
+            tasks.check_reader(text.partition("=")[2])
+    return [*COMMON, *OWN_DATA] if texts else COMMON
 
 
 def _with_file(options: Options, arguments: list[str]) -> Options:
@@ -109,8 +112,11 @@ def _with_file(options: Options, arguments: list[str]) -> Options:
         return options
     first = arguments[0]
     if len(arguments) > 1 or not recipe_files.is_path(first):
-        hint = f"did you mean --recipe={first}?" if first in recipes.rows() else ""
-        hint = hint or "flags are written --name=value, a recipe's file FILE.toml"
+        hint = "flags are written --name=value, a recipe's file FILE.toml"
+        if first in recipes.rows():
+            hint = f"did you mean --recipe={first}?"
+        elif (Path(first) / run_folder.RECIPE).is_file():
+            hint = f"did you mean --output_dir={first}?"
         raise Refusal(f"{arguments[-1]}: not a flag; {hint}")
     if flags.is_given("recipe"):
         refuse("recipe", options.recipe, f"and {first} both name a recipe; choose one")
@@ -157,31 +163,6 @@ def _are_recorded(recipe: Recipe, run: RunOptions, folder: str) -> bool:
     # The folder's task has the numbers of the data, which a task of one's own may leave open.
     same = recipe.with_values(task=owned.task, name=owned.name)
     return (owned, to_record(options)) == (same, to_record(run))
-
-
-def _flags_of_this_call() -> list[str]:
-    """Returns the flags on the command line that a run's folder does not record."""
-    values = flat(flags.read(Options).run)
-    names = [name for name in OF_A_CALL if flags.is_given(name) and name != "output_dir"]
-    return [flag_text(name, values[name]) for name in names]
-
-
-def _priced(run: RunOptions) -> RunOptions:
-    """Returns the options with the price of --instance, which is one machine's."""
-    credits, line = prices.with_instance_price(run.credits)
-    if line and run.strategy == "multi_worker_mirrored":
-        expected = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
-        refuse("instance", credits.instance, expected)
-    if line:
-        terminal.say(line)
-    return replace(run, credits=credits)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    """Interrupts the run; repeats it in case a destructor of TensorFlow swallows the exception."""
-    signal.signal(signal.SIGALRM, lambda *_: _interrupt(number, frame))
-    signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_UNWIND)
-    raise KeyboardInterrupt(number)
 
 
 def train(
@@ -375,5 +356,12 @@ def _next(run: Run) -> str:
 
 
 if __name__ == "__main__":
-    own = OWN_DATA if any(argument.startswith("--task") for argument in sys.argv) else []
-    flags.run(main, Options, files=True, replaces=Recipe, common=[*COMMON, *own])
+    flags.run(
+        main,
+        Options,
+        files=True,
+        replaces=Recipe,
+        common=_common,
+        tables={"instance": prices.format_table},
+        interrupted="to continue: {command}",
+    )

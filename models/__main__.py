@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 
 from dawnbench_tf import flags, models, recipes, tensorflow_env, terminal
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import setting
 
 HEAD = "model,parameters,multiply-adds,top-1,source,block,shortcut,activation,top-1 source,recipes"
@@ -24,15 +25,13 @@ class Options:
     csv: bool = setting(False, "print CSV, in full width")
 
 
-def main(patterns: list[str]) -> None:
+def main(options: Options, patterns: list[str]) -> None:
     """Prints a row for each model that matches a pattern; of all models without one."""
-    terminal.end_quietly()
-    options = flags.read(Options)
     try:  # the error of a pattern that nothing matches suggests names
         names = [name for text in patterns or ["*"] for name in models.names(text) or [text]]
         chosen = [models.get(name) for name in names]
     except ValueError as error:
-        terminal.exit_with(str(error))
+        raise Refusal(str(error)) from None
     with tensorflow_env.importing():
         from dawnbench_tf.models import networks
     table: list[tuple[object, ...]] = [tuple(HEAD.split(","))]

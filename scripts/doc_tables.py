@@ -11,8 +11,9 @@ from statistics import fmean, stdev
 import ladder
 import numpy as np
 
-from dawnbench_tf import published, recipes
+from dawnbench_tf import recipes
 from dawnbench_tf.inference.runtimes import RUNTIMES
+from dawnbench_tf.recipe.evidence import published_entries
 from dawnbench_tf.recipes import reproductions
 
 ROOT = Path(__file__).parents[1]
@@ -63,7 +64,7 @@ def entries() -> str:
     lines = [f"{training} of 69 training and {inference} of 49 inference entries have a recipe.\n"]
     lines += ["| entry | by | recipe | network | notes |", "|---|---|---|---|---|"]
     for entry, item in table.items():
-        author = re.split(r"[:,(|]", published.rows()[entry]["author"])[0].strip()
+        author = re.split(r"[:,(|]", published_entries()[entry]["author"])[0].strip()
         names = (f"`{name}`" if name else "" for name in (item.recipe, item.model))
         lines.append(f"| {entry} | {author} | {' | '.join(names)} | {item.note} |")
     return "\n".join(lines) + "\n"

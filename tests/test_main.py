@@ -44,7 +44,9 @@ def test_recipes_are_listed_and_shown_and_a_typo_gets_the_nearest():
     assert "--weight_decay=0.0005" in run("recipes", "digits/resnet8").stdout
     assert "--momentum=0.9" in run("recipes", "digits/resnet8", "--all").stdout
     ended = run("recipes", "digits/resnet")
-    line = "recipes: --recipe=digits/resnet: no such recipe; did you mean digits/resnet8?\n"
+    line = (
+        "dawnbench recipes: --recipe=digits/resnet: no such recipe; did you mean digits/resnet8?\n"
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", line)
 
 

@@ -12,6 +12,7 @@ from dawnbench_tf.settings import check, setting
 class Sample:
     size: int = setting(2, "a size", low=1, high=4)
     kind: str = setting("a", "a kind", choices=("a", "b"))
+    mode: str = setting("off", "a mode", choices=("off", "mirrored"))
     sizes: tuple[float, ...] = setting((), "sizes", low=0)
     maybe: float | None = setting(None, "perhaps", low=0)
     rate: float = setting(1.0, "a rate", above=0)
@@ -37,6 +38,10 @@ def test_what_is_within_bounds_passes(good):
         ({"maybe": float("inf")}, "--maybe=inf: should be a finite number"),
         ({"rate": 0.0}, "--rate=0.0: should be over 0"),
         ({"kind": "c"}, "--kind=c: should be one of a, b"),
+        (
+            {"mode": "mirored"},
+            "--mode=mirored: should be one of off, mirrored; did you mean mirrored?",
+        ),
         ({"sizes": (1.0, -1.0)}, "--sizes=-1.0: should be at least 0"),
         ({"maybe": -1}, "--maybe=-1: should be at least 0"),
     ],

@@ -17,8 +17,8 @@ STUDY = ("-m", "dawnbench_tf.study")
 @pytest.mark.parametrize(
     ("flags", "line"),
     [
-        (("trails",), "study.py: trails: no such study; did you mean trials?"),
-        (("reprot", "DIR"), "study.py: reprot: no such study; did you mean report?"),
+        (("trails",), "dawnbench study: trails: no such study; did you mean trials?"),
+        (("reprot", "DIR"), "dawnbench study: reprot: no such study; did you mean report?"),
         (("trials", "--trails=3"), "Unknown command line flag 'trails'. Did you mean: trials ?"),
         (("trials", "--trials=-1"), "should be non-negative|--trials=-1: should be at least 0"),
         (("batch_size", "--levels=0"), "--batch_size=0: should be at least 1"),
@@ -49,7 +49,7 @@ def test_the_first_run_s_refusal_is_the_study_s(cold_command, tmp_path):
     flags = ("trials", "--recipe=cifar10/resnet20_tf", "--data_dir=none", "--noestimate")
     ended = cold_command(*flags, program=STUDY)
     assert ended.returncode == 1
-    assert "study.py: baseline/seed-0: --data_dir=none: does not exist" in ended.stderr
+    assert "dawnbench study: baseline/seed-0: --data_dir=none: does not exist" in ended.stderr
     assert not (tmp_path / "studies/trials-cifar10-resnet20_tf").exists()
 
 

@@ -166,7 +166,7 @@ def test_bad_input_is_one_line_and_status_1(command, tmp_path, flags, line):
     done = command(*flags)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"train.py: {line}") and "Traceback" not in done.stderr
+    assert last.startswith(f"dawnbench train: {line}") and "Traceback" not in done.stderr
     assert (
         not list(tmp_path.rglob("*.json"))
         or "diverged" in line
@@ -219,7 +219,7 @@ def end(process, path, death, status):
     assert process.returncode == status, error
     if death != signal.SIGKILL:
         short = "dawnbench train --output_dir=out"
-        assert error.splitlines()[-1] == f"train.py: interrupted; to continue: {short}"
+        assert error.splitlines()[-1] == f"dawnbench train: interrupted; to continue: {short}"
         assert "Traceback" not in error
 
 
@@ -268,9 +268,9 @@ def test_a_closed_terminal_ends_a_run_as_an_interrupt_does(tmp_path):
 def test_an_interrupt_that_a_destructor_swallows_comes_again(command):
     program = """
 import os, signal, time
-from dawnbench_tf import train
-train.SECONDS_TO_UNWIND = 0.2
-signal.signal(signal.SIGINT, train._interrupt)
+from dawnbench_tf import flags
+flags.SECONDS_TO_UNWIND = 0.2
+signal.signal(signal.SIGINT, flags.interrupt)
 try:
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(1)
@@ -350,14 +350,22 @@ def test_a_recipe_s_file_is_trained_and_its_run_goes_on_without_it(command, tmp_
         (("my.toml", "b.toml"), "b.toml: not a flag; flags are written --name=value, a recipe's"),
         (("my.tml",), "my.tml: not a flag; flags are written --name=value, a recipe's file FILE"),
         (("digits/resnet8",), "digits/resnet8: not a flag; did you mean --recipe=digits/resnet8?"),
+        (("--task=foldr", "--help"), "--task=foldr: did you mean folder? should be folder, npz, "),
         (("my.toml",), "my.toml: can't be read (No such file or directory)"),
         (("--recipe=own:MINE",), "--recipe=own:MINE: importing own raised ModuleNotFoundError: No"),
     ],
 )
 def test_a_wrong_name_of_a_recipe_is_one_line(cold_command, tmp_path, arguments, line):
     done = cold_command(*arguments)
-    assert done.returncode == 1 and done.stderr.startswith(f"train.py: {line}"), done.stderr
+    assert done.returncode == 1 and done.stderr.startswith(f"dawnbench train: {line}"), done.stderr
     assert done.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_run_s_folder_without_its_flag_is_suggested(cold_command, tmp_path):
+    (tmp_path / "run1").mkdir()
+    (tmp_path / "run1/run.json").touch()
+    line = "dawnbench train: run1: not a flag; did you mean --output_dir=run1?\n"
+    assert cold_command("run1").stderr == line
 
 
 def test_a_run_goes_on_with_the_options_of_its_folder(command, tmp_path):
@@ -386,6 +394,6 @@ def test_recorded_data_that_are_gone_are_refused_and_a_refused_folder_is_not_rec
     (tmp_path / "out/.lock").unlink()
     for flags, folder in (((), "/no"), (("--data_dir=other",), "other")):
         done = command("--output_dir=out", *flags)
-        assert f"train.py: --data_dir={folder}: does not exist" in done.stderr, done.stderr
+        assert f"dawnbench train: --data_dir={folder}: does not exist" in done.stderr, done.stderr
         assert ("goes on with --data_dir=/no, as it began" in done.stderr) == (not flags)
     assert runs.options_of(tmp_path / "out").data_dir == "/no"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import files, npz, terminal
+from dawnbench_tf import files, terminal
 from dawnbench_tf.data import archives, tfds
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import (
@@ -235,13 +235,13 @@ def _write_cache(path: Path, tokenized: _Tokenized) -> None:
     splits = tf.nest.flatten((tokenized.train, tokenized.test))
     numbered = {str(number): array for number, array in enumerate(splits)}
     # Without the cache the next run tokenizes again, for a minute.
-    npz.cache(path, {"texts": texts, "vectors": vectors, **numbered})
+    files.cache_npz(path, {"texts": texts, "vectors": vectors, **numbered})
 
 
 def _read_cache(path: Path | None) -> _Tokenized | None:
     """Reads the cache; None if it is missing or damaged: it has checksums."""
     try:
-        arrays = npz.read(path.read_bytes()) if path else {}
+        arrays = files.read_npz(path.read_bytes()) if path else {}
         words, with_vector = json.loads(arrays.pop("texts").tobytes())
         vectors = dict(zip(with_vector, arrays.pop("vectors"), strict=True))
         empty = encoding.encode(Corpus([], []), {})

@@ -21,21 +21,9 @@ def sweep(
     batch_sizes: tuple[int, ...],
     progress: Callable[[str], None],
 ) -> Iterator[Row]:
-    """Times batches of each size, with a model built for that size.
+    """Times batches of each size, with a model built for that size; yields a Row for each.
 
-    Args:
-      loaded: the loaded run of an image task.
-      runtime: name of the runtime.
-      precision: precision of the runtime.
-      threads: number of threads.
-      batch_sizes: the batch sizes to time.
-      progress: called with a progress line for each size.
-
-    Yields:
-      A row for each size: batch size, median milliseconds per batch, examples per second.
-
-    Raises:
-      Refusal: the runtime can't run batches of a size.
+    Raises Refusal: the runtime can't run batches of a size.
     """
     for size in batch_sizes:
         progress(f"{runtime}: batches of {size}")
@@ -59,10 +47,6 @@ def write(rows: list[Row], title: str, folder: Path) -> None:
     lines += ["\t".join(f"{value:.6g}" for value in row) for row in rows]
     files.make_folder(folder)
     files.write_whole(folder / "batch_sizes.tsv", "\n".join(lines) + "\n")
-    files.save_figure(_draw_figure(rows, title), folder / "batch_sizes.png")
-
-
-def _draw_figure(rows: list[Row], title: str) -> Figure:
     sizes, milliseconds, throughput = zip(*rows, strict=True)
     figure = Figure(figsize=(9, 4), dpi=120, layout="constrained")
     latency_axes, throughput_axes = figure.subplots(1, 2)
@@ -76,4 +60,4 @@ def _draw_figure(rows: list[Row], title: str) -> Figure:
         axes.xaxis.minorticks_off()
         axes.grid(alpha=0.25)
     figure.suptitle(title)
-    return figure
+    files.save_figure(figure, folder / "batch_sizes.png")

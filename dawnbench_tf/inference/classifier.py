@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from dawnbench_tf import files, run_folder, terminal
 from dawnbench_tf.data.image_files import jpeg_index, shard_writer, trees
 from dawnbench_tf.data.images import data, splits, tested
-from dawnbench_tf.inference import loading
+from dawnbench_tf.inference import serving
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import CLASSES
 
@@ -61,7 +61,7 @@ class Classifier:
         saved = folder / data.CLASSES
         names = files.read_json(saved).get("classes") if saved.exists() else None
         self.classes = list(map(str, names or CLASSES.get(task.name) or range(task.classes)))
-        self.model = loading.load_model(self.recipe, folder)
+        self.model = serving.builder(self.recipe, folder)("float32")
         self._forward = tf.function(lambda images: self.model(images, training=False))
 
     def __call__(

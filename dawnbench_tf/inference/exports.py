@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from dawnbench_tf.inference.served import Served
+from dawnbench_tf.inference.serving import Served
 
 OPSET = 18  # ONNX operator set; the newest that tf2onnx 1.17 writes
 
@@ -46,15 +46,10 @@ def freeze(model: tf.keras.Model, served: Served) -> Any:
 
 
 def flatbuffer(served: Served, precision: str) -> bytes:
-    """Converts the model to LiteRT's format.
+    """Converts a model of fixed shape to LiteRT's format; returns the content of a .tflite file.
 
-    Args:
-      served: the trained model, of fixed shape.
-      precision: float32, or int8: integer weights and activations, calibrated on training examples;
-        inputs and outputs stay float32.
-
-    Returns:
-      The content of a .tflite file.
+    int8: integer weights and activations, calibrated on training examples; inputs and outputs stay
+    float32.
     """
     model = served.build("float32")
     # Given the Keras model, TensorFlow also saves each layer's functions: 5 s instead of 1.
@@ -68,14 +63,9 @@ def flatbuffer(served: Served, precision: str) -> bytes:
 
 
 def onnx(served: Served, precision: str) -> bytes:
-    """Converts the model to ONNX with tf2onnx.
+    """Converts the model to ONNX with tf2onnx; returns the content of an .onnx file.
 
-    Args:
-      served: the trained model.
-      precision: float32, or int8: quantized by ONNX Runtime, calibrated on training examples.
-
-    Returns:
-      The content of an .onnx file.
+    int8: quantized by ONNX Runtime, calibrated on training examples.
     """
     import tf2onnx  # an extra
 

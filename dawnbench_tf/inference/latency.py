@@ -8,8 +8,7 @@ loop itself. Plain Python and NumPy.
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,9 +113,13 @@ def measure(
     Returns:
       Latencies and the outputs of the first pass.
     """
-    with _no_collection():
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()  # Python's garbage collector would delay some calls by milliseconds
+    try:
         warm_up, steady = _warm_up(call, examples, warm_up_seconds)
-        overhead = _measure_overhead(examples)
+        few = examples[:BLOCK_SIZE]
+        empty = [np.median(_time_calls(lambda example: None, few)[0]) for _ in range(5)]
         rows: list[np.ndarray] = []
         outputs: list[Any] = []
         begin = time.monotonic()
@@ -127,20 +130,10 @@ def measure(
             nanoseconds, pass_outputs = _time_calls(call, examples)
             rows.append(nanoseconds / 1e9)
             outputs = outputs or pass_outputs
-    return Latencies(np.array(rows), outputs, warm_up, steady, overhead)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Disables Python's garbage collector, which would delay some calls by milliseconds."""
-    enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
     finally:
         if enabled:
             gc.enable()
+    return Latencies(np.array(rows), outputs, warm_up, steady, float(np.median(empty)) / 1e9)
 
 
 def _time_calls(call: Callable[[Any], Any], examples: Sequence) -> tuple[np.ndarray, list[Any]]:
@@ -181,10 +174,3 @@ def _warm_up(
             return calls, True
         before = median
     return calls, False
-
-
-def _measure_overhead(examples: Sequence) -> float:
-    """Returns the seconds that the loop adds to each call: the median time of an empty call."""
-    few = examples[:BLOCK_SIZE]
-    medians = [np.median(_time_calls(lambda example: None, few)[0]) for _ in range(5)]
-    return float(np.median(medians)) / 1e9

@@ -57,12 +57,7 @@ PREPROCESSINGS = {
 
 
 def standardize(pixels: np.ndarray, row: Preprocessing) -> np.ndarray:
-    """Returns a network's inputs for pixels: float32.
-
-    Args:
-      pixels: uint8 (..., height, width, 3), RGB.
-      row: the preprocessing.
-    """
+    """Returns a network's inputs, float32, for RGB pixels, uint8 (..., height, width, 3)."""
     values = pixels[..., ::-1] if row.bgr else pixels
     values = values.astype(np.float32) / np.float32(row.scale)
     mean, deviation = (np.array(numbers, np.float32) for numbers in (row.mean, row.deviation))
@@ -70,18 +65,9 @@ def standardize(pixels: np.ndarray, row: Preprocessing) -> np.ndarray:
 
 
 def crop(content: bytes, row: Preprocessing, side: int) -> np.ndarray:
-    """Decodes an image, resizes its short side and cuts its center out.
+    """Decodes a JPEG or PNG, resizes its short side and cuts its center out.
 
-    Args:
-      content: bytes of a JPEG or PNG.
-      row: the preprocessing.
-      side: side of the crop in pixels.
-
-    Returns:
-      uint8 (side, side, 3), RGB.
-
-    Raises:
-      OSError: the image is damaged.
+    Returns uint8 (side, side, 3), RGB. Raises OSError: the image is damaged.
     """
     from PIL import Image
 
@@ -100,14 +86,7 @@ def crop(content: bytes, row: Preprocessing, side: int) -> np.ndarray:
 
 
 def prepare(split: Any, row: Preprocessing, side: int, indices: np.ndarray) -> np.ndarray:
-    """Returns a network's inputs for images, float32 (images, height, width, 3).
-
-    Args:
-      split: `data.images.splits.Split` of the images.
-      row: the preprocessing.
-      side: side of the inputs in pixels, for JPEGs.
-      indices: indices of the images, (images,).
-    """
+    """Returns inputs, float32 (images, height, width, 3), for a `Split`'s images by index."""
     if split.jpegs is None:
         return standardize(split.images(indices), row)
 

@@ -14,8 +14,7 @@ from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.images.tested import SingleImages
 from dawnbench_tf.data.questions import wordpieces
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS, prepare
-from dawnbench_tf.inference.served import Served
-from dawnbench_tf.inference.serving import CALIBRATION, Serving
+from dawnbench_tf.inference.serving import CALIBRATION, Served, Serving
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import one_line, refuse
 from dawnbench_tf.tasks import TASKS
@@ -26,16 +25,9 @@ _HDF5 = b"\x89HDF"
 def load(model: str, weights: Path, task: str, data_dir: str, preprocessing: str) -> Serving:
     """Loads a model of the catalogue with published weights, and the test set of a task.
 
-    Args:
-      model: name of the model.
-      weights: file of the weights, see `models.load_published`; for a BERT with vocab.txt beside.
-      task: name of the task.
-      data_dir: folder of the data set; for ImageNet the validation images suffice, for SQuAD the
-        dev set.
-      preprocessing: a key of PREPROCESSINGS, for images; "": by the form of the file.
-
-    Raises:
-      Refusal: the weights don't fit the model or the task, or the data set is not found.
+    `weights`: see `models.load_published`; a BERT's has vocab.txt beside it. `data_dir`: ImageNet's
+    validation images suffice, SQuAD's dev set. `preprocessing`: "" is by the form of the file.
+    Raises Refusal: the weights don't fit the model or the task, or the data set is not found.
     """
     if TASKS[task].inputs == "questions":
         return _load_reader(model, weights, task, data_dir)
@@ -45,18 +37,28 @@ def load(model: str, weights: Path, task: str, data_dir: str, preprocessing: str
 def _load_classifier(
     model: str, weights: Path, task: str, data_dir: str, preprocessing: str
 ) -> Serving:
-    name = preprocessing or _default(model, weights, task)
+    name = preprocessing
+    if not name:  # that of the file's likely publisher
+        name = "akamaster"
+        if TASKS[task].jpegs:
+            with open(weights, "rb") as file:
+                name = "keras_caffe" if file.read(4) == _HDF5 else "torchvision"
+            name = "keras_tf" if name == "keras_caffe" and "v2" in model else name
     row = PREPROCESSINGS[name]
-    recipe = Recipe(name=f"{task}/{model}", task=task, model=model, batch_size=1)
-    recipe = recipes.changed(recipe)
-    build = _builder(recipe, weights, lambda precision: _network(recipe, precision))
+    recipe = recipes.changed(Recipe(name=f"{task}/{model}", task=task, model=model, batch_size=1))
+    placement = Placement(tf.distribute.get_strategy())
+
+    def network(precision: str) -> tf.keras.Model:
+        return dataset.saved_network(recipe, Path(), placement, precision, portable=False)
+
+    build = _builder(recipe, weights, network)
     build("float32")  # raises for weights of another model before the data set is loaded
     if task == "imagenet":
         test, origin = imagenet.load_test(data_dir)
         splits = Splits(test, test, origin)
     else:
         splits = dataset.load(recipe, data_dir)
-    data = dataset.from_splits(recipe, splits, Placement(tf.distribute.get_strategy()))
+    data = dataset.from_splits(recipe, splits, placement)
     # Labels are not used. ImageNet's training images may not be there: test images serve.
     source = splits.test if splits.train is splits.test else splits.train
     examples, calibration = (
@@ -70,21 +72,6 @@ def _load_classifier(
     if source is splits.test:
         facts["calibration"] = f"{len(served.calibration)} test images, without labels"
     return Serving(data, served, facts)
-
-
-def _default(model: str, weights: Path, task: str) -> str:
-    """Returns the preprocessing of the likely publisher of a file."""
-    if not TASKS[task].jpegs:
-        return "akamaster"
-    with open(weights, "rb") as file:
-        if file.read(4) != _HDF5:
-            return "torchvision"
-    return "keras_tf" if "v2" in model else "keras_caffe"
-
-
-def _network(recipe: Recipe, precision: str) -> tf.keras.Model:
-    placement = Placement(tf.distribute.get_strategy())
-    return dataset.saved_network(recipe, Path(), placement, precision, portable=False)
 
 
 def _builder(
@@ -119,7 +106,11 @@ def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
         vocabulary = weights.parent / wordpieces.VOCABULARY
         if not vocabulary.is_file():
             refuse("weights", weights, f"has no {wordpieces.VOCABULARY} beside it")
-        recipe = _cased(recipe, vocabulary)
+        # A vocabulary with capitals is that of the cased BERT.
+        pieces = wordpieces.read(vocabulary, cased=True).trained
+        if any(piece != piece.lower() and not piece.startswith("[") for piece in pieces):
+            cased = recipe.network.pretrained.replace("uncased", "cased")
+            recipe = recipe.with_values(pretrained=cased)
         encoded = squad.load_test(data_dir, vocabulary, recipe.data, recipe.network)
     data = dataset.from_splits(recipe, encoded)
     build = _builder(recipe, weights, data.network)
@@ -132,14 +123,6 @@ def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
         facts["calibration"] = f"{len(calibration)} test questions, without answers"
     served = Served(build, examples, calibration, data.fixed_shape, fixed_batch=False)
     return Serving(data, served, facts)
-
-
-def _cased(recipe: Recipe, vocabulary: Path) -> Recipe:
-    """Returns the recipe of the BERT that a vocabulary is for: with capitals, the cased one."""
-    pieces = wordpieces.read(vocabulary, cased=True).trained
-    if not any(piece != piece.lower() and not piece.startswith("[") for piece in pieces):
-        return recipe
-    return recipe.with_values(pretrained=recipe.network.pretrained.replace("uncased", "cased"))
 
 
 def _facts(data: Data, weights: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from dawnbench_tf import machine, run_folder
 from dawnbench_tf.data.questions import encoding, pipeline, vocabulary, windows
 from dawnbench_tf.data.questions.windows import Merged
-from dawnbench_tf.inference import loading
+from dawnbench_tf.inference import serving
 from dawnbench_tf.models.layers import recurrent
 from dawnbench_tf.refusals import Refusal
 
@@ -53,7 +53,7 @@ class Reader:
             text = f"is a run of {recipe.task_row.name}; should be one of a reading task"
             raise Refusal(f"{folder}: {text}")
         self._vocabulary = vocabulary.load(folder)
-        self.model = loading.load_model(recipe, folder, recipe.precision)
+        self.model = serving.builder(recipe, folder)(recipe.precision)
         recurrent.fuse(self.model)
         # A graph: eager LSTMs would step through the text in Python.
         self._forward = tf.function(

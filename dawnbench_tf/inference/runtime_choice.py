@@ -10,18 +10,13 @@ from dawnbench_tf.data.dataset import Example
 from dawnbench_tf.inference import latency, runtimes
 from dawnbench_tf.inference.latency import Latencies
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
-from dawnbench_tf.inference.served import Runtime, Served
-from dawnbench_tf.inference.serving import Serving
+from dawnbench_tf.inference.serving import Runtime, Serving
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import Task
 
 ROUNDS = 3  # rounds over the sample; each times all runtimes in turn
 TOO_SLOW = 100  # runtimes this many times slower than the fastest are timed in round 1 only
 LOSS = 0.002  # allowed loss against Keras in float32, as a share of the metric's maximum
-
-
-class _Failure(Exception):
-    """A runtime failed at an example."""
 
 
 class Candidate(NamedTuple):
@@ -41,43 +36,50 @@ class Candidate(NamedTuple):
 def compare(
     serving: Serving, precision: str, threads: int, progress: Callable[[str], None] = print
 ) -> list[Candidate]:
-    """Times every runtime on a sample of the test examples, in turn within each round.
+    """Times every runtime, in one precision or all (""), on a sample of the test examples.
 
-    Returns all candidates, the fastest first; those that can't run the model come last.
-
-    Args:
-      serving: the loaded run.
-      precision: the only precision to try; "" tries all.
-      threads: number of threads of each runtime.
-      progress: called with progress lines.
-
-    Raises:
-      Refusal: Keras in float32 can't run the model.
+    Returns all candidates, the fastest first; those that can't run the model come last. Raises
+    Refusal if Keras in float32 can't run it.
     """
     chosen, data = serving.data.sample()
     examples = serving.served.examples[chosen]
     candidates = []
     for name, candidate_precision in _candidate_names(precision):
         progress(f"building {name}, {candidate_precision}")
-        candidates.append(_build(name, candidate_precision, serving.served, threads))
+        candidate = Candidate(name, candidate_precision)
+        try:
+            runtime = runtimes.build(name, serving.served, candidate_precision, threads)
+            candidates.append(candidate._replace(runtime=runtime))
+        except Refusal as refusal:
+            candidates.append(candidate._replace(reason=str(refusal).partition(": ")[2]))
     # Keyed by index in `candidates`; a runtime that fails at an example leaves `built`, `seconds`.
     built = {index: c.runtime for index, c in enumerate(candidates) if c.runtime}
     seconds: dict[int, list[np.ndarray]] = {index: [] for index in built}
     outputs: dict[int, list[np.ndarray]] = {}
     for turn in range(ROUNDS):
-        timed = [index for index in built if not turn or index not in _too_slow(seconds)]
+        timed = [*built]
+        if turn:
+            medians = {index: float(np.median(seconds[index][0])) for index in built}
+            timed = [n for n in built if medians[n] < TOO_SLOW * min(medians.values())]
         for position, index in enumerate(timed, 1):
             candidate, part = candidates[index], f"round {turn + 1} of {ROUNDS}, runtime {position}"
             progress(f"{part} of {len(timed)}: {candidate.name}, {candidate.precision}")
             try:
-                latencies = _measure(built[index], examples)
-            except _Failure as failure:
-                candidates[index] = candidate._replace(runtime=None, reason=str(failure))
+                latencies = latency.measure(
+                    built[index].call, examples, 1, warm_up_seconds=latency.SHORT_WARM_UP_SECONDS
+                )
+            except Refusal:
+                raise  # an example can't be read
+            except Exception as error:  # a runtime may raise anything; the table shows the reason
+                reason = runtimes.describe_failure(error)
+                candidates[index] = candidate._replace(runtime=None, reason=reason)
                 del built[index], seconds[index]
                 continue
             seconds[index].append(latencies.seconds)
             outputs[index] = latencies.outputs
-    keras = _keras_index(candidates)
+    keras = [candidate.name for candidate in candidates].index("keras")  # float32: the reference
+    if candidates[keras].runtime is None:
+        refuse("runtime", "keras", candidates[keras].reason)
     metric = serving.recipe.task_row.metric
     for index, round_seconds in seconds.items():
         candidates[index] = candidates[index]._replace(
@@ -90,43 +92,12 @@ def compare(
     return sorted(candidates, key=lambda candidate: (candidate.runtime is None, candidate.p50))
 
 
-def _measure(runtime: Runtime, examples: Sequence[Example]) -> Latencies:
-    try:
-        return latency.measure(
-            runtime.call, examples, 1, warm_up_seconds=latency.SHORT_WARM_UP_SECONDS
-        )
-    except Refusal:
-        raise  # an example can't be read
-    except Exception as error:  # a runtime may raise anything; the table shows the reason
-        raise _Failure(runtimes.describe_failure(error)) from None
-
-
-def _keras_index(candidates: list[Candidate]) -> int:
-    """Returns the index of Keras in float32, the reference. Raises Refusal if it failed."""
-    index = [candidate.name for candidate in candidates].index("keras")
-    if candidates[index].runtime is None:
-        refuse("runtime", "keras", candidates[index].reason)
-    return index
-
-
-def _too_slow(seconds: dict[int, list[np.ndarray]]) -> set[int]:
-    """Returns the indices of runtimes TOO_SLOW times slower than the fastest in round 1."""
-    medians = {index: float(np.median(rounds[0])) for index, rounds in seconds.items()}
-    return {index for index in medians if medians[index] >= TOO_SLOW * min(medians.values())}
-
-
 def select_accurate(
     candidates: list[Candidate], task: Task, precision: str = ""
 ) -> list[Candidate]:
     """Returns the candidates that score as Keras in float32 does, minus LOSS; the fastest first.
 
-    Args:
-      candidates: candidates of `compare`.
-      task: the task, whose metric's maximum LOSS refers to.
-      precision: the only precision to choose; "" for any.
-
-    Raises:
-      Refusal: no candidate in this precision keeps the accuracy.
+    Raises Refusal if none in this precision ("": any) does.
     """
     keras = next(candidate for candidate in candidates if candidate.name == "keras")
     least = keras.score - LOSS * task.highest - 1e-9
@@ -145,21 +116,10 @@ def time_until_reached(
     passes: int,
     seconds: float,
 ) -> tuple[str, str, Runtime, Latencies, float]:
-    """Times candidates in order until one reaches the threshold on the whole test set.
+    """Times candidates (name, precision, runtime) until one reaches the threshold on the test set.
 
-    Args:
-      serving: the loaded run.
-      candidates: name, precision and runtime of each, the fastest first.
-      examples: the test examples.
-      passes: maximum number of passes over them.
-      seconds: time after which no further pass starts.
-
-    Returns:
-      Name, precision, runtime, latencies and score of that candidate, or of the one with the best
-      score, the fastest of several.
-
-    Raises:
-      Refusal: every candidate fails, or an example can't be read.
+    Returns name, precision, runtime, latencies and score of that one, or of the one with the best
+    score, the fastest of several. Raises Refusal: all candidates fail, or an example can't be read.
     """
     task, timed = serving.recipe.task_row, list[tuple[str, str, Runtime, Latencies, float]]()
     for number, (name, precision, runtime) in enumerate(candidates, 1):
@@ -213,13 +173,6 @@ def _candidate_names(precision: str) -> Iterator[tuple[str, str]]:
         for name, row in RUNTIMES.items():
             if name != "keras" and candidate_precision in row.precisions:
                 yield name, candidate_precision
-
-
-def _build(name: str, precision: str, served: Served, threads: int) -> Candidate:
-    try:
-        return Candidate(name, precision, runtimes.build(name, served, precision, threads))
-    except Refusal as refusal:
-        return Candidate(name, precision, reason=str(refusal).partition(": ")[2])
 
 
 def agreement(outputs: list[np.ndarray], keras_outputs: list[np.ndarray]) -> float:

@@ -1,6 +1,9 @@
-"""Loads a run for inference: its network with weights, and the examples of its task."""
+"""Loads a run for inference: its network with weights, the examples of its task.
 
-from collections.abc import Mapping, Sequence
+`Served` is the input of runtimes, `Runtime` their output.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -10,13 +13,38 @@ import tensorflow as tf
 
 from dawnbench_tf import run_folder
 from dawnbench_tf.data import dataset
-from dawnbench_tf.data.dataset import Data, Example
-from dawnbench_tf.inference import loading
-from dawnbench_tf.inference.served import Served
+from dawnbench_tf.data.dataset import Data, Example, Placement
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 
 CALIBRATION = 100  # training examples that calibrate int8 ranges
+
+
+class Served(NamedTuple):
+    """A trained model and its examples, the input of a runtime."""
+
+    build: Callable[[str], tf.keras.Model]  # precision -> model with its weights
+    examples: Sequence[Example]  # test examples
+    calibration: Sequence[Example]  # training examples, for the ranges of int8 values
+    fixed_shape: bool  # whether all examples have the same shape
+    fixed_batch: bool = True  # whether all examples have the same batch size
+
+
+class Runtime(NamedTuple):
+    """A model loaded in a runtime."""
+
+    call: Callable[[Example], np.ndarray]  # example -> logits, a new array
+    size: int  # bytes of the weights in the runtime's format
+
+
+def weight_bytes(model: tf.keras.Model) -> int:
+    """Returns the size of a Keras model's weights in bytes."""
+    return sum(int(np.prod(w.shape)) * tf.as_dtype(w.dtype).size for w in model.weights)
+
+
+def keras_precision(precision: str) -> str:
+    """Returns the Keras dtype policy for a runtime's precision."""
+    return "mixed_bfloat16" if precision == "bfloat16" else precision
 
 
 class Serving(NamedTuple):
@@ -32,33 +60,44 @@ class Serving(NamedTuple):
         return self.data.recipe
 
     def score(self, outputs: list[np.ndarray], examples: int | None = None) -> dict[str, float]:
-        """Returns {column: score} of the outputs.
-
-        Args:
-          outputs: logits of each test example, in order.
-          examples: number of outputs if they are of the first test examples only; None for all.
-        """
+        """Returns {column: score} of the logits of all test examples, or of the first few."""
         data = self.data if examples is None else self.data.first(examples)
         return data.score(data.join(outputs))
 
 
+def builder(
+    recipe: Recipe, folder: Path, data_format: str = "NHWC", portable: bool = False
+) -> Callable[[str], tf.keras.Model]:
+    """Reads the newest weights of a run, and returns a function: precision -> network.
+
+    The weights are read once for all calls of the function. `portable`: with only Keras's own
+    layers, instead of this package's faster ones. Raises Refusal; see `runs.Run.model`.
+    """
+    arrays = run_folder.read_weights(folder)
+
+    def build(precision: str) -> tf.keras.Model:
+        placement = Placement(tf.distribute.get_strategy(), data_format)
+        model = dataset.saved_network(recipe, folder, placement, precision, portable)
+        variables = [v for v in model.weights if tf.as_dtype(v.dtype).is_floating]
+        if [tuple(variable.shape) for variable in variables] != [a.shape for a in arrays]:
+            raise Refusal(f"{folder}: its weights are of another model than its {recipe.model}")
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
+        return dataset.from_splits(recipe, None, placement).with_views(model)
+
+    return build
+
+
 def load(folder: Path, data_dir: str = "", task: str = "", examples: Any = None) -> Serving:
-    """Loads a run for inference.
+    """Loads a run for inference: its recipe, weights and word list, and the examples of its task.
 
-    Args:
-      folder: `--output_dir` of a training run. Only its recipe, weights and word list are read.
-      data_dir: folder of the task's data set, or its archive; "" if the task needs none.
-      task: name of the task that the run must be of; "" for any.
-      examples: the test examples of a run that was trained on examples given in Python.
-
-    Raises:
-      Refusal: the folder holds no run or is damaged, the run is of another task, or the data set is
-        not found.
+    Raises Refusal: the folder holds no run or is damaged, the run is of another task than `task`,
+    or the data set is not found. `examples` are those of a run that was trained with `data`.
     """
     recipe = run_folder.owner_of(folder).recipe
     if task and task != recipe.task_row.name:
         raise Refusal(f"--task={task}: {folder} holds a run of {recipe.task_row.name}")
-    build = loading.builder(recipe, folder)
+    build = builder(recipe, folder)
     build("float32")  # raises for weights of another model before the data set is loaded
     data = dataset.open(recipe, data_dir, examples=examples)
     data.check_saved(folder)
@@ -75,15 +114,9 @@ def load(folder: Path, data_dir: str = "", task: str = "", examples: Any = None)
 
 
 def with_batches(served: Served, batch_size: int, max_batches: int) -> Served:
-    """Returns a served model whose examples are batches.
+    """Returns a served model, of fixed shape, whose examples are batches.
 
-    An incomplete last batch is dropped. If there are fewer examples than `batch_size`, they are
-    repeated to fill one batch.
-
-    Args:
-      served: a model of fixed shape.
-      batch_size: examples per batch.
-      max_batches: maximum number of test batches.
+    An incomplete last batch is dropped; fewer examples than `batch_size` are repeated to fill one.
     """
     return served._replace(
         examples=_batches(served.examples, batch_size, max_batches),

@@ -11,15 +11,15 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import published, recipes
+from dawnbench_tf import recipes
+from dawnbench_tf.recipe.evidence import published_entries
 from dawnbench_tf.recipes import reproductions
 from dawnbench_tf.recipes.reproductions import Reproduction
 from dawnbench_tf.refusals import Refusal, shown
 from dawnbench_tf.run_folder import NOT_RANKED
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, entry_from_source, first_at
-from dawnbench_tf.submission.field_rules import is_future, is_link
-from dawnbench_tf.submission.rules import Grade
+from dawnbench_tf.submission.rules import Grade, is_future, is_link
 from dawnbench_tf.submission.source import (
     Unreadable,
     Violation,
@@ -239,7 +239,7 @@ def dawnbench_results() -> list[Result]:
     reproduced = reproductions.table(recipes.rows().values())
     return [
         replace(_from_row(row, curves), reproduction=reproduced[path])
-        for path, row in published.rows().items()
+        for path, row in published_entries().items()
     ]
 
 

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from dawnbench_tf.money import dollars
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.tasks import RANKED, Task
+from dawnbench_tf.terminal import dollars
 
 __all__ = ["Table", "rank", "records"]
 

@@ -10,7 +10,6 @@ submission, ranking.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from dawnbench_tf.recipe.average import Average
@@ -21,7 +20,7 @@ from dawnbench_tf.recipe.optimizer import Optimizer
 from dawnbench_tf.recipe.phases import Phase, split
 from dawnbench_tf.recipe.questions import Questions
 from dawnbench_tf.recipe.schedule import Schedule, steps_before
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import refuse, suggestion
 from dawnbench_tf.settings import (
     check,
     flat,
@@ -203,9 +202,7 @@ class Recipe:
                 expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
                 refuse("pretrained", pretrained, expected)
             if pretrained and pretrained not in BERTS:
-                near = get_close_matches(pretrained, BERTS, n=1, cutoff=0.4)
-                listed = f"should be one of {', '.join(BERTS)}"
-                hint = f"did you mean {near[0]}?" if near else listed
+                hint = suggestion(pretrained, BERTS, cutoff=0.4)
                 refuse("pretrained", pretrained, f"is no published BERT; {hint}")
         if not self.network.pretrained:
             refuse_group(self.network, "fine-tuning", "requires --pretrained")
@@ -368,9 +365,8 @@ class Recipe:
         for name in (name for name in values if name not in own):
             names = [*self.values()]  # suggests a setting with these initials, as for lr
             initials = [n for n in names if name == "".join(word[0] for word in n.split("_"))]
-            near = [*initials, *get_close_matches(name, names, n=1)]
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise TypeError(f"{name}: no setting of a recipe{hint}")
+            hint = suggestion(name, initials or names, "", cutoff=0 if initials else 0.6)
+            raise TypeError("; ".join(filter(None, [f"{name}: no setting of a recipe", hint])))
         base._check_applies(values, task_row)
         changed = {name: replaced(part, values) for name, part in parts(base).items()}
         model = values.get("model", self.model)

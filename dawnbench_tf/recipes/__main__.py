@@ -2,7 +2,7 @@
 
     dawnbench recipes                       # all recipes, with their evidence
     dawnbench recipes cifar10               # a task's; or 'cifar10/*94'
-    dawnbench recipes cifar10/airbench94    # settings that differ from the defaults
+    dawnbench recipes cifar10/airbench94    # settings that are not the defaults
     dawnbench recipes digits/resnet8 --toml > my.toml    # a recipe of your own
     dawnbench recipes --entry=basenet       # what reproduces a published entry
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dawnbench_tf import flags, recipes, terminal
 from dawnbench_tf.recipes import recipe_files, reproductions
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import setting
 from dawnbench_tf.tasks import TASKS
 
@@ -32,37 +32,32 @@ class Options:
     )
 
 
-def main(names: list[str]) -> None:
+def main(options: Options, names: list[str]) -> None:
     """Prints a table of the recipes, or one recipe."""
-    terminal.end_quietly()
-    try:
-        options = flags.read(Options)
-        if options.entry and (names or options.toml):
-            other = names[0] if names else "--toml"
-            refuse("entry", options.entry, f"takes no recipe and no --toml; found {other}")
-        if options.toml:
-            if len(names) != 1:
-                refuse("toml", True, "should follow the name of one recipe, as digits/resnet8")
-            if ":" in names[0]:
-                expected = "is of a module; a file is based on TASK/NAME or a file"
-                refuse("toml", True, f"{names[0]} {expected}")
-            print(recipe_files.to_toml(recipes.get(names[0]), names[0]))
-            return
-        if options.entry:
-            all_entries = reproductions.table(recipes.rows().values())
-            entries = reproductions.find(options.entry, all_entries)
-            print("\n\n".join(map(reproductions.description, entries)))
-            return
-        width = terminal.columns(sys.stdout) if sys.stdout.isatty() else 1000
-        texts = [
-            "\n".join(terminal.cut(line, width) for line in recipes.table(name).splitlines())
-            if name in TASKS or "*" in name
-            else recipes.description(recipes.get(name), options.all)
-            for name in names or ["*"]
-        ]
-        print("\n\n".join(texts))
-    except Refusal as refusal:
-        terminal.exit_with(str(refusal))
+    if options.entry and (names or options.toml):
+        other = names[0] if names else "--toml"
+        refuse("entry", options.entry, f"takes no recipe and no --toml; found {other}")
+    if options.toml:
+        if len(names) != 1:
+            refuse("toml", True, "should follow the name of one recipe, as digits/resnet8")
+        if ":" in names[0]:
+            expected = f"{names[0]} is of a module; a file is based on TASK/NAME or a file"
+            refuse("toml", True, expected)
+        print(recipe_files.to_toml(recipes.get(names[0]), names[0]))
+        return
+    if options.entry:
+        all_entries = reproductions.table(recipes.rows().values())
+        entries = reproductions.find(options.entry, all_entries)
+        print("\n\n".join(map(reproductions.description, entries)))
+        return
+    width = terminal.columns(sys.stdout) if sys.stdout.isatty() else 1000
+    texts = [
+        "\n".join(terminal.cut(line, width) for line in recipes.table(name).splitlines())
+        if name in TASKS or "*" in name
+        else recipes.description(recipes.get(name), options.all)
+        for name in names or ["*"]
+    ]
+    print("\n\n".join(texts))
 
 
 if __name__ == "__main__":

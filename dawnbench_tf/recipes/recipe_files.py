@@ -13,17 +13,16 @@ image_size_epochs = []           # the base's has two sizes
 import json
 import re
 import textwrap
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import toml_files
+from dawnbench_tf import typed
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, one_line, suggestion
 from dawnbench_tf.settings import all_settings, flag_name, flat, parts, setting_fields
 
-_TYPES: toml_files.Keys = {
+_TYPES: typed.Keys = {
     "base": (str, "text, TASK/NAME or FILE.toml"),
     "name": (str, "text, TASK/NAME"),
     "task": (str, "text"),
@@ -37,7 +36,7 @@ _SHORTEST = 40  # columns of a comment beside its setting, at least
 
 def is_path(name: str) -> bool:
     """Whether the name of a recipe is the path of a file."""
-    return name.endswith(toml_files.SUFFIX)
+    return name.endswith(typed.SUFFIX)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def read(path: Path) -> dict[str, Any]:
       Refusal: the file can't be read, or does not have the form of a recipe; the message names the
         file and suggests the nearest name for an unknown one.
     """
-    values = toml_files.read(path, _TYPES)
+    values = typed.read_toml(path, _TYPES)
     base, name = values.get("base", ""), values.get("name", "")
     if not base:
         raise Refusal(f'{path}: should name a base, as base = "digits/resnet8"')
@@ -59,8 +58,7 @@ def read(path: Path) -> dict[str, Any]:
         raise Refusal(f"{path}: name={one_line(ascii(name), 60)}: {expected}")
     names, settings = all_settings(Recipe), values.get("settings", {})
     for key in (key for key in settings if key not in names):
-        near = get_close_matches(key, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else "`dawnbench train --helpfull` lists all"
+        hint = suggestion(key, names, "`dawnbench train --helpfull` lists all")
         if key in all_settings(RunOptions):
             hint = f"give --{key} to the command: it is no part of a recipe"
         raise Refusal(f"{path}: settings.{one_line(key, 60)}: no setting of a recipe; {hint}")
@@ -88,7 +86,7 @@ def to_toml(recipe: Recipe, base: str) -> str:
       base: its name in the library, or the path of its file.
     """
     lines = [
-        f"# dawnbench train FILE{toml_files.SUFFIX}",
+        f"# dawnbench train FILE{typed.SUFFIX}",
         f"base = {_format(base)}",
         '# name = "TASK/NAME"  # default: the task and the name of this file',
         f"# task = {_format(recipe.task_row.name)}  # default: the base's",

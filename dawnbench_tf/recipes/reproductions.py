@@ -5,16 +5,14 @@ The recipes' `Published` evidence names the training entries. other_entries.tsv 
 
 import csv
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dawnbench_tf import published
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.recipe.evidence import Published
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.recipe.evidence import Published, published_entries
+from dawnbench_tf.refusals import refuse, suggestion
 from dawnbench_tf.tasks import RANKED
 
 __all__ = ["Reproduction", "table", "find", "description"]
@@ -71,7 +69,7 @@ def table(recipes: Iterable[Recipe]) -> Mapping[str, Reproduction]:
         recipe = names[0] if names and "/inference/" in entry else ""
         others[entry] = Reproduction(entry, recipe, model, note)
     both = trained | others
-    return MappingProxyType({entry: both[entry] for entry in published.rows() if entry in both})
+    return MappingProxyType({entry: both[entry] for entry in published_entries() if entry in both})
 
 
 @cache
@@ -93,10 +91,9 @@ def find(text: str, reproductions: Mapping[str, Reproduction]) -> list[Reproduct
     """
     matches = [item for entry, item in reproductions.items() if text.lower() in entry.lower()]
     if not matches:
-        names = {entry.rpartition("/")[2]: entry for entry in reproductions}
-        near = get_close_matches(text, names, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        refuse("entry", text, f"is in no published entry's name{hint}")
+        names = (entry.rpartition("/")[2] for entry in reproductions)
+        hint = suggestion(text, names, "", cutoff=0.4)
+        refuse("entry", text, f"is in no published entry's name{'; ' * bool(hint)}{hint}")
     return matches
 
 
@@ -106,7 +103,7 @@ def description(item: Reproduction) -> str:
     Args:
       item: the entry.
     """
-    facts = published.rows()[item.entry]
+    facts = published_entries()[item.entry]
     lines = [item.entry, f"  {facts['model']} by {facts['author']}, {facts['hardware']}"]
     if item.model:
         lines.append(f"  network: {item.model}")

@@ -96,9 +96,10 @@ class Run(NamedTuple):
         """
         if self.folder is None:
             raise Refusal("this worker wrote no folder; runs.read(FOLDER) reads worker 0's")
-        from dawnbench_tf.inference import loading  # needs TensorFlow; the leaderboard must not
+        from dawnbench_tf.inference import serving  # needs TensorFlow; the leaderboard must not
 
-        return loading.load_model(self.recipe, self.folder, precision, data_format, portable=True)
+        build = serving.builder(self.recipe, self.folder, data_format, portable=True)
+        return build(precision)
 
 
 def read(folder: str | os.PathLike[str]) -> Run:

@@ -13,15 +13,14 @@ from typing import Any, NamedTuple
 from dawnbench_tf import files
 from dawnbench_tf.clock import DAWNBENCH, seconds_of
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.money import dollars
+from dawnbench_tf.terminal import dollars
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.run_folder import NOT_RANKED
 from dawnbench_tf.runs import Run
-from dawnbench_tf.submission import checksums
+from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, check, write_entry
-from dawnbench_tf.submission.field_rules import MS_PER_HOUR
 from dawnbench_tf.tasks import Task
 
 
@@ -62,7 +61,7 @@ def training_entry(
     }
     framework = f"TensorFlow {versions['tensorflow']}"
     rows = tuple(tuple(float(row[column]) for column in task.columns) for row in run.rows)
-    misc[checksums.KEY] = checksums.training_checksum(rows)
+    misc[rules.CHECKSUM] = rules.checksum(rows)
     return replace(
         _new_entry(run.recipe, "train", options.credits, machine, framework),
         cost_per_hour=options.credits.cost_per_hour,
@@ -108,7 +107,7 @@ def inference_entry(recipe: Recipe, credits: Credits, machine: Machine, latency:
             "runtime": runtime,
             "precision": precision,
             **facts,
-            checksums.KEY: checksums.inference_checksum(latency_ms, score),
+            rules.CHECKSUM: rules.checksum((latency_ms, score)),
         },
     )
     return entry if price is None else with_price(entry, price)
@@ -128,7 +127,7 @@ def with_price(entry: Entry, cost_per_hour: float) -> Entry:
         return replace(entry, cost_per_hour=cost_per_hour)
     if entry.latency is None:
         raise Refusal(f"{entry.name}: has no latency, so a price gives no cost")
-    cost = cost_per_hour * entry.latency / MS_PER_HOUR
+    cost = cost_per_hour * entry.latency / rules.MS_PER_HOUR
     return replace(entry, cost=cost, misc={**(entry.misc or {}), "costPerHour": cost_per_hour})
 
 

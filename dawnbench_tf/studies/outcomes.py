@@ -21,7 +21,7 @@ LOG_TAIL = 20_000  # bytes read from the end of a log
 REACHED, MISSED, DIVERGED = "reached", "did not converge", "diverged"
 MEMORY, REFUSED, CRASHED = "out of memory", "refused", "crashed"
 STATUSES = (REACHED, MISSED, DIVERGED, MEMORY, REFUSED, CRASHED)
-_OWN_LINE = re.compile(r"\b(?:train|infer)\.py: (.+)")
+_OWN_LINE = re.compile(r"\b(?:(?:train|infer)\.py|dawnbench (?:train|infer)): (.+)")
 _LAST_LINES = (("training diverged", DIVERGED), ("does not fit into the device's memory", MEMORY))
 
 

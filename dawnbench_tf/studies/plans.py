@@ -9,12 +9,12 @@ import numpy as np
 
 from dawnbench_tf import recipes, speed, terminal
 from dawnbench_tf.clock import duration
-from dawnbench_tf.money import dollars
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.speed import SpeedTest
 from dawnbench_tf.studies.grid import PlannedRun
 from dawnbench_tf.studies.outcomes import Outcome
+from dawnbench_tf.terminal import dollars
 
 MOST_TESTS = 4  # networks of a study whose steps are timed
 SECONDS = 45.0  # for each of them

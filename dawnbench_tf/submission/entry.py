@@ -15,8 +15,7 @@ from typing import Any
 
 from dawnbench_tf import files
 from dawnbench_tf.submission import rules
-from dawnbench_tf.submission.field_rules import date
-from dawnbench_tf.submission.rules import Grade
+from dawnbench_tf.submission.rules import Grade, date
 from dawnbench_tf.submission.source import (
     Source,
     Unreadable,
@@ -131,7 +130,7 @@ def entry_from_source(source: Source) -> Entry:
     day = date(fields.get("timestamp"))
     if day is None:
         text = f"timestamp {quoted(fields.get('timestamp'))} should be YYYY-MM-DD"
-        raise Unreadable(source.path, source.line("timestamp"), text)
+        raise Unreadable(source.path, 1, text)
     keys = ("costPerHour", "latency", "cost", source.task.metric)
     figures = {key: _parse_figure(source, key) for key in keys}
     training = source.phase == "train"
@@ -159,7 +158,7 @@ def _parse_figure(source: Source, key: str) -> float | None:
     value = source.fields.get(key)
     if value is not None and not is_number(value):
         text = f"{key} is {quoted(value)}; should be a number"
-        raise Unreadable(source.path, source.line(key), text)
+        raise Unreadable(source.path, 1, text)
     return None if value is None else float(value)
 
 
@@ -194,15 +193,11 @@ def format_files(entry: Entry) -> tuple[str, str | None]:
     fields |= {"timestamp": entry.timestamp.isoformat(), **(entry.other or {})}
     if entry.misc is not None:
         fields["misc"] = entry.misc
-    rows = (map(_format_number, row) for row in entry.rows)
+    # The shortest texts that parse to the same floats.
+    rows = ([repr(value).removesuffix(".0") for value in row] for row in entry.rows)
     lines = ["\t".join(row) for row in (entry.task.columns, *rows)]
     table = "\n".join(lines) + "\n" if entry.phase == "train" else None
     return json.dumps(fields, indent=4) + "\n", table
-
-
-def _format_number(value: float) -> str:
-    """Returns the shortest text that parses to the same float."""
-    return repr(value).removesuffix(".0")
 
 
 def check(entry: Entry, grade: Grade = Grade.FORM) -> list[Violation]:

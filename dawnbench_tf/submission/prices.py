@@ -56,15 +56,10 @@ def format_table() -> str:
 
 
 def with_instance_price(credits: Credits) -> tuple[Credits, str]:
-    """Sets `cost_per_hour` to the price of `credits.instance`.
+    """Sets `cost_per_hour` to the price of `credits.instance`; returns a line with its source too.
 
-    Returns:
-      The credits and a line that states the price and its source; without an instance the credits
-      unchanged and "".
-
-    Raises:
-      Refusal: the instance is unknown or not the size of this machine, or `cost_per_hour` is set as
-        well. With `hardware` the size is not compared.
+    Without an instance the line is "". Raises Refusal: it is unknown or not of this machine's size
+    (not compared with `hardware`), or `cost_per_hour` is set as well.
     """
     name = credits.instance
     if not name:

@@ -1,4 +1,4 @@
-"""Parses entry files: JSON with the line number of each key, TSV with that of each row.
+"""Parses entry files: JSON with its repeated keys, TSV with the line number of each row.
 
 Values are not converted. Files that can't be parsed raise Unreadable; its message is one line,
 `file:line: the fault; what is expected`. Plain Python.
@@ -7,7 +7,7 @@ Values are not converted. Files that can't be parsed raise Unreadable; its messa
 import json
 import math
 import os
-import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,11 +20,6 @@ from dawnbench_tf.tasks import RANKED, Task
 
 PHASES = ("train", "inference")
 LARGEST = 16 * 2**20  # bytes of a file, at most; the largest published one has 20,000
-
-Complaints = Iterator[tuple[int, str]]  # yielded by rules: line of a file, message
-
-_NEXT_KEY = re.compile(r'[\s,]*"')
-_COLON = re.compile(r"\s*:\s*")
 
 
 class Violation(NamedTuple):
@@ -53,14 +48,9 @@ def stated_recipe(misc: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def find_task(dataset: str, misc: Mapping[str, Any] | None) -> Task:
-    """Returns the task of an entry: one of the library's, or the author's own, stated in misc.
+    """Returns the task of an entry in a folder: the library's, or its author's own, stated in misc.
 
-    Args:
-      dataset: folder of the entry's task.
-      misc: the entry's misc, whose recipe may state a task of the author's own.
-
-    Raises:
-      KeyError: there is no such task.
+    Raises KeyError: there is no such task.
     """
     if dataset in RANKED:
         return RANKED[dataset]
@@ -131,7 +121,6 @@ class Source:
 
     path: Path  # DATASET/train/NAME.json
     fields: dict[str, Any]
-    lines: dict[str, int]  # of each key
     repeated: tuple[str, ...]  # duplicate keys
     has_table: bool  # whether there is a TSV
     header: tuple[str, ...]  # of the TSV
@@ -163,10 +152,6 @@ class Source:
         misc = self.fields.get("misc")
         return misc if isinstance(misc, dict) else {}
 
-    def line(self, key: str) -> int:
-        """Returns the line of a key; 1 if the key is absent."""
-        return self.lines.get(key, 1)
-
     def column(self, name: str) -> list[tuple[int, float]]:
         """Returns (line, value) of each cell of a column that contains a number."""
         return self._columns.get(name, [])
@@ -189,19 +174,17 @@ def load(path: Path) -> Source:
 
 
 def parse(path: Path, entry: bytes, rows: bytes | None) -> Source:
-    """Parses the contents of an entry's files; reads nothing from disk.
-
-    Args:
-      path: path of the JSON; its folders are data set and phase.
-      entry: bytes of the JSON.
-      rows: bytes of the TSV; None if there is none.
-
-    Raises:
-      Unreadable: the contents can't be parsed.
-    """
-    fields, lines, repeated = _parse_object(path, _decode(path, entry))
-    table = ((), ()) if rows is None else _parse_table(_decode(path.with_suffix(".tsv"), rows))
-    return Source(path, fields, lines, repeated, rows is not None, *table)
+    """Parses the contents of an entry's files, of the TSV if there is one. Raises Unreadable."""
+    fields, repeated = _parse_object(path, _decode(path, entry))
+    text = "" if rows is None else _decode(path.with_suffix(".tsv"), rows)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    table = tuple(
+        (number, tuple(cell.strip() for cell in line.split("\t")))
+        for number, line in enumerate(lines, 1)
+        if line.strip()  # blank lines are skipped
+    )
+    header = table[0][1] if table else ()
+    return Source(path, fields, repeated, rows is not None, header, table[1:])
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -223,57 +206,35 @@ def _decode(path: Path, content: bytes) -> str:
         raise Unreadable(path, line, "should be text in UTF-8") from None
 
 
-def _parse_object(path: Path, text: str) -> tuple[dict[str, Any], dict[str, int], tuple[str, ...]]:
-    """Parses a JSON object. Returns its fields, the line of each key, and the duplicate keys."""
+def _parse_object(path: Path, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Parses a JSON object. Returns its fields and the duplicate keys."""
+    keys: list[str] = []
+
+    def to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys[:] = [key for key, _ in pairs]  # the last call is the outermost object's
+        return dict(pairs)
+
     try:
-        fields = json.loads(text, parse_constant=_no_number)
+        fields = json.loads(text, parse_constant=_no_number, object_pairs_hook=to_dict)
     except json.JSONDecodeError as error:
         raise Unreadable(path, error.lineno, f"should be JSON: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(path, 1, f"should be JSON: {one_line(error, 80)}") from None
     if not isinstance(fields, dict):
         raise Unreadable(path, 1, "should be a JSON object")
-    # A second pass for what json.loads does not tell: the line of each top-level key. `offset` is
-    # where the next key may begin; `line` is the line of the character at `counted`.
-    lines: dict[str, int] = {}
-    repeated, offset, decoder = [], text.index("{") + 1, json.JSONDecoder()
-    line, counted = 1, 0
-    while match := _NEXT_KEY.match(text, offset):
-        line, counted = line + text.count("\n", counted, match.end()), match.end()
-        key, offset = decoder.raw_decode(text, match.end() - 1)
-        colon = _COLON.match(text, offset)
-        _, offset = decoder.raw_decode(text, colon.end() if colon else offset)
-        if key in lines:
-            repeated.append(key)
-        lines.setdefault(key, line)
-    return fields, lines, tuple(repeated)
+    return fields, tuple(key for key, count in Counter(keys).items() if count > 1)
 
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _parse_table(text: str) -> tuple[tuple[str, ...], tuple[tuple[int, tuple[str, ...]], ...]]:
-    """Parses a TSV into header and rows; skips blank lines, strips cells."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    rows = tuple(
-        (number, tuple(cell.strip() for cell in line.split("\t")))
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-    )
-    return (rows[0][1], rows[1:]) if rows else ((), ())
-
-
 def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterator[Path]:
     """Yields all JSON and TSV files in folders named train or inference, at or below `root`.
 
     Links to folders are not followed. Folders that contain a run are skipped, whatever their name:
-    a run's own JSON and TSV files are no entries.
-
-    Args:
-      root: the folder to search.
-      problems: receives a Violation for each folder that can't be read.
-      misses: whether to search `not_an_entry/` folders as well.
+    a run's own JSON and TSV files are no entries. Folders that can't be read are added to
+    `problems`; with `misses` not_an_entry/ is searched too.
     """
 
     def unreadable(error: OSError) -> None:

@@ -9,9 +9,9 @@ import tensorflow as tf
 from dawnbench_tf import terminal
 from dawnbench_tf.clock import duration, seconds_of
 from dawnbench_tf.data.dataset import Data
-from dawnbench_tf.money import dollars
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.run_folder import Checkpoint, RunFolder
+from dawnbench_tf.terminal import dollars
 from dawnbench_tf.tta import TimeToAccuracy
 
 DOING = {"compile": "compiling and first steps", "eval": "evaluating", "checkpoint": "saving"}

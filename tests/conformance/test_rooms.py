@@ -110,6 +110,7 @@ runpy.run_module({name!r}, run_name="__main__", alter_sys=True)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ended.stderr.splitlines()[-1] == "CLEAN" and len(ended.stdout) > 100
+    assert max(map(len, ended.stdout.splitlines())) <= 80
 
 
 DISTRIBUTIONS = {  # imported name: what is installed, where the two differ

@@ -11,7 +11,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
 from dawnbench_tf.inference import latency, runtime_choice, runtimes
 from dawnbench_tf.inference.runtime_choice import Candidate
-from dawnbench_tf.inference.served import Runtime
+from dawnbench_tf.inference.serving import Runtime
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import TASKS
 
@@ -48,7 +48,10 @@ class Clock:
         return Runtime(call, 1)
 
 
-def compared(monkeypatch, **builds):
+EXAMPLES = [(number,) for number in range(30)]
+
+
+def compared(monkeypatch, examples=EXAMPLES, **builds):
     """Returns the candidates of `compare` for runtimes built by the given functions."""
     monkeypatch.setattr(
         runtime_choice, "_candidate_names", lambda _: [(name, "float32") for name in builds]
@@ -56,7 +59,7 @@ def compared(monkeypatch, **builds):
     monkeypatch.setattr(runtimes, "import_module", lambda name: builds[name.rpartition(".")[2]])
     scored = SimpleNamespace(join=list, score=lambda answers: {"top1Accuracy": 99.0})
     serving = SimpleNamespace(
-        served=SimpleNamespace(examples=[(number,) for number in range(30)], fixed_shape=True),
+        served=SimpleNamespace(examples=examples, fixed_shape=True),
         data=SimpleNamespace(sample=lambda: (slice(30), scored)),
         recipe=SimpleNamespace(task_row=TASKS["digits"]),
     )
@@ -133,10 +136,13 @@ def test_a_damaged_example_is_named_and_no_runtime_is_blamed(monkeypatch):
         def __getitem__(self, index):
             if isinstance(index, slice):
                 return self
-            raise Refusal("--data_dir: val/rose/1.jpg: is damaged")
+            if index:
+                raise Refusal("--data_dir: val/rose/1.jpg: is damaged")
+            return (0,)
 
+    keras = module(lambda: Runtime(lambda example: np.ones((1, 2)), 1))
     with pytest.raises(Refusal, match="^--data_dir: val/rose/1.jpg: is damaged$"):
-        runtime_choice._measure(Runtime(lambda example: np.ones((1, 2)), 1), Examples())
+        compared(monkeypatch, Examples(), keras=keras)
 
 
 def test_images_of_a_sample_and_for_calibration_are_evenly_spaced():

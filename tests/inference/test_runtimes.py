@@ -14,7 +14,7 @@ from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.questions import pipeline
 from dawnbench_tf.inference import exports, runtimes
 from dawnbench_tf.inference.runtimes import RUNTIMES
-from dawnbench_tf.inference.served import Served
+from dawnbench_tf.inference.serving import Served
 from dawnbench_tf.models import factories, networks
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.refusals import Refusal

@@ -82,8 +82,8 @@ def test_published_oddities_are_read(tmp_path, tsv):
         ({"tsv": b"\xff"}, ".tsv:1: should be text in UTF-8"),
         ({"timestamp": "yesterday"}, "timestamp 'yesterday' should be YYYY-MM-DD"),
         ({"timestamp": "absent"}, "timestamp None should be YYYY-MM-DD"),
-        ({"costPerHour": "1"}, ".json:10: costPerHour is '1'; should be a number"),
-        ({"costPerHour": True}, ".json:10: costPerHour is True; should be a number"),
+        ({"costPerHour": "1"}, ".json:1: costPerHour is '1'; should be a number"),
+        ({"costPerHour": True}, ".json:1: costPerHour is True; should be a number"),
     ],
 )
 def test_what_is_no_entry_is_one_line(tmp_path, changes, words):

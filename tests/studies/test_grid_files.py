@@ -81,7 +81,7 @@ MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(
         ("[settings]\nmax_steps = 3", "--max_steps=3: times steps and trains no run"),
         ("[settings]\nseed = 'x'", "--seed='x': should be a whole number"),
         ("[factors]\nseed = [1, 2]", "--seed=1: is what trials vary"),
-        ("[settings]\nepochs = inf", "should be finite"),
+        ("[settings]\nepochs = inf", "should be a finite number"),
     ],
 )
 def test_a_hostile_grid_is_refused_in_a_line_before_anything_is_listed(tmp_path, text, words):

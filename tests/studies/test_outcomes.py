@@ -11,13 +11,13 @@ from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import grid, outcomes, reports
 from tests.studies import samples
 
-DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the rate"
+DIVERGED = "dawnbench train: training diverged: the loss is nan at step 3; lower the rate"
 
 
 @pytest.mark.parametrize(
     ("code", "log", "status", "reason"),
     [
-        (1, f"epoch 1\n{DIVERGED}\n", outcomes.DIVERGED, DIVERGED[10:]),
+        (1, f"epoch 1\n{DIVERGED}\n", outcomes.DIVERGED, DIVERGED.partition(": ")[2]),
         (
             1,
             "train.py: --batch_size=9: does not fit into the device's memory; lower it",
@@ -34,7 +34,7 @@ DIVERGED = "train.py: training diverged: the loss is nan at step 3; lower the ra
             1,
             f"{DIVERGED}\nsrun: error: node7: task 0: Exited with exit code 1",
             outcomes.DIVERGED,
-            DIVERGED[10:],
+            DIVERGED.partition(": ")[2],
         ),
         (1, "0: train.py: --epochs=x: no", outcomes.REFUSED, "--epochs=x: no"),
         (

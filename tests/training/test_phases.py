@@ -161,7 +161,7 @@ def test_a_size_that_the_replicas_do_not_divide_is_refused(command):
     flags = ("--strategy=mirrored", "--logical_cpus=2", "--later_batch_sizes=33")
     refused = command(*flags, "--batch_size_epochs=1", "--output_dir=out")
     assert refused.returncode == 1 and refused.stdout == ""
-    line = "train.py: --later_batch_sizes=33: should divide by the 2 replicas; 32 would"
+    line = "dawnbench train: --later_batch_sizes=33: should divide by the 2 replicas; 32 would"
     assert refused.stderr.splitlines()[-1] == line
 
 

@@ -195,7 +195,7 @@ def test_a_lost_worker_ends_the_others_in_one_line_and_a_restart_goes_on(tmp_pat
     other.communicate()
     error = chief.communicate(timeout=15)[1]  # it ends, it does not wait for ever
     assert chief.returncode == 1
-    line = "train.py: a worker was lost; the same command on all workers continues"
+    line = "dawnbench train: a worker was lost; the same command on all workers continues"
     assert error.splitlines()[-1] == line
     chief, other = start_both()
     error = chief.communicate(timeout=200)[1]

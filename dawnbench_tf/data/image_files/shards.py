@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import files, machine, npz, terminal
+from dawnbench_tf import files, machine, terminal
 from dawnbench_tf.data.image_files import jpeg_index
 from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.refusals import Refusal, one_line
@@ -91,7 +91,7 @@ def read(root: Path, split: str) -> JpegIndex:
 
 def unpack(root: Path, content: bytes) -> tuple[JpegIndex, np.ndarray]:
     """Parses an index file; returns the index, and the sizes of its shards in bytes."""
-    arrays = npz.read(content)
+    arrays = files.read_npz(content)
     digest = arrays.pop(_DIGEST, None)
     if digest is None:
         raise ValueError("an earlier version wrote it, without checksums")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf import files, machine, npz, terminal
+from dawnbench_tf import files, machine, terminal
 from dawnbench_tf.data.image_files import jpeg_index, shard_writer, trees
 from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.data.images.splits import Split, Splits
@@ -85,7 +85,7 @@ def check(recipe: Recipe, data_dir: str) -> None:
     digest = hashlib.sha256(bytes(root.absolute())).hexdigest()[:24]
     cache = folder / f"images-{digest}.npz" if folder else None
     try:
-        arrays = npz.read(cache.read_bytes()) if cache else {}
+        arrays = files.read_npz(cache.read_bytes()) if cache else {}
     except (OSError, ValueError):
         arrays = {}
     # Keys of the images that were decoded, and of those among them with an orientation.
@@ -118,7 +118,9 @@ def check(recipe: Recipe, data_dir: str) -> None:
     finally:  # after Ctrl-C too
         if cache and len(left) > len(bad):  # without it the next run decodes all images again
             kinds = {"whole": whole, "turned": turned}
-            npz.cache(cache, {name: np.array([*kind], np.uint64) for name, kind in kinds.items()})
+            files.cache_npz(
+                cache, {name: np.array([*kind], np.uint64) for name, kind in kinds.items()}
+            )
     if bad:
         first = ", ".join(f"{shown(name)} ({reason})" for name, reason in list(bad.items())[:10])
         more = f" and {len(bad) - 10:,} more" if len(bad) > 10 else ""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dawnbench_tf import machine, npz
+from dawnbench_tf import files, machine
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import arrays
@@ -20,7 +20,7 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     if not data_dir or not path.is_file():
         refuse("data_dir", data_dir, "should be the .npz file of a task of your own")
     try:
-        content = npz.read(path.read_bytes(), largest=int(machine.free_gib() * 2**30))
+        content = files.read_npz(path.read_bytes(), largest=int(machine.free_gib() * 2**30))
     except OSError as error:
         refuse("data_dir", data_dir, f"can't be read ({error.strerror})")
     except ValueError as error:

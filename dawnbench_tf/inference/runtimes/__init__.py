@@ -7,8 +7,8 @@ The runtime affects latency more than the model does (docs/inference.md). Models
 recipe and a run's weights; no code of a run is executed. The three TensorFlow runtimes use the CPUs
 that the process may use, set before TensorFlow is imported; the others use `threads`.
 
-A module's `build(served, precision, threads)` returns a `served.Runtime`. The table does not import
-TensorFlow, as flags are made from it.
+A module's `build(served, precision, threads)` returns a `serving.Runtime`. The table does not
+import TensorFlow, as flags are made from it.
 
 May import: models, inference, data, the shared modules. Never: training, submission, ranking.
 """
@@ -21,7 +21,7 @@ from dawnbench_tf import machine, tensorflow_env
 from dawnbench_tf.refusals import one_line, refuse
 
 if TYPE_CHECKING:
-    from dawnbench_tf.inference.served import Runtime, Served
+    from dawnbench_tf.inference.serving import Runtime, Served
 
 
 class RuntimeRow(NamedTuple):
@@ -56,16 +56,9 @@ RUNTIMES = {  # name of the module in this folder -> row
 
 
 def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime":
-    """Loads a model in a runtime and calls it once.
+    """Loads a model in a runtime and calls it once; keras, function and xla ignore `threads`.
 
-    Args:
-      name: name of the runtime, a key of `RUNTIMES`.
-      served: the trained model.
-      precision: one of the runtime's precisions.
-      threads: number of threads; ignored by keras, function and xla.
-
-    Raises:
-      Refusal: the runtime is not installed, lacks the precision, or can't run the model.
+    Raises Refusal: the runtime is not installed, lacks the precision, or can't run the model.
     """
     row = RUNTIMES[name]
     if precision not in row.precisions:

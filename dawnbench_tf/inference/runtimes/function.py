@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from dawnbench_tf.data.dataset import Example
 from dawnbench_tf.inference import exports
-from dawnbench_tf.inference.served import Runtime, Served, keras_precision, weight_bytes
+from dawnbench_tf.inference.serving import Runtime, Served, keras_precision, weight_bytes
 from dawnbench_tf.models.layers import recurrent
 
 

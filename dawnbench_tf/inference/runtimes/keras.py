@@ -1,6 +1,6 @@
 """Runtime `keras`: `model.predict`, the reference for the others."""
 
-from dawnbench_tf.inference.served import Runtime, Served, keras_precision, weight_bytes
+from dawnbench_tf.inference.serving import Runtime, Served, keras_precision, weight_bytes
 
 
 def build(served: Served, precision: str, threads: int) -> Runtime:

@@ -5,7 +5,7 @@ import onnxruntime
 
 from dawnbench_tf.data.dataset import Example
 from dawnbench_tf.inference import exports
-from dawnbench_tf.inference.served import Runtime, Served
+from dawnbench_tf.inference.serving import Runtime, Served
 
 
 def build(served: Served, precision: str, threads: int) -> Runtime:

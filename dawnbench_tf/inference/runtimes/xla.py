@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from dawnbench_tf.inference.served import Runtime, Served, keras_precision, weight_bytes
+from dawnbench_tf.inference.serving import Runtime, Served, keras_precision, weight_bytes
 
 
 def build(served: Served, precision: str, threads: int) -> Runtime:
