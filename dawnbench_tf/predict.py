@@ -3,7 +3,7 @@
     dawnbench predict --model=RUN photo.jpg DIR     # the five most probable classes
     dawnbench predict --model=RUN --csv DIR > classes.csv
     dawnbench predict --model=RUN --context_file=FILE "Who ...?" "Where ...?"
-    dawnbench predict --model=RUN --context_file=FILE      # asks for questions
+    dawnbench predict --model=RUN --context_file=FILE   # asks for questions
 
 Exit status: 0, or 1 for bad input.
 """
