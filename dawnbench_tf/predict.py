@@ -1,6 +1,6 @@
 """Asks a trained model: classes of images, or answers to questions.
 
-    dawnbench predict --model=RUN photo.jpg DIR     # the five most probable classes
+    dawnbench predict --model=RUN photo.jpg DIR   # five most probable classes
     dawnbench predict --model=RUN --csv DIR > classes.csv
     dawnbench predict --model=RUN --context_file=FILE "Who ...?" "Where ...?"
     dawnbench predict --model=RUN --context_file=FILE   # asks for questions
