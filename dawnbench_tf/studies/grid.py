@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import product
@@ -22,6 +22,13 @@ _CREDITS = {item.name for item in setting_fields(Credits)}
 _RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
 LARGEST = 10_000  # runs of a study, at most
 LONGEST = 100  # characters of a level's name, at most
+_TEXTS = {
+    name
+    for settings in (all_settings(Recipe), all_settings(RunOptions))
+    for name, (_, item) in settings.items()
+    if item.type is str
+}
+_MULTIPLE = re.compile(r"(\d+(?:\.\d+)?) \* ([a-z_]+)")
 
 
 class Level(NamedTuple):
@@ -104,11 +111,36 @@ class Study:
         typed.check_fields(values, types, "study")
         if values["figure"] not in FIGURES:
             raise ValueError(f"figure should be one of {', '.join(FIGURES)}")
+
+        def settings_of(settings: Settings) -> Settings:  # releases to 0.3 wrote "4 * batch_size"
+            matches = {name: _MULTIPLE.fullmatch(str(value)) for name, value in settings.items()}
+            multiples = {
+                n: times(float(x[1]), x[2]) for n, x in matches.items() if x and n not in _TEXTS
+            }
+            return {**settings, **multiples}
+
         factors = tuple(
-            Factor(item["name"], tuple(Level(*level) for level in item["levels"]))
-            for item in values["factors"]
+            Factor(f["name"], tuple(Level(label, settings_of(own)) for label, own in f["levels"]))
+            for f in values["factors"]
         )
-        return cls(**{**values, "factors": factors, "thresholds": tuple(values["thresholds"])})
+        settings, thresholds = settings_of(values["settings"]), tuple(values["thresholds"])
+        own = {"factors": factors, "thresholds": thresholds, "settings": settings}
+        study = cls(**{**values, **own})
+        return computed(study, study.get)
+
+
+def times(factor: float, name: str) -> Callable[[Mapping[str, Any]], Any]:
+    """Returns a function of the recipe's values: a multiple of one; None of an unknown price."""
+
+    def multiple(values: Mapping[str, Any]) -> Any:
+        number = values.get(name)
+        if number is None and name == "cost_per_hour":
+            return None
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ValueError(f"{one_line(name, 60)} is no number of the recipe")
+        return round(factor * number) if isinstance(number, int) else factor * number
+
+    return multiple
 
 
 class _FactorValues(NamedTuple):
@@ -155,24 +187,30 @@ def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> S
     study = replace(
         study, recipe=recipe or study.recipe, trials=trials or study.trials, settings=settings
     )
+    return computed(study, recipes.get)
+
+
+def computed(study: Study, get: Callable[..., Recipe]) -> Study:
+    """Returns the study with its functions computed; `get` is as `recipes.get`."""
+    settings = study.settings
+    levels = [level for factor in study.factors for level in factor.levels]
     if not any(
         callable(value) for lv in (*levels, Level("", settings)) for value in lv.settings.values()
     ):
         return study
-
     common = {name: value for name, value in settings.items() if not callable(value)}
-    own = recipes.get(study.recipe, **{k: v for k, v in common.items() if k in _RECIPE})
+    own = get(study.recipe, **{k: v for k, v in common.items() if k in _RECIPE})
     base = {**own.values(), "cost_per_hour": common.get("cost_per_hour")}
 
-    def computed(settings: Settings) -> Settings:
+    def values_of(settings: Settings) -> Settings:
         values = {name: v(base) if callable(v) else v for name, v in settings.items()}
         return {name: value for name, value in values.items() if value is not None}
 
     factors = tuple(
-        Factor(f.name, tuple(Level(lv.label, computed(lv.settings)) for lv in f.levels))
+        Factor(f.name, tuple(Level(lv.label, values_of(lv.settings)) for lv in f.levels))
         for f in study.factors
     )
-    return replace(study, settings=computed(settings), factors=factors)
+    return replace(study, settings=values_of(settings), factors=factors)
 
 
 def with_levels(study: Study, values: list[Any]) -> Study:

@@ -4,23 +4,13 @@ Sources: Coleman et al. 2017, "DAWNBench: An End-to-End Deep Learning Benchmark 
 figures 1 to 7; Coleman et al. 2019, "Analysis of DAWNBench", for trials and generalization.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dawnbench_tf.studies.grid import Factor, Level, Study
+from dawnbench_tf.studies.grid import Factor, Level, Study, times
 
 SCALES = ("small", "paper")
-
-
-def _times(factor: float, name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """Returns a function: a multiple of a number of the recipe, or of a price that may be None."""
-
-    def multiple(values: Mapping[str, Any]) -> Any:
-        number = values[name]
-        return round(factor * number) if isinstance(number, int) else number and factor * number
-
-    return multiple
 
 
 def _each(field: str, values: Sequence[Any]) -> Factor:
@@ -32,7 +22,7 @@ def _devices(flag: str, counts: Sequence[int]) -> Factor:
     """Returns a factor of device counts, set by a flag; the first is 1. Each has the price."""
     levels = [Level("1", {} if flag == "logical_cpus" else {flag: 1})]
     for count in counts[1:]:
-        price = _times(count, "cost_per_hour")
+        price = times(count, "cost_per_hour")
         settings = {"strategy": "mirrored", flag: count, "cost_per_hour": price}
         levels.append(Level(f"{count}", settings))
     return Factor("devices", tuple(levels))
@@ -59,8 +49,8 @@ BATCH_SIZE = Study(
     question="What does the batch size do to convergence, to throughput, and to time to accuracy?",
     source="Figure 1",
     recipe="digits/resnet8",
-    settings={"scale_learning_rate_from": _times(1, "batch_size")},
-    factors=(_each("batch_size", [_times(n, "batch_size") for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
+    settings={"scale_learning_rate_from": times(1, "batch_size")},
+    factors=(_each("batch_size", [times(n, "batch_size") for n in (0.25, 0.5, 1, 2, 4, 8, 16)]),),
     trials=3,
     figure="tradeoff",
 )
@@ -82,7 +72,7 @@ FACTORS = Study(
     factors=(
         _with("stochastic depth", "SD", {"final_survival": 0.5}),
         _with("devices", "2 devices", {"strategy": "mirrored", "logical_cpus": 2}),
-        _with("batch size", "batch x4", {"batch_size": _times(4, "batch_size")}),
+        _with("batch size", "batch x4", {"batch_size": times(4, "batch_size")}),
     ),
     thresholds=(95, 98),
     trials=3,
