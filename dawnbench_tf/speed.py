@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dawnbench_tf import files, recipes, typed
-from dawnbench_tf.clock import duration
+from dawnbench_tf.clock import DAWNBENCH, duration, seconds_of
 from dawnbench_tf.options import RunOptions, to_record
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
@@ -29,7 +29,6 @@ from dawnbench_tf.terminal import dollars
 
 __all__ = ["SpeedTest", "Phase", "Estimate", "predict"]
 
-ON_THE_CLOCK = ("load", "build", "compile", "train")
 GRACE = 5.0  # seconds that a process may take beyond its time, to evaluate
 COMMAND = (sys.executable, "-c", "from dawnbench_tf.training.process import main; main()")
 FEWEST = 3  # runs that reached the threshold, for an interval
@@ -117,8 +116,7 @@ class SpeedTest(NamedTuple):
     @property
     def start_seconds(self) -> float:
         """Seconds on the clock up to the end of the first call; not those that generated data."""
-        counted = [name for name in ON_THE_CLOCK if name != "load" or not self.recipe.synthetic]
-        return sum(self.start.get(name, 0.0) for name in counted)
+        return seconds_of(self.start, DAWNBENCH - {"load"} if self.recipe.synthetic else DAWNBENCH)
 
     @property
     def seconds(self) -> float:
