@@ -10,7 +10,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -244,7 +244,11 @@ def read_npz(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
     Pickled objects are refused; compressed arrays too, unless `largest` says how many bytes all may
     take: else they take no more memory than the file. Each array's checksum is in it.
     """
-    if content.startswith(np.lib.format.MAGIC_PREFIX):
+    is_npy = False
+    with suppress(Exception):  # of what is no header of an .npy file
+        _npy_header(io.BytesIO(content))
+        is_npy = True
+    if is_npy:
         raise ValueError("it is an .npy file, one array; np.savez writes several by name")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

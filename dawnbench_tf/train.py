@@ -70,10 +70,10 @@ def main(options: Options, arguments: list[str]) -> int:
     replaced = flags.replacements(Recipe)
     recipe = _recipe(options, replaced, bool(arguments))
     run = _as_it_began(options.run)
-    credits, line = prices.with_instance_price(run.credits)
-    if line and run.strategy == "multi_worker_mirrored":
+    if run.credits.instance and run.strategy == "multi_worker_mirrored":
         expected = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
-        refuse("instance", credits.instance, expected)
+        refuse("instance", run.credits.instance, expected)
+    credits, line = prices.with_instance_price(run.credits)
     if line:
         terminal.say(line)
     run = replace(run, credits=credits)
@@ -285,7 +285,7 @@ def _by_class(session: "Session", run: Run) -> dict[str, Any]:
         images = tested.pixels(split, run.recipe, np.array([i for i, _, _ in wrong]))
         titles = [
             f"{names[answer]} {probability:.0%}, is {names[split.labels[i]]}"
-            + f"\n{split.names[i][-40:]}" * bool(split.names)
+            + (f"\n{split.names[i][-40:]}" if split.names else "")
             for i, answer, probability in wrong
         ]
         picture.draw_mistakes(images, titles, session.folder.path / MISTAKES)

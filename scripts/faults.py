@@ -32,9 +32,8 @@ class Options:
     seed: int = setting(0, "seed of the random choice of faults", low=0)
 
 
-def main(_: list[str]) -> int:
+def main(options: Options, _: list[str]) -> int:
     """Runs the tests of faults that the flags name."""
-    options = flags.read(Options)
     end = time.monotonic() + options.hours * 3600
     counts: dict[str, list[int]] = {}  # fault -> [tried, held]
     with tempfile.TemporaryDirectory() as folder:

@@ -340,7 +340,7 @@ def test_settings_that_a_network_does_not_support_are_refused(name, change, line
 )
 def test_the_command_refuses_in_a_line(cold_command, arguments, line):
     ended = cold_command(*arguments, program=("-m", "dawnbench_tf.recipes"))
-    assert ended.returncode == 1 and ended.stderr.startswith(f"recipes: {line}")
+    assert ended.returncode == 1 and ended.stderr.startswith(f"dawnbench recipes: {line}")
 
 
 def test_the_command_prints_a_recipe_s_file(cold_command, tmp_path):

@@ -11,8 +11,7 @@ from dawnbench_tf import flags, recipes, tensorflow_env, train
 from dawnbench_tf.recipe import Recipe
 
 
-def main(_):
-    options = flags.read(train.Options)
+def main(options, _):
     with tensorflow_env.importing():
         import tensorflow as tf
 
