@@ -162,9 +162,9 @@ def open_session(
                 if chief:
                     folder.record(session.data.recipe, to_record(options))
             if chief:
-                hardware = strategies.machine_of(strategy).hardware
+                machine = session.saver.machine
                 terminal.status("")
-                terminal.say(progress.summary(session.data, session.model, hardware))
+                terminal.say(progress.summary(session.data, session.model, machine.hardware))
                 terminal.say(progress.describe_start(folder, newest, recorded))
             with dataset.refusing_damage(session.data.describe_damage):
                 yield session
