@@ -285,7 +285,7 @@ def _by_class(session: "Session", run: Run) -> dict[str, Any]:
         images = tested.pixels(split, run.recipe, np.array([i for i, _, _ in wrong]))
         titles = [
             f"{names[answer]} {probability:.0%}, is {names[split.labels[i]]}"
-            + (f"\n{split.names[i][-40:]}" if split.names else "")
+            + (f"\n{split.names[i][-32:]}" if split.names else "")
             for i, answer, probability in wrong
         ]
         picture.draw_mistakes(images, titles, session.folder.path / MISTAKES)

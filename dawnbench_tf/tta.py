@@ -458,7 +458,8 @@ class Versus(NamedTuple):
             reached = sum(map(math.isfinite, times))
             width = f"median {middle:.4g} s" if math.isfinite(middle) else "never in half of them"
             if interval:
-                width += f", 95 % interval {interval[0]:.4g} to {interval[1]:.4g} s"
+                end = f"{interval[1]:.4g} s" if math.isfinite(interval[1]) else "never"
+                width += f", 95 % interval {interval[0]:.4g} to {end}"
             lines.append(f"{name}: {reached} of {len(times)} fits reached it, {width}")
         first, second = self.names
         if self.faster is None:
@@ -468,7 +469,8 @@ class Versus(NamedTuple):
             line = f"{first} is {self.speed_up:.3g} times as fast as {second}"
             if self.speed_up_interval:
                 low, high = self.speed_up_interval
-                line += f", 95 % interval {low:.3g} to {high:.3g}"
+                end = f"{high:.3g}" if math.isfinite(high) else "no limit"
+                line += f", 95 % interval {low:.3g} to {end}"
             lines.append(line)
         more = "" if self.fits_needed is None else f"; {self.fits_needed:g} of each would tell"
         more = "" if (self.p_value or 0) < 0.05 else f"{more} them apart" * bool(more)
