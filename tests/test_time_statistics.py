@@ -169,7 +169,7 @@ def test_where_an_interval_is_undefined_it_goes_from_the_lower_limit_before_to_1
 
 
 def logs(folder, name, times, column="val_accuracy"):
-    """Writes timers' logs that reach 0.9 after so many seconds; inf: that never do."""
+    """Writes a timer's log for each time: it reaches 0.9 after that time, or never if inf."""
     paths = []
     for number, seconds in enumerate(times):
         path = folder / f"{name}{number}.tsv"

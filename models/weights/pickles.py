@@ -147,7 +147,7 @@ def _check(stream: BinaryIO) -> None:
                 items.append(size)
         operands = stack[len(stack) - len(before) :]
         if len(operands) < len(before) or 0 in operands:
-            raise ValueError("it takes more values than there are")
+            raise ValueError("an instruction needs more values than the stack has")
         del stack[len(stack) - len(before) :]
         keys = operands[1:2] if code.name == "SETITEM" else []
         if code.name in ("SETITEMS", "DICT"):
