@@ -71,6 +71,6 @@ def defused(cell: object) -> object:
 
 
 def one_line(error: object, most: int = 200) -> str:
-    """Returns the text of an error or a value on one line of at most `most` characters."""
-    line = " ".join(str(error)[: 20 * most].split())
+    """Returns the printable text of an error or a value: one line of at most `most` characters."""
+    line = shown(" ".join(str(error)[: 20 * most].split()))
     return line if len(line) <= most else f"{line[: most - 3]}..."

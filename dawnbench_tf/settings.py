@@ -96,11 +96,12 @@ def check(instance: Any) -> None:
             if value is None:
                 continue
             kind = next(one for one in get_args(kind) if one is not types.NoneType)
+        values: Any = (value,)
         if get_origin(kind) is tuple:
-            kind = get_args(kind)[0]
+            kind, values = get_args(kind)[0], value
             if not isinstance(value, tuple):
                 refuse(name, repr(value), f"should be a list of {kind.__name__}s")
-        for one in value if isinstance(value, tuple) else (value,):
+        for one in values:
             if text := typed.fault(one, kind):
                 refuse(name, one_line(repr(one), 60), text)
             if (low := bounds.get("low")) is not None and one < low:

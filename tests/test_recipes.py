@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -46,6 +47,21 @@ PUBLISHED = Path(__file__).parent / "fixtures/published"
 def test_a_value_out_of_range_is_refused_with_its_flag(change, line):
     with pytest.raises(Refusal, match="^" + line.replace("(", r"\(")):
         recipes.get("digits/resnet8", **change)
+
+
+@pytest.mark.parametrize("name", ["digits/resnet8", "qa_mini/bidaf", "imagenet/resnet50d"])
+def test_a_value_of_any_type_is_taken_or_refused_in_a_line(name):
+    others = [None, True, -1, 1e308, 2**70, float("nan"), "", "\x1b[2J", "x" * 20_000, object()]
+    others += [[], (), [[]], ([],), (32,), ("a",), {}, {"a": 1}]
+    settings = [setting for setting in recipes.get(name).values() if setting != "name"]
+    for setting, value in itertools.product(settings, others):
+        try:
+            recipe = recipes.get(name, **{setting: value})
+        except Refusal as refusal:
+            line = str(refusal)
+            assert line.isprintable() and len(line) < 600 and line.startswith("--")
+            continue
+        assert isinstance(recipe.values()[setting], tuple) == isinstance(value, tuple), setting
 
 
 def test_settings_for_images_are_refused_for_questions():

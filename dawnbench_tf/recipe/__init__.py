@@ -164,8 +164,8 @@ class Recipe:
                 object.__setattr__(self, "task", self.task.name)
             elif not self.name:
                 object.__setattr__(self, "name", f"{self.task.name}/{self.model}")
-        elif self.task and self.task not in TASKS:
-            refuse("task", self.task, f"should be a Task, or one of {', '.join(TASKS)}")
+        elif self.task and self.task not in [*TASKS]:
+            refuse("task", repr(self.task), f"should be a Task, or one of {', '.join(TASKS)}")
         changes, later = self.batch_size_epochs, len(self.later_batch_sizes)
         if list(changes) != sorted(set(changes)):
             refuse("batch_size_epochs", changes, "should increase")
@@ -359,7 +359,7 @@ class Recipe:
           Refusal: a value is out of its range, or the setting is not for the task's examples.
         """
         task = values.get("task", self.task)
-        task_row = task if isinstance(task, Task) else TASKS.get(task)
+        task_row = task if isinstance(task, Task) else TASKS.get(str(task))
         base = replace(self, name="", task="", data=self._data_for(task_row))
         own = {"name", "task", *_KINDS}.union(flat(base), *map(flat, parts(base).values()))
         for name in (name for name in values if name not in own):
