@@ -60,6 +60,7 @@ long() {
     trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
     part "under Keras 3: what the default leaves out" under_keras_3 -m "long or not both_kerases"
     part "under tf-keras: what the default leaves out" tests -m long
+    part "properties: examples at random" tests -m hypothesis --hypothesis-profile=default
     part "kills, failing files, damaged files" faults
     echo "== summary"
     printf '%s\n' "${summary[@]}"
