@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from dawnbench_tf import terminal
-from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 
 CHECKSUM = "sha256"  # key in a JSON file: the checksum of its other values
 FIGURES = (".png", ".svg", ".pdf")  # formats of pictures, by suffix
@@ -135,10 +135,26 @@ def check_figure(path: Path) -> None:
         refuse("plot", path, f"should end in one of {', '.join(FIGURES)}")
 
 
-def save_figure(figure: Any, path: Path) -> None:
-    """Writes a `matplotlib.figure.Figure`; the suffix decides the format. Raises Refusal."""
-    with renamed_to(path) as temporary:
-        figure.savefig(temporary)
+def save_figure(figure: Any, target: Path | IO[Any], **options: Any) -> None:
+    """Writes a `matplotlib.figure.Figure` with its texts as they are: "$" begins no mathematics.
+
+    Args:
+      figure: the figure; logarithmic axes need a formatter of their own, as the default's labels
+        are mathematics.
+      target: a file, whose suffix decides the format, or a stream.
+      **options: of `Figure.savefig`.
+
+    Raises:
+      Refusal: the file can't be written.
+    """
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set(text=shown(text.get_text(), "\n"), parse_math=False)
+    if not isinstance(target, Path):
+        return figure.savefig(target, **options)
+    with renamed_to(target) as temporary:
+        figure.savefig(temporary, **options)
 
 
 def cache_folder() -> Path | None:

@@ -188,7 +188,7 @@ class SpeedTest(NamedTuple):
 
     def __str__(self) -> str:
         phase, recipe, each = self.phases[0], self.recipe, self.seconds_per_step
-        (seconds, first), alone = self.first, phase.laps == [self.first]
+        (seconds, first), alone = self.first, self.steps == self.first[1]
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
         return (
             f"{self.steps} steps: {each * 1e3:.4g} ms a step at the median, "

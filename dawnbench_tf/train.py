@@ -278,8 +278,9 @@ def _by_class(session: "Session", run: Run) -> dict[str, Any]:
 
     answers, split = session.evaluate.answers, session.data.splits.test
     if answers is None:  # the run had ended before: its entry has them
-        misc = (run.entry.misc if run.entry else None) or {}
-        return {name: misc[name] for name in ("classAccuracy",) if name in misc}
+        entry = run.entry
+        shares = ((entry.misc if entry else None) or {}).get("classAccuracy")
+        return {} if shares is None else {"classAccuracy": shares}
     names = session.data.splits.classes or [*map(str, range(answers.shape[1]))]
     if wrong := scores.mistakes(answers, split.labels, 10):
         images = tested.pixels(split, run.recipe, np.array([i for i, _, _ in wrong]))
@@ -298,21 +299,20 @@ def _report(run: Run, options: RunOptions) -> int:
 
     entry, path = run.entry, run.entry_path
     if entry and path:
-        problems = (entry.misc or {}).get("violations", [])
+        misc = entry.misc or {}
         for line in (
             run_entry.describe_run(run, options.credits.cost_per_hour),
-            *_class_lines(run),
+            *_class_lines(run, misc.get("classAccuracy", {})),
             utilization.format_line(run.used),
-            run_entry.describe_entry(run.recipe.task_row, path, problems),
+            run_entry.describe_entry(run.recipe.task_row, path, misc.get("violations", [])),
             _next(run),
         ):
             terminal.say(line, sys.stdout)
     return 0 if run.reached else 3
 
 
-def _class_lines(run: Run) -> list[str]:
-    """Returns a line with the accuracy of the worst classes, if the entry has them."""
-    shares = ((run.entry.misc if run.entry else None) or {}).get("classAccuracy", {})
+def _class_lines(run: Run, shares: dict[str, float]) -> list[str]:
+    """Returns a line with the accuracy of the worst classes, if there are any."""
     if not shares or not run.folder:
         return []
     worst = ", ".join(f"{shown(name)} {share:.1f}" for name, share in list(shares.items())[:8])

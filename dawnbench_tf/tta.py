@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf import files
 from dawnbench_tf.clock import Clock, Hit
 from dawnbench_tf.refusals import Refusal
 
@@ -505,7 +506,8 @@ def compare(
 
     Raises:
       ValueError: a log has no rows or no such metric; the message names the file.
-      Refusal: SciPy or, for `plot`, matplotlib is not installed.
+      Refusal: SciPy or, for `plot`, matplotlib is not installed, or the picture
+        can't be written.
     """
     try:
         from dawnbench_tf import time_statistics
@@ -567,7 +569,7 @@ def _draw(result: Versus, path: Path) -> None:
     axes.set(xlabel="seconds on the clock to the threshold; line: median")
     axes.set_xlim(left=0)
     axes.grid(axis="x", alpha=0.25)
-    figure.savefig(path)
+    files.save_figure(figure, path)
 
 
 class _Fit(NamedTuple):

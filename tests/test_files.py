@@ -11,6 +11,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from dawnbench_tf import files, terminal
 from dawnbench_tf.refusals import Refusal
@@ -135,3 +136,11 @@ def test_what_is_not_damaged_is_called_by_its_name():
         archive.writestr("a.npy", header)
     with pytest.raises(ValueError, match="a.npy claims .99,. float64, more than it holds"):
         files.read_npz(claims.getvalue())
+
+
+def test_a_figure_s_texts_are_written_as_they_are(tmp_path):
+    figure = Figure()
+    figure.add_subplot().set(title="$x_$\x1b[2J", xlabel=r"\frac{1$2$")
+    files.save_figure(figure, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    assert "$x_$" in text and r"\frac{1$2$" in text and "\x1b" not in text

@@ -52,7 +52,7 @@ def load_test(data_dir: str) -> tuple[Split, Origin]:
         if data_dir and folder.is_dir() and not (root / "train").is_dir():
             if wanted & {path.name for path in folder.iterdir()}:
                 index = trees.read(folder, classes())
-            elif trees.is_flat(folder) and trees.has_images(folder):
+            elif trees.is_flat(folder) and trees.list_images(folder):
                 index = trees.read_flat(folder, _labels_in_order(folder))
             else:
                 continue

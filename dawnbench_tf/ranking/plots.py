@@ -61,14 +61,7 @@ def draw(results: list[Result], path: Path) -> None:
 
 def _legend_label(result: Result) -> str:
     yours = f"yours, {terminal.cut(result.folder, 20)}: " if result.mine else ""
-    return _escape_dollars(
-        f"{yours}{terminal.cut(result.model, 28)}, {terminal.cut(result.hardware, 34)}"
-    )
-
-
-def _escape_dollars(text: str) -> str:
-    """Escapes $, which matplotlib would read as mathematics."""
-    return text.replace("$", r"\$")
+    return f"{yours}{terminal.cut(result.model, 28)}, {terminal.cut(result.hardware, 34)}"
 
 
 def _draw_costs(axes: Axes, dataset: str, rows: list[Result], named: list[Result]) -> None:
@@ -161,7 +154,7 @@ def record_chart(table: Table) -> Chart:
     title = f"Record of {table.dataset} {ranked.name} over the years"
     stream = io.BytesIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(stream, format="svg", transparent=True, metadata=metadata)
+    files.save_figure(figure, stream, format="svg", transparent=True, metadata=metadata)
     # As a picture: scripts and styles in it can't act on the page.
     source = f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"
     return Chart(title, description, source)

@@ -75,5 +75,5 @@ def draw_mistakes(images: np.ndarray, titles: Sequence[str], path: Path) -> None
         axes.axis("off")
     for axes, image, title in zip(figure.axes, images, titles, strict=False):
         axes.imshow(image)
-        axes.set_title(title.replace("$", r"\$"), fontsize=8)
+        axes.set_title(title, fontsize=8)
     files.save_figure(figure, path)

@@ -237,6 +237,9 @@ def plan(study: Study) -> list[PlannedRun]:
       Refusal: a setting is unknown or out of its bounds, or the study has too many runs.
     """
     count = max(study.trials, 0)
+    for text in (study.name, study.source, *(factor.name for factor in study.factors)):
+        if not text.isprintable():
+            raise Refusal(f"{text[:60]!a}: a study's and a factor's name should be printable")
     for factor in study.factors:
         count *= len(factor.levels)
         for level in factor.levels:

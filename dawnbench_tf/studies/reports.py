@@ -138,6 +138,7 @@ def write_page(path: Path, studies: Sequence[Results], comparison: list[str]) ->
     templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=lambda value: value if isinstance(value, Markup) else shown(value, "\n"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -171,7 +172,7 @@ def _study_values(results: Results) -> dict[str, Any]:
 def render_svg(results: Results) -> Markup:
     """Renders the study's figure as inline SVG."""
     text = io.StringIO()
-    figures.draw(results).savefig(text, format="svg", metadata={"Date": None})
+    files.save_figure(figures.draw(results), text, format="svg", metadata={"Date": None})
     return Markup(text.getvalue()[text.getvalue().index("<svg") :])
 
 

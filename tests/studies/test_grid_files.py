@@ -74,6 +74,7 @@ MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(
         (f"[factors.a]\n{'x' * 5000} = {{epochs = 1}}", "of 100 characters at most"),
         ("[factors.a]\n'' = {epochs = 1}", "should be a list of values"),
         ('[factors.a]\n"\\u001b[2J" = {epochs = 1}', "of 100 characters at most"),
+        ('[factors."\\u001b[2J"]\na = {epochs = 1}', "name should be printable"),
         ('[settings]\ndata_dir = "a\\u0000b"', "should be printable"),
         (f"[settings]\nepochs = {'[' * 5000}{']' * 5000}", "can't be read"),
         (f"[settings]\nepochs = {'[' * 50}{']' * 50}", "nested too deep"),

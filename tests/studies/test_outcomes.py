@@ -82,7 +82,21 @@ def test_an_outcome_of_an_earlier_version_has_the_settings_of_its_plan(tmp_path)
 
 
 OTHERS = [
-    *(None, True, -1, 1e308, 2**70, "", "\x1b[2J", "x" * 20_000, [], [[]], {}, {"a": {"b": []}}),
+    *(
+        None,
+        True,
+        -1,
+        1e308,
+        2**70,
+        "",
+        "\x1b[2J",
+        "$x_$",
+        "x" * 20_000,
+        [],
+        [[]],
+        {},
+        {"a": {"b": []}},
+    ),
 ]
 
 
@@ -110,6 +124,7 @@ def test_an_outcome_of_other_types_is_refused_or_reported(tmp_path_factory, data
     reports.write_csv([results], io.StringIO())
     json.dumps(reports.values(results))
     reports.write_page(folder / "page.html", [results], [])
+    assert "\x1b" not in (folder / "page.html").read_text()
 
 
 def _parts(value):

@@ -23,9 +23,7 @@ def read(root: Path, classes: Sequence[str]) -> JpegIndex:
     paths: list[str] = []
     counts = []
     for name in classes:
-        images = list_images(root / name)
-        if not images:
-            raise Refusal(f"{root / name}: holds no image; should have {', '.join(SUFFIXES)} files")
+        images = some_images(root / name)
         paths += [f"{name}/{image}" for image in images]
         counts.append(len(images))
     return index_files(root, paths, np.repeat(np.arange(len(classes)), counts))
@@ -64,9 +62,11 @@ def describe_unread(root: Path, classes: Sequence[str]) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()) if count)
 
 
-def has_images(folder: Path) -> bool:
-    """Whether a folder has images in it, not in folders below."""
-    return bool(list_images(folder))
+def some_images(folder: Path) -> list[str]:
+    """Returns the names of the images in a folder, sorted. Raises Refusal if it has none."""
+    if not (names := list_images(folder)):
+        raise Refusal(f"{folder}: holds no image; should have {', '.join(SUFFIXES)} files")
+    return names
 
 
 def list_images(folder: Path) -> list[str]:
