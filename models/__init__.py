@@ -11,6 +11,8 @@ the arguments that they share. `catalog` has a row for each variant, `layers` ou
 May import: nothing of dawnbench_tf.
 """
 
+import os
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -20,8 +22,6 @@ from typing import TYPE_CHECKING, Any
 from .catalog import VARIANTS, Variant
 
 if TYPE_CHECKING:
-    import os
-
     import tensorflow as tf
 
 __all__ = ["names", "get", "build", "load_model", "load_published", "Variant"]
@@ -50,6 +50,8 @@ def names(pattern: str = "*") -> list[str]:
 def get(name: str) -> Variant:
     """Returns the catalogue row of a model: its parameters, multiply-adds, published accuracy, ...
 
+    MODULE:FUNCTION, a network of others as `imported` describes, has a row without these figures.
+
     >>> row = get("resnet50_v1_5")
     >>> row.parameters, row.multiply_adds, row.top1, row.source
     (25557032, 4089184256, 76.13, 'Gross & Wilber 2016, fb.resnet.torch')
@@ -60,6 +62,8 @@ def get(name: str) -> Variant:
     Raises:
       ValueError: no model has this name; the message suggests similar names.
     """
+    if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(name)):
+        return Variant(name, "imported", {"function": name}, 0, None, name)
     if name not in VARIANTS:
         text = str(name)[:100]
         near = [variant for variant in VARIANTS if variant.startswith(f"{text}_")]
@@ -126,7 +130,7 @@ def build(
     return networks.build(row, args)
 
 
-def load_model(file: "str | os.PathLike") -> "tf.keras.Model":
+def load_model(file: str | os.PathLike) -> "tf.keras.Model":
     """Loads a `.keras` file that `model.save` wrote of a model of `build`.
 
     The file is checked before Keras reads it: it may contain Keras's layers, this package's, and
@@ -148,7 +152,10 @@ def load_model(file: "str | os.PathLike") -> "tf.keras.Model":
 
 
 def load_published(
-    model: "tf.keras.Model", file: "str | os.PathLike", new_head: bool = False
+    model: "tf.keras.Model",
+    file: str | os.PathLike,
+    new_head: bool = False,
+    download: bool = False,
 ) -> bool:
     """Loads published weights into a ResNet or a BERT of the catalogue.
 
@@ -165,9 +172,13 @@ def load_published(
 
     Args:
       model: model of `build`, in any precision and layout.
-      file: path of the file; for a TensorFlow checkpoint its prefix or its .index.
+      file: path of the file; for a TensorFlow checkpoint its prefix or its .index. Or a publisher:
+        "torchvision" and "torchvision_v2" (its IMAGENET1K_V1 and _V2), or "akamaster" (ResNets for
+        CIFAR-10), whose file for `model.name` is in Keras's cache or downloaded.
       new_head: accept a file of another number of classes, or without a head; the last dense layer
         then keeps its values, all others are loaded.
+      download: fetch a publisher's file that is not in the cache; the start of its SHA-256, which
+        its name states, is checked either way.
 
     Returns:
       Whether the head was loaded too.
@@ -175,7 +186,10 @@ def load_published(
     Raises:
       ValueError: the file is damaged, has another format or is for another network; the model is
         not changed.
-      OSError: the file can't be read.
+      OSError: the file can't be read or downloaded.
     """
+    downloads = import_module(f"{__name__}.weights.downloads")
+    if isinstance(file, str) and file in downloads.PUBLISHERS and not os.path.exists(file):
+        file = downloads.find(file, model.name, download)
     loaded: bool = import_module(f"{__name__}.weights.resnets").load(model, file, new_head)
     return loaded

@@ -37,7 +37,7 @@ def main(options: Options, patterns: list[str]) -> None:
     table: list[tuple[object, ...]] = [tuple(HEAD.split(","))]
     for variant in chosen:
         used = [name for name, recipe in recipes.rows().items() if recipe.model == variant.name]
-        figures = (variant.parameters, variant.multiply_adds or "", variant.top1 or "")
+        figures = (variant.parameters or "", variant.multiply_adds or "", variant.top1 or "")
         words = networks.family_of(variant).describe(variant.args)
         texts = (variant.source, *words, variant.top1_source, " ".join(used))
         table.append((variant.name, *figures, *texts))

@@ -74,6 +74,7 @@ class Layers(NamedTuple):
     stochastic: Callable  # (branch, survival)
     whitening: Callable  # (name=None)
     axis: int  # axis of the channels, -1 or 1
+    dtype: str | None  # dtype or policy of the layers; None: Keras's global policy
 
 
 def layers(
@@ -120,6 +121,7 @@ def layers(
         stochastic=partial(image.StochasticDepth, dtype=dtype),
         whitening=partial(image.Whitening, axis=axis, dtype=dtype),
         axis=axis,
+        dtype=dtype,
     )
 
 

@@ -98,7 +98,7 @@ def _build_classifier(
     images = _image_input(input_shape, data_format, variant.image_size, family.smallest_side(args))
     x = family.body(images, layers, **args)
     logits = family.head(x, num_classes, make, args)
-    return _model(images, logits, name or variant.name)
+    return _model(images, logits, name or variant.name.rpartition(":")[2])
 
 
 def _build_reader(

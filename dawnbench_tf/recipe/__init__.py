@@ -70,7 +70,11 @@ class Recipe:
     GROUP: ClassVar[str] = "what to train"
     name: str = ""
     task: str | Task = ""
-    model: str = setting("", "name of the model to train; `dawnbench models` lists all")
+    model: str = setting(
+        "",
+        "name of the model to train; `dawnbench models` lists all; or a network of others: "
+        "keras.applications:ConvNeXtTiny or MODULE:FUNCTION",
+    )
     threshold: float | None = setting(
         None, "stop when the metric reaches this; default: the task's", low=0
     )
@@ -163,7 +167,7 @@ class Recipe:
             if self.task.is_whole:
                 object.__setattr__(self, "task", self.task.name)
             elif not self.name:
-                object.__setattr__(self, "name", f"{self.task.name}/{self.model}")
+                object.__setattr__(self, "name", _default_name(self.task, self.model))
         elif self.task and self.task not in [*TASKS]:
             refuse("task", repr(self.task), f"should be a Task, or one of {', '.join(TASKS)}")
         changes, later = self.batch_size_epochs, len(self.later_batch_sizes)
@@ -374,9 +378,8 @@ class Recipe:
         is_other = task_row is not None and task_row.name != before
         if is_other or values.get("threshold", self.threshold) != self.threshold:
             values.setdefault("eval_from", 0.0)
-        name = values.get(
-            "name", f"{task_row.name}/{model}" if task_row and is_other else self.name
-        )
+        default = _default_name(task_row, model) if task_row and is_other else self.name
+        name = values.get("name", default)
         evidence = () if is_other else self.evidence  # measurements of another task
         return replaced(base, values, task=task, name=name, evidence=evidence, **changed)
 
@@ -434,3 +437,7 @@ class Recipe:
 
 def _examples(task: Task) -> str:
     return QUESTIONS if task.inputs == "questions" else JPEGS if task.jpegs else ONE_SIZE
+
+
+def _default_name(task: Task, model: str) -> str:
+    return f"{task.name}/{model.rpartition(':')[2]}"  # a name with a colon is a module's recipe

@@ -26,7 +26,7 @@ from dawnbench_tf.models.factories import LayerClasses
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.models.layers.image import Whitening
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, refuse, shown
+from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.tasks import Task
 
 SAMPLE = 200  # test images that runtimes are compared on
@@ -275,7 +275,13 @@ def network(
         "dtype": precision or recipe.precision,
         "synchronized": _synchronizes(recipe, placement.strategy),
     }
-    return networks.build(variant, args, layers)
+    try:
+        return networks.build(variant, args, layers)
+    except ValueError as error:
+        if variant.family != "imported":  # a setting that no check of ours refused
+            raise
+        size = "" if all(sides) else "; set --image_sizes and --test_image_size to one size"
+        refuse("model", recipe.model, f"{one_line(error)}{size}")
 
 
 def _one_size(recipe: Recipe) -> bool:
@@ -318,11 +324,12 @@ def _synchronizes(recipe: Recipe, strategy: tf.distribute.Strategy) -> bool:
     """Whether BN needs statistics across replicas, to be over the global batch."""
     several = strategy.num_replicas_in_sync > 1 and recipe.network.synchronized_batch_norm
     args = {**models.get(recipe.model).args, **_family_args(recipe)}
-    if several and args.get("final_survival", 1) < 1:
-        refuse(
-            "synchronized_batch_norm",
-            True,
-            f"{recipe.model} skips blocks, and BN can't speak across replicas inside one that may "
-            "be skipped; add --nosynchronized_batch_norm for statistics of each replica's own",
-        )
+    reason = ""
+    if args.get("final_survival", 1) < 1:
+        reason = "skips blocks, and BN can't speak across replicas inside one that may be skipped"
+    elif "function" in args:
+        reason = "has BN of its own, if any"
+    if several and reason:
+        own = "add --nosynchronized_batch_norm for statistics of each replica's own"
+        refuse("synchronized_batch_norm", True, f"{recipe.model} {reason}; {own}")
     return several

@@ -1,0 +1,105 @@
+"""Networks of others: a function that returns a Keras classifier, named MODULE:FUNCTION.
+
+`keras.applications:ConvNeXtTiny`, or a function of your own. It is called with those of these
+arguments that it has: `input_shape`, `classes` or `num_classes`, and what Keras's applications need
+to return untrained logits of standardized images.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import tensorflow as tf
+
+from .catalog.variant import Variant
+from .factories import Layers
+from .networks import Family
+
+_LIKE_OURS = {  # arguments of Keras's applications: no download, logits, no standardization
+    "weights": None,
+    "classifier_activation": None,
+    "include_preprocessing": False,
+}
+
+
+def row(name: str) -> Variant:
+    """Returns the row of a network of others, as `models.get` does; nothing is imported."""
+    return Variant(name, "imported", {"function": name}, 0, None, name, image_size=0)
+
+
+def body(images: tf.Tensor, layers: Callable[..., Layers], *, function: str) -> tf.Tensor:
+    """Returns the images: the function builds the whole network, with its head.
+
+    Args:
+      function: MODULE:FUNCTION.
+    """
+    return images
+
+
+def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.Tensor:
+    name = args["function"]
+    if make.axis == 1:
+        raise ValueError(f"`data_format` should be NHWC for {name}. Received: data_format='NCHW'")
+    function, policies = _function(name), tf.keras.mixed_precision
+    values = {"input_shape": tuple(images.shape[1:]), "classes": num_classes, **_LIKE_OURS}
+    values["num_classes"] = num_classes
+    before = policies.global_policy()
+    try:
+        policies.set_global_policy(make.dtype or before)
+        accepted = signature(function).parameters
+        network = function(**{key: value for key, value in values.items() if key in accepted})
+    except Exception as error:  # whatever a function of others raises
+        raise ValueError(f"{name} raised {type(error).__name__}: {error}") from error
+    finally:
+        policies.set_global_policy(before)
+    if not isinstance(network, tf.keras.Model):
+        kind = f"{type(network).__module__}.{type(network).__name__}"
+        raise ValueError(
+            f"{name} should return a tf.keras.Model of {tf.keras.__name__}, not {kind}"
+        )
+    # `call` of a functional model adds its layers to ours; any other model is one layer.
+    logits = network.call(images) if hasattr(network, "_network_nodes") else network(images)
+    if tuple(logits.shape[1:]) != (num_classes,):
+        text = f"should return logits (batch, {num_classes}), not {tuple(logits.shape)}"
+        raise ValueError(f"{name} {text}; it needs an argument `num_classes` or `classes`")
+    last = network.layers[-1] if network.layers else None
+    softmax = getattr(last, "activation", None) is tf.keras.activations.softmax
+    if softmax or isinstance(last, tf.keras.layers.Softmax):
+        raise ValueError(f"{name} should return logits; its last layer has a softmax")
+    taken = any(layer.name == "logits" for layer in network.layers)
+    return make.to_float32(1.0, name=None if taken else "logits")(logits)
+
+
+def _function(name: str) -> Callable[..., tf.keras.Model]:
+    """Imports MODULE:FUNCTION; the working directory is importable, as for `python -m`."""
+    module_name, _, attribute = name.partition(":")
+    if module_name == "keras.applications":
+        module: Any = tf.keras.applications  # of the Keras that tf.keras is
+    else:
+        sys.path.insert(0, os.getcwd())
+        try:
+            module = import_module(module_name)
+        except Exception as error:  # a module of others may raise anything
+            raise ValueError(f"{module_name} can't be imported: {error}") from error
+        finally:
+            sys.path.pop(0)
+    function = getattr(module, attribute, None)
+    if not callable(function):
+        names = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
+        near = get_close_matches(attribute, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}"
+        raise ValueError(f"{module_name} has no function {attribute}; {hint}")
+    return function
+
+
+FAMILY = Family(
+    body,
+    smallest=lambda args: {},
+    describe=lambda args: ("", "", ""),
+    head=_logits,
+    smallest_side=lambda args: 1,
+)

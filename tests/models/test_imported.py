@@ -1,0 +1,99 @@
+"""Networks of others, MODULE:FUNCTION: their logits, precision, and what is refused."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dawnbench_tf import models, recipes
+from dawnbench_tf.data.images import data
+from dawnbench_tf.data.placement import Placement
+from dawnbench_tf.refusals import Refusal
+
+MODULE = """
+import tensorflow as tf
+keras = tf.keras
+
+def small(num_classes, input_shape):
+    dense = keras.layers.Dense(num_classes, name="logits")
+    pool = keras.layers.GlobalAveragePooling2D()
+    return keras.Sequential([keras.Input(input_shape), keras.layers.Conv2D(4, 3), pool, dense])
+
+class Model(keras.Model):
+    def __init__(self, classes):
+        super().__init__()
+        self.dense = keras.layers.Dense(classes)
+    def call(self, x):
+        return self.dense(keras.layers.Flatten()(x))
+
+def subclassed(classes):
+    return Model(classes)
+
+def softmax(classes):
+    return keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(classes, "softmax")])
+
+def three():
+    return keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
+
+def fails(classes):
+    raise KeyError("x\\ny")
+
+def number():
+    return 3
+"""
+
+
+@pytest.fixture
+def networks(tmp_path, monkeypatch):
+    (tmp_path / "networks_of_mine.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.both_kerases
+def test_an_application_s_logits_are_its_own():
+    arguments = {"input_shape": (32, 32, 3), "weights": None, "classifier_activation": None}
+    theirs = tf.keras.applications.MobileNetV2(**arguments, classes=7)
+    ours = models.build("keras.applications:MobileNetV2", num_classes=7)
+    assert ours.name == "MobileNetV2" and ours.output.dtype in ("float32", tf.float32)
+    ours.set_weights(theirs.get_weights())
+    images = np.random.default_rng(0).normal(size=(2, 32, 32, 3)).astype(np.float32)
+    np.testing.assert_allclose(ours(images), theirs(images), atol=1e-6)
+
+
+@pytest.mark.both_kerases
+@pytest.mark.parametrize("name", ["small", "subclassed"])
+def test_functions_of_a_module_build_networks_in_any_precision(networks, name):
+    before = tf.keras.mixed_precision.global_policy().name
+    model = models.build(f"networks_of_mine:{name}", num_classes=5, dtype="mixed_bfloat16")
+    images = tf.zeros((2, 32, 32, 3))
+    assert model(images).shape == (2, 5) and model(images).dtype == tf.float32
+    assert all(w.dtype in ("float32", tf.float32) for w in model.trainable_weights)
+    dense = [layer for layer in model._flatten_layers() if isinstance(layer, tf.keras.layers.Dense)]
+    assert [layer.compute_dtype for layer in dense] == ["bfloat16"]
+    assert tf.keras.mixed_precision.global_policy().name == before
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("keras.applications:MobilNetV2", "has no function MobilNetV2; did you mean MobileNetV2?"),
+        ("networks_of_mine:softmax", "should return logits; its last layer has a softmax"),
+        ("networks_of_mine:three", "should return logits \\(batch, 10\\), not \\(None, 3\\); "),
+        ("networks_of_mine:fails", "raised KeyError: 'x"),
+        ("networks_of_mine:number", "should return a tf.keras.Model of .*, not builtins.int"),
+        ("no_such_module:x", "no_such_module can't be imported: No module named"),
+    ],
+)
+def test_what_is_no_network_is_refused_in_a_line(networks, name, line):
+    recipe = recipes.get("digits/resnet8", model=name)
+    with pytest.raises(Refusal, match=f"^--model={name}: .*{line}") as refused:
+        data.network(recipe, Placement(tf.distribute.get_strategy()))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_network_of_others_has_none_of_our_settings():
+    recipe = recipes.get("digits/resnet8", model="keras.applications:ResNet50", final_survival=0.5)
+    placement = Placement(tf.distribute.get_strategy())
+    with pytest.raises(Refusal, match="--final_survival=0.5: keras.applications:ResNet50 has none"):
+        data.network(recipe, placement)
+    with pytest.raises(ValueError, match="`data_format` should be NHWC for keras.applications"):
+        models.build("keras.applications:ResNet50", data_format="NCHW")
