@@ -45,7 +45,8 @@ COMMON = (  # flags that --help shows
 
 
 OWN_DATA = (  # flags that --help shows in addition, with --task
-    "model validation_share image_sizes pretrained frozen_parts backbone_rate task_name"
+    "model validation_share class_weights image_sizes pretrained frozen_parts backbone_rate "
+    "task_name"
 ).split()
 
 

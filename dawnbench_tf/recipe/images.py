@@ -46,6 +46,12 @@ class Images:
         low=0.001,
         high=1,
     )
+    class_weights: str | None = setting(
+        None,
+        "weigh the loss of each class's images by examples / (classes x images of the class), so "
+        "that rare classes count as much as frequent ones (balanced)",
+        choices=("balanced",),
+    )
     test_views: str = setting(
         "image",
         "test-time augmentation: average the logits of the image alone (image), of the image and "

@@ -1,7 +1,9 @@
 """Loss functions and weight decay."""
 
+import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.training import muon
 
@@ -16,13 +18,30 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         classes (Szegedy et al. 2015, arXiv 1512.00567, section 7).
       auxiliary_weight: weight of an auxiliary head's loss. It is added for logits (batch, 2,
         classes), of the network's head and the auxiliary one.
+      class_weights: factor of the loss of each class's examples (classes,), as Keras's
+        `class_weight`; of mixed labels their mean, by probability. None: 1.
     """
 
-    def __init__(self, smoothing: float = 0.0, auxiliary_weight: float = 0.0):
+    def __init__(
+        self,
+        smoothing: float = 0.0,
+        auxiliary_weight: float = 0.0,
+        class_weights: np.ndarray | None = None,
+    ):
         super().__init__()
         self.smoothing, self.auxiliary_weight = smoothing, auxiliary_weight
+        self.class_weights = class_weights
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        losses = self._unweighted(y_true, y_pred)
+        if self.class_weights is None:
+            return losses
+        weights = tf.constant(self.class_weights, losses.dtype)
+        if tf.as_dtype(y_true.dtype).is_floating and y_true.shape == y_pred.shape:
+            return losses * tf.linalg.matvec(tf.cast(y_true, losses.dtype), weights)
+        return losses * tf.gather(weights, tf.reshape(tf.cast(y_true, tf.int64), [-1]))
+
+    def _unweighted(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         if tf.as_dtype(y_true.dtype).is_floating and y_true.shape == y_pred.shape:
             return self._soft_cross_entropy(y_true, y_pred)
         classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` passes (batch, 1)
@@ -58,11 +77,23 @@ class SpanCrossEntropy(tf.keras.losses.Loss):
 
 
 LOSSES = {
-    "softmax_cross_entropy": lambda recipe: SoftmaxCrossEntropy(
-        recipe.label_smoothing, recipe.network.auxiliary_weight
+    "softmax_cross_entropy": lambda recipe, class_weights=None: SoftmaxCrossEntropy(
+        recipe.label_smoothing, recipe.network.auxiliary_weight, class_weights
     ),
-    "span_cross_entropy": lambda recipe: SpanCrossEntropy(),
+    "span_cross_entropy": lambda recipe, class_weights=None: SpanCrossEntropy(),
 }
+
+
+def of(data: Data) -> tf.keras.losses.Loss:
+    """Returns the loss of a recipe's task, weighted by class if the recipe says so.
+
+    The weight of a class is examples / (classes x examples of the class), as scikit-learn's.
+    """
+    recipe, weights = data.recipe, None
+    if getattr(recipe.data, "class_weights", None):
+        counts = np.bincount(data.splits.train.labels, minlength=recipe.task_row.classes)
+        weights = counts.sum() / (len(counts) * np.maximum(counts, 1))
+    return LOSSES[recipe.task_row.loss](recipe, weights)
 
 
 def is_whitening_bias(weight: tf.Variable) -> bool:

@@ -1,10 +1,14 @@
 """Losses, compared with scikit-learn; weight decay, computed by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from dawnbench_tf import recipes
 from dawnbench_tf.recipe import Optimizer, Recipe
+from dawnbench_tf.tasks import Task
 from dawnbench_tf.training import losses
 
 
@@ -47,6 +51,22 @@ def test_cross_entropy_equals_scikit_learn_s():
     chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     wanted = log_loss(classes, chances, labels=range(10))
     assert float(losses.SoftmaxCrossEntropy()(classes, logits)) == pytest.approx(wanted)
+
+
+def test_balanced_class_weights_are_scikit_learn_s():
+    from sklearn.metrics import log_loss
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    classes = np.repeat(np.arange(4), (2, 3, 5, 10))
+    recipe = recipes.get("own/images", class_weights="balanced", task=Task("a", classes=4))
+    splits = SimpleNamespace(train=SimpleNamespace(labels=classes))
+    logits = np.random.default_rng(0).normal(size=(20, 4))
+    chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    weights = compute_sample_weight("balanced", classes)
+    loss = losses.of(SimpleNamespace(recipe=recipe, splits=splits))
+    for labels in (classes[:, None], np.eye(4)[classes]):  # integers, and mixup's
+        wanted = log_loss(classes, chances, labels=range(4), sample_weight=weights)
+        assert float(loss(labels, logits)) == pytest.approx(wanted)
 
 
 def test_an_auxiliary_head_s_loss_is_added_by_its_weight():
