@@ -129,10 +129,10 @@ def renamed_to(path: Path) -> Iterator[Path]:
         raise cannot_write(path, error) from None
 
 
-def check_figure(path: Path) -> None:
-    """Raises Refusal unless the suffix of --plot is a format that matplotlib writes here."""
+def check_figure(path: Path, flag: str = "plot") -> None:
+    """Raises Refusal unless the suffix of a flag's file is a format that matplotlib writes here."""
     if path.suffix not in FIGURES:
-        refuse("plot", path, f"should end in one of {', '.join(FIGURES)}")
+        refuse(flag, path, f"should end in one of {', '.join(FIGURES)}")
 
 
 def save_figure(figure: Any, target: Path | IO[Any], **options: Any) -> None:

@@ -3,6 +3,7 @@
     dawnbench leaderboard                     # published entries, 2017 to 2020
     dawnbench leaderboard RUN_DIR --dataset=CIFAR10 --top=5
     dawnbench leaderboard RUN_DIR --html=DIR --plot=FILE.png
+    dawnbench leaderboard RUN_DIR bkj_resnet18 --curve=FILE.png
 
 Tables with runs of yours come first, then your runs that break the rules, with
 the reasons.
@@ -29,7 +30,7 @@ from dawnbench_tf.refusals import Refusal, defused, refuse, shown, suggestion
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import RANKED
 
-__all__ = ["rank", "Ranking", "format_ranking"]
+__all__ = ["rank", "Ranking", "format_ranking", "draw_curves"]
 
 COLUMNS = 120  # width of a table if stdout is no terminal, in characters
 SHARES = (27, 28, 21)  # relative widths of model, hardware, author
@@ -57,6 +58,12 @@ class Options:
     csv: bool = setting(False, "print all tables as CSV")
     html: str = setting("", "folder to write the tables to as HTML pages")
     plot: str = setting("", "file for a plot of cost and accuracy over time, .png, .svg or .pdf")
+
+    curve: str = setting(
+        "",
+        "file for a plot of accuracy over time, .png, .svg or .pdf, of the runs and the published "
+        "entries that the arguments name, and nothing else",
+    )
 
     def __post_init__(self) -> None:
         check(self)
@@ -250,6 +257,10 @@ def rank(
 
 
 def main(options: Options, arguments: list[str]) -> None:
+    if options.curve:
+        draw_curves(arguments, options.curve)
+        print(options.curve)
+        return
     ranking = rank(arguments, options.dataset, options.until, options.threshold)
     if options.html:
         from dawnbench_tf.ranking import pages  # slow: half a second, like plots
@@ -272,6 +283,33 @@ def main(options: Options, arguments: list[str]) -> None:
         parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
         parts[own:own] = [format_unranked(ranking.unranked, columns)] if ranking.unranked else []
         print("\n\n".join(parts))
+
+
+def draw_curves(arguments: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
+    """Draws the accuracy over time of runs of yours and of published entries in one picture.
+
+    Args:
+      arguments: folders of runs or trees of entries, and names of published training entries.
+      path: file of the picture; its suffix decides the format.
+
+    Raises:
+      Refusal: an argument is neither, they are of several data sets, or the file can't be written.
+    """
+    from dawnbench_tf.ranking import plots
+
+    trained = [result for result in results.dawnbench_results() if result.phase == "train"]
+    names = {result.name for result in trained}
+    for argument in map(str, arguments):
+        if argument not in names and not Path(argument).exists():
+            hint = suggestion(argument, names, "`dawnbench leaderboard --csv` has the names")
+            raise Refusal(f"{shown(argument)}: is no folder and no published entry; {hint}")
+    folders = [Path(argument) for argument in arguments if str(argument) not in names]
+    mine = [result for result in collect(folders) if result.mine and result.phase == "train"]
+    rows = list(mine)
+    for name in names & {*map(str, arguments)}:
+        same = [result for result in trained if result.name == name]  # two data sets may have it
+        rows += [r for r in same if r.dataset in {row.dataset for row in mine}] or same
+    plots.draw_curves(rows, Path(path))
 
 
 def _parse_date(text: str) -> str:

@@ -55,6 +55,26 @@ def test_runs_are_told_apart_by_their_folders_and_ranked_once(tmp_path):
     assert {row.split()[-1] for row in rows} == {"first", "second"} and len(rows) == 4
 
 
+def test_a_run_s_curve_is_drawn_beside_an_entry_s(tmp_path):
+    write(tmp_path / "mine", HEAD + "1\t0.001\t80\n2\t0.002\t95\n")
+    names = (tmp_path / "mine", "fastai_pytorch")  # of which ImageNet has one too
+    leaderboard.draw_curves(names, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    assert "CIFAR10: accuracy over time" in text and text.count("<!-- yours, mine: ") == 1
+    with pytest.raises(
+        Refusal, match="fastai_pytorh: is no folder .* did you mean fastai_pytorch?"
+    ):
+        leaderboard.draw_curves([tmp_path / "mine", "fastai_pytorh"], tmp_path / "a.svg")
+    with pytest.raises(
+        Refusal, match="--curve=.*: needs training results of one data set; .* CIFA"
+    ):
+        leaderboard.draw_curves(
+            [tmp_path / "mine", "alibabacloud_resnet50_gn6e_16_machine_tensorflow"],
+            tmp_path / "b.svg",
+        )
+    assert not (tmp_path / "b.svg").exists()
+
+
 def test_runs_of_a_study_are_named_by_setting_and_seed(tmp_path):
     for seed in (0, 1):
         write(tmp_path / f"study/batch_size=64/seed-{seed}/run", HEAD + "1\t0.001\t95\n")

@@ -59,6 +59,23 @@ def draw(results: list[Result], path: Path) -> None:
     files.save_figure(figure, path)
 
 
+def draw_curves(results: list[Result], path: Path) -> None:
+    """Draws the accuracy over time of training results of one data set, each in its colour.
+
+    Raises:
+      Refusal: the results are of several data sets, or of none; or the image can't be written.
+    """
+    files.check_figure(path, "curve")
+    rows = [result for result in results if any(hours > 0 for hours, _ in result.curve)]
+    tasks = tables.order(result.task for result in rows)
+    if len(tasks) != 1:
+        names = ", ".join(task.folder for task in tasks) or "none"
+        refuse("curve", path, f"needs training results of one data set; these are of {names}")
+    figure = Figure(figsize=(11, 4.2), dpi=110, layout="constrained")
+    _draw_curves(figure.add_subplot(), tasks[0], rows, rows)
+    files.save_figure(figure, path)
+
+
 def _legend_label(result: Result) -> str:
     yours = f"yours, {terminal.cut(result.folder, 20)}: " if result.mine else ""
     return f"{yours}{terminal.cut(result.model, 28)}, {terminal.cut(result.hardware, 34)}"
@@ -101,7 +118,9 @@ def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]
         hours, values = zip(*points, strict=True)
         if result in named:
             colour, label = f"C{named.index(result)}", _legend_label(result)
-            axes.plot(hours, values, color=colour, label=label, linewidth=1.6, zorder=3)
+            marker = "o" if len(points) < 30 else ""  # one point has no line
+            (line,) = axes.plot(hours, values, color=colour, label=label, linewidth=1.6, zorder=3)
+            line.set(marker=marker, markersize=3.5)
         else:
             axes.plot(hours, values, color="#c3cad0", linewidth=0.8)
     axes.axhline(task.threshold, color="#5a5a5a", linestyle="--", linewidth=1)
@@ -109,7 +128,7 @@ def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]
     top = min(task.highest, max(result.score or 0.0 for result in rows) + span / 2)
     axes.set(xscale="log", ylim=(max(0, task.threshold - 4 * span), top))
     axes.set(xlabel="hours", ylabel=task.metric, title=f"{task.folder}: accuracy over time")
-    axes.set_xlim(left=min(result.hours or 0.0 for result in rows) / 20)
+    axes.set_xlim(left=min(result.hours or result.curve[-1][0] for result in rows) / 20)
     _set_ticks(axes.xaxis)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     axes.grid(alpha=0.25)
