@@ -16,8 +16,9 @@ import re
 import shlex
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,12 @@ class Options:
     )
     levels: str = setting(
         "", "values of the field that the study varies, e.g. 64,256,1024; default: its own"
+    )
+    minutes: float = setting(
+        0.0,
+        "wall time that a new study may take on this machine, with its plan: chooses the trials, "
+        "and where five do not fit, the levels; 0: no limit",
+        low=0,
     )
     jobs: int = setting(1, "number of runs at a time", low=1)
     launch: str = setting(
@@ -100,6 +107,7 @@ def main(options: Options, arguments: list[str]) -> int:
     if not options.dry_run:
         _carry_out(study, options, folder)
         return report(options, [folder])
+    study, plan = _in_time(study, options, folder)
     planned = grid.plan(study)
     ended = store.read_outcomes(folder, planned)
     for run in planned:
@@ -107,7 +115,8 @@ def main(options: Options, arguments: list[str]) -> int:
             print(run.name, shlex.join(run.flags))
     print(plans.describe(planned, ended, options.jobs))
     if not ended:
-        print(_wrapped(str(plans.make(planned, options.estimate, bool(options.launch)))))
+        plan = plan or plans.make(planned, options.estimate, bool(options.launch))
+        print(_wrapped(str(plan)))
     return 0
 
 
@@ -176,10 +185,11 @@ def run_study(
 
 def _carry_out(study: grid.Study, options: Options, folder: Path) -> None:
     grid.plan(study)  # refuses settings before the folder is touched
+    study, plan = _in_time(study, options, folder)
     with store.claimed(folder, study) as study:
         planned = grid.plan(study)
         if not store.read_outcomes(folder, planned):
-            plan = plans.make(planned, options.estimate, bool(options.launch))
+            plan = plan or plans.make(planned, options.estimate, bool(options.launch))
             terminal.say(_wrapped(str(plan)))
         how = options.jobs, options.launch, options.retry
         running = runner.Runner(folder, planned, study.latency, *how)
@@ -189,6 +199,28 @@ def _carry_out(study: grid.Study, options: Options, folder: Path) -> None:
         except Refusal:
             store.unclaim(folder)
             raise
+
+
+def _in_time(
+    study: grid.Study, options: Options, folder: Path
+) -> tuple[grid.Study, plans.Plan | None]:
+    """Returns what of a study `options.minutes` allow, and its plan; a study that goes on as it is.
+
+    Raises Refusal: not even a run of each of two settings fits.
+    """
+    if not options.minutes:
+        return study, None
+    if (folder / store.STUDY).is_file():
+        begun = store.read(folder)
+        return replace(study, trials=begun.trials, factors=begun.factors), None
+    begin = time.monotonic()
+    plan = plans.make(grid.plan(study), options.estimate, bool(options.launch))
+    left = options.minutes * 60 - (time.monotonic() - begin)
+    chosen, left_out = plans.fit(study, plan, left * (options.jobs if options.launch else 1))
+    terminal.say(f"in {options.minutes:g} minutes: {left_out or 'all of the study'}")
+    names = {run.name.rpartition("/")[0] for run in grid.plan(chosen)}
+    rows = [row._replace(runs=chosen.trials) for row in plan.settings if row.name in names]
+    return chosen, plan._replace(settings=rows)
 
 
 def _folder(name: str, options: Options) -> Path:

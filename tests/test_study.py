@@ -8,7 +8,7 @@ import re
 import pytest
 
 from dawnbench_tf import study, terminal
-from dawnbench_tf.studies import grid, outcomes, store
+from dawnbench_tf.studies import grid, outcomes, plans, store
 from tests.studies import samples
 
 STUDY = ("-m", "dawnbench_tf.study")
@@ -63,6 +63,19 @@ def test_a_dry_run_lists_what_would_run_and_touches_nothing(cold_command, tmp_pa
     # The recipe's evidence: 17.7 s each.
     assert plan.startswith("plan: 3 runs, 0.01 hours, $0.53 of wall time; by the recipes' evidence")
     assert max(map(len, ended.stdout.splitlines())) <= 80
+
+
+def test_minutes_choose_the_trials_of_a_new_study_and_one_that_goes_on_keeps_its_own(
+    tmp_path, monkeypatch
+):
+    setting = plans.PlannedSetting("baseline", 20, 10.0, False, 9.0, 10.0, None)
+    monkeypatch.setattr(plans, "make", lambda *arguments: plans.Plan([setting], ""))
+    options, trials = study.Options(minutes=0.75), grid.Study("trials", "", "digits/resnet8", 20)
+    chosen, plan = study._in_time(trials, options, tmp_path)
+    assert chosen.trials == plan.runs == 4
+    samples.write(tmp_path / "s", chosen, lambda run: samples.outcome(run.labels, run.seed))
+    goes_on, plan = study._in_time(trials, study.Options(minutes=9), tmp_path / "s")
+    assert goes_on == chosen and plan is None
 
 
 def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path, capfd):

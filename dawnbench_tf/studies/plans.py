@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +11,9 @@ import numpy as np
 from dawnbench_tf import recipes, speed, terminal
 from dawnbench_tf.clock import duration
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.speed import SpeedTest
-from dawnbench_tf.studies.grid import PlannedRun
+from dawnbench_tf.studies.grid import PlannedRun, Study
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.terminal import dollars
 
@@ -141,6 +142,53 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
     if any(row.seconds is None for row in rows):
         source += "; ?: neither timed nor measured"
     return Plan(rows, source)
+
+
+def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, str]:
+    """Chooses trials and levels of a study so that its runs take at most some wall time.
+
+    It has as many trials as fit, up to its own. If five, the fewest that a report ranks, do not
+    fit, a study of one factor leaves out the levels that take longest, but for the baseline and one
+    more; if that is not enough, it has fewer trials, of as many levels as fit.
+
+    Args:
+      study: the study.
+      plan: its plan, with the time of each setting.
+      seconds: wall time of all runs, one after another.
+
+    Returns:
+      The study, and what it leaves out, for people; "" if everything fits.
+
+    Raises:
+      Refusal: the time of a setting is not known, or one trial of the fewest levels does not fit.
+    """
+    from dawnbench_tf.time_statistics import ENOUGH  # slow: SciPy
+
+    each = {n: row.seconds for n, row in enumerate(plan.settings) if row.seconds is not None}
+    unknown = [row.name for row in plan.settings if row.seconds is None]
+    if unknown:
+        refuse("minutes", "", f"the time of {unknown[0]} is not known; choose trials and levels")
+    costliest = sorted([*each][1:], key=lambda n: -each[n])[:-1] if len(study.factors) == 1 else []
+    for least in range(min(study.trials, ENOUGH), 0, -1):
+        kept = [*each]
+        for level in costliest:
+            if least * sum(each[n] for n in kept) > seconds:
+                kept.remove(level)
+        once = sum(each[n] for n in kept)
+        if least * once <= seconds:
+            break
+    else:
+        text = f"one run of each of {len(kept)} settings takes {duration(once)} here"
+        raise Refusal(f"--minutes leaves {duration(max(0, seconds))} after the plan; {text}")
+    trials = min(study.trials, int(seconds / once))
+    dropped = [row.name for n, row in enumerate(plan.settings) if n not in kept]
+    text = f"{trials} of {study.trials} trials" if trials < study.trials else ""
+    text += "; " * bool(text and dropped) + "left out: " * bool(dropped) + ", ".join(dropped)
+    if dropped:
+        factor = study.factors[0]
+        levels = tuple(level for n, level in enumerate(factor.levels) if n in kept)
+        study = replace(study, factors=(factor._replace(levels=levels),))
+    return replace(study, trials=trials), text
 
 
 def _network(recipe: Recipe) -> Network:

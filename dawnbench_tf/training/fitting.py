@@ -56,7 +56,7 @@ def build(
         losses.add_weight_decay(model, recipe)
         model.compile(
             optimizers.build(recipe, steps, model),
-            losses.of(data),
+            losses.make_loss(data),
             steps_per_execution=min(steps_per_execution, *steps),
             jit_compile=jit_compile,
         )

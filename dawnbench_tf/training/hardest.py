@@ -26,7 +26,7 @@ class Hardest(tf.train.Checkpoint):
         last = tf.Variable(tf.fill([examples], float("inf")), trainable=False, name="last_losses")
         super().__init__(last=last)
         self.count = data.recipe.data.hardest
-        self._loss: tf.keras.losses.Loss = losses.of(data)
+        self._loss: tf.keras.losses.Loss = losses.make_loss(data)
         self._chosen: tf.Tensor | None = None  # of the step that is being traced
 
     def select(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:

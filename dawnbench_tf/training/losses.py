@@ -84,7 +84,7 @@ LOSSES = {
 }
 
 
-def of(data: Data) -> tf.keras.losses.Loss:
+def make_loss(data: Data) -> tf.keras.losses.Loss:
     """Returns the loss of a recipe's task, weighted by class if the recipe says so.
 
     The weight of a class is examples / (classes x examples of the class), as scikit-learn's.

@@ -36,7 +36,7 @@ class Proxy(tf.train.Checkpoint):
         optimizer.build(network.trainable_variables)
         super().__init__(network=network, optimizer=optimizer)
         self.share, self.every = settings.proxy_share, settings.proxy_every
-        self._loss: tf.keras.losses.Loss = losses.of(own)
+        self._loss: tf.keras.losses.Loss = losses.make_loss(own)
 
     def select(
         self, images: tf.Tensor, labels: tf.Tensor, step: tf.Tensor

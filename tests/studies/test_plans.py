@@ -1,5 +1,7 @@
 """The plan of a study: hand-computed cases, with samples in place of timed steps."""
 
+from dataclasses import replace
+
 import pytest
 
 from dawnbench_tf import recipes
@@ -100,3 +102,53 @@ def test_before_a_run_has_ended_nothing_is_known_of_what_is_left():
 def test_a_run_that_takes_too_long_takes_nothing_from_those_that_wait():
     ended = {LEFT[0].name: samples.outcome(seconds=50)}  # 100 s of its process
     assert plans.seconds_left(LEFT, ended, begun=[900.0]) == pytest.approx(200)
+
+
+def plan_of(*seconds):
+    rows = [plans.PlannedSetting(f"s{n}", 20, 5, False, each, each, None) for n, each in seconds]
+    return plans.Plan(rows, "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "trials", "levels", "text"),
+    [
+        (1000, 20, 4, ""),
+        (999, 19, 4, "19 of 20 trials"),
+        (250, 5, 4, "5 of 20 trials"),
+        (249, 8, 3, "8 of 20 trials; left out: s2"),  # 10 + 15 + 5 a trial
+        (149, 9, 2, "9 of 20 trials; left out: s1, s2"),
+        (74, 4, 2, "4 of 20 trials; left out: s1, s2"),
+        (20, 1, 2, "1 of 20 trials; left out: s1, s2"),
+    ],
+)
+def test_what_fits_is_trials_first_and_then_levels_without_the_costliest(
+    seconds, trials, levels, text
+):
+    """Settings of 10, 15, 20 and 5 seconds a run; the first is the baseline."""
+    factor = Factor("size", tuple(Level("", {"batch_size": 2**n}) for n in range(4, 8)))
+    plan = plan_of(*enumerate((10, 15, 20, 5)))
+    chosen, left_out = plans.fit(samples.study(factors=(factor,), trials=20), plan, seconds)
+    kept = [level for n, level in enumerate(factor.levels) if f"s{n}" not in text]
+    assert (chosen.trials, left_out, [*chosen.factors[0].levels]) == (trials, text, kept)
+    assert len(kept) == levels
+
+
+def test_fewer_than_five_trials_have_as_many_levels_as_fit():
+    factor = Factor("size", tuple(Level("", {"batch_size": 2**n}) for n in range(4, 8)))
+    plan = plan_of(*enumerate((48, 48, 48, 48)))
+    chosen, left_out = plans.fit(samples.study(factors=(factor,), trials=3), plan, 170)
+    assert chosen.trials == 1 and left_out == "1 of 3 trials; left out: s1"
+
+
+def test_a_study_of_several_factors_keeps_them_and_no_time_is_refused():
+    study = samples.study(factors=(*samples.study().factors, *samples.study().factors), trials=9)
+    plan = plan_of(*enumerate((10, 10, 10, 10)))
+    chosen, left_out = plans.fit(study, plan, 100)
+    assert chosen == replace(study, trials=2) and left_out == "2 of 9 trials"
+    with pytest.raises(
+        Refusal, match="--minutes leaves 39 s .* each of 4 settings takes 40 s here"
+    ):
+        plans.fit(study, plan, 39)
+    unknown = plan._replace(settings=[plan.settings[0]._replace(seconds=None)])
+    with pytest.raises(Refusal, match="--minutes=: the time of s0 is not known"):
+        plans.fit(study, unknown, 100)

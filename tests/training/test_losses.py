@@ -63,7 +63,7 @@ def test_balanced_class_weights_are_scikit_learn_s():
     logits = np.random.default_rng(0).normal(size=(20, 4))
     chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     weights = compute_sample_weight("balanced", classes)
-    loss = losses.of(SimpleNamespace(recipe=recipe, splits=splits))
+    loss = losses.make_loss(SimpleNamespace(recipe=recipe, splits=splits))
     for labels in (classes[:, None], np.eye(4)[classes]):  # integers, and mixup's
         wanted = log_loss(classes, chances, labels=range(4), sample_weight=weights)
         assert float(loss(labels, logits)) == pytest.approx(wanted)
