@@ -46,13 +46,16 @@ def _instance(vcpus: str, memory_gb: str, usd_per_hour: str, **texts: Any) -> In
 
 
 def format_table() -> str:
-    """Formats all instances as a text table."""
-    lines = [f"{'instance':24} USD/hour  vCPU    GB  accelerator     date        source"]
-    for row in instances().values():
+    """Formats all instances as a text table, those of this machine's size first."""
+    lines = [f"  {'instance':24} USD/hour  vCPU    GB  accelerator     date        source"]
+    fit = [row for row in instances().values() if not _difference(row)]
+    for row in sorted(instances().values(), key=lambda row: row not in fit):
         size = f"{row.vcpus or '':4}  {row.memory_gb or '':4}"
         price = f"{row.usd_per_hour:8.4g}  {size}  {row.accelerator:14}"
-        lines.append(f"{row.name:24} {price}  {row.date}  {row.source}")
-    return "\n".join(lines)
+        mark = "*" if row in fit else " "
+        lines.append(f"{mark} {row.name:24} {price}  {row.date}  {row.source}")
+    which = "*: with" if fit else "none has"
+    return "\n".join([*lines, f"{which} the vCPUs, memory and GPUs of this machine"])
 
 
 def with_instance_price(credits: Credits) -> tuple[Credits, str]:

@@ -34,6 +34,23 @@ def test_the_price_of_an_instance_is_that_of_the_entry_it_is_from():
     assert checked == len(prices.instances()) - 2  # two are corrected, and say so
 
 
+@pytest.mark.parametrize(
+    ("gpus", "marked", "last"),
+    [
+        (["Tesla V100-SXM2-16GB"], ["p3.2xlarge", "paperspace-v100"], "*: with the vCPUs"),
+        ([], [], "none has the vCPUs"),
+    ],
+)
+def test_instances_of_this_machine_s_size_come_first(monkeypatch, gpus, marked, last):
+    monkeypatch.setattr(prices.machine, "cpus", lambda: 8)
+    monkeypatch.setattr(prices.machine, "memory_gb", lambda: 60.0)
+    monkeypatch.setattr(prices.machine, "gpus", lambda: gpus)
+    _, *rows, line = prices.format_table().splitlines()
+    assert len(rows) == len(prices.instances()) and line.startswith(last)
+    assert [row.split()[1] for row in rows[: len(marked)]] == marked
+    assert [row[0] for row in rows] == ["*"] * len(marked) + [" "] * (len(rows) - len(marked))
+
+
 def test_a_priced_entry_on_machines_we_know_paid_for_all_of_them():
     count, odd = 0, set()
     for result, price in implied():
