@@ -3,7 +3,7 @@
     dawnbench leaderboard                     # published entries, 2017 to 2020
     dawnbench leaderboard RUN_DIR --dataset=CIFAR10 --top=5
     dawnbench leaderboard RUN_DIR --html=DIR --plot=FILE.png
-    dawnbench leaderboard RUN_DIR bkj_resnet18 --curve=FILE.png
+    dawnbench leaderboard RUN_DIR fastai_pytorch --curve=FILE.png
 
 Tables with runs of yours come first, then your runs that break the rules, with
 the reasons.

@@ -15,7 +15,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from .catalog.variant import Variant
 from .factories import Layers
 from .networks import Family
 
@@ -24,11 +23,6 @@ _LIKE_OURS = {  # arguments of Keras's applications: no download, logits, no sta
     "classifier_activation": None,
     "include_preprocessing": False,
 }
-
-
-def row(name: str) -> Variant:
-    """Returns the row of a network of others, as `models.get` does; nothing is imported."""
-    return Variant(name, "imported", {"function": name}, 0, None, name, image_size=0)
 
 
 def body(images: tf.Tensor, layers: Callable[..., Layers], *, function: str) -> tf.Tensor:
