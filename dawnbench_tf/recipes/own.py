@@ -4,8 +4,6 @@ from dawnbench_tf.recipe import Images, Optimizer, Questions, Recipe, Schedule
 from dawnbench_tf.tasks import find_task
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # as in torchvision
-_SGD = Optimizer(learning_rate=0.05, nesterov=True, weight_decay=5e-4)
-
 PHOTOS = Recipe(
     name="own/photos",
     task=find_task("folder"),
@@ -13,7 +11,7 @@ PHOTOS = Recipe(
     epochs=30,
     batch_size=16,
     label_smoothing=0.1,
-    optimizer=_SGD,
+    optimizer=Optimizer(name="adam", learning_rate=0.001, weight_decay=5e-4),
     schedule=Schedule(form="cosine", epochs=(2,)),
     data=Images(
         image_sizes=(128,),
@@ -30,7 +28,7 @@ IMAGES = Recipe(
     model="resnet8_v1_pad",
     epochs=30,
     batch_size=64,
-    optimizer=_SGD,
+    optimizer=Optimizer(learning_rate=0.05, nesterov=True, weight_decay=5e-4),
     schedule=Schedule(form="cosine", epochs=(2,)),
     data=Images(pad=2, standardize="image"),
 )
