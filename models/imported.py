@@ -46,7 +46,10 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         policies.set_global_policy(make.dtype or before)
         accepted = signature(function).parameters
         network = function(**{key: value for key, value in values.items() if key in accepted})
-    except Exception as error:  # whatever a function of others raises
+        # `call` of a functional model adds its layers to ours; any other model is one layer.
+        called = network.call if hasattr(network, "_network_nodes") else network
+        logits = called(images) if isinstance(network, tf.keras.Model) else None
+    except (Exception, SystemExit) as error:  # whatever a function of others raises
         raise ValueError(f"{name} raised {type(error).__name__}: {error}") from error
     finally:
         policies.set_global_policy(before)
@@ -55,8 +58,8 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         raise ValueError(
             f"{name} should return a tf.keras.Model of {tf.keras.__name__}, not {kind}"
         )
-    # `call` of a functional model adds its layers to ours; any other model is one layer.
-    logits = network.call(images) if hasattr(network, "_network_nodes") else network(images)
+    if not hasattr(logits, "shape"):
+        raise ValueError(f"{name} should return one output, logits (batch, {num_classes})")
     if tuple(logits.shape[1:]) != (num_classes,):
         text = f"should return logits (batch, {num_classes}), not {tuple(logits.shape)}"
         raise ValueError(f"{name} {text}; it needs an argument `num_classes` or `classes`")
@@ -77,7 +80,7 @@ def _function(name: str) -> Callable[..., tf.keras.Model]:
         sys.path.insert(0, os.getcwd())
         try:
             module = import_module(module_name)
-        except Exception as error:  # a module of others may raise anything
+        except (Exception, SystemExit) as error:  # a module of others may raise anything
             raise ValueError(f"{module_name} can't be imported: {error}") from error
         finally:
             sys.path.pop(0)

@@ -158,7 +158,7 @@ def first_counts(kind):
 
 
 @pytest.mark.skipif(not LEGACY, reason="arithmetic; under tf-keras")
-@pytest.mark.parametrize("name", CIFAR)
+@pytest.mark.parametrize("name", params(CIFAR, {*DEFAULT, "resnet20_v1_pad", "resnet20_v1_proj"}))
 def test_a_cifar_row_s_counts_follow_from_two_shallow_networks(name):
     """Each unit more adds what the unit before did: exact, and no ResNet-1202 to build."""
     variant = models.get(name)

@@ -39,6 +39,19 @@ def fails(classes):
 
 def number():
     return 3
+
+def exits():
+    raise SystemExit(2)
+
+def two(classes, input_shape):
+    x = keras.Input(input_shape)
+    y = keras.layers.Dense(classes)(keras.layers.Flatten()(x))
+    return keras.Model(x, [y, y])
+
+def two_inputs(classes, input_shape):
+    inputs = [keras.Input(input_shape), keras.Input(input_shape)]
+    flat = keras.layers.Flatten()(keras.layers.Add()(inputs))
+    return keras.Model(inputs, keras.layers.Dense(classes)(flat))
 """
 
 
@@ -72,22 +85,26 @@ def test_functions_of_a_module_build_networks_in_any_precision(networks, name):
     assert tf.keras.mixed_precision.global_policy().name == before
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("keras.applications:MobilNetV2", "has no function MobilNetV2; did you mean MobileNetV2?"),
-        ("networks_of_mine:softmax", "should return logits; its last layer has a softmax"),
-        ("networks_of_mine:three", "should return logits \\(batch, 10\\), not \\(None, 3\\); "),
-        ("networks_of_mine:fails", "raised KeyError: 'x"),
-        ("networks_of_mine:number", "should return a tf.keras.Model of .*, not builtins.int"),
-        ("no_such_module:x", "no_such_module can't be imported: No module named"),
-    ],
-)
-def test_what_is_no_network_is_refused_in_a_line(networks, name, line):
-    recipe = recipes.get("digits/resnet8", model=name)
-    with pytest.raises(Refusal, match=f"^--model={name}: .*{line}") as refused:
-        data.network(recipe, Placement(tf.distribute.get_strategy()))
-    assert "\n" not in str(refused.value)
+REFUSED = [
+    ("keras.applications:MobilNetV2", "has no function MobilNetV2; did you mean MobileNetV2?"),
+    ("networks_of_mine:softmax", "should return logits; its last layer has a softmax"),
+    ("networks_of_mine:three", "should return logits \\(batch, 10\\), not \\(None, 3\\); "),
+    ("networks_of_mine:fails", "raised KeyError: 'x"),
+    ("networks_of_mine:exits", "raised SystemExit: 2"),
+    ("networks_of_mine:two", "should return one output, logits \\(batch, 10\\)"),
+    ("networks_of_mine:two_inputs", "raised [A-Za-z]*Error: "),
+    ("networks_of_mine:number", "should return a tf.keras.Model of .*, not builtins.int"),
+    ("no_such_module:x", "no_such_module can't be imported: No module named"),
+]
+
+
+def test_what_is_no_network_is_refused_in_a_line(networks):
+    placement = Placement(tf.distribute.get_strategy())
+    for name, line in REFUSED:
+        recipe = recipes.get("digits/resnet8", model=name)
+        with pytest.raises(Refusal, match=f"^--model={name}: .*{line}") as refused:
+            data.network(recipe, placement)
+        assert "\n" not in str(refused.value)
 
 
 def test_a_network_of_others_has_none_of_our_settings():

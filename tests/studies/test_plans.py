@@ -109,28 +109,25 @@ def plan_of(*seconds):
     return plans.Plan(rows, "")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "trials", "levels", "text"),
-    [
-        (1000, 20, 4, ""),
-        (999, 19, 4, "19 of 20 trials"),
-        (250, 5, 4, "5 of 20 trials"),
-        (249, 8, 3, "8 of 20 trials; left out: s2"),  # 10 + 15 + 5 a trial
-        (149, 9, 2, "9 of 20 trials; left out: s1, s2"),
-        (74, 4, 2, "4 of 20 trials; left out: s1, s2"),
-        (20, 1, 2, "1 of 20 trials; left out: s1, s2"),
-    ],
-)
-def test_what_fits_is_trials_first_and_then_levels_without_the_costliest(
-    seconds, trials, levels, text
-):
-    """Settings of 10, 15, 20 and 5 seconds a run; the first is the baseline."""
+FITTING = [  # seconds -> trials, levels, what is left out; a run takes 10, 15, 20, 5 seconds
+    (1000, 20, 4, ""),
+    (999, 19, 4, "19 of 20 trials"),
+    (250, 5, 4, "5 of 20 trials"),
+    (249, 8, 3, "8 of 20 trials; left out: s2"),
+    (149, 9, 2, "9 of 20 trials; left out: s1, s2"),
+    (74, 4, 2, "4 of 20 trials; left out: s1, s2"),
+    (20, 1, 2, "1 of 20 trials; left out: s1, s2"),
+]
+
+
+def test_what_fits_is_trials_first_and_then_levels_without_the_costliest():
     factor = Factor("size", tuple(Level("", {"batch_size": 2**n}) for n in range(4, 8)))
-    plan = plan_of(*enumerate((10, 15, 20, 5)))
-    chosen, left_out = plans.fit(samples.study(factors=(factor,), trials=20), plan, seconds)
-    kept = [level for n, level in enumerate(factor.levels) if f"s{n}" not in text]
-    assert (chosen.trials, left_out, [*chosen.factors[0].levels]) == (trials, text, kept)
-    assert len(kept) == levels
+    study = samples.study(factors=(factor,), trials=20)
+    for seconds, trials, levels, text in FITTING:
+        chosen, left_out = plans.fit(study, plan_of(*enumerate((10, 15, 20, 5))), seconds)
+        kept = [level for n, level in enumerate(factor.levels) if f"s{n}" not in text]
+        assert (chosen.trials, left_out, [*chosen.factors[0].levels]) == (trials, text, kept)
+        assert len(kept) == levels
 
 
 def test_fewer_than_five_trials_have_as_many_levels_as_fit():
