@@ -48,7 +48,7 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         network = function(**{key: value for key, value in values.items() if key in accepted})
         # `call` of a functional model adds its layers to ours; any other model is one layer.
         called = network.call if hasattr(network, "_network_nodes") else network
-        logits = called(images) if isinstance(network, tf.keras.Model) else None
+        logits: Any = called(images) if isinstance(network, tf.keras.Model) else None
     except (Exception, SystemExit) as error:  # whatever a function of others raises
         raise ValueError(f"{name} raised {type(error).__name__}: {error}") from error
     finally:
