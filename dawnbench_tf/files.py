@@ -136,11 +136,11 @@ def check_figure(path: Path, flag: str = "plot") -> None:
 
 
 def save_figure(figure: Any, target: Path | IO[Any], **options: Any) -> None:
-    """Writes a `matplotlib.figure.Figure` with its texts as they are: "$" begins no mathematics.
+    """Writes a `matplotlib.figure.Figure` and shows its texts literally: "$" starts no mathematics.
 
     Args:
-      figure: the figure; logarithmic axes need a formatter of their own, as the default's labels
-        are mathematics.
+      figure: the figure. Set a formatter on each logarithmic axis: the default one writes
+        mathematics.
       target: a file, whose suffix decides the format, or a stream.
       **options: of `Figure.savefig`.
 

@@ -26,6 +26,7 @@ from dawnbench_tf import flags, terminal
 from dawnbench_tf.ranking import results, tables
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import Table
+from dawnbench_tf.recipe.evidence import published_entries
 from dawnbench_tf.refusals import Refusal, defused, refuse, shown, suggestion
 from dawnbench_tf.settings import check, setting
 from dawnbench_tf.tasks import RANKED
@@ -58,11 +59,10 @@ class Options:
     csv: bool = setting(False, "print all tables as CSV")
     html: str = setting("", "folder to write the tables to as HTML pages")
     plot: str = setting("", "file for a plot of cost and accuracy over time, .png, .svg or .pdf")
-
     curve: str = setting(
         "",
-        "file for a plot of accuracy over time, .png, .svg or .pdf, of the runs and the published "
-        "entries that the arguments name, and nothing else",
+        "file for a plot of accuracy over time, .png, .svg or .pdf. The arguments name the runs "
+        "and the published entries in it; no table is printed",
     )
 
     def __post_init__(self) -> None:
@@ -286,7 +286,7 @@ def main(options: Options, arguments: list[str]) -> None:
 
 
 def draw_curves(arguments: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
-    """Draws the accuracy over time of runs of yours and of published entries in one picture.
+    """Draws the accuracy over time of your runs and of published entries in one picture.
 
     Args:
       arguments: folders of runs or trees of entries, and names of published training entries.
@@ -297,18 +297,20 @@ def draw_curves(arguments: Sequence[str | os.PathLike[str]], path: str | os.Path
     """
     from dawnbench_tf.ranking import plots
 
-    trained = [result for result in results.dawnbench_results() if result.phase == "train"]
-    names = {result.name for result in trained}
-    for argument in map(str, arguments):
-        if argument not in names and not Path(argument).exists():
-            hint = suggestion(argument, names, "`dawnbench leaderboard --csv` has the names")
-            raise Refusal(f"{shown(argument)}: is no folder and no published entry; {hint}")
-    folders = [Path(argument) for argument in arguments if str(argument) not in names]
-    mine = [result for result in collect(folders) if result.mine and result.phase == "train"]
-    rows = list(mine)
-    for name in names & {*map(str, arguments)}:
-        same = [result for result in trained if result.name == name]  # two data sets may have it
-        rows += [r for r in same if r.dataset in {row.dataset for row in mine}] or same
+    names = {row["name"] for row in published_entries().values() if row["phase"] == "train"}
+    texts = list(dict.fromkeys(map(str, arguments)))
+    for text in texts:
+        if text not in names and not Path(text).exists():
+            hint = suggestion(text, names, "`dawnbench leaderboard --csv` has the names")
+            raise Refusal(f"{shown(text)}: is no folder and no published entry; {hint}")
+    collected = collect([Path(text) for text in texts if text not in names])
+    trained = [result for result in collected if result.phase == "train"]
+    rows = [result for result in trained if result.mine]
+    datasets = {row.dataset for row in rows}
+    for name in (text for text in texts if text in names):
+        # Entries of two data sets may have one name.
+        same = [result for result in trained if result.name == name and not result.mine]
+        rows += [result for result in same if result.dataset in datasets] or same
     plots.draw_curves(rows, Path(path))
 
 

@@ -62,8 +62,8 @@ class Options:
     )
     minutes: float = setting(
         0.0,
-        "wall time that a new study may take on this machine, with its plan: chooses the trials, "
-        "and where five do not fit, the levels; 0: no limit",
+        "wall-time limit of a new study on this machine, with the time of its plan: reduces the "
+        "number of trials and, if five do not fit, of levels; 0: no limit",
         low=0,
     )
     jobs: int = setting(1, "number of runs at a time", low=1)
@@ -204,9 +204,9 @@ def _carry_out(study: grid.Study, options: Options, folder: Path) -> None:
 def _in_time(
     study: grid.Study, options: Options, folder: Path
 ) -> tuple[grid.Study, plans.Plan | None]:
-    """Returns what of a study `options.minutes` allow, and its plan; a study that goes on as it is.
+    """Returns a study reduced to `options.minutes`, and its plan; None: no plan was made.
 
-    Raises Refusal: not even a run of each of two settings fits.
+    A study that goes on keeps its trials and levels. Raises Refusal: no reduction fits.
     """
     if not options.minutes:
         return study, None
@@ -216,11 +216,10 @@ def _in_time(
     begin = time.monotonic()
     plan = plans.make(grid.plan(study), options.estimate, bool(options.launch))
     left = options.minutes * 60 - (time.monotonic() - begin)
-    chosen, left_out = plans.fit(study, plan, left * (options.jobs if options.launch else 1))
+    jobs = options.jobs if options.launch else 1  # runs on one machine share it
+    study, plan, left_out = plans.fit(study, plan, left * jobs)
     terminal.say(f"in {options.minutes:g} minutes: {left_out or 'all of the study'}")
-    names = {run.name.rpartition("/")[0] for run in grid.plan(chosen)}
-    rows = [row._replace(runs=chosen.trials) for row in plan.settings if row.name in names]
-    return chosen, plan._replace(settings=rows)
+    return study, plan
 
 
 def _folder(name: str, options: Options) -> Path:

@@ -50,7 +50,7 @@ def names(pattern: str = "*") -> list[str]:
 def get(name: str) -> Variant:
     """Returns the catalogue row of a model: its parameters, multiply-adds, published accuracy, ...
 
-    MODULE:FUNCTION, a network of others as `imported` describes, has a row without these figures.
+    The row of a MODULE:FUNCTION, a network that `imported` builds, lacks these figures.
 
     >>> row = get("resnet50_v1_5")
     >>> row.parameters, row.multiply_adds, row.top1, row.source
@@ -172,13 +172,13 @@ def load_published(
 
     Args:
       model: model of `build`, in any precision and layout.
-      file: path of the file; for a TensorFlow checkpoint its prefix or its .index. Or a publisher:
-        "torchvision" and "torchvision_v2" (its IMAGENET1K_V1 and _V2), or "akamaster" (ResNets for
-        CIFAR-10), whose file for `model.name` is in Keras's cache or downloaded.
+      file: path of the file; for a TensorFlow checkpoint its prefix or its .index. Or the name
+        of a publisher: "torchvision" (IMAGENET1K_V1), "torchvision_v2" (IMAGENET1K_V2) or
+        "akamaster" (ResNets for CIFAR-10). Its file for `model.name` is read from Keras's cache.
       new_head: accept a file of another number of classes, or without a head; the last dense layer
         then keeps its values, all others are loaded.
-      download: fetch a publisher's file that is not in the cache; the start of its SHA-256, which
-        its name states, is checked either way.
+      download: whether to download a publisher's file that is not in the cache. Its name states
+        the start of its SHA-256, which is always checked.
 
     Returns:
       Whether the head was loaded too.

@@ -1,24 +1,22 @@
 """Networks of others: a function that returns a Keras classifier, named MODULE:FUNCTION.
 
-`keras.applications:ConvNeXtTiny`, or a function of your own. It is called with those of these
-arguments that it has: `input_shape`, `classes` or `num_classes`, and what Keras's applications need
-to return untrained logits of standardized images.
+The function is one of Keras's, `keras.applications:ConvNeXtTiny`, or your own. `_logits` passes
+`input_shape`, `classes`, `num_classes` and the arguments of `_UNTRAINED`, if the function has a
+parameter of that name.
 """
 
-import os
-import sys
 from collections.abc import Callable
 from difflib import get_close_matches
-from importlib import import_module
 from inspect import signature
 from typing import Any
 
 import tensorflow as tf
 
+from . import user_modules
 from .factories import Layers
 from .networks import Family
 
-_LIKE_OURS = {  # arguments of Keras's applications: no download, logits, no standardization
+_UNTRAINED = {  # Keras's applications: no download, logits, no standardization of images
     "weights": None,
     "classifier_activation": None,
     "include_preprocessing": False,
@@ -26,7 +24,7 @@ _LIKE_OURS = {  # arguments of Keras's applications: no download, logits, no sta
 
 
 def body(images: tf.Tensor, layers: Callable[..., Layers], *, function: str) -> tf.Tensor:
-    """Returns the images: the function builds the whole network, with its head.
+    """Returns the images; `_logits` calls the function, which builds the network and its head.
 
     Args:
       function: MODULE:FUNCTION.
@@ -39,8 +37,8 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
     if make.axis == 1:
         raise ValueError(f"`data_format` should be NHWC for {name}. Received: data_format='NCHW'")
     function, policies = _function(name), tf.keras.mixed_precision
-    values = {"input_shape": tuple(images.shape[1:]), "classes": num_classes, **_LIKE_OURS}
-    values["num_classes"] = num_classes
+    shape, classes = tuple(images.shape[1:]), dict.fromkeys(("classes", "num_classes"), num_classes)
+    values = {"input_shape": shape, **classes, **_UNTRAINED}
     before = policies.global_policy()
     try:
         policies.set_global_policy(make.dtype or before)
@@ -49,7 +47,7 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         # `call` of a functional model adds its layers to ours; any other model is one layer.
         called = network.call if hasattr(network, "_network_nodes") else network
         logits: Any = called(images) if isinstance(network, tf.keras.Model) else None
-    except (Exception, SystemExit) as error:  # whatever a function of others raises
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise ValueError(f"{name} raised {type(error).__name__}: {error}") from error
     finally:
         policies.set_global_policy(before)
@@ -72,18 +70,15 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
 
 
 def _function(name: str) -> Callable[..., tf.keras.Model]:
-    """Imports MODULE:FUNCTION; the working directory is importable, as for `python -m`."""
+    """Imports MODULE:FUNCTION. Raises ValueError if there is none."""
     module_name, _, attribute = name.partition(":")
     if module_name == "keras.applications":
         module: Any = tf.keras.applications  # of the Keras that tf.keras is
     else:
-        sys.path.insert(0, os.getcwd())
         try:
-            module = import_module(module_name)
-        except (Exception, SystemExit) as error:  # a module of others may raise anything
+            module = user_modules.load(module_name)
+        except (Exception, SystemExit) as error:  # a user's module may raise anything
             raise ValueError(f"{module_name} can't be imported: {error}") from error
-        finally:
-            sys.path.pop(0)
     function = getattr(module, attribute, None)
     if not callable(function):
         names = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]

@@ -21,7 +21,8 @@ os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as tensorflow_env sets it
 
-# A change fails for what it changed; scripts/test.sh --long draws other examples each time.
+# The default suite repeats its examples, so that a failure comes from the change. The long mode
+# draws new ones each time.
 settings.register_profile("repeatable", derandomize=True, database=None)
 settings.load_profile("repeatable")
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dawnbench_tf import models
+from dawnbench_tf.models import user_modules
 from dawnbench_tf.recipe import Images, Questions, Recipe
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported
 from dawnbench_tf.recipe.images import JPEGS, ONE_SIZE, ONLY_FOR
@@ -112,17 +113,13 @@ def _from_module(name: str) -> Recipe:
         refuse("recipe", name, "should be MODULE:ATTRIBUTE, as mypackage.recipes:FLOWERS")
     # A module may import TensorFlow, which reads this once; the commands train with tf-keras.
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
-    folder = os.getcwd()
-    sys.path.insert(0, folder)
     try:
-        module = import_module(module_name)
+        module = user_modules.load(module_name)
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         frame = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {one_line(error, 120)}"
         source = f"{os.path.basename(frame.filename)}:{frame.lineno}"
         refuse("recipe", name, f"importing {module_name} raised {reason} ({source})")
-    finally:
-        sys.path.remove(folder)
     recipe = getattr(module, attribute, None)
     if not isinstance(recipe, Recipe) or not recipe.task or not recipe.model:
         names = [key for key, value in vars(module).items() if isinstance(value, Recipe)]

@@ -4,6 +4,7 @@ from dawnbench_tf.recipe import Images, Optimizer, Questions, Recipe, Schedule
 from dawnbench_tf.tasks import find_task
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # as in torchvision
+
 PHOTOS = Recipe(
     name="own/photos",
     task=find_task("folder"),

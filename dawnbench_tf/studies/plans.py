@@ -144,12 +144,13 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
     return Plan(rows, source)
 
 
-def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, str]:
-    """Chooses trials and levels of a study so that its runs take at most some wall time.
+def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
+    """Reduces the trials and the levels of a study until its runs fit into a wall time.
 
-    It has as many trials as fit, up to its own. If five, the fewest that a report ranks, do not
-    fit, a study of one factor leaves out the levels that take longest, but for the baseline and one
-    more; if that is not enough, it has fewer trials, of as many levels as fit.
+    The number of trials is the largest that fits, at most the study's own. A report ranks settings
+    from five trials on. If five do not fit and the study has one factor, its slowest levels are
+    left out first; the baseline and one other level stay. Then the number of trials falls below
+    five.
 
     Args:
       study: the study.
@@ -157,7 +158,8 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, str]:
       seconds: wall time of all runs, one after another.
 
     Returns:
-      The study, and what it leaves out, for people; "" if everything fits.
+      The reduced study; its plan; a text that says which trials and levels are left out, "" if
+      none.
 
     Raises:
       Refusal: the time of a setting is not known, or one trial of the fewest levels does not fit.
@@ -165,9 +167,9 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, str]:
     from dawnbench_tf.time_statistics import ENOUGH  # slow: SciPy
 
     each = {n: row.seconds for n, row in enumerate(plan.settings) if row.seconds is not None}
-    unknown = [row.name for row in plan.settings if row.seconds is None]
-    if unknown:
-        refuse("minutes", "", f"the time of {unknown[0]} is not known; choose trials and levels")
+    for row in plan.settings:
+        if row.seconds is None:
+            refuse("minutes", "", f"the time of {row.name} is not known; choose trials and levels")
     costliest = sorted([*each][1:], key=lambda n: -each[n])[:-1] if len(study.factors) == 1 else []
     for least in range(min(study.trials, ENOUGH), 0, -1):
         kept = [*each]
@@ -181,14 +183,14 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, str]:
         text = f"one run of each of {len(kept)} settings takes {duration(once)} here"
         raise Refusal(f"--minutes leaves {duration(max(0, seconds))} after the plan; {text}")
     trials = min(study.trials, int(seconds / once))
-    dropped = [row.name for n, row in enumerate(plan.settings) if n not in kept]
-    text = f"{trials} of {study.trials} trials" if trials < study.trials else ""
-    text += "; " * bool(text and dropped) + "left out: " * bool(dropped) + ", ".join(dropped)
-    if dropped:
-        factor = study.factors[0]
-        levels = tuple(level for n, level in enumerate(factor.levels) if n in kept)
+    texts = [f"{trials} of {study.trials} trials"] if trials < study.trials else []
+    if dropped := [row.name for n, row in enumerate(plan.settings) if n not in kept]:
+        texts.append(f"left out: {', '.join(dropped)}")
+        (factor,) = study.factors
+        levels = tuple(factor.levels[n] for n in kept)
         study = replace(study, factors=(factor._replace(levels=levels),))
-    return replace(study, trials=trials), text
+    rows = [plan.settings[n]._replace(runs=trials) for n in kept]
+    return replace(study, trials=trials), plan._replace(settings=rows), "; ".join(texts)
 
 
 def _network(recipe: Recipe) -> Network:

@@ -18,8 +18,8 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         classes (Szegedy et al. 2015, arXiv 1512.00567, section 7).
       auxiliary_weight: weight of an auxiliary head's loss. It is added for logits (batch, 2,
         classes), of the network's head and the auxiliary one.
-      class_weights: factor of the loss of each class's examples (classes,), as Keras's
-        `class_weight`; of mixed labels their mean, by probability. None: 1.
+      class_weights: weight of each class in the loss (classes,), as Keras's `class_weight`; a
+        mixed label has the mean of its classes' weights, by probability. None: 1 for each class.
     """
 
     def __init__(
@@ -33,23 +33,23 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         self.class_weights = class_weights
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        losses = self._unweighted(y_true, y_pred)
+        soft = tf.as_dtype(y_true.dtype).is_floating and y_true.shape == y_pred.shape
+        # `fit` passes classes as (batch, 1).
+        labels = y_true if soft else tf.reshape(tf.cast(y_true, tf.int64), [-1])
+        if soft:
+            losses = self._soft_cross_entropy(labels, y_pred)
+        elif len(y_pred.shape) == 2:
+            losses = self._cross_entropy(labels, y_pred)
+        else:
+            logits, auxiliary = tf.unstack(y_pred, axis=1)
+            auxiliary_loss = self._cross_entropy(labels, auxiliary)
+            losses = self._cross_entropy(labels, logits) + self.auxiliary_weight * auxiliary_loss
         if self.class_weights is None:
             return losses
         weights = tf.constant(self.class_weights, losses.dtype)
-        if tf.as_dtype(y_true.dtype).is_floating and y_true.shape == y_pred.shape:
-            return losses * tf.linalg.matvec(tf.cast(y_true, losses.dtype), weights)
-        return losses * tf.gather(weights, tf.reshape(tf.cast(y_true, tf.int64), [-1]))
-
-    def _unweighted(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        if tf.as_dtype(y_true.dtype).is_floating and y_true.shape == y_pred.shape:
-            return self._soft_cross_entropy(y_true, y_pred)
-        classes = tf.reshape(tf.cast(y_true, tf.int64), [-1])  # `fit` passes (batch, 1)
-        if len(y_pred.shape) == 2:
-            return self._cross_entropy(classes, y_pred)
-        logits, auxiliary = tf.unstack(y_pred, axis=1)
-        auxiliary_loss = self._cross_entropy(classes, auxiliary)
-        return self._cross_entropy(classes, logits) + self.auxiliary_weight * auxiliary_loss
+        if soft:
+            return losses * tf.linalg.matvec(tf.cast(labels, losses.dtype), weights)
+        return losses * tf.gather(weights, labels)
 
     def _soft_cross_entropy(self, labels: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         labels = tf.cast(labels, y_pred.dtype) * (1 - self.smoothing)
@@ -85,9 +85,9 @@ LOSSES = {
 
 
 def make_loss(data: Data) -> tf.keras.losses.Loss:
-    """Returns the loss of a recipe's task, weighted by class if the recipe says so.
+    """Returns the loss of a recipe's task, with the recipe's class weights.
 
-    The weight of a class is examples / (classes x examples of the class), as scikit-learn's.
+    A balanced weight is examples / (classes x examples of the class), as in scikit-learn.
     """
     recipe, weights = data.recipe, None
     if getattr(recipe.data, "class_weights", None):

@@ -1,4 +1,4 @@
-"""Files of weights on the web, by publisher and model; each name has the start of its SHA-256."""
+"""URLs of published weights by publisher and model; a name states the start of its SHA-256."""
 
 import hashlib
 import re
@@ -31,7 +31,12 @@ PUBLISHERS = {  # publisher -> model -> URL
 
 
 def find(publisher: str, model: str, download: bool) -> Path:
-    """Returns the file of a model, in Keras's cache (~/.keras/models); downloads it if wanted.
+    """Returns the path of a model's file in Keras's cache, ~/.keras/models.
+
+    Args:
+      publisher: a key of PUBLISHERS.
+      model: name of the model.
+      download: whether to download a file that is not in the cache.
 
     Raises:
       ValueError: the publisher has no such model, the file is neither there nor to be downloaded,

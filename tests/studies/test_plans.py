@@ -124,7 +124,7 @@ def test_what_fits_is_trials_first_and_then_levels_without_the_costliest():
     factor = Factor("size", tuple(Level("", {"batch_size": 2**n}) for n in range(4, 8)))
     study = samples.study(factors=(factor,), trials=20)
     for seconds, trials, levels, text in FITTING:
-        chosen, left_out = plans.fit(study, plan_of(*enumerate((10, 15, 20, 5))), seconds)
+        chosen, _, left_out = plans.fit(study, plan_of(*enumerate((10, 15, 20, 5))), seconds)
         kept = [level for n, level in enumerate(factor.levels) if f"s{n}" not in text]
         assert (chosen.trials, left_out, [*chosen.factors[0].levels]) == (trials, text, kept)
         assert len(kept) == levels
@@ -133,14 +133,14 @@ def test_what_fits_is_trials_first_and_then_levels_without_the_costliest():
 def test_fewer_than_five_trials_have_as_many_levels_as_fit():
     factor = Factor("size", tuple(Level("", {"batch_size": 2**n}) for n in range(4, 8)))
     plan = plan_of(*enumerate((48, 48, 48, 48)))
-    chosen, left_out = plans.fit(samples.study(factors=(factor,), trials=3), plan, 170)
+    chosen, _, left_out = plans.fit(samples.study(factors=(factor,), trials=3), plan, 170)
     assert chosen.trials == 1 and left_out == "1 of 3 trials; left out: s1"
 
 
 def test_a_study_of_several_factors_keeps_them_and_no_time_is_refused():
     study = samples.study(factors=(*samples.study().factors, *samples.study().factors), trials=9)
     plan = plan_of(*enumerate((10, 10, 10, 10)))
-    chosen, left_out = plans.fit(study, plan, 100)
+    chosen, _, left_out = plans.fit(study, plan, 100)
     assert chosen == replace(study, trials=2) and left_out == "2 of 9 trials"
     with pytest.raises(
         Refusal, match="--minutes leaves 39 s .* each of 4 settings takes 40 s here"

@@ -278,7 +278,7 @@ def network(
     try:
         return networks.build(variant, args, layers)
     except ValueError as error:
-        if variant.family != "imported":  # a setting that no check of ours refused
+        if variant.family != "imported":
             raise
         size = "" if all(sides) else "; set --image_sizes and --test_image_size to one size"
         refuse("model", recipe.model, f"{one_line(error)}{size}")
@@ -323,11 +323,11 @@ def _family_args(recipe: Recipe) -> dict[str, Any]:
 def _synchronizes(recipe: Recipe, strategy: tf.distribute.Strategy) -> bool:
     """Whether BN needs statistics across replicas, to be over the global batch."""
     several = strategy.num_replicas_in_sync > 1 and recipe.network.synchronized_batch_norm
-    args = {**models.get(recipe.model).args, **_family_args(recipe)}
-    reason = ""
+    variant, reason = models.get(recipe.model), ""
+    args = {**variant.args, **_family_args(recipe)}
     if args.get("final_survival", 1) < 1:
         reason = "skips blocks, and BN can't speak across replicas inside one that may be skipped"
-    elif "function" in args:
+    elif variant.family == "imported":
         reason = "has BN of its own, if any"
     if several and reason:
         own = "add --nosynchronized_batch_norm for statistics of each replica's own"
