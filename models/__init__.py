@@ -68,9 +68,13 @@ def get(name: str) -> Variant:
         text = str(name)[:100]
         near = [variant for variant in VARIANTS if variant.startswith(f"{text}_")]
         near = near or get_close_matches(text, VARIANTS, n=1)
+        module, _, function = text.replace(":", ".").rpartition(".")
+        if module:
+            near = [f"{module}:{function}"] if function.isidentifier() else []
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "names() lists them."
         raise ValueError(
-            f"`name` should be a model of the catalogue; {hint} Received: name={text!r}"
+            "`name` should be a model of the catalogue, or MODULE:FUNCTION; "
+            f"{hint} Received: name={text!r}"
         )
     return VARIANTS[name]
 
@@ -90,7 +94,8 @@ def build(
     """Builds a model of the catalogue: a `tf.keras.Model` that returns float32 logits.
 
     Args:
-      variant: name of the model, one of `names()`.
+      variant: name of the model, one of `names()`. Or MODULE:FUNCTION, a function that returns a
+        Keras classifier, as "keras.applications:ConvNeXtTiny".
       num_classes: number of classes, at least 1; default: that of the model's data set, 10 or 1000.
       input_shape: (height, width, channels), or (channels, height, width) with NCHW; height and
         width may be None. Default: the model's own, 32x32x3 or 224x224x3.
@@ -189,7 +194,10 @@ def load_published(
       OSError: the file can't be read or downloaded.
     """
     downloads = import_module(f"{__name__}.weights.downloads")
-    if isinstance(file, str) and file in downloads.PUBLISHERS and not os.path.exists(file):
-        file = downloads.find(file, model.name, download)
+    if isinstance(file, str) and not os.path.exists(file):
+        if file in downloads.PUBLISHERS:
+            file = downloads.find(file, model.name, download)
+        elif near := get_close_matches(file, downloads.PUBLISHERS, n=1):
+            raise ValueError(f"`file` should be a file or a publisher; did you mean {near[0]!r}?")
     loaded: bool = import_module(f"{__name__}.weights.resnets").load(model, file, new_head)
     return loaded

@@ -1,6 +1,6 @@
 """Networks of others: a function that returns a Keras classifier, named MODULE:FUNCTION.
 
-The function is one of Keras's, `keras.applications:ConvNeXtTiny`, or your own. `_logits` passes
+The function is one of Keras's, `keras.applications:ConvNeXtTiny`, or your own. `_call` passes
 `input_shape`, `classes`, `num_classes` and the arguments of `_UNTRAINED`, if the function has a
 parameter of that name.
 """
@@ -37,18 +37,17 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
     if make.axis == 1:
         raise ValueError(f"`data_format` should be NHWC for {name}. Received: data_format='NCHW'")
     function, policies = _function(name), tf.keras.mixed_precision
-    shape, classes = tuple(images.shape[1:]), dict.fromkeys(("classes", "num_classes"), num_classes)
-    values = {"input_shape": shape, **classes, **_UNTRAINED}
     before = policies.global_policy()
     try:
         policies.set_global_policy(make.dtype or before)
-        accepted = signature(function).parameters
-        network = function(**{key: value for key, value in values.items() if key in accepted})
+        network = _call(function, tuple(images.shape[1:]), num_classes)
         # `call` of a functional model adds its layers to ours; any other model is one layer.
         called = network.call if hasattr(network, "_network_nodes") else network
         logits: Any = called(images) if isinstance(network, tf.keras.Model) else None
     except (Exception, SystemExit) as error:  # a user's function may raise anything
-        raise ValueError(f"{name} raised {type(error).__name__}: {error}") from error
+        took = "it is called with `input_shape` and `num_classes` or `classes`"
+        hint = f"; {took}" * isinstance(error, TypeError)
+        raise ValueError(f"{name} raised {type(error).__name__}: {error}{hint}") from error
     finally:
         policies.set_global_policy(before)
     if not isinstance(network, tf.keras.Model):
@@ -60,13 +59,33 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         raise ValueError(f"{name} should return one output, logits (batch, {num_classes})")
     if tuple(logits.shape[1:]) != (num_classes,):
         text = f"should return logits (batch, {num_classes}), not {tuple(logits.shape)}"
-        raise ValueError(f"{name} {text}; it needs an argument `num_classes` or `classes`")
+        hint = "; it needs an argument `num_classes` or `classes`" * (len(logits.shape) == 2)
+        raise ValueError(f"{name} {text}{hint}")
     last = network.layers[-1] if network.layers else None
     softmax = getattr(last, "activation", None) is tf.keras.activations.softmax
+    softmax |= getattr(last, "symbol", None) == "nn.softmax"  # tf.nn.softmax as a layer
     if softmax or isinstance(last, tf.keras.layers.Softmax):
         raise ValueError(f"{name} should return logits; its last layer has a softmax")
     taken = any(layer.name == "logits" for layer in network.layers)
     return make.to_float32(1.0, name=None if taken else "logits")(logits)
+
+
+def _call(function: Callable[..., Any], shape: tuple[int, ...], num_classes: int) -> Any:
+    """Calls the function with the arguments that it has; **kwargs have the first two."""
+    values = {"input_shape": shape, "num_classes": num_classes, "classes": num_classes}
+    values |= _UNTRAINED
+    parameters = signature(function).parameters
+    accepted = {*parameters}
+    applications = function.__module__.split(".")[0] == tf.keras.Model.__module__.split(".")[0]
+    if any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
+        # tf-keras's ResNet50 and its like hand them on.
+        accepted |= {"classifier_activation"} if applications else {"input_shape", "num_classes"}
+    network = function(**{key: value for key, value in values.items() if key in accepted})
+    if applications:  # EfficientNetB0 to B7 have no argument against their preprocessing
+        for layer in network.layers:
+            if isinstance(layer, tf.keras.layers.Rescaling):
+                layer.scale, layer.offset = 1.0, 0.0
+    return network
 
 
 def _function(name: str) -> Callable[..., tf.keras.Model]:
@@ -78,7 +97,9 @@ def _function(name: str) -> Callable[..., tf.keras.Model]:
         try:
             module = user_modules.load(module_name)
         except (Exception, SystemExit) as error:  # a user's module may raise anything
-            raise ValueError(f"{module_name} can't be imported: {error}") from error
+            here = f"{module_name}.py should be in the working directory, or installed"
+            hint = f"; {here}" * isinstance(error, ModuleNotFoundError)
+            raise ValueError(f"{module_name} can't be imported: {error}{hint}") from error
     function = getattr(module, attribute, None)
     if not callable(function):
         names = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]

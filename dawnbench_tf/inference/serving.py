@@ -80,7 +80,9 @@ def builder(
         model = dataset.saved_network(recipe, folder, placement, precision, portable)
         variables = [v for v in model.weights if tf.as_dtype(v.dtype).is_floating]
         if [tuple(variable.shape) for variable in variables] != [a.shape for a in arrays]:
-            raise Refusal(f"{folder}: its weights are of another model than its {recipe.model}")
+            text = f"its weights are of another model than its {recipe.model}"
+            changed = "; has its function changed?" * (":" in recipe.model)
+            raise Refusal(f"{folder}: {text}{changed}")
         for variable, array in zip(variables, arrays, strict=True):
             variable.assign(array)
         return dataset.from_splits(recipe, None, placement).with_views(model)

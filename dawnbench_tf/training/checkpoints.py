@@ -19,15 +19,16 @@ from dawnbench_tf.training import averages
 from dawnbench_tf.tta import TimeToAccuracy
 
 
-def _restore(saved: tf.train.Checkpoint, path: Path) -> None:
+def _restore(saved: tf.train.Checkpoint, path: Path, model: str) -> None:
     """Restores variables from a checkpoint. Raises Refusal if they are damaged or do not fit."""
     try:
         saved.read(str(path / "variables")).assert_consumed()
     except (AssertionError, ValueError, IndexError, tf.errors.OpError) as error:
-        raise Refusal(
-            f"{path}: damaged or of another model ({one_line(error)}); "
-            "delete it to go on from the one before"
-        ) from None
+        hint = "delete it to go on from the one before"
+        if ":" in model:  # the files are whole: their checksums were compared
+            hint = f"{model} has changed since: go on with the function as it was"
+        text = f"damaged or of another model ({one_line(error)}); {hint}"
+        raise Refusal(f"{path}: {text}") from None
 
 
 class Saver(tf.keras.callbacks.Callback):
@@ -64,7 +65,7 @@ class Saver(tf.keras.callbacks.Callback):
             self.timer.restore({"rows": [], "step": 0, "epochs": 0, "clock": {}})
             return 0
         averages.inner_optimizer(self._model).build(self._model.trainable_variables)
-        _restore(self._saved, newest.path)
+        _restore(self._saved, newest.path, self.folder.recipe.model)
         # The run's clock goes on already, from clock.json.
         self.timer.restore({**newest.state, "epochs": newest.epochs, "clock": {}})
         self.machines = newest.machines

@@ -58,7 +58,7 @@ def find(publisher: str, model: str, download: bool) -> Path:
             tf.keras.utils.get_file(name, url, cache_subdir="models", cache_dir=path.parents[1])
         except Exception as error:  # Keras raises Exception itself
             reason = " ".join(str(error).split())[:200]
-            raise OSError(f"{url} can't be downloaded ({reason}); fetch it by hand") from None
+            raise OSError(f"{url} can't be downloaded ({reason}); save it as {path}") from None
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     start = re.findall(r"-([0-9a-f]{8})\.", name)[0]

@@ -31,6 +31,16 @@ def subclassed(classes):
 def softmax(classes):
     return keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(classes, "softmax")])
 
+def hidden_softmax(classes, input_shape):
+    x = keras.Input(input_shape)
+    return keras.Model(x, tf.nn.softmax(keras.layers.Dense(classes)(keras.layers.Flatten()(x))))
+
+def any_arguments(**kwargs):
+    return small(**kwargs)
+
+def width(classes, width):
+    return number()
+
 def three():
     return keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
 
@@ -72,8 +82,23 @@ def test_an_application_s_logits_are_its_own():
     np.testing.assert_allclose(ours(images), theirs(images), atol=1e-6)
 
 
+def test_applications_have_no_softmax_and_no_preprocessing_whatever_their_arguments(monkeypatch):
+    def resnet(include_top=True, weights="imagenet", input_shape=None, classes=1000, **kwargs):
+        assert kwargs == {"classifier_activation": None} and weights is None
+        layers = tf.keras.layers  # EfficientNetB0 to B7 have no argument against their Rescaling
+        return tf.keras.Sequential(
+            [tf.keras.Input(input_shape), layers.Rescaling(1 / 255, 3), layers.Flatten()]
+        )
+
+    resnet.__module__ = tf.keras.Model.__module__
+    monkeypatch.setattr(tf.keras.applications, "Like", resnet, raising=False)
+    model = models.build("keras.applications:Like", num_classes=12, input_shape=(2, 2, 3))
+    images = tf.random.normal((2, 2, 2, 3))
+    np.testing.assert_array_equal(model(images), tf.reshape(images, (2, 12)))
+
+
 @pytest.mark.both_kerases
-@pytest.mark.parametrize("name", ["small", "subclassed"])
+@pytest.mark.parametrize("name", ["any_arguments", "subclassed"])
 def test_functions_of_a_module_build_networks_in_any_precision(networks, name):
     before = tf.keras.mixed_precision.global_policy().name
     model = models.build(f"networks_of_mine:{name}", num_classes=5, dtype="mixed_bfloat16")
@@ -88,13 +113,15 @@ def test_functions_of_a_module_build_networks_in_any_precision(networks, name):
 REFUSED = [
     ("keras.applications:MobilNetV2", "has no function MobilNetV2; did you mean MobileNetV2?"),
     ("networks_of_mine:softmax", "should return logits; its last layer has a softmax"),
+    ("networks_of_mine:hidden_softmax", "should return logits; its last layer has a softmax"),
+    ("networks_of_mine:width", "missing .* 'width'; it is called with `input_shape` and"),
     ("networks_of_mine:three", "should return logits \\(batch, 10\\), not \\(None, 3\\); "),
     ("networks_of_mine:fails", "raised KeyError: 'x"),
     ("networks_of_mine:exits", "raised SystemExit: 2"),
     ("networks_of_mine:two", "should return one output, logits \\(batch, 10\\)"),
     ("networks_of_mine:two_inputs", "raised [A-Za-z]*Error: "),
     ("networks_of_mine:number", "should return a tf.keras.Model of .*, not builtins.int"),
-    ("no_such_module:x", "no_such_module can't be imported: No module named"),
+    ("no_such_module:x", "No module named 'no_such_module'; no_such_module.py should be in"),
 ]
 
 

@@ -22,6 +22,11 @@ def test_a_prefix_suggests_the_names_that_start_with_it():
         models.get("resnet50")
 
 
+def test_a_function_with_a_dot_for_its_colon_is_suggested():
+    with pytest.raises(ValueError, match="or MODULE:FUNCTION; did you mean 'nets.mine:small'"):
+        models.get("nets.mine.small")
+
+
 def test_names_match_a_pattern():
     names = models.names("resnet50*")
     assert "resnet50_v1" in names and all(name.startswith("resnet50") for name in names)

@@ -39,8 +39,12 @@ def test_a_file_is_downloaded_once_and_checked(publish, tmp_path):
 
 def test_what_cannot_be_downloaded_is_said_in_a_line(publish):
     publish(b"x").unlink()
-    with pytest.raises(OSError, match="can't be downloaded .*; fetch it by hand") as refused:
+    with pytest.raises(
+        OSError, match="can't be downloaded .*; save it as .*home.*resnet8-"
+    ) as refused:
         models.load_published(models.build("resnet8_v1_pad"), "someone", download=True)
     assert "\n" not in str(refused.value)
     with pytest.raises(ValueError, match="`torchvision` does not have; it has resnet18_v1, "):
         models.load_published(models.build("resnet8_v1_pad"), "torchvision")
+    with pytest.raises(ValueError, match="a publisher; did you mean 'torchvision'"):
+        models.load_published(models.build("resnet8_v1_pad"), "torchvison", download=True)
