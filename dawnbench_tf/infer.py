@@ -25,7 +25,7 @@ from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import refuse, shown
 from dawnbench_tf.runs import run_entry
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import check, documented, setting
 from dawnbench_tf.submission import prices
 from dawnbench_tf.submission.entry import Entry
 from dawnbench_tf.tasks import TASKS
@@ -34,6 +34,7 @@ from dawnbench_tf.terminal import dollars
 __all__ = ["infer", "Options"]
 
 
+@documented
 @dataclass(frozen=True)
 class Options:
     """Options of `infer`: the run, the runtime, and how long it is timed.

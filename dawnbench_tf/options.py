@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, flat, replaced, setting
+from dawnbench_tf.settings import check, documented, flat, replaced, setting
 
 __all__ = ["RunOptions", "Credits"]
 
@@ -17,6 +17,7 @@ LONGEST = 200  # characters of a text in an entry
 OF_A_CALL = ("output_dir", "max_steps", "worker_hosts", "task_index", "profile_steps")
 
 
+@documented
 @dataclass(frozen=True)
 class Credits:
     """Author, hardware and price that an entry states."""
@@ -51,6 +52,7 @@ class Credits:
                 refuse(name, ascii(text)[1:-1], expected)
 
 
+@documented
 @dataclass(frozen=True)
 class RunOptions:
     """Where a recipe is trained: devices, data directory, output folder.

@@ -4,6 +4,8 @@ Plain Python: `flags.py` turns such fields into flags, `check` holds any instanc
 has a flat name, which is its flag's: its field's name unless it states another.
 """
 
+import inspect
+import textwrap
 import types
 from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass, replace
@@ -34,6 +36,19 @@ def setting(  # noqa: PLR0913, all but two by keyword: each a property of a flag
     bounds = {"low": low, "high": high, "above": above}
     metadata = {"help": help, "choices": choices, "flag": flag, "group": group, **bounds}
     return field(default=default, metadata=metadata)
+
+
+def documented(cls: type[T]) -> type[T]:
+    """A decorator that adds the help text of each setting to a dataclass's docstring."""
+    lines = []
+    for item in setting_fields(cls):
+        choices = item.metadata["choices"]
+        text = f"{item.name}: {item.metadata['help']}"
+        text += f" [{', '.join(filter(None, choices))}]" if choices else ""
+        lines.append(textwrap.fill(text, 96, initial_indent="  ", subsequent_indent="    "))
+    doc = inspect.cleandoc(cls.__doc__ or "")
+    cls.__doc__ = "\n".join([doc, "", "Settings:", *lines, ""])
+    return cls
 
 
 def flag_name(item: Any) -> str:

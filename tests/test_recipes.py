@@ -91,9 +91,11 @@ def test_late_evaluations_are_for_the_recipe_s_own_threshold():
 
 
 def test_settings_for_jpegs_and_for_images_of_one_size_exclude_each_other():
-    with pytest.raises(Refusal, match="^--test_image_size=64: is for JPEGs; digits has images"):
+    with pytest.raises(Refusal, match="^--test_image_size=64: is for images of any size; digits"):
         recipes.get("digits/resnet8", test_image_size=64)
-    with pytest.raises(Refusal, match="^--cutout=8: is for images of one size; imagenette has JPE"):
+    with pytest.raises(
+        Refusal, match="^--cutout=8: is for images of one size; imagenette has images "
+    ):
         recipes.get("imagenette/resnet18", cutout=8)
     with pytest.raises(Refusal, match="^--color_shift=0.1: should be two shares: of brightness, "):
         recipes.get("imagenette/resnet18", color_shift=(0.1,))
@@ -150,7 +152,7 @@ def test_data_settings_of_another_task_are_refused():
     line = "^--recipe=digits/resnet8: digits has images of one size, not questions"
     with pytest.raises(Refusal, match=line):
         replace(digits, data=Questions())
-    with pytest.raises(Refusal, match="^--smallest_crop=0.5: is for JPEGs; digits has images of o"):
+    with pytest.raises(Refusal, match="^--smallest_crop=0.5: is for images of any size; digits "):
         replace(digits, data=replace(digits.data, smallest_crop=0.5))
 
 

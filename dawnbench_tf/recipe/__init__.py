@@ -23,6 +23,7 @@ from dawnbench_tf.recipe.schedule import Schedule, steps_before
 from dawnbench_tf.refusals import refuse, suggestion
 from dawnbench_tf.settings import (
     check,
+    documented,
     flat,
     parts,
     refuse_group,
@@ -44,6 +45,7 @@ _KINDS = {  # of the examples that a data setting is for
 }
 
 
+@documented
 @dataclass(frozen=True, repr=False)
 class Recipe:
     """Model, data settings, optimizer and schedule of a training run.

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, flag_name, setting, setting_fields
+from dawnbench_tf.settings import check, documented, flag_name, setting, setting_fields
 
 
+@documented
 @dataclass(frozen=True)
 class Average:
     """Exponential moving average of weights and BN statistics. Raises Refusal if invalid."""

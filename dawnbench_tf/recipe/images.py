@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, refuse_group, setting
+from dawnbench_tf.settings import check, documented, refuse_group, setting
 
 _PROXY = "proxy"  # group of settings
-ONE_SIZE, JPEGS = "images of one size", "JPEGs"  # kinds of images, in errors
+ONE_SIZE, JPEGS = "images of one size", "images of any size"  # kinds of images, in errors
 
 
+@documented
 @dataclass(frozen=True)
 class Images:
     """Settings for images of one size or JPEGs, as the task's are. Raises Refusal if invalid.

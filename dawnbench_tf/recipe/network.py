@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import check, documented, setting
 
 BERTS = (  # names of google-research/bert and Microsoft's UniLM
     "uncased_L-2_H-128_A-2",
@@ -18,6 +18,7 @@ BERTS = (  # names of google-research/bert and Microsoft's UniLM
 )
 
 
+@documented
 @dataclass(frozen=True)
 class Network:
     """Model arguments that a recipe sets. Raises Refusal if invalid."""

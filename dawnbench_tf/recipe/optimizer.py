@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, refuse_group, setting
+from dawnbench_tf.settings import check, documented, refuse_group, setting
 
 _NAMES = ("sgd", "lars", "muon", "rmsprop", "adam", "adamw", "adamax", "adadelta")
 _OWN_RATES = ("sgd", "lars", "muon")  # optimizers with learning rates of single weights
 
 
+@documented
 @dataclass(frozen=True)
 class Optimizer:
     """Optimizer and its settings. Raises Refusal if invalid."""

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import check, documented, setting
 
 
+@documented
 @dataclass(frozen=True)
 class Questions:
     """Settings for turning texts into batches of token ids. Raises Refusal if invalid."""

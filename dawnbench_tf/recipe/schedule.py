@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import check, documented, setting
 
 
 def steps_before(epochs: float, epoch_steps: Sequence[int]) -> float:
@@ -23,6 +23,7 @@ def steps_before(epochs: float, epoch_steps: Sequence[int]) -> float:
     return sum(before) + (epochs - whole) * last
 
 
+@documented
 @dataclass(frozen=True)
 class Schedule:
     """Schedule of the learning rate and the momentum, by epoch. Raises Refusal if invalid."""

@@ -88,7 +88,7 @@ BASE = 'base = "digits/resnet8"\n'
         (BASE + "[settings]\nschedule_epochs = 3", "my.toml: schedule_epochs=3: should be a list"),
         (BASE + "[settings]\nepochs = {a = 1}", "my.toml: epochs={'a': 1}: should be a number"),
         (BASE + "[settings]\nmodel = 'bidaf'", "my.toml: model=bidaf: takes questions, and digits"),
-        (BASE + "[settings]\ntest_image_size = 64", "my.toml: test_image_size=64: is for JPEGs"),
+        (BASE + "[settings]\ntest_image_size = 64", "my.toml: test_image_size=64: is for images"),
         (BASE + "task = 'imagenete'", "my.toml: task=imagenete: did you mean imagenette?"),
         (f"{BASE}settings = {'[' * 50}{']' * 50}", "my.toml: can't be read (my.toml.settings"),
     ],
