@@ -15,7 +15,6 @@ import datetime
 import json
 import os
 import sys
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -93,7 +92,9 @@ def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:
         if row.mine and columns < NARROW:
             lines.append(terminal.cut(f"{'':21}{row.folder}, {row.hardware}", columns))
     lines += [
-        f"  your {row.name} in {row.folder} would rank {rank} of {len(table.rows)}"
+        terminal.wrapped(
+            f"your {row.name} in {row.folder} would rank {rank} of {len(table.rows)}", columns
+        )
         for rank, row in shown
         if row.mine
     ]
@@ -193,15 +194,10 @@ def _choose_dataset(dataset: str, threshold: float | None, collected: list[Resul
 
 def format_unranked(unranked: list[Result], columns: int = COLUMNS) -> str:
     """Formats your entries that are in no table, with the reasons."""
-    lines = [
-        textwrap.fill(
-            f"your {row.name} in {row.folder}, {row.dataset} {row.phase}: {'; '.join(row.reasons)}",
-            columns,
-            initial_indent="  ",
-            subsequent_indent="      ",
-        )
-        for row in unranked
-    ]
+    lines = []
+    for row in unranked:
+        text = f"your {row.name} in {row.folder}, {row.dataset} {row.phase}"
+        lines.append(terminal.wrapped(f"{text}: {'; '.join(row.reasons)}", columns))
     return "\n".join(["not ranked", *lines])
 
 
@@ -258,7 +254,10 @@ def rank(
 
 def main(options: Options, arguments: list[str]) -> None:
     if options.curve:
-        draw_curves(arguments, options.curve)
+        for name in ("until", "threshold", "json", "csv", "html", "plot"):
+            if value := getattr(options, name):
+                refuse(name, value, "is for tables, which --curve does not print; leave it out")
+        draw_curves(arguments, options.curve, options.dataset)
         print(options.curve)
         return
     ranking = rank(arguments, options.dataset, options.until, options.threshold)
@@ -285,18 +284,28 @@ def main(options: Options, arguments: list[str]) -> None:
         print("\n\n".join(parts))
 
 
-def draw_curves(arguments: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
+def draw_curves(
+    arguments: Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    dataset: str = "",
+) -> None:
     """Draws the accuracy over time of your runs and of published entries in one picture.
 
     Args:
       arguments: folders of runs or trees of entries, and names of published training entries.
       path: file of the picture; its suffix decides the format.
+      dataset: draw only this data set's; "": the one that all of them are of.
 
     Raises:
-      Refusal: an argument is neither, they are of several data sets, or the file can't be written.
+      Refusal: there are no arguments, one is neither, they are of several data sets, or the file
+        can't be written.
     """
     from dawnbench_tf.ranking import plots
 
+    if isinstance(arguments, str | os.PathLike):
+        arguments = [arguments]
+    if not arguments:
+        refuse("curve", os.fspath(path), "needs folders of runs or names of published entries")
     names = {row["name"] for row in published_entries().values() if row["phase"] == "train"}
     texts = list(dict.fromkeys(map(str, arguments)))
     for text in texts:
@@ -305,6 +314,8 @@ def draw_curves(arguments: Sequence[str | os.PathLike[str]], path: str | os.Path
             raise Refusal(f"{shown(text)}: is no folder and no published entry; {hint}")
     collected = collect([Path(text) for text in texts if text not in names])
     trained = [result for result in collected if result.phase == "train"]
+    dataset = _choose_dataset(dataset, None, collected)
+    trained = [result for result in trained if dataset in ("", result.dataset)]
     rows = [result for result in trained if result.mine]
     datasets = {row.dataset for row in rows}
     for name in (text for text in texts if text in names):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dawnbench_tf import leaderboard
-from dawnbench_tf.ranking import results
+from dawnbench_tf.ranking import plots, results
 from dawnbench_tf.refusals import Refusal
 from tests import screen
 from tests.ranking.test_results import GOOD, HEAD, write
@@ -73,6 +73,22 @@ def test_a_run_s_curve_is_drawn_beside_an_entry_s(tmp_path):
             tmp_path / "b.svg",
         )
     assert not (tmp_path / "b.svg").exists()
+    leaderboard.draw_curves("fastai_pytorch", tmp_path / "c.svg", "ImageNet")
+    assert "ImageNet: accuracy over time" in (tmp_path / "c.svg").read_text()
+    with pytest.raises(Refusal, match="--json=true: is for tables, which --curve does not print"):
+        leaderboard.main(leaderboard.Options(curve="d.svg", json=True), [])
+    with pytest.raises(Refusal, match="--curve=d.svg: needs folders of runs or names of"):
+        leaderboard.main(leaderboard.Options(curve="d.svg"), [])
+
+
+def test_a_curve_far_below_the_threshold_is_not_upside_down(tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(plots.files, "save_figure", lambda figure, _: figures.append(figure))
+    write(tmp_path, HEAD + "1\t0.001\t10\n2\t0.002\t31\n")
+    leaderboard.draw_curves([tmp_path], tmp_path / "a.png")
+    (axes,) = figures[0].axes
+    bottom, top = axes.get_ylim()
+    assert bottom < 31 < 94 < top <= 100
 
 
 def test_runs_of_a_study_are_named_by_setting_and_seed(tmp_path):

@@ -125,8 +125,10 @@ def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]
             axes.plot(hours, values, color="#c3cad0", linewidth=0.8)
     axes.axhline(task.threshold, color="#5a5a5a", linestyle="--", linewidth=1)
     span = task.highest - task.threshold
-    top = min(task.highest, max(result.score or 0.0 for result in rows) + span / 2)
-    axes.set(xscale="log", ylim=(max(0, task.threshold - 4 * span), top))
+    best = [max(score for _, score in result.curve) for result in rows]
+    bottom = max(0, min(task.threshold - 4 * span, min(best) - span))
+    top = min(task.highest, max(task.threshold, *best) + span / 2)
+    axes.set(xscale="log", ylim=(bottom, top))
     axes.set(xlabel="hours", ylabel=task.metric, title=f"{task.folder}: accuracy over time")
     axes.set_xlim(left=min(result.hours or result.curve[-1][0] for result in rows) / 20)
     _set_ticks(axes.xaxis)
