@@ -21,7 +21,11 @@ def main() -> None:
         print(f"dawnbench_tf {dawnbench_tf.__version__}")
     elif name in (names := commands()):
         sys.argv[1:] = arguments
-        runpy.run_module(f"dawnbench_tf.{name}", run_name="__main__", alter_sys=True)
+        try:
+            runpy.run_module(f"dawnbench_tf.{name}", run_name="__main__", alter_sys=True)
+        except KeyboardInterrupt:  # in its imports: `flags.run` handles it from then on
+            sys.argv[0] = f"dawnbench {name}"
+            exit_with("interrupted", 130)
     else:
         sys.argv[0] = "dawnbench"
         exit_with(f"{name}: no such command; {suggestion(name, names)}")

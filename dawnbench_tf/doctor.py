@@ -18,12 +18,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from ctypes.util import find_library
 from dataclasses import dataclass
-from functools import partial
 from importlib import metadata
 from itertools import takewhile
 from pathlib import Path
@@ -283,20 +281,14 @@ def _some_steps(strategy: list[str]) -> Finding:
 
 def main(options: Options, _: list[str]) -> int:
     fatal = False
-    wrap = partial(
-        textwrap.fill,
-        width=80,
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
     terminal.status("looking at this machine")
     for name, text, problem, is_fatal in examine(options.steps):
         # A command to copy stays whole, on a line of its own.
         cause, *command = re.split(r" *(?=\b(?:pip install|python -c) )", problem, maxsplit=1)
-        mark = "  not ready: " if is_fatal else "  note: "
-        for line in [f"{name}: {text}", *[mark + cause] * bool(problem)]:
-            terminal.say(wrap(line), sys.stdout)
+        terminal.say(terminal.wrapped(f"{name}: {text}", indent=4), sys.stdout)
+        if problem:
+            mark = "not ready" if is_fatal else "note"
+            terminal.say("  " + terminal.wrapped(f"{mark}: {cause}", 78, 4), sys.stdout)
         if command:
             terminal.say(f"    {command[0]}", sys.stdout)
         fatal |= bool(problem) and is_fatal

@@ -16,7 +16,6 @@ import math
 import os
 import signal
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -173,7 +172,7 @@ def table(rows: Sequence[Estimate]) -> str:
     notes: list[str] = []
     for row in rows:
         if row.reason:
-            lines += _wrapped(f"{row.recipe}: {row.reason}")
+            lines.append(terminal.wrapped(f"{row.recipe}: {row.reason}"))
             continue
         low, high = row.epochs_range or (math.inf, math.inf)
         epochs = "never" if not row.epochs_range else f"{low:g}"
@@ -204,7 +203,7 @@ def table(rows: Sequence[Estimate]) -> str:
         if len(row.sides) > 1:
             parts = zip(row.sides, row.side_ms, strict=True)
             each = ", ".join(f"{ms:.4g} ms at {side} pixels" for side, ms in parts)
-            lines += _wrapped(f"of these {each}")
+            lines.append(terminal.wrapped(f"of these {each}"))
     done = [row for row in rows if not row.reason]
     if done:
         notes.insert(
@@ -218,7 +217,7 @@ def table(rows: Sequence[Estimate]) -> str:
             f"On generated examples, without the time to load the data: {generated}. "
             "--data_dir times them on the data set."
         )
-    return "\n".join([*lines, "", *(line for note in notes for line in _wrapped(note))]).rstrip()
+    return "\n".join([*lines, "", *map(terminal.wrapped, notes)]).rstrip()
 
 
 def hours_text(hours: float | None) -> str:
@@ -239,10 +238,6 @@ def hours_text(hours: float | None) -> str:
 
 def _cost(usd: float | None) -> str:
     return hours_text(usd) if usd is None or math.isinf(usd) else dollars(usd)
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, COLUMNS - 2, subsequent_indent="  ")
 
 
 def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Estimate]]:
@@ -306,7 +301,7 @@ def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
             differences = _differences(row, first)
             if differences:
                 text = f"* {shown(name)} on {number}, against {one}: {', '.join(differences)}"
-                notes += _wrapped(text)
+                notes.append(terminal.wrapped(text))
             head = terminal.cut(shown(name), 27) if row is first else ""
             ratio = row.examples_per_second / first.examples_per_second
             time_text = hours_text(row.hours) + " (all)" * row.at_most
@@ -315,7 +310,9 @@ def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
                 f"{time_text:>13} {ratio:6.2f}x {_cost(row.usd):>9}"
             )
     if any(row.at_most for own in machines.values() for row in own.values()):
-        notes += _wrapped("(all): of all epochs; whether they reach the threshold is not known")
+        notes.append(
+            terminal.wrapped("(all): of all epochs; whether they reach the threshold is not known")
+        )
     return "\n".join([*lines, "", *notes]).rstrip()
 
 

@@ -22,7 +22,16 @@ from absl import app, flags
 from dawnbench_tf.machine import install_command
 from dawnbench_tf.refusals import Refusal, one_line, suggestion
 from dawnbench_tf.settings import all_settings, flag_name, setting_fields
-from dawnbench_tf.terminal import exit_with, hold_standard_streams, lead_nowhere, say, show
+from dawnbench_tf.terminal import (
+    columns,
+    cut,
+    exit_with,
+    hold_standard_streams,
+    is_terminal,
+    lead_nowhere,
+    say,
+    show,
+)
 
 T = TypeVar("T")
 _OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # what a full disk raises
@@ -116,7 +125,10 @@ def _in_frame(
     try:
         for name, table in tables.items():
             if flags.FLAGS[name].value == "?":
-                say(table(), sys.stdout)
+                lines = table().splitlines()
+                if is_terminal(sys.stdout):
+                    lines = [cut(line, columns(sys.stdout)) for line in lines]
+                say("\n".join(lines), sys.stdout)
                 return 0
         status = main(read(options), argv[1:])
         sys.stdout.flush()

@@ -72,7 +72,9 @@ def main(options: Options, arguments: list[str]) -> None:
 
 
 def predict(
-    run: str | os.PathLike[str], paths: Sequence[str | os.PathLike[str]], count: int = 5
+    run: str | os.PathLike[str],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    count: int = 5,
 ) -> "list[Classes]":
     """Returns the most probable classes of images, by a trained image model.
 
@@ -80,7 +82,8 @@ def predict(
 
     Args:
       run: folder of the training run.
-      paths: images, in any format that training reads, and folders of them.
+      paths: images, in any format that training reads, and folders of them; one alone may be
+        given without a list.
       count: number of classes of each image.
 
     Returns:
@@ -92,6 +95,7 @@ def predict(
     """
     with tensorflow_env.importing():
         from dawnbench_tf.inference.classifier import Classifier
+    paths = [paths] if isinstance(paths, str | os.PathLike) else paths
     return list(Classifier(_folder(run))(paths, count))
 
 

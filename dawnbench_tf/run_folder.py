@@ -569,6 +569,6 @@ def _longer(owner: Owner, epochs: float, stretches: bool) -> Recipe:
             schedule = schedule.zero_at(epochs)
     if schedule != own.schedule or schedule.form in ("cosine", "quadratic"):
         rates = f"from here on at the rates of a schedule of {epochs:g} epochs"
-    text = f"{path}: missed {own.goal:g} in {own.epochs:g} epochs; trained longer"
+    text = f"{path}: missed {own.goal:g} in {terminal.counted(own.epochs, 'epoch')}; trained longer"
     terminal.say(f"{text}, to {epochs:g}, {rates}")
     return replace(own, epochs=epochs, schedule=schedule)

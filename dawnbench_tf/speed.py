@@ -25,7 +25,7 @@ from dawnbench_tf.options import RunOptions, to_record
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.refusals import Refusal, one_line
-from dawnbench_tf.terminal import dollars
+from dawnbench_tf.terminal import counted, dollars
 
 __all__ = ["SpeedTest", "Phase", "Estimate", "predict"]
 
@@ -195,8 +195,8 @@ class SpeedTest(NamedTuple):
             f"{recipe.batch_size / each:,.0f} examples/s; the first {first} with compiling "
             f"{seconds:.1f} s{', which is all there were: ask for more' if alone else ''}\n"
             f"so an epoch's {phase.steps_per_epoch:,} steps take "
-            f"{duration(phase.steps_per_epoch * each)}, all {recipe.epochs:g} epochs "
-            f"{duration(self.seconds)}, without evaluations{cost}"
+            f"{duration(phase.steps_per_epoch * each)}, all "
+            f"{counted(recipe.epochs, 'epoch')} {duration(self.seconds)}, without evaluations{cost}"
         )
 
     def facts(self) -> dict[str, Any]:

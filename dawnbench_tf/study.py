@@ -15,7 +15,6 @@ import os
 import re
 import shlex
 import sys
-import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,8 +26,9 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal, suggestion
-from dawnbench_tf.settings import check, flat, setting
+from dawnbench_tf.settings import check, documented, flat, setting
 from dawnbench_tf.studies import grid, grid_files, plans, rows, runner, store
+from dawnbench_tf.submission import prices
 
 if TYPE_CHECKING:
     from dawnbench_tf.studies.summaries import Results
@@ -38,6 +38,7 @@ __all__ = ["run_study", "write_report", "format_table", "Options"]
 REPORT, REPORT_PAGE = "report", "report.html"
 
 
+@documented
 @dataclass(frozen=True)
 class Options:
     """Options of a study: its recipe, how its runs are started, how it is reported.
@@ -116,7 +117,7 @@ def main(options: Options, arguments: list[str]) -> int:
     print(plans.describe(planned, ended, options.jobs))
     if not ended:
         plan = plan or plans.make(planned, options.estimate, bool(options.launch))
-        print(_wrapped(str(plan)))
+        print(terminal.wrapped(str(plan)))
     return 0
 
 
@@ -128,18 +129,8 @@ def format_table() -> str:
     """Formats the list of built-in studies."""
     studies = rows.STUDIES[rows.SCALES[0]].values()
     lines = [f"{study.name:14}  {study.question} ({study.source})" for study in studies]
-    return _wrapped(
-        "\n".join([*lines, "", "or FILE.toml, a grid of your own: docs/studies.md"]), 16
-    )
-
-
-def _wrapped(text: str, indent: int = 2) -> str:
-    """Wraps lines at 80 columns, but for those that begin with a space, as Python source does."""
-    wrapper = textwrap.TextWrapper(
-        80, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    )
-    lines = text.split("\n")
-    return "\n".join(line if line[:1] in ("", " ") else wrapper.fill(line) for line in lines)
+    lines += ["", "or FILE.toml, a grid of your own: docs/studies.md"]
+    return terminal.wrapped("\n".join(lines), indent=16)
 
 
 def find_study(name: str, scale: str) -> grid.Study:
@@ -190,7 +181,7 @@ def _carry_out(study: grid.Study, options: Options, folder: Path) -> None:
         planned = grid.plan(study)
         if not store.read_outcomes(folder, planned):
             plan = plan or plans.make(planned, options.estimate, bool(options.launch))
-            terminal.say(_wrapped(str(plan)))
+            terminal.say(terminal.wrapped(str(plan)))
         how = options.jobs, options.launch, options.retry
         running = runner.Runner(folder, planned, study.latency, *how)
         terminal.say(f"{plans.describe(planned, running.outcomes, options.jobs)}; in {folder}")
@@ -206,13 +197,16 @@ def _in_time(
 ) -> tuple[grid.Study, plans.Plan | None]:
     """Returns a study reduced to `options.minutes`, and its plan; None: no plan was made.
 
-    A study that goes on keeps its trials and levels. Raises Refusal: no reduction fits.
+    A study that goes on keeps its trials and levels, unless the options state others. Raises
+    Refusal: no reduction fits.
     """
     if not options.minutes:
         return study, None
     if (folder / store.STUDY).is_file():
         begun = store.read(folder)
-        return replace(study, trials=begun.trials, factors=begun.factors), None
+        if not options.trials:
+            study = replace(study, trials=begun.trials)
+        return (study if options.levels else replace(study, factors=begun.factors)), None
     begin = time.monotonic()
     plan = plans.make(grid.plan(study), options.estimate, bool(options.launch))
     left = options.minutes * 60 - (time.monotonic() - begin)
@@ -278,7 +272,7 @@ def report(options: Options, folders: list[Path]) -> int:
         command = _command() if options.evidence else ""
         parts = [reports.printable(lines)] if lines else []
         parts += [reports.format_text(results, command) for results in studies]
-        print(_wrapped("\n\n".join(parts)), path, sep="\n\n")
+        print(terminal.wrapped("\n\n".join(parts)), path, sep="\n\n")
     return 0
 
 
@@ -305,4 +299,11 @@ def write_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Pa
 
 
 if __name__ == "__main__":
-    flags.run(main, Options, files=True, replaces=Recipe, interrupted="to continue: {command}")
+    flags.run(
+        main,
+        Options,
+        files=True,
+        replaces=Recipe,
+        tables={"instance": prices.format_table},
+        interrupted="to continue: {command}",
+    )

@@ -9,6 +9,7 @@ and nothing else is.
 import logging
 import os
 import sys
+import textwrap
 import threading
 import unicodedata
 from typing import NoReturn, TextIO
@@ -30,8 +31,10 @@ def show(shows: bool = True) -> None:
     _shows = shows
 
 
-def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
+def say(text: str, stream: TextIO | None = None, end: str = "\n", is_prose: bool = False) -> None:
     """Prints a line at once, by default on stderr; a reader that has gone is no error.
+
+    A terminal breaks `is_prose` between words.
 
     A status line is wiped first, whichever stream it is on: both may be the same terminal. When the
     reader has gone, the stream leads nowhere from then on: no later print fails, and the exit
@@ -41,6 +44,8 @@ def say(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
         _logger.info(text)
         return
     stream = sys.stderr if stream is None else stream
+    if is_prose and is_terminal(stream):
+        text = wrapped(text, columns(stream))
     with _speaking:
         while _live:
             _write(_live.pop(), CLEAR)
@@ -126,6 +131,15 @@ def cut(line: str, most: int) -> str:
     return line
 
 
+def wrapped(text: str, most: int = COLUMNS, indent: int = 2) -> str:
+    """Breaks lines between words at `most` columns; those that begin with a space stay whole."""
+    wrapper = textwrap.TextWrapper(
+        most, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+    lines = text.split("\n")
+    return "\n".join(line if line[:1] in ("", " ") else wrapper.fill(line) for line in lines)
+
+
 def fitted(line: str, stream: TextIO | None = None) -> str:
     """Drops parts, separated by two spaces, from a line's end until it fits the terminal.
 
@@ -149,6 +163,15 @@ def is_terminal(stream: TextIO | None = None) -> bool:
     """Whether a stream, stderr if none is given, is a terminal."""
     stream = sys.stderr if stream is None else stream
     return stream is not None and not stream.closed and stream.isatty()
+
+
+def counted(number: float, noun: str) -> str:
+    """Formats a number of things.
+
+    >>> counted(1, "epoch"), counted(2000, "run")
+    ('1 epoch', '2,000 runs')
+    """
+    return f"{number:,g} {noun}{'s' * (number != 1)}"
 
 
 def dollars(usd: float) -> str:

@@ -39,6 +39,18 @@ def test_arguments_and_exit_status_are_the_command_s():
     assert "--recipe" in run("train", "--help").stdout
 
 
+def test_an_interrupt_among_a_command_s_imports_is_a_line(monkeypatch, capsys):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main.runpy, "run_module", interrupted)
+    monkeypatch.setattr(sys, "argv", ["dawnbench", "study"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "dawnbench study: interrupted\n"
+
+
 def test_recipes_are_listed_and_shown_and_a_typo_gets_the_nearest():
     assert "digits/resnet8 " in run("recipes").stdout
     assert "--weight_decay=0.0005" in run("recipes", "digits/resnet8").stdout

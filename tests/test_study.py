@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -76,6 +77,8 @@ def test_minutes_choose_the_trials_of_a_new_study_and_one_that_goes_on_keeps_its
     samples.write(tmp_path / "s", chosen, lambda run: samples.outcome(run.labels, run.seed))
     goes_on, plan = study._in_time(trials, study.Options(minutes=9), tmp_path / "s")
     assert goes_on == chosen and plan is None
+    other, _ = study._in_time(replace(trials, trials=7), replace(options, trials=7), tmp_path / "s")
+    assert other.trials == 7  # which is compared with the folder's, as without --minutes
 
 
 def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path, capfd):

@@ -12,6 +12,7 @@ from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.studies import summaries
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Summary
+from dawnbench_tf.terminal import counted
 
 
 def sentences(results: Results) -> list[str]:
@@ -37,7 +38,7 @@ def _describe_runs(results: Results) -> str:
     jobs = max(outcome.facts.get("jobs", 1) for outcome in runs)
     shared = f" Up to {jobs} ran at a time: on one machine they share it." if jobs > 1 else ""
     count = f"{len(results.settings)} settings" if results.settings[1:] else "one setting"
-    return f"{len(runs)} run{'s' * (len(runs) > 1)} in {count}: {parts}.{shared}"
+    return f"{counted(len(runs), 'run')} in {count}: {parts}.{shared}"
 
 
 def _goal(results: Results, threshold: float) -> str:

@@ -15,7 +15,7 @@ from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.speed import SpeedTest
 from dawnbench_tf.studies.grid import PlannedRun, Study
 from dawnbench_tf.studies.outcomes import Outcome
-from dawnbench_tf.terminal import dollars
+from dawnbench_tf.terminal import counted, dollars
 
 MOST_TESTS = 4  # networks of a study whose steps are timed
 SECONDS = 45.0  # for each of them
@@ -79,9 +79,8 @@ class Plan(NamedTuple):
         time = "unknown time" if self.seconds is None else f"{self.seconds / 3600:,.2f} hours"
         most = any(row.at_most for row in self.settings) and self.seconds is not None
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
-        lines.append(
-            f"plan: {_runs(self.runs)}, {'at most ' * most}{time}{cost} of wall time; {self.source}"
-        )
+        runs = counted(self.runs, "run")
+        lines.append(f"plan: {runs}, {'at most ' * most}{time}{cost} of wall time; {self.source}")
         return "\n".join(lines)
 
 
@@ -149,8 +148,8 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
 
     The number of trials is the largest that fits, at most the study's own. A report ranks settings
     from five trials on. If five do not fit and the study has one factor, its slowest levels are
-    left out first; the baseline and one other level stay. Then the number of trials falls below
-    five.
+    left out first, of equally slow ones the last; the baseline, the level that is the recipe as it
+    is, and two levels at least stay. Then the number of trials falls below five.
 
     Args:
       study: the study.
@@ -170,7 +169,11 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
     for row in plan.settings:
         if row.seconds is None:
             refuse("minutes", "", f"the time of {row.name} is not known; choose trials and levels")
-    costliest = sorted([*each][1:], key=lambda n: -each[n])[:-1] if len(study.factors) == 1 else []
+    costliest: list[int] = []
+    if len(study.factors) == 1:
+        own, levels = study.get(study.recipe).values(), study.factors[0].levels
+        others = [n for n in each if any(own.get(k) != v for k, v in levels[n].settings.items())]
+        costliest = sorted(set(others) - {0}, key=lambda n: (-each[n], -n))[: len(each) - 2]
     for least in range(min(study.trials, ENOUGH), 0, -1):
         kept = [*each]
         for level in costliest:
@@ -220,7 +223,7 @@ def seconds_left(
 
 def describe(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome], jobs: int) -> str:
     """Returns a line with the study's number of runs, and the time and cost that are left."""
-    text = f"{_runs(len(planned))}, {len(outcomes)} finished before"
+    text = f"{counted(len(planned), 'run')}, {len(outcomes)} finished before"
     left = seconds_left(planned, outcomes, jobs)
     if left is None or len(outcomes) == len(planned):
         return text
@@ -228,7 +231,3 @@ def describe(planned: Sequence[PlannedRun], outcomes: Mapping[str, Outcome], job
     prices = [run.settings.get("cost_per_hour") or 0 for run in planned if run.name not in outcomes]
     cost = f", {dollars(sum(prices) * each / 3600)}" if all(prices) else ""
     return f"{text}; about {duration(left)}{cost} left"
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'s' * (count != 1)}"

@@ -266,7 +266,7 @@ class Runner:
             for running in self._running.values():
                 running.send(signal.SIGTERM)  # srun does not forward SIGINT
             terminal.say(
-                f"stopping {count} run{'s' * (count > 1)}, up to {SECONDS_TO_END} s to save a "
+                f"stopping {terminal.counted(count, 'run')}, up to {SECONDS_TO_END} s to save a "
                 "checkpoint; Ctrl-C again kills them"
             )
             for running in self._running.values():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dawnbench_tf import machine
 from dawnbench_tf.options import Credits
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import refuse, suggestion
 
 _TABLE = Path(__file__).with_name("instances.tsv")
 _COUNT = re.compile(r"(?<!\d)(\d{1,9}) ?(?:machines|nodes|instances|hosts)", re.IGNORECASE)
@@ -70,7 +70,8 @@ def with_instance_price(credits: Credits) -> tuple[Credits, str]:
     if credits.cost_per_hour is not None:
         refuse("instance", name, "and --cost_per_hour both give a price; choose one")
     if name not in instances():
-        refuse("instance", name, "is not known; --instance=? lists those that are")
+        hint = suggestion(name, instances(), "--instance=? lists those that are")
+        refuse("instance", name, f"is not known; {hint}")
     row = instances()[name]
     if not credits.hardware and (difference := _difference(row)):
         refuse("instance", name, f"has {difference}; add --hardware if it is the machine to name")

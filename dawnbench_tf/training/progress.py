@@ -27,10 +27,10 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     decays = recipe.optimizer.weight_decay and recipe.optimizer.name != "adamw"
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
-        f"to {task.metric} {recipe.goal:g} in at most {recipe.epochs:g} epochs of "
-        f"{_steps(data)}; seed {recipe.seed}\n"
+        f"to {task.metric} {recipe.goal:g} in at most {terminal.counted(recipe.epochs, 'epoch')} "
+        f"of {_steps(data)}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
-        f"{data.origin}; on {hardware}, {replicas} replica{'s' * (replicas > 1)}"
+        f"{data.origin}; on {hardware}, {terminal.counted(replicas, 'replica')}"
         + "\nthe printed loss includes the penalty of weight decay"
         * bool(decays)
     )

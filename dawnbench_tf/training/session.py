@@ -164,8 +164,10 @@ def open_session(
             if chief:
                 machine = session.saver.machine
                 terminal.status("")
-                terminal.say(progress.summary(session.data, session.model, machine.hardware))
-                terminal.say(progress.describe_start(folder, newest, recorded))
+                terminal.say(
+                    progress.summary(session.data, session.model, machine.hardware), is_prose=True
+                )
+                terminal.say(progress.describe_start(folder, newest, recorded), is_prose=True)
             with dataset.refusing_damage(session.data.describe_damage):
                 yield session
     except BaseException:

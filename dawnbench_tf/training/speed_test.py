@@ -131,7 +131,7 @@ def measure(
     machine = strategies.machine_of(strategy)
     if seconds is None:
         terminal.status("")
-        terminal.say(progress.summary(data, model, machine.hardware))
+        terminal.say(progress.summary(data, model, machine.hardware), is_prose=True)
 
     metric = recipe.task_row.metric  # the timer is for the utilization; it scores nothing
     timer = TimeToAccuracy(recipe.goal, metric, evaluate=lambda: {metric: 0.0}, clock=clock)

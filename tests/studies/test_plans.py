@@ -113,10 +113,10 @@ FITTING = [  # seconds -> trials, levels, what is left out; a run takes 10, 15, 
     (1000, 20, 4, ""),
     (999, 19, 4, "19 of 20 trials"),
     (250, 5, 4, "5 of 20 trials"),
-    (249, 8, 3, "8 of 20 trials; left out: s2"),
-    (149, 9, 2, "9 of 20 trials; left out: s1, s2"),
-    (74, 4, 2, "4 of 20 trials; left out: s1, s2"),
-    (20, 1, 2, "1 of 20 trials; left out: s1, s2"),
+    (249, 7, 3, "7 of 20 trials; left out: s1"),  # s2 is the recipe's own
+    (150, 5, 2, "5 of 20 trials; left out: s1, s3"),
+    (149, 4, 3, "4 of 20 trials; left out: s1"),
+    (30, 1, 2, "1 of 20 trials; left out: s1, s3"),
 ]
 
 
@@ -134,7 +134,7 @@ def test_fewer_than_five_trials_have_as_many_levels_as_fit():
     factor = Factor("size", tuple(Level("", {"batch_size": 2**n}) for n in range(4, 8)))
     plan = plan_of(*enumerate((48, 48, 48, 48)))
     chosen, _, left_out = plans.fit(samples.study(factors=(factor,), trials=3), plan, 170)
-    assert chosen.trials == 1 and left_out == "1 of 3 trials; left out: s1"
+    assert chosen.trials == 1 and left_out == "1 of 3 trials; left out: s3"
 
 
 def test_a_study_of_several_factors_keeps_them_and_no_time_is_refused():

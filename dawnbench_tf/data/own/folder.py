@@ -57,7 +57,7 @@ def _locate(data_dir: str, share: float) -> tuple[Path, list[Path], list[str], l
         refuse("data_dir", data_dir, text)
     classes = trees.class_names(parent)
     if len(classes) < 2:
-        number = f"{len(classes)} class folder{'s' * (len(classes) != 1)}"
+        number = terminal.counted(len(classes), "class folder")
         refuse("data_dir", parent, f"has {number}; should have one for each class, 2 at least")
     return root, [parent, *(root / name for name in tests[:1])], classes, tests[1:]
 
