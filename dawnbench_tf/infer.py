@@ -235,7 +235,7 @@ def infer(options: Options, data: Any = None) -> Entry:
         share = interval / mean_ms
         lines.append(f"too noisy: ± {share:.0%} of the mean; stop other programs or raise --passes")
     terminal.status("")
-    terminal.say("\n".join(lines), sys.stdout)
+    terminal.say("\n".join(lines), sys.stdout, is_prose=True)
 
     # The folder: the run's, or that of the weights. Files of different weights often have one name,
     # as model.safetensors.
@@ -244,7 +244,7 @@ def infer(options: Options, data: Any = None) -> Entry:
         digest = loaded.facts["weights"]["sha256"]
         output = f"infer/{options.model}-{weights.stem}-{digest[:8]}"
     path, reasons = run_entry.write(Path(output), entry)
-    terminal.say(run_entry.describe_entry(task, path, reasons), sys.stdout)
+    terminal.say(run_entry.describe_entry(task, path, reasons), sys.stdout, is_prose=True)
 
     if not options.batch_sizes:
         return entry

@@ -306,9 +306,9 @@ def _report(run: Run, options: RunOptions) -> int:
             *_class_lines(run, misc.get("classAccuracy", {})),
             utilization.format_line(run.used),
             run_entry.describe_entry(run.recipe.task_row, path, misc.get("violations", [])),
-            _next(run),
         ):
-            terminal.say(line, sys.stdout)
+            terminal.say(line, sys.stdout, is_prose=True)
+        terminal.say(_next(run), sys.stdout)
     return 0 if run.reached else 3
 
 
@@ -331,8 +331,8 @@ def _test_speed(recipe: Recipe, options: RunOptions) -> int:
 
     test = speed_test.measure(recipe, options)
     if test.chief:
-        terminal.say(str(test), sys.stdout)
-        terminal.say(utilization.format_line(test.used), sys.stdout)
+        for line in (str(test), utilization.format_line(test.used)):
+            terminal.say(line, sys.stdout, is_prose=True)
     if test.chief and options.output_dir:
         path = Path(options.output_dir) / run_folder.TRIAL
         files.make_folder(path.parent)
@@ -344,7 +344,7 @@ def _test_speed(recipe: Recipe, options: RunOptions) -> int:
 
 
 def _next(run: Run) -> str:
-    """Returns a line with the run's picture and the command to run next."""
+    """Returns lines with the run's picture and the command to run next."""
     output = run.folder
     command = ["dawnbench", "infer", f"--model={output}"]
     purpose = "to time its answers"
@@ -353,7 +353,7 @@ def _next(run: Run) -> str:
         command = [*PROGRAM, f"--output_dir={output}", epochs]
         purpose = "to train it longer"
     picture = Path(output or "") / "accuracy.png"
-    return f"picture: {picture}; {purpose}: {shlex.join(command)}"
+    return f"picture: {picture}\n{purpose}: {shlex.join(command)}"
 
 
 if __name__ == "__main__":

@@ -77,9 +77,9 @@ def test_a_run_goes_on_with_its_own_recipe_and_a_miss_can_be_trained_longer(comm
     assert "dawnbench train --output_dir=out --epochs=2" in again.stdout
     longer = command("--output_dir=out", "--epochs=20")
     assert longer.returncode == 0, longer.stderr
-    assert "out: missed 60 in 1 epochs; trained longer, to 20" in longer.stderr
+    assert "out: missed 60 in 1 epoch; trained longer, to 20" in longer.stderr
     assert rows(tmp_path / "out")[: len(before)] == before and "epoch 1/" not in longer.stderr
-    assert "picture: out/accuracy.png; to time its answers: dawnbench infer" in longer.stdout
+    assert "picture: out/accuracy.png\nto time its answers: dawnbench infer" in longer.stdout
     assert "out --epochs" not in longer.stdout
     (path,) = (tmp_path / "out").rglob("digits/train/*.json")  # an entry if the row is at 98
     misc = json.loads(path.read_text())["misc"]
