@@ -70,8 +70,7 @@ def main(options: Options, names: list[str]) -> int:
             raise Refusal("--compare: should be followed by two files or more, of --output")
         print(format_comparison(compare(names)))
         return 0
-    credits, line = prices.with_instance_price(options.run.credits)
-    run = replace(options.run, credits=credits)
+    run = replace(options.run, credits=prices.with_instance_price(options.run.credits))
     changes = flags.replacements(Recipe)
     names = names or [
         name
@@ -85,8 +84,6 @@ def main(options: Options, names: list[str]) -> int:
         refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
     if options.output and not Path(options.output).absolute().parent.is_dir():
         refuse("output", options.output, "should be a file in a folder that exists")
-    if line:
-        terminal.say(line)
     rows: list[Estimate] = []
     status = 0
     try:

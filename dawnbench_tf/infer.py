@@ -125,9 +125,7 @@ def _check(options: Options) -> Options:
     cpus = machine.cpus()
     if options.threads > cpus:
         refuse("threads", options.threads, f"should be at most the {cpus} CPUs of this machine")
-    credits, line = prices.with_instance_price(options.credits)
-    if line:
-        terminal.say(line, sys.stdout)
+    credits = prices.with_instance_price(options.credits)
     data_dir = options.data_dir
     if not data_dir and not options.weights:
         data_dir = runs.options_of(options.model).data_dir

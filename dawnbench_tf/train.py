@@ -74,10 +74,7 @@ def main(options: Options, arguments: list[str]) -> int:
     if run.credits.instance and run.strategy == "multi_worker_mirrored":
         expected = "is one machine's price; give --cost_per_hour of all workers, and --hardware"
         refuse("instance", run.credits.instance, expected)
-    credits, line = prices.with_instance_price(run.credits)
-    if line:
-        terminal.say(line)
-    run = replace(run, credits=credits)
+    run = replace(run, credits=prices.with_instance_price(run.credits))
     if run.max_steps:
         return _test_speed(recipe, run)
     folder = run.output_dir or _new_folder(recipe)

@@ -96,7 +96,7 @@ def test_the_entry_is_valid_and_says_how_it_was_timed(timed):
     assert entry.misc["loopOverheadMs"] < 0.01 and len(entry.misc["cpus"]) == 1
     assert [violation.rule for violation in entries.check_tree(home)[1]] == ["author"]
     assert entry.hardware.endswith("(c5.2xlarge)")
-    assert "c5.2xlarge: $0.34 per hour on 2018-04-20 (Intel_resnet50" in done.stdout
+    assert "c5.2xlarge: $0.34 per hour on 2018-04-20 (Intel_resnet50" in done.stderr
 
 
 def test_batch_sizes_are_swept_into_a_table_and_a_picture(timed):

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dawnbench_tf import machine
+from dawnbench_tf import machine, terminal
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import refuse, suggestion
 
@@ -58,15 +58,15 @@ def format_table() -> str:
     return "\n".join([*lines, f"{which} the vCPUs, memory and GPUs of this machine"])
 
 
-def with_instance_price(credits: Credits) -> tuple[Credits, str]:
-    """Sets `cost_per_hour` to the price of `credits.instance`; returns a line with its source too.
+def with_instance_price(credits: Credits) -> Credits:
+    """Sets `cost_per_hour` to the price of `credits.instance`, if there is one; says its source.
 
-    Without an instance the line is "". Raises Refusal: it is unknown or not of this machine's size
-    (not compared with `hardware`), or `cost_per_hour` is set as well.
+    Raises Refusal: it is unknown or not of this machine's size (not compared with `hardware`), or
+    `cost_per_hour` is set as well.
     """
     name = credits.instance
     if not name:
-        return credits, ""
+        return credits
     if credits.cost_per_hour is not None:
         refuse("instance", name, "and --cost_per_hour both give a price; choose one")
     if name not in instances():
@@ -75,8 +75,8 @@ def with_instance_price(credits: Credits) -> tuple[Credits, str]:
     row = instances()[name]
     if not credits.hardware and (difference := _difference(row)):
         refuse("instance", name, f"has {difference}; add --hardware if it is the machine to name")
-    line = f"{row.name}: ${row.usd_per_hour:g} per hour on {row.date} ({row.source})"
-    return replace(credits, cost_per_hour=row.usd_per_hour), line
+    terminal.say(f"{row.name}: ${row.usd_per_hour:g} per hour on {row.date} ({row.source})")
+    return replace(credits, cost_per_hour=row.usd_per_hour)
 
 
 def _difference(row: Instance) -> str:

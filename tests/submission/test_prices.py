@@ -87,7 +87,7 @@ def test_the_price_is_of_a_machine_of_this_size(monkeypatch, name, cpus, memory,
         Credits(instance=name, hardware="mine"),
         *[Credits(instance=name)][bool(words) :],
     ):
-        assert prices.with_instance_price(credits)[0].cost_per_hour > 0
+        assert prices.with_instance_price(credits).cost_per_hour > 0
 
 
 @pytest.mark.parametrize(
