@@ -201,6 +201,8 @@ def infer(options: Options, data: Any = None) -> Entry:
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     mean_ms = latencies.mean * 1e3
     facts = {
+        "runtime": name,
+        "precision": precision,
         **latencies.facts(),
         "data": loaded.data.origin.facts(),
         "examples": latencies.seconds.shape[1],
@@ -211,8 +213,8 @@ def infer(options: Options, data: Any = None) -> Entry:
         **loaded.facts,
     }
     here = strategies.machine_of(tf.distribute.get_strategy(), machine_cpus)
-    latency = run_entry.Latency(name, precision, mean_ms, score, facts)
-    entry = run_entry.inference_entry(loaded.recipe, options.credits, here, latency)
+    credits = options.credits
+    entry = run_entry.inference_entry(loaded.recipe, credits, here, mean_ms, score, facts)
 
     # The report.
     interval = latencies.interval() * 1e3

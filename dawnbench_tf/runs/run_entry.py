@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 from dawnbench_tf import files
 from dawnbench_tf.clock import DAWNBENCH, seconds_of
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.terminal import dollars
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
@@ -22,6 +22,7 @@ from dawnbench_tf.runs import Run
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, check, write_entry
 from dawnbench_tf.tasks import Task
+from dawnbench_tf.terminal import dollars
 
 
 def training_entry(
@@ -29,88 +30,97 @@ def training_entry(
     options: RunOptions,
     machine: Machine,
     examples_per_second: float | None,
-    facts: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> Entry:
     """Makes the entry of a training run.
 
     Args:
-      run: the run: recipe, rows and clock.
-      options: the run options: strategy, data format, credits (author, hardware, price).
-      machine: the hardware and software that were detected.
+      run: recipe, rows and clock.
+      options: strategy, data format, credits.
+      machine: the machine that trained.
       examples_per_second: throughput of training steps; None if not measured.
       facts: further keys of misc, e.g. the origin of the data and the utilization.
     """
-    task = run.recipe.task_row
-    versions = dict(machine.software)
+    columns = run.recipe.task_row.columns
+    rows = tuple(tuple(float(row[column]) for column in columns) for row in run.rows)
     misc = {
-        "gitRevision": versions.pop("gitRevision"),
-        "versions": versions,
         "seed": run.recipe.seed,
-        "recipe": run.recipe.values(),
         "strategy": options.strategy,
         "dataFormat": options.data_format,
         "stepsPerExecution": options.steps_per_execution,
         "jitCompile": options.jit_compile,
         "examplesPerSecond": examples_per_second,
         "data": {},
-        **(facts or {}),
-        "testExamples": task.test_examples,
-        "benchmark": task.benchmark,
+        **facts,
         "clockSeconds": {name: round(seconds, 3) for name, seconds in run.clock.items()},
         "clockCounts": sorted(DAWNBENCH),
+        rules.CHECKSUM: rules.checksum(rows),
     }
-    framework = f"TensorFlow {versions['tensorflow']}"
-    rows = tuple(tuple(float(row[column]) for column in task.columns) for row in run.rows)
-    misc[rules.CHECKSUM] = rules.checksum(rows)
-    return replace(
-        _new_entry(run.recipe, "train", options.credits, machine, framework),
-        cost_per_hour=options.credits.cost_per_hour,
-        rows=rows,
-        misc=misc,
+    price = options.credits.cost_per_hour
+    return _entry(
+        run.recipe, "train", options.credits, machine, misc, cost_per_hour=price, rows=rows
     )
 
 
-class Latency(NamedTuple):
-    """The measured latency of a trained model."""
-
-    runtime: str  # name of the inference runtime
-    precision: str
-    latency_ms: float  # mean over the test set, one example at a time
-    score: float  # of the timed outputs, in the task's metric
-    facts: dict[str, Any]  # further measurements and settings, for misc
-
-
-def inference_entry(recipe: Recipe, credits: Credits, machine: Machine, latency: Latency) -> Entry:
+def inference_entry(
+    recipe: Recipe,
+    credits: Credits,
+    machine: Machine,
+    latency_ms: float,
+    score: float,
+    facts: Mapping[str, Any],
+) -> Entry:
     """Makes the inference entry of a trained run.
 
     Args:
       recipe: the recipe of the run.
       credits: author, hardware and price per hour.
-      machine: the hardware and software that were detected.
-      latency: the measured latency.
+      machine: the machine that was timed.
+      latency_ms: mean over the test set, one example at a time.
+      score: of the timed outputs, in the task's metric.
+      facts: further keys of misc; "runtime" and "precision" are needed.
     """
-    runtime, precision, latency_ms, score, facts = latency
-    task, price = recipe.task_row, credits.cost_per_hour
-    versions = dict(machine.software)
+    misc = {"batchSize": 1, **facts, rules.CHECKSUM: rules.checksum((latency_ms, score))}
+    entry = _entry(recipe, "inference", credits, machine, misc, latency=latency_ms, score=score)
+    return entry if credits.cost_per_hour is None else with_price(entry, credits.cost_per_hour)
+
+
+def _entry(
+    recipe: Recipe,
+    phase: str,
+    credits: Credits,
+    machine: Machine,
+    misc: dict[str, Any],
+    **figures: Any,
+) -> Entry:
+    """Makes an entry with what both phases state, and the `figures` of one."""
+    task, versions = recipe.task_row, dict(machine.software)
     framework = f"TensorFlow {versions['tensorflow']}"
-    entry = replace(
-        _new_entry(recipe, "inference", credits, machine, f"{framework}, {runtime} {precision}"),
-        latency=latency_ms,
-        score=score,
-        misc={
-            "gitRevision": versions.pop("gitRevision"),
-            "versions": versions,
-            "recipe": recipe.values(),
-            "benchmark": task.benchmark,
-            "testExamples": task.test_examples,
-            "batchSize": 1,
-            "runtime": runtime,
-            "precision": precision,
-            **facts,
-            rules.CHECKSUM: rules.checksum((latency_ms, score)),
-        },
+    if phase == "inference":
+        framework += f", {misc['runtime']} {misc['precision']}"
+    common = {
+        "gitRevision": versions.pop("gitRevision"),
+        "versions": versions,
+        "recipe": recipe.values(),
+        "testExamples": task.test_examples,
+        "benchmark": task.benchmark,
+    }
+    instance = f" ({credits.instance})" if credits.instance else ""
+    tag = credits.hardware_tag or machine.tag
+    return Entry(
+        dataset=task.folder,
+        phase=phase,
+        name=entry_name(credits.author, recipe.model, tag, framework),
+        author=credits.author,
+        author_email=credits.author_email,
+        framework=framework,
+        model=recipe.model,
+        hardware=credits.hardware or f"{machine.hardware}{instance}",
+        timestamp=datetime.date.today(),
+        misc=common | misc,
+        other={"usedBlacklist": not recipe.skip_blacklisted} if task.blacklisted else None,
+        **figures,
     )
-    return entry if price is None else with_price(entry, price)
 
 
 def with_price(entry: Entry, cost_per_hour: float) -> Entry:
@@ -129,35 +139,6 @@ def with_price(entry: Entry, cost_per_hour: float) -> Entry:
         raise Refusal(f"{entry.name}: has no latency, so a price gives no cost")
     cost = cost_per_hour * entry.latency / rules.MS_PER_HOUR
     return replace(entry, cost=cost, misc={**(entry.misc or {}), "costPerHour": cost_per_hour})
-
-
-def _new_entry(
-    recipe: Recipe, phase: str, credits: Credits, machine: Machine, framework: str
-) -> Entry:
-    tag = credits.hardware_tag or machine.tag
-    return Entry(
-        dataset=recipe.task_row.folder,
-        phase=phase,
-        name=entry_name(credits.author, recipe.model, tag, framework),
-        author=credits.author,
-        author_email=credits.author_email,
-        framework=framework,
-        model=recipe.model,
-        hardware=credits.hardware or _hardware(machine, credits.instance),
-        timestamp=datetime.date.today(),
-        other=_used_blacklist(recipe),
-    )
-
-
-def _hardware(machine: Machine, instance: str) -> str:
-    """Returns the machine's description, with the name of its cloud instance if given."""
-    return f"{machine.hardware} ({instance})" if instance else machine.hardware
-
-
-def _used_blacklist(recipe: Recipe) -> dict[str, bool] | None:
-    """Returns usedBlacklist for ImageNet: whether blacklisted images were in the test set."""
-    task = recipe.task_row
-    return {"usedBlacklist": not recipe.skip_blacklisted} if task.blacklisted else None
 
 
 def entry_name(author: str, model: str, hardware_tag: str, framework: str) -> str:

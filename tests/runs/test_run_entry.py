@@ -11,8 +11,7 @@ import pytest
 from dawnbench_tf import recipes
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import Credits, RunOptions
-from dawnbench_tf.runs import Run
-from dawnbench_tf.runs import run_entry
+from dawnbench_tf.runs import Run, run_entry
 from dawnbench_tf.submission.entry import check, first_at, format_files
 from dawnbench_tf.submission.rules import Grade
 
@@ -138,15 +137,15 @@ def test_the_time_is_the_first_row_at_the_threshold():
 
 
 def test_a_packaged_inference_entry_has_the_run_s_own_name():
-    timing = run_entry.Latency("litert", "int8", 0.5, 94.5, {})
-    ours = run_entry.inference_entry(RECIPE, Credits("Ada"), MACHINE, timing)
+    facts = {"runtime": "litert", "precision": "int8"}
+    ours = run_entry.inference_entry(RECIPE, Credits("Ada"), MACHINE, 0.5, 94.5, facts)
     name = run_entry.entry_name("Ada", ours.model, "2cpu", ours.framework)
     assert ours.name == name == "ada_resnet56-tf_2cpu_tensorflow-2.20-litert-int8"
 
 
 def test_another_price_gives_another_cost_of_inference():
-    timing = run_entry.Latency("litert", "int8", 0.5, 94.5, {})
-    free = run_entry.inference_entry(RECIPE, Credits("Ada"), MACHINE, timing)
+    facts = {"runtime": "litert", "precision": "int8"}
+    free = run_entry.inference_entry(RECIPE, Credits("Ada"), MACHINE, 0.5, 94.5, facts)
     assert free.cost is None and not check(replace(free, author_email="a@b.c"))
     priced = run_entry.with_price(free, 3.6)
     assert priced.cost == pytest.approx(5e-7) and priced.cost_per_hour is None
