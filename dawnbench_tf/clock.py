@@ -133,6 +133,19 @@ def duration(seconds: float) -> str:
     return f"{seconds} s" if seconds < 60 else str(datetime.timedelta(seconds=seconds))
 
 
+def in_units(seconds: float) -> str:
+    """Formats seconds as seconds, minutes or hours; infinity as "never".
+
+    >>> in_units(6.84), in_units(540), in_units(27_000), in_units(math.inf)
+    ('6.8 s', '9.0 min', '7.50 h', 'never')
+    """
+    if not math.isfinite(seconds):
+        return "never"
+    if seconds < 300:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:,.2f} h"
+
+
 def seconds_of(parts: Mapping[str, float], counted: Container[str] = DAWNBENCH) -> float:
     """Returns the sum in seconds of the counted parts of what `Clock.parts` returned."""
     return sum(seconds for name, seconds in parts.items() if name in counted)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dawnbench_tf import files, flags, recipes, speed, terminal, typed
+from dawnbench_tf.clock import in_units
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
@@ -187,15 +188,15 @@ def table(rows: Sequence[Estimate]) -> str:
                 "unchanged recipe."
             )
         share = f"{row.reached} of {row.runs}" if row.runs else "unknown"
-        interval = " to ".join(map(hours_text, row.hours_interval)) or "-"
+        interval = " to ".join(map(_time, row.hours_interval)) or "-"
         peak = "-" if row.share_of_peak is None else f"{row.share_of_peak:.0%}"
         evaluation = "-" if row.evaluation_seconds is None else f"{row.evaluation_seconds:.1f} s"
         name = row.recipe + "*" * bool(row.changed)
         lines += [
-            f"{name:27} {epochs:>8} {share:>8} {hours_text(row.hours):>13} {interval:>20}",
+            f"{name:27} {epochs:>8} {share:>8} {_time(row.hours):>13} {interval:>20}",
             f"{row.step_ms:11.4g} {row.examples_per_second:12,.4g} {peak:>5}"
             f" {max(row.process_gib, row.device_gib or 0.0):5.1f} GiB {row.start_seconds:6.1f} s"
-            f" {evaluation:>11} {hours_text(row.wall_hours):>9} {_cost(row.usd):>8}",
+            f" {evaluation:>11} {_time(row.wall_hours):>9} {_cost(row.usd):>8}",
         ]
         if len(row.sides) > 1:
             parts = zip(row.sides, row.side_ms, strict=True)
@@ -217,24 +218,12 @@ def table(rows: Sequence[Estimate]) -> str:
     return "\n".join([*lines, "", *map(terminal.wrapped, notes)]).rstrip()
 
 
-def hours_text(hours: float | None) -> str:
-    """Formats hours as seconds, minutes or hours; infinity as "never", None as "-".
-
-    >>> hours_text(0.0019), hours_text(0.25), hours_text(7.5), hours_text(float("inf"))
-    ('6.8 s', '15.0 min', '7.50 h', 'never')
-    """
-    if hours is None:
-        return "-"
-    if not math.isfinite(hours):
-        return "never"
-    seconds = hours * 3600
-    if seconds < 300:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{hours:,.2f} h"
+def _time(hours: float | None) -> str:
+    return "-" if hours is None else in_units(hours * 3600)
 
 
 def _cost(usd: float | None) -> str:
-    return hours_text(usd) if usd is None or math.isinf(usd) else dollars(usd)
+    return _time(usd) if usd is None or math.isinf(usd) else dollars(usd)
 
 
 def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Estimate]]:
@@ -301,7 +290,7 @@ def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
                 notes.append(terminal.wrapped(text))
             head = terminal.cut(shown(name), 27) if row is first else ""
             ratio = row.examples_per_second / first.examples_per_second
-            time_text = hours_text(row.hours) + " (all)" * row.at_most
+            time_text = _time(row.hours) + " (all)" * row.at_most
             lines.append(
                 f"{head:27} {f'{number}' + '*' * bool(differences):>7} {row.step_ms:10.4g} "
                 f"{time_text:>13} {ratio:6.2f}x {_cost(row.usd):>9}"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dawnbench_tf import recipes, time_statistics
+from dawnbench_tf.clock import in_units
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.studies import summaries
 from dawnbench_tf.studies.outcomes import Outcome
@@ -63,7 +64,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     text = (
         f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is that of"
     )
-    text += f" {best.setting}: {format_seconds(best.median_seconds)}"
+    text += f" {best.setting}: {in_units(best.median_seconds)}"
     if best.speed_up:
         limits = format_interval(best.speed_up_interval)
         text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
@@ -89,7 +90,7 @@ def format_range(row: Summary) -> str:
     count = f"({row.reached} of {row.runs} runs)"
     if not row.range_seconds:
         return f"never {count}"
-    times = dict.fromkeys(map(format_seconds, row.range_seconds))
+    times = dict.fromkeys(map(in_units, row.range_seconds))
     return f"{' to '.join(times)} {count}"
 
 
@@ -156,10 +157,8 @@ def _describe_spread(results: Results) -> list[str]:
         return lines
     if row.runs < time_statistics.ENOUGH:
         return [*lines, f"Time to it: {format_range(row)}."]
-    median = format_median(row.middle_seconds) + format_interval(
-        row.median_interval, format_seconds
-    )
-    mean = format_seconds(row.mean_seconds) + format_interval(row.mean_interval, format_seconds)
+    median = format_median(row.middle_seconds) + format_interval(row.median_interval, in_units)
+    mean = in_units(row.mean_seconds) + format_interval(row.mean_interval, in_units)
     lines.append(f"Time to it: median {median}, mean {mean}.")
     if row.variation is not None:
         needed = time_statistics.trials_for_mean(row.variation)
@@ -234,21 +233,8 @@ def format_median(middle: time_statistics.Interval) -> str:
     """Formats the median of two middle times; ">=" the first if only the second is infinite."""
     low, high = middle
     if math.isinf(high) and math.isfinite(low):
-        return f">={format_seconds(low)}"
-    return format_seconds((low + high) / 2)
-
-
-def format_seconds(number: float) -> str:
-    """Formats a duration in seconds, minutes or hours; infinity as "never".
-
-    >>> format_seconds(6.84), format_seconds(540), format_seconds(7_200)
-    ('6.8 s', '9.0 min', '2.00 h')
-    """
-    if not math.isfinite(number):
-        return "never"
-    if number < 300:
-        return f"{number:.1f} s"
-    return f"{number / 60:.1f} min" if number < 7200 else f"{number / 3600:.2f} h"
+        return f">={in_units(low)}"
+    return in_units((low + high) / 2)
 
 
 KEEP_THE_CURVE = {"data_dir", "cost_per_hour", "author", "author_email", "hardware", "seed"}

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dawnbench_tf import files, time_statistics
+from dawnbench_tf.clock import in_units
 from dawnbench_tf.refusals import Refusal, defused, one_line, shown
 from dawnbench_tf.studies import figures, findings, grid, store, summaries
 from dawnbench_tf.studies.outcomes import Outcome
@@ -205,8 +206,8 @@ PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("reached", "reached", ""),
     ("95 %", "share", lambda share: f"{100 * share[0]:.0f} to {100 * share[1]:.0f} %"),
     ("median time", "middle_seconds", _format_median),
-    ("95 %", "median_interval", lambda times: " to ".join(map(findings.format_seconds, times))),
-    ("mean time", "mean_seconds", findings.format_seconds),
+    ("95 %", "median_interval", lambda times: " to ".join(map(in_units, times))),
+    ("mean time", "mean_seconds", in_units),
     ("variation", "variation", ".1%"),
     ("epochs", "epochs", ".3g"),
     ("best score", "best_mean", ".4g"),
