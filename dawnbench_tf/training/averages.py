@@ -5,9 +5,8 @@ update of it. The average's decay then grows with the third power of the fractio
 is done (Jordan 2024, arXiv 2404.00498).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,63 +17,42 @@ from dawnbench_tf.recipe import Recipe
 Pairs = list[tuple[tf.Variable, tf.Variable]]
 
 
-@dataclass(frozen=True)
-class Averaging:
-    """The averaged variables of a model, and the decay of their averages."""
-
-    recipe: Recipe
-    steps: int  # of the whole training
-    weights: Sequence[tf.Variable]  # trained weights
-    statistics: Sequence[tf.Variable]  # BN's; the forward pass updates them, not the optimizer
-
-    def decay(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the decay d of average = d average + (1 - d) weight, at a step from 1 on."""
-        step = tf.cast(step, tf.float32)
-        # The average is updated every `every` steps; decay^every is the decay over all of them.
-        every = self.recipe.average.every
-        decay = tf.constant(self.recipe.average.decay**every, tf.float32)
-        if self.recipe.average.ramp:  # TensorFlow 1's `num_updates`
-            decay = tf.minimum(decay, ((1 + step) / (10 + step)) ** every)
-        if self.recipe.average.lookahead:
-            decay *= (step / self.steps) ** 3
-        return decay
-
-
-def make_averaging(recipe: Recipe, steps: int, model: tf.keras.Model | None) -> Averaging:
-    """Makes the averaging of a model's weights and BN statistics.
-
-    Args:
-      recipe: its `average` has decay, interval, ramp and lookahead.
-      steps: of the whole training.
-      model: the trained model; None for a recipe without averages.
-    """
-    if not model:
-        return Averaging(recipe, steps, [], [])
-    # The average of a frozen weight would differ from it by rounding.
-    frozen = {w.ref() for layer in model.layers if not layer.trainable for w in layer.weights}
-    others = [v for v in model.non_trainable_variables if v.ref() not in frozen]
-    statistics = [v for v in others if v.dtype.is_floating]
-    return Averaging(recipe, steps, model.trainable_variables, statistics)
-
-
 class Averages(tf.keras.optimizers.Optimizer):
     """A mix-in for Keras optimizers that keeps moving averages; it precedes Keras's class.
 
     Keras's own averages are updated at every step, and have no BN statistics and no lookahead.
 
     Args:
-      averaging: variables and decay of the averages.
+      recipe: its `average` has decay, interval, ramp and lookahead.
+      steps: of the whole training.
+      model: the trained model; None for a recipe without averages.
     """
 
-    def __init__(self, *args: Any, averaging: Averaging, **kwargs: Any) -> None:
-        recipe = averaging.recipe
+    def __init__(
+        self, *args: Any, recipe: Recipe, steps: int, model: tf.keras.Model | None, **kwargs: Any
+    ) -> None:
+        average, weights, statistics = recipe.average, list[tf.Variable](), list[tf.Variable]()
         super().__init__(
-            *args,
-            use_ema=bool(recipe.average.decay),
-            ema_momentum=recipe.average.decay or 0.99,
-            **kwargs,
+            *args, use_ema=bool(average.decay), ema_momentum=average.decay or 0.99, **kwargs
         )
-        self._averaging = averaging
+        if model:
+            # The average of a frozen weight would differ from it by rounding.
+            frozen = {w.ref() for la in model.layers if not la.trainable for w in la.weights}
+            others = [v for v in model.non_trainable_variables if v.ref() not in frozen]
+            weights = model.trainable_variables
+            statistics = [v for v in others if v.dtype.is_floating]
+        self._average, self._last_step = average, steps
+        # A function: Keras would track lists of variables, which checkpoints have already.
+        self._averaged = lambda: (weights, statistics)
+
+    def decay_at(self, step: tf.Tensor) -> tf.Tensor:
+        """Returns the decay d of average = d average + (1 - d) weight, at a step from 1 on."""
+        step, average = tf.cast(step, tf.float32), self._average
+        # The average is updated every `every` steps; decay^every is the decay over all of them.
+        decay = tf.constant(average.decay**average.every, tf.float32)
+        if average.ramp:  # TensorFlow 1's `num_updates`
+            decay = tf.minimum(decay, ((1 + step) / (10 + step)) ** average.every)
+        return decay * (step / self._last_step) ** 3 if average.lookahead else decay
 
     def build(self, var_list: list[tf.Variable]) -> None:
         """Creates the averages, equal to the current weights; Keras calls it."""
@@ -83,34 +61,33 @@ class Averages(tf.keras.optimizers.Optimizer):
         if first and self.use_ema:
             self._statistics_averages = [
                 self.add_variable_from_reference(v, "average", initial_value=v)
-                for v in self._averaging.statistics
+                for v in self._averaged()[1]
             ]
 
     def pairs(self) -> Pairs:
         """Returns pairs of each averaged variable and its average."""
-        averaging = self._averaging
+        weights, statistics = self._averaged()
         return [
-            *zip(averaging.weights, self._model_variables_moving_average, strict=True),
-            *zip(averaging.statistics, self._statistics_averages, strict=True),
+            *zip(weights, self._model_variables_moving_average, strict=True),
+            *zip(statistics, self._statistics_averages, strict=True),
         ]
 
     def _update_model_variables_moving_average(self, var_list: list[tf.Variable]) -> None:
         """Updates the averages; Keras calls it after each step, once for all replicas."""
         step = self.iterations + 1  # `iterations` is incremented after this call
-        decay = self._averaging.decay(step)
-        recipe = self._averaging.recipe
+        decay, settings = self.decay_at(step), self._average
 
         def update() -> None:
             for weight, average in self.pairs():
                 kept = tf.cast(decay, average.dtype)
                 average.assign(kept * average + (1 - kept) * weight)
-                if recipe.average.lookahead:
+                if settings.lookahead:
                     weight.assign(average)
 
-        if recipe.average.every == 1:
+        if settings.every == 1:
             update()
         else:
-            tf.cond(step % recipe.average.every == 0, update, lambda: None)
+            tf.cond(step % settings.every == 0, update, lambda: None)
 
 
 def inner_optimizer(model: tf.keras.Model) -> Any:

@@ -105,7 +105,7 @@ class Muon(SGD):
         kernel_momentum_at: Callable[[tf.Tensor], tf.Tensor],
         **kwargs: Any,
     ) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, recipe=recipe, steps=steps, **kwargs)
         self._settings, self._kernels = recipe.optimizer, frozenset(kernels)
         self._low_precision = recipe.precision == "mixed_bfloat16"
         # An array: Keras would wrap a list, at a cost for each step.

@@ -12,7 +12,7 @@ from dawnbench_tf.models import parts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.schedule import steps_before
 from dawnbench_tf.refusals import refuse
-from dawnbench_tf.training import averages, losses, muon, schedules
+from dawnbench_tf.training import losses, muon, schedules
 from dawnbench_tf.training.averages import Averages
 from dawnbench_tf.training.muon import Muon
 from dawnbench_tf.training.sgd import SGD, Rates
@@ -196,9 +196,7 @@ def _sgd(
     weights = enumerate(model.trainable_variables if model else [])
     kernels = {index for index, weight in weights if weight.ref() in references}
     own = {
-        "recipe": recipe,
         "kernels": kernels,
-        "steps": recipe.total_steps(epoch_steps),
         "kernel_momentum_at": momentum_at,
         "momentum_at": lambda step: settings.sgd_momentum,
         "rates": _rates(recipe, epoch_steps, model, kernels),
@@ -236,7 +234,9 @@ def build(
     factor = schedules.factor(recipe, epoch_steps)
     schedule = schedules.Schedule(recipe.scaled_learning_rate, factor)
     common: dict[str, Any] = {
-        "averaging": averages.make_averaging(recipe, recipe.total_steps(epoch_steps), model),
+        "recipe": recipe,
+        "steps": recipe.total_steps(epoch_steps),
+        "model": model,
         "global_clipnorm": recipe.optimizer.clip_norm or None,
     }
     if recipe.optimizer.name in ("sgd", "lars", "muon"):
