@@ -77,20 +77,27 @@ def _whitening_rate(
     return falling
 
 
-class PartRates(tf.keras.optimizers.Optimizer):
-    """A mix-in for Keras optimizers: multiplies the learning rates of single weights.
+class OwnRates(Averages):
+    """A mix-in for Keras optimizers: averages, rates of single weights, a schedule of beta_1.
 
     A weight's decoupled decay (AdamW) is multiplied too, as in PyTorch's parameter groups.
 
     Args:
       rates: learning-rate multipliers by a weight's index among the trained ones.
+      momentum_at: beta_1 of Adam and AdamW, a function of the step; None: 0.9.
     """
 
     _multiplier = 1.0  # of the weight that is being updated
 
-    def __init__(self, *args: Any, rates: Mapping[int, float], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        rates: Mapping[int, float],
+        momentum_at: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._part_rates = dict(rates)
+        self._own_rates, self._momentum_at = dict(rates), momentum_at
 
     @property
     def learning_rate(self) -> Any:
@@ -99,31 +106,33 @@ class PartRates(tf.keras.optimizers.Optimizer):
         return rate if self._multiplier == 1 else rate * self._multiplier
 
     @contextmanager
-    def _rate_of(self, variable: tf.Variable) -> Iterator[None]:
-        index = self._index_dict[self._var_key(variable)]
-        self._multiplier = self._part_rates.get(index, 1.0)
+    def _settings_of(self, variable: tf.Variable) -> Iterator[None]:
+        constant = getattr(self, "beta_1", None)
+        self._multiplier = self._own_rates.get(self._index_dict[self._var_key(variable)], 1.0)
+        if self._momentum_at:
+            self.beta_1 = tf.cast(self._momentum_at(self.iterations), variable.dtype)
         try:
             yield
         finally:
-            self._multiplier = 1.0
+            self._multiplier, self.beta_1 = 1.0, constant
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Updates one weight on one replica; Keras calls it."""
-        with self._rate_of(variable):
+        with self._settings_of(variable):
             super().update_step(gradient, variable)
 
     def _apply_weight_decay(self, variables: Sequence[tf.Variable]) -> None:
         """Decays weights (AdamW); Keras calls it."""
-        if not self._part_rates:
+        if not self._own_rates:
             super()._apply_weight_decay(variables)
             return
         for variable in variables:
-            with self._rate_of(variable):
+            with self._settings_of(variable):
                 super()._apply_weight_decay([variable])
 
 
-class RMSprop(Averages, PartRates, tf.keras.optimizers.RMSprop):
-    """Keras's RMSprop with `Averages`; the mean of squared gradients starts at 1 (TensorFlow 1)."""
+class RMSprop(OwnRates, tf.keras.optimizers.RMSprop):
+    """Keras's RMSprop with `OwnRates`; the mean of squared gradients starts at 1 (TensorFlow 1)."""
 
     def build(self, var_list: list[tf.Variable]) -> None:
         """Creates the variables and sets the means to 1; Keras calls it."""
@@ -133,49 +142,8 @@ class RMSprop(Averages, PartRates, tf.keras.optimizers.RMSprop):
             mean.assign(tf.ones_like(mean))
 
 
-class Cycle(tf.keras.optimizers.Optimizer):
-    """A mix-in for Keras's Adams: beta_1 follows the recipe's schedule.
-
-    Args:
-      momentum_at: beta_1, a function of the step; None: 0.9.
-    """
-
-    beta_1: Any
-
-    def __init__(
-        self,
-        *args: Any,
-        momentum_at: Callable[[tf.Tensor], tf.Tensor] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._momentum_at = momentum_at
-
-    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
-        """Updates one weight on one replica; Keras calls it."""
-        constant = self.beta_1
-        if self._momentum_at:
-            self.beta_1 = tf.cast(self._momentum_at(self.iterations), variable.dtype)
-        try:
-            super().update_step(gradient, variable)
-        finally:
-            self.beta_1 = constant
-
-
-class Adam(Averages, PartRates, Cycle, tf.keras.optimizers.Adam):
-    """Keras's Adam with `Averages`."""
-
-
-class AdamW(Averages, PartRates, Cycle, tf.keras.optimizers.AdamW):
-    """Keras's AdamW with `Averages`."""
-
-
-class Adamax(Averages, PartRates, tf.keras.optimizers.Adamax):
-    """Keras's Adamax with `Averages`."""
-
-
-class Adadelta(Averages, PartRates, tf.keras.optimizers.Adadelta):
-    """Keras's Adadelta with `Averages`."""
+def _with_own_rates(cls: type) -> Callable[..., OwnRates]:
+    return type(cls.__name__, (OwnRates, cls), {})
 
 
 def _sgd(
@@ -206,18 +174,21 @@ def _sgd(
 
 def _other(
     recipe: Recipe, epoch_steps: Sequence[int]
-) -> tuple[Callable[..., PartRates], dict[str, Any]]:
+) -> tuple[Callable[..., OwnRates], dict[str, Any]]:
     """Returns class and own arguments of an optimizer that is not SGD, LARS or Muon."""
     cycle = schedules.momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
     adam = {"beta_2": recipe.optimizer.beta_2, "momentum_at": cycle}
-    classes: dict[str, tuple[Callable[..., PartRates], dict[str, Any]]] = {
-        "rmsprop": (RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}),
-        "adadelta": (Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
-        "adam": (Adam, adam),
-        "adamw": (AdamW, {"weight_decay": recipe.optimizer.weight_decay, **adam}),
-        "adamax": (Adamax, {}),
+    keras = tf.keras.optimizers
+    classes: dict[str, tuple[type, dict[str, Any]]] = {
+        "adadelta": (keras.Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
+        "adam": (keras.Adam, adam),
+        "adamw": (keras.AdamW, {"weight_decay": recipe.optimizer.weight_decay, **adam}),
+        "adamax": (keras.Adamax, {}),
     }
-    return classes[recipe.optimizer.name]
+    if recipe.optimizer.name == "rmsprop":
+        return RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}
+    cls, arguments = classes[recipe.optimizer.name]
+    return _with_own_rates(cls), arguments
 
 
 def build(
