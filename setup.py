@@ -57,6 +57,7 @@ setup(
     install_requires=[
         "absl-py>=1.4,<3",
         "h5py>=3.11,<4",
+        "rich>=13,<16",  # which Keras requires too
         "keras>=3.15,<4",  # comes with TensorFlow; older ones run code out of model files
         "numpy>=1.26,<3",
         f"tensorflow{TENSORFLOW}",

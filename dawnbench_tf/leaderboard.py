@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rich.cells import set_cell_size
+
 from dawnbench_tf import flags, terminal
 from dawnbench_tf.ranking import results, tables
 from dawnbench_tf.ranking.results import Result
@@ -120,8 +122,7 @@ def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int)
 
 def _padded(text: str, width: int) -> str:
     """Returns a text in exactly `width` cells of a terminal."""
-    text = terminal.cut(text, max(width, 4))
-    return text + " " * (width - sum(map(terminal.width, text)))
+    return set_cell_size(terminal.cut(text, max(width, 4)), width)
 
 
 def collect(folders: list[Path]) -> list[Result]:

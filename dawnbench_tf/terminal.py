@@ -11,8 +11,9 @@ import os
 import sys
 import textwrap
 import threading
-import unicodedata
 from typing import NoReturn, TextIO
+
+from rich.cells import cell_len, set_cell_size
 
 from dawnbench_tf.refusals import one_line, shown
 
@@ -121,14 +122,7 @@ def cut(line: str, most: int) -> str:
 
     East Asian wide characters count as two columns, combining ones as none.
     """
-    used = 0
-    if sum(map(width, line)) <= most:
-        return line
-    for position, character in enumerate(line):
-        used += width(character)
-        if used > most - 3:
-            return f"{line[:position]}..."
-    return line
+    return line if cell_len(line) <= most else f"{set_cell_size(line, most - 3)}..."
 
 
 def wrapped(text: str, most: int = COLUMNS, indent: int = 2) -> str:
@@ -147,16 +141,9 @@ def fitted(line: str, stream: TextIO | None = None) -> str:
     """
     stream = sys.stderr if stream is None else stream
     if is_terminal(stream):
-        while sum(map(width, line)) > columns(stream) and "  " in line:
+        while cell_len(line) > columns(stream) and "  " in line:
             line = line.rpartition("  ")[0]
     return line
-
-
-def width(character: str) -> int:
-    """Returns the number of terminal columns of a printable character."""
-    if unicodedata.category(character) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:

@@ -5,7 +5,7 @@ import subprocess
 import termios
 import threading
 
-from dawnbench_tf import terminal
+from rich.cells import cell_len
 
 
 def lines(text, columns):
@@ -26,15 +26,15 @@ def lines(text, columns):
             row, column = row + 1, 0
         else:
             assert character.isprintable(), repr(character)
-            if not terminal.width(character):
+            if not cell_len(character):
                 screen[row][column - 1] += character
                 continue
-            if column + terminal.width(character) > columns:
+            if column + cell_len(character) > columns:
                 row, column = row + 1, 0
             if row == len(screen):
                 screen.append([])
-            screen[row][column:] = [character, *[""] * (terminal.width(character) - 1)]
-            column += terminal.width(character)
+            screen[row][column:] = [character, *[""] * (cell_len(character) - 1)]
+            column += cell_len(character)
         if row == len(screen):
             screen.append([])
     return "\n".join("".join(cells).rstrip() for cells in screen).rstrip("\n").split("\n")
