@@ -4,24 +4,23 @@
 crash are its own. `predict` multiplies the times by the epochs of the recipe's evidence.
 """
 
-import json
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import files, recipes, typed
+from dawnbench_tf import recipes, typed
 from dawnbench_tf.clock import DAWNBENCH, duration, seconds_of
-from dawnbench_tf.options import RunOptions, to_record
+from dawnbench_tf.options import RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.refusals import Refusal, one_line
@@ -31,6 +30,7 @@ __all__ = ["SpeedTest", "Phase", "Estimate", "predict"]
 
 GRACE = 5.0  # seconds that a process may take beyond its time, to evaluate
 COMMAND = (sys.executable, "-c", "from dawnbench_tf.training.process import main; main()")
+REQUEST, RESULT = "request.pickle", "speed.pickle"  # in a folder of the two processes alone
 FEWEST = 3  # runs that reached the threshold, for an interval
 # Standard deviation of a prediction's error for a known number of epochs, as a share: the root mean
 # square of the six errors in docs/estimate.md. It is what differs from process to process.
@@ -198,28 +198,6 @@ class SpeedTest(NamedTuple):
             f"{duration(phase.steps_per_epoch * each)}, all "
             f"{counted(recipe.epochs, 'epoch')} {duration(self.seconds)}, without evaluations{cost}"
         )
-
-    def facts(self) -> dict[str, Any]:
-        """Returns the measurements as JSON values."""
-        values = self._asdict()
-        del values["profile"]
-        phases = [phase._asdict() for phase in self.phases]
-        return {**values, "recipe": self.recipe.values(), "phases": phases}
-
-    @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> "SpeedTest":
-        """Inverse of `facts()`.
-
-        Args:
-          facts: what `facts()` returned, perhaps through JSON.
-        """
-        recipe = Recipe.from_values(facts["recipe"])
-        phases = [
-            Phase(**{**phase, "laps": [(seconds, n) for seconds, n in phase["laps"]]})
-            for phase in facts["phases"]
-        ]
-        first = tuple(facts["first"])
-        return cls(**{**facts, "recipe": recipe, "first": first, "phases": phases})
 
 
 class Estimate(NamedTuple):
@@ -468,12 +446,12 @@ def take(
       Refusal: the recipe can't be trained here, its process died, or no step ended in this time.
     """
     with tempfile.TemporaryDirectory(prefix="dawnbench-estimate-") as folder:
-        path, log_path = Path(folder) / "speed.json", Path(folder) / "log.txt"
-        values, own = recipe.values(), to_record(options)
-        request = {"recipe": values, "options": own, "seconds": seconds}
+        path, log_path = Path(folder) / RESULT, Path(folder) / "log.txt"
+        own = with_recorded(RunOptions(), to_record(options))  # without the options of one call
+        (Path(folder) / REQUEST).write_bytes(pickle.dumps((recipe, own, seconds)))
         with open(log_path, "w", encoding="utf-8") as log:
             process = subprocess.Popen(  # its stdin closes when this process ends, also by SIGKILL
-                [*COMMAND, json.dumps(request), str(path)],
+                [*COMMAND, folder],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -492,11 +470,10 @@ def take(
                 if process.stdin:
                     process.stdin.close()
         if path.exists():
-            facts = files.read_json(path)
-            if "refused" in facts:
-                raise Refusal(str(facts["refused"]))
-            test = SpeedTest.from_facts(facts)
-            return test._replace(recipe=replace(test.recipe, evidence=recipe.evidence))
+            result = pickle.loads(path.read_bytes())
+            if isinstance(result, Refusal):
+                raise result
+            return result
         code, lines = process.returncode, log_path.read_bytes()[-20_000:].decode(errors="replace")
     if code == -signal.SIGKILL:
         raise Refusal("its process was killed, as for lack of memory; lower --batch_size")

@@ -1,36 +1,34 @@
-"""The process that `speed.take` starts: answers a request on its command line with a speed test."""
+"""The process that `speed.take` starts: answers the request in a folder with a speed test."""
 
-import json
 import os
+import pickle
 import sys
 import threading
 from pathlib import Path
 
 from dawnbench_tf import files, tensorflow_env
 from dawnbench_tf.clock import Clock
-from dawnbench_tf.options import RunOptions, with_recorded
-from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.speed import REQUEST, RESULT, SpeedTest
 
 
 def main() -> None:
-    """Writes the speed test, or the reason for its refusal."""
-    request, path = json.loads(sys.argv[1]), Path(sys.argv[2])
-    threading.Thread(target=end_with_parent, args=[path.parent], daemon=True).start()
+    """Writes the speed test, or its refusal."""
+    folder = Path(sys.argv[1])
+    threading.Thread(target=end_with_parent, args=[folder], daemon=True).start()
+    recipe, options, seconds = pickle.loads((folder / REQUEST).read_bytes())
+
+    def write(result: SpeedTest | Refusal) -> None:
+        with files.renamed_to(folder / RESULT) as temporary:
+            temporary.write_bytes(pickle.dumps(result))
+
     clock = Clock()
     with clock.part("import"), tensorflow_env.importing():
         from dawnbench_tf.training import speed_test
     try:
-        test = speed_test.measure(
-            Recipe.from_values(request["recipe"]),
-            with_recorded(RunOptions(), request["options"]),
-            seconds=request["seconds"],
-            clock=clock,
-            report=lambda part: files.write_json(path, part.facts()),
-        )
-        files.write_json(path, test.facts())
+        write(speed_test.measure(recipe, options, seconds=seconds, clock=clock, report=write))
     except Refusal as refusal:
-        files.write_json(path, {"refused": str(refusal)})
+        write(refusal)
     sys.stdout.flush()
     os._exit(0)  # TensorFlow's threads may take seconds to end
 
