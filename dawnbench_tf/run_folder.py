@@ -78,11 +78,7 @@ class Owner(NamedTuple):
 
 
 def owner_of(folder: Path) -> Owner:
-    """Reads run.json, once as long as nobody writes it.
-
-    Raises:
-      Refusal: it is no run's folder, its recipe is damaged, or a newer release wrote it.
-    """
+    """Reads run.json, once as long as nobody writes it. Raises Refusal."""
     path = folder / RECIPE
     if not path.is_file():
         text = f"holds no {RECIPE}; should be the --output_dir of a training run"
@@ -268,8 +264,7 @@ def write_weights(path: Path, weights: Sequence[np.ndarray]) -> None:
 def read_weights(folder: Path) -> list[np.ndarray]:
     """Reads the evaluated weights of the newest checkpoint, in the order of the model's.
 
-    Raises:
-      Refusal: there is none, or it is damaged, or an earlier version wrote it.
+    Raises Refusal: there is none, or it is damaged, or an earlier version wrote it.
     """
     newest = checkpoints(folder)
     if not newest:
@@ -336,13 +331,6 @@ class RunFolder:
 
         The recipe is another if the task's numbers were left open before, or a missed run is
         trained longer. Refused options are not those to go on with: so they are written now.
-
-        Args:
-          recipe: the recipe, with its task's numbers.
-          options: the options, as `options.to_record` returns them.
-
-        Raises:
-          Refusal: the file can't be read or written.
         """
         values = owner_of(self.path).values
         changed = {name: value for name, value in values.items() if name != OPTIONS}
@@ -380,12 +368,9 @@ class RunFolder:
             raise
 
     def newest(self) -> Checkpoint | None:
-        """Returns the newest undamaged checkpoint, or None if there is no checkpoint.
+        """Returns the newest undamaged checkpoint; None if there is no checkpoint.
 
-        Prints a line for each damaged one that it skips.
-
-        Raises:
-          Refusal: there are checkpoints, and all of them are damaged.
+        Prints a line for each damaged one that it skips. Raises Refusal: all of them are damaged.
         """
         reason = ""
         for epochs, path in reversed(checkpoints(self.path)):
@@ -457,21 +442,13 @@ def claim(
 ) -> RunFolder:
     """Claims a new or empty folder for a recipe, or the folder of an earlier run of it.
 
-    Args:
-      path: the folder.
-      recipe: the recipe to run.
-      writer: whether this process writes to the folder.
-      replaced: names of the fields that the user set; None: all fields.
-      options: options that a new run records, as `options.to_record` returns them.
+    The recipe of the result is that of the earlier run, if there was one, even if the library's
+    recipe has changed since; with the epochs of `recipe`, if that run missed its goal and `recipe`
+    has more epochs. `replaced` has the names of the fields that the user set; None: all. A new run
+    records the `options`.
 
-    Returns:
-      The folder. Its recipe is that of the earlier run, if there was one, even if the library's
-      recipe has changed since; with the epochs of `recipe`, if that run missed its goal and
-      `recipe` has more epochs.
-
-    Raises:
-      Refusal: the folder can't be written, another process uses it, it holds another recipe's run
-        or other files, or its path is not UTF-8.
+    Raises Refusal: the folder can't be written, another process uses it, it holds another recipe's
+    run or other files, or its path is not UTF-8.
     """
     try:
         str(path.absolute()).encode("utf-8")  # TensorFlow saves no checkpoint to another path

@@ -12,16 +12,9 @@ from dawnbench_tf.runs import Run
 
 
 def draw(run: Run, hardware: str, path: Path, cost_per_hour: float | None = None) -> None:
-    """Draws a run's training curve, with its threshold and the first row that reaches it.
+    """Draws the training curve of a run with rows, its threshold and the first row that reaches it.
 
-    Args:
-      run: a run with at least one row.
-      hardware: one line, for the title.
-      path: file of the picture; its suffix decides the format.
-      cost_per_hour: price of the hardware in USD, for an axis of dollars; None: no such axis.
-
-    Raises:
-      Refusal: the file can't be written.
+    With a price, in USD an hour, there is an axis of dollars. Raises Refusal.
     """
     recipe, task = run.recipe, run.recipe.task_row
     seconds = [row["hours"] * 3600 for row in run.rows]
@@ -59,15 +52,9 @@ def draw(run: Run, hardware: str, path: Path, cost_per_hour: float | None = None
 
 
 def draw_mistakes(images: np.ndarray, titles: Sequence[str], path: Path) -> None:
-    """Draws images in rows of five, each with its title.
+    """Draws images, uint8 (images, height, width, 3), in rows of five, each with its title.
 
-    Args:
-      images: uint8 (images, height, width, 3).
-      titles: text above each image.
-      path: file of the picture; its suffix decides the format.
-
-    Raises:
-      Refusal: the file can't be written.
+    Raises Refusal: the file can't be written.
     """
     rows = -(-len(images) // 5)
     figure = Figure(figsize=(11, 2.7 * rows), dpi=100, layout="constrained")

@@ -32,15 +32,7 @@ def training_entry(
     examples_per_second: float | None,
     facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> Entry:
-    """Makes the entry of a training run.
-
-    Args:
-      run: recipe, rows and clock.
-      options: strategy, data format, credits.
-      machine: the machine that trained.
-      examples_per_second: throughput of training steps; None if not measured.
-      facts: further keys of misc, e.g. the origin of the data and the utilization.
-    """
+    """Makes the entry of a training run; `facts` are further keys of misc."""
     columns = run.recipe.task_row.columns
     rows = tuple(tuple(float(row[column]) for column in columns) for row in run.rows)
     misc = {
@@ -70,15 +62,9 @@ def inference_entry(
     score: float,
     facts: Mapping[str, Any],
 ) -> Entry:
-    """Makes the inference entry of a trained run.
+    """Makes the inference entry of a run, timed one example at a time.
 
-    Args:
-      recipe: the recipe of the run.
-      credits: author, hardware and price per hour.
-      machine: the machine that was timed.
-      latency_ms: mean over the test set, one example at a time.
-      score: of the timed outputs, in the task's metric.
-      facts: further keys of misc; "runtime" and "precision" are needed.
+    `facts` are further keys of misc; "runtime" and "precision" are needed.
     """
     misc = {"batchSize": 1, **facts, rules.CHECKSUM: rules.checksum((latency_ms, score))}
     entry = _entry(recipe, "inference", credits, machine, misc, latency=latency_ms, score=score)
@@ -126,12 +112,7 @@ def _entry(
 def with_price(entry: Entry, cost_per_hour: float) -> Entry:
     """Returns the entry at another price of its hardware, with the costs that follow from it.
 
-    Args:
-      entry: a training or an inference entry.
-      cost_per_hour: USD per hour.
-
-    Raises:
-      Refusal: an inference entry has no latency.
+    Raises Refusal: an inference entry has no latency.
     """
     if entry.phase == "train":
         return replace(entry, cost_per_hour=cost_per_hour)
@@ -159,14 +140,7 @@ def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
     """Writes a run's entry to the run's folder, or to `not_an_entry/` there if it breaks rules.
 
     A training entry replaces earlier ones of the same run: those under another name or with fewer
-    rows.
-
-    Args:
-      folder: the run's folder.
-      entry: the entry to write.
-
-    Returns:
-      Path of the JSON, and the reasons why the entry may not be ranked ([] if it may).
+    rows. Returns the path of the JSON, and the reasons why the entry may not be ranked.
     """
     reasons = [violation.text for violation in check(entry)]
     if not reasons:
@@ -201,12 +175,7 @@ def describe_entry(task: Task, path: Path, reasons: list[str]) -> str:
 
 
 def describe_run(run: Run, cost_per_hour: float | None) -> str:
-    """Returns one line on a run: whether it reached its recipe's goal, times by clock part, cost.
-
-    Args:
-      run: the run.
-      cost_per_hour: USD per hour; None leaves the cost out.
-    """
+    """Returns a line on a run: whether it reached its recipe's goal, times by clock part, cost."""
     metric, row = run.recipe.task_row.metric, run.first_hit
     parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in run.clock.items())
     whole = f"{sum(run.clock.values()):.1f} s in all ({parts})"

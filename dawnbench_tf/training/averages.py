@@ -21,11 +21,6 @@ class Averages(tf.keras.optimizers.Optimizer):
     """A mix-in for Keras optimizers that keeps moving averages; it precedes Keras's class.
 
     Keras's own averages are updated at every step, and have no BN statistics and no lookahead.
-
-    Args:
-      recipe: its `average` has decay, interval, ramp and lookahead.
-      steps: of the whole training.
-      model: the trained model; None for a recipe without averages.
     """
 
     def __init__(

@@ -32,15 +32,7 @@ def _restore(saved: tf.train.Checkpoint, path: Path, model: str) -> None:
 
 
 class Saver(tf.keras.callbacks.Callback):
-    """A Keras callback that saves a checkpoint at the end of each epoch.
-
-    Args:
-      folder: the claimed folder of the run.
-      model: compiled Keras model.
-      timer: TimeToAccuracy, whose rows and clock are saved; it has to precede this callback in
-        `callbacks`.
-      machine: the machine that trains; each checkpoint has it, and those before it.
-    """
+    """A Keras callback that saves a checkpoint each epoch; the timer precedes it in `callbacks`."""
 
     def __init__(
         self,

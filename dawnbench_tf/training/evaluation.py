@@ -19,10 +19,6 @@ class Evaluator:
 
     It uses the moving averages of the weights, if the recipe has them (`average`), and the mean
     logits of the recipe's test-time augmentation (`test_views`). `answers` keeps the last answers.
-
-    Args:
-      data: data set with the test examples.
-      model: network of `data.network`; compiled, if it has averages.
     """
 
     def __init__(self, data: Data, model: tf.keras.Model):
@@ -72,10 +68,7 @@ class Evaluator:
 
 
 def _forward(data: Data, model: tf.keras.Model, order: np.ndarray) -> Callable[[Any], tf.Tensor]:
-    """Returns a function from a batch of `data.test_batches` to the outputs of `model` for it.
-
-    `order` is that of `_gathered_order`.
-    """
+    """Returns a function from a batch of `data.test_batches` to the outputs of `model` for it."""
     strategy = data.placement.strategy
 
     def answer(batch: Any) -> tf.Tensor:

@@ -33,14 +33,7 @@ def build(
 ) -> tf.keras.Model:
     """Builds and compiles a recipe's network, with initial weights from the recipe's seed.
 
-    Args:
-      data: the recipe's data set, placed on the devices of training.
-      steps_per_execution: training steps in one call into TensorFlow; lowered to an epoch's steps.
-      restored: whether a checkpoint follows: weights that come from data or files are not read.
-      jit_compile: whether XLA compiles the training step.
-
-    Returns:
-      A compiled Keras model; its training step takes batches of `data.training_batches`.
+    If a checkpoint follows, weights that come from data or files are not read (`restored`).
     """
     tensorflow_env.check_keras()
     error = _xla_error()  # also where only activations use XLA
@@ -74,10 +67,9 @@ def build(
 
 
 def _xla_error() -> str:
-    """Compiles a constant in silence: XLA logs its first compilation, at every log level.
+    """Returns TensorFlow's message if XLA can't compile here (tensorflow-tpu for a CPU), else "".
 
-    Returns:
-      TensorFlow's message if it can't compile for its device (tensorflow-tpu for a CPU), else "".
+    In silence: XLA logs its first compilation, at every log level.
     """
     try:
         with tensorflow_env.silent():
@@ -98,17 +90,12 @@ def _freeze(model: tf.keras.Model, recipe: Recipe) -> None:
 
 
 def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -> list[Phase]:
-    """Returns the phases of training. `fit` compiles one training step for each phase.
+    """Returns the phases of training from an epoch on; `fit` compiles a training step for each.
 
     They are the recipe's phases. If it has only one, and the devices are CPUs, a second phase
-    starts when the learning rate of whitening's bias is 0. Its step does not train the bias.
-    A GPU does not get this phase: an H100 compiled its step in 1.6 to 9.8 s, to save 3 to 7 % of
-    2 to 4 s.
-
-    Args:
-      recipe: the recipe.
-      first_epoch: index of the epoch, from 0, that the first part starts with.
-      strategy: decides the devices.
+    starts when the learning rate of whitening's bias is 0. Its step does not train the bias. A GPU
+    does not get this phase: an H100 compiled its step in 1.6 to 9.8 s, to save 3 to 7 % of 2 to 4
+    s.
     """
     if len(recipe.phases()) > 1 or not strategies.are_cpus(strategy):
         return recipe.phases(first_epoch)
@@ -118,13 +105,7 @@ def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -
 
 
 def begin_phase(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
-    """Makes the next `fit` compile a step for the batches and weights of a phase.
-
-    Args:
-      model: as `build` returns it.
-      recipe: its recipe.
-      epoch: the phase's first epoch, from 0 on.
-    """
+    """Makes the next `fit` compile a step for the batches and weights from `epoch` on."""
     model.train_function = None  # a second trace of one function has dynamic shapes
     freeze_whitening(model, recipe, epoch)
 
@@ -210,10 +191,7 @@ def _make_train_function(model: tf.keras.Model, force: bool = False) -> Callable
 class LastCall(tf.keras.callbacks.Callback):
     """A Keras callback that ends a training's last call with its last step, also inside an epoch.
 
-    `fit` itself does so at the end of each epoch.
-
-    Args:
-      timer: the training's timer, with `last_step`; it has to precede this callback.
+    `fit` itself does so at the end of each epoch. The timer, with `last_step`, precedes it.
     """
 
     def __init__(self, timer: TimeToAccuracy) -> None:
@@ -264,11 +242,6 @@ def check_agreement(
     """Raises Refusal if workers have different checkpoints, recipes or flags.
 
     Such workers would wait for each other forever, or train a mixture of recipes.
-
-    Args:
-      strategy: the strategy; with one replica nothing is checked.
-      recipe, options: this worker's recipe and options.
-      epochs_done: number of epochs in the checkpoint that this worker restored.
     """
     if strategy.num_replicas_in_sync == 1:
         return

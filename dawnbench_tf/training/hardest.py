@@ -15,11 +15,7 @@ from dawnbench_tf.training import losses
 
 
 class Hardest(tf.train.Checkpoint):
-    """The last loss of each training example; checkpoints of a model that has it include it.
-
-    Args:
-      data: images of one size, for a recipe with `hardest`.
-    """
+    """The last loss of each training example; checkpoints of a model that has it include it."""
 
     def __init__(self, data: ImageData):
         examples = len(data.splits.train.labels)
@@ -30,12 +26,9 @@ class Hardest(tf.train.Checkpoint):
         self._chosen: tf.Tensor | None = None  # of the step that is being traced
 
     def select(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Returns the `hardest` examples of a batch whose last losses are largest.
+        """Returns the `hardest` examples of a batch, indices first, whose last losses are largest.
 
         Those that were never trained on come first; of equal losses, the first in the batch.
-
-        Args:
-          batch: of `ImageData.training_batches`; its first part is the examples' indices.
         """
         indices = tf.cast(batch[0], tf.int64)  # GPU kernels copy int32 to the host
         ranked = tf.gather(self.last, indices)

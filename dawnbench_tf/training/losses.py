@@ -11,15 +11,10 @@ from dawnbench_tf.training import muon
 class SoftmaxCrossEntropy(tf.keras.losses.Loss):
     """Softmax cross-entropy of logits (batch, classes) and integer classes (batch,).
 
-    Labels may be probabilities (batch, classes), as mixup gives them.
-
-    Args:
-      smoothing: label smoothing, 0 to 1: this fraction of each label is spread evenly over all
-        classes (Szegedy et al. 2015, arXiv 1512.00567, section 7).
-      auxiliary_weight: weight of an auxiliary head's loss. It is added for logits (batch, 2,
-        classes), of the network's head and the auxiliary one.
-      class_weights: weight of each class in the loss (classes,), as Keras's `class_weight`; a
-        mixed label has the mean of its classes' weights, by probability. None: 1 for each class.
+    Labels may be probabilities (batch, classes), as mixup gives them; a mixed label has the mean of
+    its classes' weights. `smoothing` of each label is spread evenly over all classes (Szegedy et
+    al. 2015, arXiv 1512.00567, section 7). Logits (batch, 2, classes) are of the network's head and
+    an auxiliary one, whose loss is added with `auxiliary_weight`.
     """
 
     def __init__(
@@ -66,10 +61,7 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
 
 
 class SpanCrossEntropy(tf.keras.losses.Loss):
-    """Sum of the cross-entropies of first and last token.
-
-    Logits are (batch, 2, context), answer spans int (batch, 2).
-    """
+    """Sum of the cross-entropies of logits (batch, 2, context) and tokens int (batch, 2)."""
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.cast(y_true, tf.int32), y_pred)
@@ -120,16 +112,12 @@ def decays(weight: tf.Variable, recipe: Recipe) -> bool:
 
 
 def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
-    """Adds L2 regularization to the model's loss: weight_decay x (sum of squares) / 2.
+    """Adds L2 regularization to the loss of a model that is not compiled yet.
 
+    It is weight_decay x (sum of squares) / 2, for a weight of `own_rate` weight_decay / own_rate.
     `decays` chooses the weights: "kernels" of convolutions and dense layers, as in DAWNBench's
-    TensorFlow seeds; "all" trained weights, as in its PyTorch seeds; or "all_but_norms". For a
-    weight of `own_rate` the factor is weight_decay / own_rate. Adds nothing for AdamW and for the
-    kernels of Muon, which decay them themselves.
-
-    Args:
-      model: a model that is not compiled yet.
-      recipe: its optimizer's `weight_decay`, `decays` and rates of single weights apply.
+    TensorFlow seeds; "all" trained weights, as in its PyTorch seeds; or "all_but_norms". Nothing is
+    added for AdamW and for the kernels of Muon, which decay them themselves.
     """
     kernels = muon.kernels(model, recipe)
     shares = [

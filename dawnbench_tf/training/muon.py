@@ -18,11 +18,7 @@ from dawnbench_tf.training.sgd import SGD
 
 
 def kernels(model: tf.keras.Model, recipe: Recipe) -> set[Any]:
-    """Returns references to the weights of a model that Muon trains; none without Muon.
-
-    Raises:
-      Refusal: the network has no layer that tells its head from its body.
-    """
+    """Returns references to the weights that Muon trains; none without Muon. Raises Refusal."""
     if recipe.optimizer.name != "muon":
         return set()
     try:
@@ -36,18 +32,9 @@ def orthogonalize(
 ) -> tf.Tensor:
     """Returns matrices with the same singular vectors, and singular values near 1 unless tiny.
 
-    Each matrix is divided by its Frobenius norm; then X <- a X + b X X'X + c X X'X X'X
-    (Newton-Schulz). With Jordan's coefficients, five iterations bring singular values of at least
-    0.003 to between 0.68 and 1.2.
-
-    Args:
-      matrices: (matrices, rows, columns).
-      coefficients: a, b and c.
-      iterations: number of iterations.
-      dtype: type of the computation.
-
-    Returns:
-      (matrices, rows, columns) of `dtype`; a matrix of zeros stays so.
+    Each of the (matrices, rows, columns) is divided by its Frobenius norm; then, in `dtype`, X <- a
+    X + b X X'X + c X X'X X'X (Newton-Schulz). With Jordan's coefficients, five iterations bring
+    singular values of at least 0.003 to between 0.68 and 1.2; zeros stay so.
     """
     a, b, c = coefficients
     x = tf.math.divide_no_nan(matrices, tf.norm(matrices, axis=(1, 2), keepdims=True))
@@ -63,10 +50,7 @@ def orthogonalize(
 def normalized_steps(steps_between: Sequence[int], steps: int) -> list[bool]:
     """Returns for each step of training whether it normalizes the kernels.
 
-    Args:
-      steps_between: a recipe's `kernel_norm_steps`: steps from one to the next, at the start and
-        at the end of training; (): never.
-      steps: of the whole training.
+    `steps_between` is a recipe's `kernel_norm_steps`; (): never.
 
     >>> [step for step, due in enumerate(normalized_steps((2, 5), 12), 1) if due]
     [2, 5, 9]
@@ -83,17 +67,11 @@ def normalized_steps(steps_between: Sequence[int], steps: int) -> list[bool]:
 
 
 class Muon(SGD):
-    """Muon for some kernels, SGD for the other weights.
+    """Muon for the `kernels`, by index among the trained weights; SGD for the other weights.
 
     An update of a kernel (height, width, channels, filters), whose momentum is Nesterov's or not,
     is orthogonalized as a matrix (height x width x channels, filters). Kernels of one shape are
     orthogonalized together.
-
-    Args:
-      recipe: its `optimizer` has Muon's settings.
-      kernels: indices, among the trained weights, of those that Muon trains.
-      steps: of the whole training.
-      kernel_momentum_at: momentum of Muon, a function of the step.
     """
 
     def __init__(

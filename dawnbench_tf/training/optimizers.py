@@ -80,11 +80,8 @@ def _whitening_rate(
 class OwnRates(Averages):
     """A mix-in for Keras optimizers: averages, rates of single weights, a schedule of beta_1.
 
-    A weight's decoupled decay (AdamW) is multiplied too, as in PyTorch's parameter groups.
-
-    Args:
-      rates: learning-rate multipliers by a weight's index among the trained ones.
-      momentum_at: beta_1 of Adam and AdamW, a function of the step; None: 0.9.
+    A weight's decoupled decay (AdamW) is multiplied too, as in PyTorch's parameter groups. `rates`
+    are multipliers by a weight's index among the trained ones.
     """
 
     _multiplier = 1.0  # of the weight that is being updated
@@ -196,11 +193,7 @@ def build(
 ) -> tf.keras.optimizers.Optimizer:
     """Builds the recipe's optimizer; with loss scaling, if the precision is mixed_float16.
 
-    Args:
-      recipe: optimizer, schedule, averages and precision.
-      epoch_steps: number of steps in each epoch; later epochs have the last number.
-      model: the model to train; needed for learning-rate multipliers of single weights, and for
-        averages.
+    Rates of single weights and averages need the model. `epoch_steps` is as in `steps_before`.
     """
     factor = schedules.factor(recipe, epoch_steps)
     schedule = schedules.Schedule(recipe.scaled_learning_rate, factor)

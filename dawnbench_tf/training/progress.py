@@ -63,14 +63,9 @@ def describe_start(folder: RunFolder, newest: Checkpoint | None, recorded: dict[
 
 
 class Line(tf.keras.callbacks.Callback):
-    """A Keras callback that prints a line for each row.
+    """A Keras callback that prints a line for each row; the timer precedes it in `callbacks`.
 
     Between rows, `tick` updates a status line on a terminal, or prints a line a minute elsewhere.
-
-    Args:
-      timer: TimeToAccuracy; it has to precede this callback in `callbacks`.
-      epochs: number of epochs of the recipe.
-      stream: output; None: the default of `terminal`.
     """
 
     SECONDS_BETWEEN_LINES = 55.0  # on a stream that is no terminal
@@ -125,14 +120,7 @@ class Line(tf.keras.callbacks.Callback):
 def format_line(
     timer: TimeToAccuracy, epochs: float, left: float | None = None, epoch_left: float | None = None
 ) -> str:
-    """Returns the progress line, most important parts first: 80 columns show its beginning.
-
-    Args:
-      timer: timer of the run.
-      epochs: number of epochs of the recipe.
-      left: seconds left to the end of training; None: unknown.
-      epoch_left: seconds left to the end of the epoch; None: unknown.
-    """
+    """Returns the progress line, most important parts first: 80 columns show its beginning."""
     parts = [f"epoch {timer.epoch:.4g}/{epochs:g}"]
     if timer.clock.current in DOING:
         parts.append(DOING[timer.clock.current])

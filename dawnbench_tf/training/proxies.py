@@ -18,10 +18,6 @@ class Proxy(tf.train.Checkpoint):
     """The recipe's proxy, with its own optimizer; checkpoints of a model that has it include it.
 
     It trains with the recipe's optimizer and schedule, without averages.
-
-    Args:
-      data: images of one size, for a recipe with `proxy`.
-      restored: whether a checkpoint follows: whitening by training images is left out.
     """
 
     def __init__(self, data: ImageData, restored: bool = False):
@@ -44,11 +40,6 @@ class Proxy(tf.train.Checkpoint):
         """Returns the images and labels with the largest losses, `proxy_share` of the batch.
 
         It also trains the proxy, in step 0 and each `proxy_every` steps.
-
-        Args:
-          images: standardized images of a batch.
-          labels: classes (batch,), or probabilities (batch, classes).
-          step: training step, from 0 on.
         """
         count = max(1, round(images.shape[0] * self.share))
 

@@ -14,10 +14,6 @@ from dawnbench_tf.recipe.schedule import steps_before
 def factor(recipe: Recipe, epoch_steps: Sequence[int]) -> Callable[[tf.Tensor], tf.Tensor]:
     """Returns the recipe's schedule: a function from the step, from 0 on, to the rate's factor.
 
-    Args:
-      recipe: its `schedule` has the form, the epochs of its corners and the factors there.
-      epoch_steps: number of steps in each epoch; later epochs have the last number.
-
     >>> from dawnbench_tf import recipe
     >>> steps = recipe.Schedule("steps", epochs=(1, 3), factors=(0.1, 1, 0.5))
     >>> scale = factor(Recipe(schedule=steps), [10])

@@ -86,17 +86,8 @@ def prepare(
 ) -> Data:
     """Loads a recipe's data set for the devices of a strategy; the time counts as "load".
 
-    The recipe of the result has its task's numbers of examples and classes, from the data.
-
-    Args:
-      recipe: the recipe.
-      options: folder of the data, image layout.
-      clock: clock of this process.
-      strategy: distribution strategy.
-      examples: examples to use in place of those in the folder, as in `train`.
-
-    Raises:
-      Refusal: files are missing or damaged, or a task of the user's own has no threshold.
+    The recipe of the result has its task's numbers of examples and classes, from the data. Raises
+    Refusal: files are missing or damaged, or a task of the user's own has no threshold.
     """
     # A deterministic tf.data pipeline can't read the time.
     waits = None if options.deterministic else Waits()
@@ -125,19 +116,8 @@ def open_session(
     """Claims a folder and builds a run in it, or restores the run that the folder holds.
 
     clock.json is written every second of the body. The caller releases the folder, unless the body
-    raises.
-
-    Args:
-      recipe: the recipe to run.
-      options: strategy, data, layout and the other run options.
-      output: folder of the run.
-      clock: clock of this process.
-      examples: examples to use in place of those in the folder, as in `train`.
-      replaced: names of the recipe's fields that the user set; None: all.
-
-    Raises:
-      Refusal: building or the body fails for a reason that a user can fix. If building fails, a new
-        folder is restored as it was.
+    raises. Arguments are as in `train`. Raises Refusal: building or the body fails for a reason
+    that a user can fix. If building fails, a new folder is restored as it was.
     """
     with clock.part("build"):
         strategy = strategies.build(options)  # before any other use of a device

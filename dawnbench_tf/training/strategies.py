@@ -35,10 +35,7 @@ def build(options: RunOptions) -> tf.distribute.Strategy:
     """Builds the strategy of the run options; call it before any other use of a device.
 
     It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
-    operations, as the options say.
-
-    Raises:
-      Refusal: the machine lacks the devices, or the cluster can't be reached.
+    operations, as the options say. Raises Refusal.
     """
     if options.logical_cpus:
         _split_cpu(options.logical_cpus)
@@ -163,11 +160,7 @@ def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
 
 
 def _check_gpus(devices: Sequence[str]) -> None:
-    """Raises Refusal if workers have different numbers of GPUs: they would wait forever.
-
-    Args:
-      devices: names of the devices of all workers: "/job:worker/replica:0/task:1/device:GPU:0".
-    """
+    """Raises Refusal if workers have different numbers of GPUs: they would wait forever."""
     counts = Counter[int]()
     for name in devices:
         device = tf.DeviceSpec.from_string(name)
@@ -317,10 +310,7 @@ def _accelerators(strategy: tf.distribute.Strategy) -> tuple[str, int]:
 def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Machine:
     """Returns hardware, tag and software versions for an entry.
 
-    Args:
-      strategy: decides the accelerators and workers that count.
-      cpus: number of CPUs, if this process has been restricted to fewer since its start; None:
-        those that it may use now.
+    `cpus` is the number of CPUs at the start of a process that has been restricted to fewer.
     """
     name, count = _accelerators(strategy)
     workers, cpus = count_workers(strategy), cpus or machine.cpus()

@@ -35,16 +35,9 @@ _ALL_REDUCES = 5  # timed, of which the median counts
 
 
 class Utilization(tf.keras.callbacks.Callback):
-    """A Keras callback that measures the utilization during `fit`.
+    """A Keras callback that measures the utilization; the timer precedes it in `callbacks`.
 
     It adds MFU and input wait to each epoch's logs, where TensorBoard reads them.
-
-    Args:
-      recipe: the recipe that is trained.
-      options: the run's options; a `peak_tflops` of 0 is measured.
-      strategy: strategy of the model.
-      timer: TimeToAccuracy; it has to precede this callback in `callbacks`.
-      waits: input wait of the training batches; None: not measured.
     """
 
     def __init__(
@@ -198,11 +191,7 @@ def forward_flops(model: tf.keras.Model, side: int = 0) -> int | None:
     """Returns the operations of convolutions and matrix products for one example.
 
     A multiply-add counts as 2. None if the graph does not tell: the input has no fixed shape, or
-    the products are in a loop.
-
-    Args:
-      model: the network.
-      side: height and width of the images, for a network that takes images of any size.
+    the products are in a loop. `side` is for a network that takes images of any size.
     """
     shape = model.input_shape
     if not isinstance(shape, tuple) or not all(length or side for length in shape[1:]):
@@ -225,13 +214,7 @@ def forward_flops(model: tf.keras.Model, side: int = 0) -> int | None:
 
 
 def step_flops(model: tf.keras.Model, batch_size: int, side: int = 0) -> int | None:
-    """Returns the operations of a training step for each example of its batch; None: unknown.
-
-    Args:
-      model: the network that is trained, and its `proxy` or `hardest`, if it has one.
-      batch_size: examples of the batch.
-      side: as in `forward_flops`.
-    """
+    """Returns the operations of a training step for each example of its batch; None: unknown."""
     forward, proxy = forward_flops(model, side), getattr(model, "proxy", None)
     if forward is None or not proxy:
         hardest = getattr(model, "hardest", None)
@@ -244,28 +227,18 @@ def step_flops(model: tf.keras.Model, batch_size: int, side: int = 0) -> int | N
 def flops_per_example(forward: float, proxy: float = 0, share: float = 1, every: int = 1) -> int:
     """Returns the operations of a training step for each example of its batch.
 
-    Args:
-      forward: operations of the model's forward pass for one example.
-      proxy: the same of the network that selects examples; 0: none does.
-      share: share of the batch that is trained on.
-      every: steps from one training step of the proxy to the next.
+    A `share` of the batch is trained on, by a network of `forward` operations. One of `proxy`
+    operations selects it, and trains in every Nth step.
     """
     selection = proxy + proxy * (STEP_TO_FORWARD - 1) / every
     return round(forward * STEP_TO_FORWARD * share + selection)
 
 
 def measure_peak(precision: str) -> tuple[float, str]:
-    """Measures the peak of the first device: operations a second of a large product.
+    """Measures the peak of the first device: operations a second, and of which operation.
 
-    On a busy machine the result is below the device's peak; measure several times and keep the
-    largest.
-
-    Args:
-      precision: Keras's dtype policy, e.g. "mixed_bfloat16".
-
-    Returns:
-      (operations a second, name of the operation): the faster of a matrix product and a 3x3
-      convolution.
+    It is the faster of a large matrix product and a 3x3 convolution. On a busy machine the result
+    is below the device's peak; measure several times and keep the largest.
     """
     device = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
     dtype = tf.as_dtype(tf.keras.mixed_precision.Policy(precision).compute_dtype)
@@ -334,14 +307,10 @@ def communication_seconds(model: tf.keras.Model, strategy: tf.distribute.Strateg
 
 
 class Energy:
-    """The energy used since the object was created, in joules.
+    """The energy used since the object was created, in joules, with the first GPUs.
 
     `tick()` has to be called more often than a counter overflows; RAPL's overflow within minutes.
     RAPL counts whole sockets, so it includes other programs.
-
-    Args:
-      gpus: number of GPUs that count, from the first on.
-      root: folder of RAPL's counters.
     """
 
     def __init__(self, gpus: int = 0, root: Path = RAPL):
