@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 DAWNBENCH = frozenset({"load", "build", "compile", "train"})
+BEAT_SECONDS = 1.0  # between calls of what writes the clock and shows the progress
 
 
 class Hit(dict[str, float]):
@@ -149,3 +150,26 @@ def in_units(seconds: float) -> str:
 def seconds_of(parts: Mapping[str, float], counted: Container[str] = DAWNBENCH) -> float:
     """Returns the sum in seconds of the counted parts of what `Clock.parts` returned."""
     return sum(seconds for name, seconds in parts.items() if name in counted)
+
+
+@contextmanager
+def beating(*beats: Callable[[], None]) -> Iterator[None]:
+    """Calls each of `beats` now, every second of the body from a thread, and once after it."""
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.wait(BEAT_SECONDS):
+            for beat in beats:
+                beat()
+
+    for beat in beats:
+        beat()
+    thread = threading.Thread(target=run, name="pulse", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(10 * BEAT_SECONDS)  # limited, because a write may hang on its disk
+        for beat in beats:
+            beat()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dawnbench_tf import files, flags, recipes, run_folder, runs, tasks, tensorflow_env, terminal
-from dawnbench_tf.clock import Clock
+from dawnbench_tf.clock import Clock, beating
 from dawnbench_tf.options import OF_A_CALL, RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
@@ -206,12 +206,12 @@ def train(
     clock = Clock()  # from here every second belongs to one named part
     terminal.status("importing TensorFlow")
     with clock.part("import"), tensorflow_env.importing():  # recorded, not counted
-        from dawnbench_tf.training import pulse, session
+        from dawnbench_tf.training import session
 
     folder = Path(output or options.output_dir or _new_folder(recipe))
     with session.open_session(recipe, options, folder, clock, data, replaced) as opened:
         if not opened.finished:
-            with pulse.beating(*opened.ticks), clock.part("train"):
+            with beating(*opened.ticks), clock.part("train"):
                 for phase in opened.phases():  # one, unless the batches' shape changes
                     opened.model.fit(
                         opened.data.training_batches(phase.start),

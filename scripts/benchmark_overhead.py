@@ -17,6 +17,7 @@ from pathlib import Path
 import side_by_side
 
 from dawnbench_tf import run_folder, tensorflow_env
+from dawnbench_tf.clock import beating
 from dawnbench_tf.machine import Machine
 
 
@@ -26,7 +27,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
         from dawnbench_tf import recipes, tta
         from dawnbench_tf.data import dataset
         from dawnbench_tf.options import RunOptions
-        from dawnbench_tf.training import checkpoints, fitting, progress, pulse
+        from dawnbench_tf.training import checkpoints, fitting, progress
 
     changes = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
     recipe = recipes.get(name, epochs=1000, synthetic="decoded", **changes)
@@ -46,7 +47,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
         beats = home.clock_writer(timer.clock), line.tick
 
         def harness():
-            with pulse.beating(*beats):
+            with beating(*beats):
                 model.fit(
                     batches, epochs=epochs, steps_per_epoch=steps, verbose=0, callbacks=callbacks
                 )

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from dawnbench_tf import recipes, run_folder, runs
-from dawnbench_tf.clock import Clock
+from dawnbench_tf.clock import Clock, beating
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import pulse
 
 RECIPE = recipes.get("digits/resnet8")
 
@@ -45,7 +44,7 @@ def test_what_is_refused_before_training_leaves_no_trace(tmp_path):
 def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
     claim = run_folder.claim(tmp_path, RECIPE)
     beat = run_folder.RunFolder(tmp_path, RECIPE).clock_writer(Clock())
-    with pytest.raises(Refusal), pulse.beating(beat), claim.restored_if_refused():
+    with pytest.raises(Refusal), beating(beat), claim.restored_if_refused():
         assert (tmp_path / "clock.json").exists()
         raise Refusal("no data")
     assert not list(tmp_path.iterdir())

@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from dawnbench_tf.recipe.average import Average
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported
 from dawnbench_tf.recipe.images import JPEGS, ONE_SIZE, ONLY_FOR, Images
 from dawnbench_tf.recipe.network import BERTS, Network
-from dawnbench_tf.recipe.optimizer import Optimizer
-from dawnbench_tf.recipe.phases import Phase, split
+from dawnbench_tf.recipe.optimizer import Average, Optimizer
 from dawnbench_tf.recipe.questions import Questions
-from dawnbench_tf.recipe.schedule import Schedule, steps_before
+from dawnbench_tf.recipe.schedule import Phase, Schedule, split, steps_before
 from dawnbench_tf.refusals import refuse, suggestion
 from dawnbench_tf.settings import (
     check,

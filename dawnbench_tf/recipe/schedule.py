@@ -1,9 +1,9 @@
-"""Schedule: the learning rate's factor, and the momentum, as functions of the epoch."""
+"""Schedule: the learning rate's factor, and the momentum, by epoch; the phases of training."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check, documented, setting
@@ -21,6 +21,28 @@ def steps_before(epochs: float, epoch_steps: Sequence[int]) -> float:
     missing = whole + 1 - len(epoch_steps)
     *before, last = [*epoch_steps, *[epoch_steps[-1]] * missing][: whole + 1]
     return sum(before) + (epochs - whole) * last
+
+
+class Phase(NamedTuple):
+    """A part of training with one batch size, one set of weights and, in memory, one image size."""
+
+    start: int  # first epoch, from 0 on
+    end: int  # the epoch after its last
+    batch_size: int  # global
+
+
+def split(changes: Iterable[int], epochs: float, first_epoch: int) -> list[tuple[int, int]]:
+    """Returns (first epoch, epoch after the last) of each phase from `first_epoch` on.
+
+    `changes` are the epochs at which a phase begins, besides 0; `epochs` may be a fraction.
+
+    >>> split([3, 5], epochs=4.5, first_epoch=1)
+    [(1, 3), (3, 5)]
+    """
+    last = math.ceil(epochs)
+    later = sorted({change for change in changes if first_epoch < change < last})
+    starts = [first_epoch, *later] if first_epoch < last else []
+    return list(zip(starts, [*later, last], strict=False))
 
 
 @documented

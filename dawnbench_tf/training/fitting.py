@@ -19,9 +19,9 @@ from dawnbench_tf.models import parts
 from dawnbench_tf.models.layers.image import Whitening
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.recipe.phases import Phase, split
+from dawnbench_tf.recipe.schedule import Phase, split
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.training import averages, hardest, losses, optimizers, proxies, strategies
+from dawnbench_tf.training import averages, losses, optimizers, selection, strategies
 from dawnbench_tf.tta import TimeToAccuracy
 
 
@@ -56,9 +56,9 @@ def build(
         # Built here, so that moving averages start from the initial weights.
         averages.inner_optimizer(model).build(model.trainable_variables)
         if recipe.data.proxy:
-            model.proxy = proxies.Proxy(cast(ImageData, data), restored)
+            model.proxy = selection.Proxy(cast(ImageData, data), restored)
         if recipe.data.hardest:
-            model.hardest = hardest.Hardest(cast(ImageData, data))
+            model.hardest = selection.Hardest(cast(ImageData, data))
     prepare_in_steps(model, data)
     model.make_train_function = partial(_make_train_function, model)
     # By default tf-keras logs the sum of the workers' mean losses.

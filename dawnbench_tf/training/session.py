@@ -9,13 +9,13 @@ from typing import Any
 import tensorflow as tf
 
 from dawnbench_tf import run_folder, terminal, tta
-from dawnbench_tf.clock import Clock
+from dawnbench_tf.clock import Clock, beating
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data, Placement
 from dawnbench_tf.data.waits import Waits
 from dawnbench_tf.options import RunOptions, to_record
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.recipe.phases import Phase
+from dawnbench_tf.recipe.schedule import Phase
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.run_folder import Checkpoint, RunFolder
 from dawnbench_tf.training import (
@@ -24,7 +24,6 @@ from dawnbench_tf.training import (
     fitting,
     profiling,
     progress,
-    pulse,
     strategies,
     utilization,
 )
@@ -136,7 +135,7 @@ def open_session(
         finished = newest is not None and newest.is_last(recipe)
         beats = [folder.clock_writer(clock)] if chief and not finished else []
         # `beating` writes the clock once more at the end, however the body ends.
-        with pulse.beating(*beats), fitting.refusing(recipe, output):
+        with beating(*beats), fitting.refusing(recipe, output):
             with folder.restored_if_refused():
                 session = _build(folder, options, clock, strategy, newest, examples)
                 if chief:

@@ -102,13 +102,13 @@ def train(folder: Path, epochs: int, operations: Operations) -> int:
     """Trains a tiny model on the digits for some epochs, in a folder; returns the exit status."""
     import tensorflow as tf
 
-    from dawnbench_tf import recipes, terminal, train
+    from dawnbench_tf import clock, recipes, terminal, train
     from dawnbench_tf.options import RunOptions
     from dawnbench_tf.refusals import Refusal
-    from dawnbench_tf.training import fitting, pulse
+    from dawnbench_tf.training import fitting
 
     terminal.show()
-    pulse.SECONDS = 1000.0  # no beat but the first and the last: the same operations each time
+    clock.BEAT_SECONDS = 1000.0  # no beat but the first and the last: the same operations each time
     write = tf.train.Checkpoint.write
 
     def tiny(data, *_):
