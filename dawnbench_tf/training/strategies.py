@@ -38,19 +38,28 @@ def build(options: RunOptions) -> tf.distribute.Strategy:
     operations, as the options say. Raises Refusal.
     """
     if options.logical_cpus:
-        _split_cpu(options.logical_cpus)
+        parts = [tf.config.LogicalDeviceConfiguration()] * options.logical_cpus
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, parts)
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     gpus = tf.config.list_physical_devices("GPU")
     if options.num_gpus > len(gpus):
-        refuse(
-            "num_gpus",
-            options.num_gpus,
-            f"this machine has {len(gpus)} GPUs that TensorFlow can use",
-        )
+        text = f"this machine has {len(gpus)} GPUs that TensorFlow can use"
+        refuse("num_gpus", options.num_gpus, text)
     if options.num_gpus >= 0:
         tf.config.set_visible_devices(gpus[: options.num_gpus], "GPU")
-    return STRATEGIES[options.strategy](options)
+    if options.strategy == "multi_worker_mirrored":
+        return _multi_worker_mirrored(options)
+    if options.strategy == "tpu":
+        return _tpu(options)
+    with tensorflow_env.silent():  # TensorFlow logs each GPU at its first use, at every level
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    if options.strategy == "one_device":
+        return tf.distribute.OneDeviceStrategy(f"{devices[0].device_type}:0")
+    if options.strategy == "mirrored":
+        return tf.distribute.MirroredStrategy([device.name for device in devices])
+    return tf.distribute.get_strategy()
 
 
 def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe) -> None:
@@ -75,11 +84,8 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
     if options.jit_compile and replicas > 1 and not tf.config.list_logical_devices("GPU"):
         refuse("jit_compile", True, f"XLA can't compile one step for {replicas} CPU devices")
     if recipe.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
-        refuse(
-            "precision",
-            recipe.precision,
-            "float16 needs a GPU; mixed_bfloat16 or float32 would run here",
-        )
+        text = "float16 needs a GPU; mixed_bfloat16 or float32 would run here"
+        refuse("precision", recipe.precision, text)
     if options.data_format == "NCHW" and not _runs_nchw(recipe.precision):
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
     on_cpu = options.strategy != "tpu" and not tf.config.list_logical_devices("GPU")
@@ -88,13 +94,6 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
             "this CPU has no bfloat16 instructions: convolutions' gradients are summed in 16 bits, "
             "with errors; --precision=float32 is likely faster"
         )
-
-
-def _split_cpu(count: int) -> None:
-    device = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(
-        device, [tf.config.LogicalDeviceConfiguration()] * count
-    )
 
 
 def _runs_nchw(precision: str) -> bool:
@@ -112,38 +111,15 @@ def _runs_nchw(precision: str) -> bool:
     return True
 
 
-def _devices() -> list[tf.config.LogicalDevice]:
-    """Returns the GPUs, or the CPU's devices without GPUs."""
-    with tensorflow_env.silent():  # TensorFlow logs each GPU at its first use, at every level
-        return tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-
-
-def _off(options: RunOptions) -> tf.distribute.Strategy:
-    _devices()  # their first use, in silence
-    return tf.distribute.get_strategy()
-
-
-def _one_device(options: RunOptions) -> tf.distribute.Strategy:
-    return tf.distribute.OneDeviceStrategy(f"{_devices()[0].device_type}:0")
-
-
-def _mirrored(options: RunOptions) -> tf.distribute.Strategy:
-    return tf.distribute.MirroredStrategy([device.name for device in _devices()])
-
-
 def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
     resolver = _cluster(options)
     workers = resolver.cluster_spec().as_dict().get("worker", [])
     if not 0 <= resolver.task_id < len(workers):
-        refuse(
-            "task_index",
-            resolver.task_id,
-            f"should be in 0..{len(workers) - 1}, for {len(workers)} workers",
-        )
+        text = f"should be in 0..{len(workers) - 1}, for {len(workers)} workers"
+        refuse("task_index", resolver.task_id, text)
     if not options.output_dir:
-        refuse(
-            "output_dir", "", "several workers need the same folder; name one that all of them see"
-        )
+        text = "several workers need the same folder; name one that all of them see"
+        refuse("output_dir", "", text)
     with _default_signal_handlers():
         terminal.say(
             f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
@@ -199,11 +175,8 @@ def _cluster(options: RunOptions) -> tf.distribute.cluster_resolver.ClusterResol
         return _from_tf_config()
     if "SLURM_STEP_NODELIST" in os.environ:
         return _from_slurm()
-    refuse(
-        "strategy",
-        options.strategy,
-        "give --worker_hosts and --task_index, or set TF_CONFIG, or start it with srun",
-    )
+    text = "give --worker_hosts and --task_index, or set TF_CONFIG, or start it with srun"
+    refuse("strategy", options.strategy, text)
 
 
 def _from_tf_config() -> tf.distribute.cluster_resolver.ClusterResolver:
@@ -248,11 +221,8 @@ def _tpu(options: RunOptions) -> tf.distribute.Strategy:
     try:
         return distribute_utils.get_distribution_strategy("tpu", tpu_address=options.tpu)
     except tf.errors.NotFoundError:
-        refuse(
-            "tpu",
-            options.tpu,
-            "no TPU found there; give a TPU VM's `local`, a name or grpc://HOST:PORT",
-        )
+        text = "no TPU found there; give a TPU VM's `local`, a name or grpc://HOST:PORT"
+        refuse("tpu", options.tpu, text)
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
         refuse("tpu", options.tpu, f"can't be used: {one_line(error)}")
 
@@ -266,21 +236,9 @@ def _reach(address: str) -> None:
         refuse("tpu", address, f"should be grpc://HOST:PORT of a TPU that answers ({error})")
 
 
-STRATEGIES = {
-    "off": _off,
-    "one_device": _one_device,
-    "mirrored": _mirrored,
-    "multi_worker_mirrored": _multi_worker_mirrored,
-    "tpu": _tpu,
-}
-
-
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process is the chief, the one worker that writes the run's files."""
-    resolver = strategy.cluster_resolver
-    return (
-        not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or resolver.task_id == 0
-    )
+    return count_workers(strategy) == 1 or strategy.cluster_resolver.task_id == 0
 
 
 def count_workers(strategy: tf.distribute.Strategy) -> int:
