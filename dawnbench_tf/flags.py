@@ -183,28 +183,20 @@ def _define_flag(name: str, item: Field[Any], default: Any) -> None:
     kind: Any = item.type
     if isinstance(kind, types.UnionType):
         kind = next(part for part in get_args(kind) if part is not types.NoneType)
-    common = {
-        "name": name,
-        "default": default,
-        "help": item.metadata["help"],
-        "module_name": sys.argv[0],
-    }
+    choices = item.metadata["choices"]
+    common = {"help": item.metadata["help"], "module_name": sys.argv[0]}
+    if kind is bool:
+        flags.DEFINE_bool(name, default, **common)
+        return
+    serializer: Any = flags.ArgumentSerializer()
     if get_origin(kind) is tuple:
-        flags.DEFINE(
-            _NumbersParser(get_args(kind)[0]), serializer=flags.CsvListSerializer(","), **common
-        )
-    elif kind is bool:
-        flags.DEFINE_bool(**common)
-    elif item.metadata["choices"]:
-        choices = list(item.metadata["choices"])
-        flags.DEFINE_enum(enum_values=choices, case_sensitive=False, **common)
+        parser, serializer = _NumbersParser(get_args(kind)[0]), flags.CsvListSerializer(",")
+    elif choices:
+        parser = flags.EnumParser(list(choices), case_sensitive=False)
     else:
-        parsers = {
-            int: flags.IntegerParser,
-            float: flags.FloatParser,
-            str: flags.ArgumentParser,
-        }
-        flags.DEFINE(parsers[kind](), serializer=flags.ArgumentSerializer(), **common)
+        parsers = {int: flags.IntegerParser, float: flags.FloatParser, str: flags.ArgumentParser}
+        parser = parsers[kind]()
+    flags.DEFINE(parser, name, default, serializer=serializer, **common)
 
 
 def _help_text(settings: dict[str, Any], common: Callable[[], Collection[str]] | None) -> str:
