@@ -32,19 +32,9 @@ class Published(NamedTuple):
     note: str = ""  # what differs in this entry from the others of the recipe
 
     @property
-    def hours(self) -> float:
-        """Training time to the threshold, as published, in hours."""
-        return float(published_entries()[self.entry]["hours"])
-
-    @property
-    def score(self) -> float:
-        """Score of the first row at the threshold, in the metric's unit."""
-        return float(published_entries()[self.entry]["score"])
-
-    @property
-    def hardware(self) -> str:
-        """The hardware, as published."""
-        return published_entries()[self.entry]["hardware"]
+    def facts(self) -> Mapping[str, str]:
+        """The entry's row of published.tsv: "hours" and "score" at the threshold, "hardware"."""
+        return published_entries()[self.entry]
 
 
 class Reported(NamedTuple):

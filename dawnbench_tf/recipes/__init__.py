@@ -249,7 +249,8 @@ def description(recipe: Recipe, everything: bool = False) -> str:
 
 def _evidence(item: Published | Reported | Measured) -> str:
     if isinstance(item, Published):
-        return f"published: {item.score:g} after {item.hours:.4f} h, {item.hardware}"
+        score, hours = (float(item.facts[name]) for name in ("score", "hours"))
+        return f"published: {score:g} after {hours:.4f} h, {item.facts['hardware']}"
     if isinstance(item, Reported):
         return f"reported: {item.score:g} ({item.source})"
     seconds = math.inf if item.seconds is None else item.seconds
