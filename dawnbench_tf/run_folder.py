@@ -17,7 +17,8 @@ folder of a process that trains; `runs.read` reads any.
 import hashlib
 import math
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import files, models, terminal, typed
+from dawnbench_tf import files, recipes, terminal, typed
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions, with_recorded
@@ -102,11 +103,7 @@ def _read_owner(path: Path, _: tuple[int, ...]) -> Owner:
         values.pop(name, None)
     before, replaced = values.pop(EPOCHS_BEFORE, []), values.pop(REPLACED, None)
     try:
-        recipe = Recipe.from_values(values)
-        variant, tokenizer = models.get(recipe.model), getattr(recipe.data, "tokenizer", "")
-        wanted = recipe.task_row.inputs, tokenizer == "wordpiece"
-        if (variant.inputs, variant.wordpieces) != wanted:
-            raise ValueError(f"{recipe.model} is no model for {recipe.task_row.name}")
+        recipe = recipes.changed(Recipe.from_values(values))  # checks its model
     except (TypeError, AttributeError, KeyError, ValueError) as error:
         raise Refusal(f"{path}: is no recipe of this version ({one_line(error)})") from None
     try:
@@ -143,12 +140,8 @@ class Checkpoint(NamedTuple):
 
 def checkpoints(folder: Path) -> list[tuple[int, Path]]:
     """Returns (epochs done, path) of each checkpoint in a run's folder, oldest first."""
-    named = [(path.name.removeprefix("checkpoint-"), path) for path in folder.glob("checkpoint-*")]
-    return sorted(
-        (int(epochs), path)
-        for epochs, path in named
-        if epochs.isascii() and epochs.isdigit() and len(epochs) < 10
-    )
+    named = [(re.fullmatch("checkpoint-([0-9]{1,9})", p.name), p) for p in folder.glob("check*")]
+    return sorted((int(match[1]), path) for match, path in named if match)
 
 
 def check_rows(rows: object, metric: str) -> None:
@@ -253,6 +246,16 @@ def _read_table(path: Path, metric: str) -> Rows:
             raise Refusal(f"{path}:{number}: hours should rise from row to row")
         rows.append(row)
     return rows
+
+
+def read_used(folder: Path) -> dict[str, Any]:
+    """Returns the utilization that a finished run wrote; {} if it is missing or damaged."""
+    path = folder / UTILIZATION
+    try:
+        return files.read_json(path) if path.exists() else {}
+    except Refusal as refusal:
+        terminal.say(f"{refusal}; what was used is left out")
+        return {}
 
 
 def write_weights(path: Path, weights: Sequence[np.ndarray]) -> None:
@@ -404,33 +407,14 @@ class RunFolder:
             terminal.say(f"{path}: not there; the clock goes on from the checkpoint's")
         return saved
 
-    def clock_writer(self, clock: Clock) -> Callable[[], None]:
-        """Returns a function that writes clock.json, to be called every second.
+    def write_clock(self, clock: Clock) -> None:
+        """Writes clock.json, every second: a run that is killed loses at most one of its clock.
 
-        So a run that is killed loses at most a second of its clock. A failed write is ignored: on a
-        full disk the next checkpoint fails too, and reports it.
+        A failed write is ignored: on a full disk the next checkpoint fails too, and reports it.
         """
-
-        def write() -> None:
-            if (self.path / RECIPE).exists():  # else the folder was given back
-                with suppress(Refusal):
-                    files.write_json(self.path / CLOCK, clock.parts())
-
-        return write
-
-    def save_utilization(self, used: Mapping[str, Any]) -> None:
-        """Writes the utilization of the machine, for later calls that find the run finished."""
-        if used:
-            files.write_json(self.path / UTILIZATION, used)
-
-    def read_utilization(self) -> dict[str, Any]:
-        """Returns the utilization that a finished run wrote; {} if it is missing or damaged."""
-        path = self.path / UTILIZATION
-        try:
-            return files.read_json(path) if path.exists() else {}
-        except Refusal as refusal:
-            terminal.say(f"{refusal}; what was used is left out")
-            return {}
+        if (self.path / RECIPE).exists():  # else the folder was given back
+            with suppress(Refusal):
+                files.write_json(self.path / CLOCK, clock.parts())
 
 
 def claim(

@@ -246,7 +246,8 @@ def _recorded(
         return Run(recipe, session.timer.rows, session.timer.clock.parts())
     run = runs.read(folder.path)
     session.evaluate.save(folder.path)
-    folder.save_utilization(used)
+    if used:
+        files.write_json(folder.path / run_folder.UTILIZATION, used)
     facts: dict[str, object] = {
         "data": session.data.origin.facts(),
         "utilization": used,

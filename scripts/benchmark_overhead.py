@@ -44,7 +44,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
         here = Machine("", "", {})
         line = progress.Line(timer, epochs, steps)
         callbacks = [timer, checkpoints.Saver(home, model, timer, here), line]
-        beats = home.clock_writer(timer.clock), line.tick
+        beats = partial(home.write_clock, timer.clock), line.tick
 
         def harness():
             with beating(*beats):

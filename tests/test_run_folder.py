@@ -3,6 +3,7 @@
 import os
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -43,7 +44,7 @@ def test_what_is_refused_before_training_leaves_no_trace(tmp_path):
 
 def test_a_clock_does_not_beat_in_a_folder_that_was_given_back(tmp_path):
     claim = run_folder.claim(tmp_path, RECIPE)
-    beat = run_folder.RunFolder(tmp_path, RECIPE).clock_writer(Clock())
+    beat = partial(run_folder.RunFolder(tmp_path, RECIPE).write_clock, Clock())
     with pytest.raises(Refusal), beating(beat), claim.restored_if_refused():
         assert (tmp_path / "clock.json").exists()
         raise Refusal("no data")

@@ -11,12 +11,12 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dawnbench_tf import files, run_folder
+from dawnbench_tf import run_folder
 from dawnbench_tf.clock import Hit
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.run_folder import CLOCK, NOT_RANKED, UTILIZATION, Rows
+from dawnbench_tf.run_folder import CLOCK, NOT_RANKED, Rows
 from dawnbench_tf.submission.entry import Entry, read_entry
 
 __all__ = ["read", "recipe_of", "options_of", "Run"]
@@ -57,8 +57,7 @@ class Run(NamedTuple):
     @property
     def used(self) -> dict[str, Any]:
         """The utilization that a finished run's entry states in `misc`; else {}."""
-        path = self.folder and self.folder / UTILIZATION
-        return files.read_json(path) if path and path.exists() else {}
+        return run_folder.read_used(self.folder) if self.folder else {}
 
     @property
     def entry_path(self) -> Path | None:

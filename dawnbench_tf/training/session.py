@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class Session:
 
     def measure(self) -> tuple[dict[str, Any], dict[str, float]]:
         """Returns utilization and scores of held-out examples, after `fit`, on every worker."""
-        used = self.folder.read_utilization() if self.finished else self.meter.facts()
+        used = run_folder.read_used(self.folder.path) if self.finished else self.meter.facts()
         name, held_out = self.data.answers_file, dict[str, float]()
         with self.timer.clock.part("eval"):
             if self.finished and name and not (self.folder.path / name).exists():  # killed before
@@ -133,7 +134,7 @@ def open_session(
         recorded = folder.read_clock(newest)  # seconds of earlier processes
         clock.carry_on(recorded)
         finished = newest is not None and newest.is_last(recipe)
-        beats = [folder.clock_writer(clock)] if chief and not finished else []
+        beats = [partial(folder.write_clock, clock)] if chief and not finished else []
         # `beating` writes the clock once more at the end, however the body ends.
         with beating(*beats), fitting.refusing(recipe, output):
             with folder.restored_if_refused():

@@ -111,7 +111,7 @@ def test_a_clock_of_another_content_than_was_written_does_not_count(tmp_path, ca
     fit(saver(tmp_path), 0, 1)
     folder, path = run_folder.RunFolder(tmp_path, RECIPE), tmp_path / "clock.json"
     (tmp_path / "run.json").touch()
-    folder.clock_writer(Clock({"train": 7000.0}))()
+    folder.write_clock(Clock({"train": 7000.0}))
     path.write_text(path.read_text().replace("7000", "9000"))
     assert folder.read_clock(folder.newest()).get("train", 0) < 1
     assert "checksum differs" in capsys.readouterr().err
