@@ -1,8 +1,7 @@
 """Learning rate and momentum of a recipe, as pure functions of the step."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -10,8 +9,10 @@ import tensorflow as tf
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.schedule import steps_before
 
+OfStep = Callable[[tf.Tensor], tf.Tensor]  # a function of the step
 
-def factor(recipe: Recipe, epoch_steps: Sequence[int]) -> Callable[[tf.Tensor], tf.Tensor]:
+
+def factor(recipe: Recipe, epoch_steps: Sequence[int]) -> OfStep:
     """Returns the recipe's schedule: a function from the step, from 0 on, to the rate's factor.
 
     >>> from dawnbench_tf import recipe
@@ -24,21 +25,22 @@ def factor(recipe: Recipe, epoch_steps: Sequence[int]) -> Callable[[tf.Tensor], 
     >>> [round(float(scale(step)), 3) for step in (0, 10, 20, 40, 60, 70)]
     [0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    last, edges = recipe.total_steps(epoch_steps), _edges(recipe, epoch_steps)
-    forms: Mapping[str, Callable[..., Callable[[tf.Tensor], tf.Tensor]]] = {
-        "constant": _constant,
-        "steps": _steps,
-        "linear": _linear,
-        "cosine_points": partial(_linear, bend=_half_cosine),
-        "cosine": partial(_falling, lambda done: 0.5 * (1 + tf.cos(math.pi * done))),
-        "quadratic": partial(_falling, lambda done: (1 - done) ** 2),
+    edges, factors = _edges(recipe, epoch_steps), recipe.schedule.factors
+    last = recipe.total_steps(epoch_steps)
+    forms: dict[str, Callable[[], OfStep]] = {
+        "constant": lambda: lambda step: 1.0,
+        "steps": lambda: _steps(edges, factors),
+        "linear": lambda: _linear(edges, factors),
+        "cosine_points": lambda: _linear(edges, factors, _half_cosine),
+        "cosine": lambda: _falling(edges, last, lambda done: 0.5 * (1 + tf.cos(math.pi * done))),
+        "quadratic": lambda: _falling(edges, last, lambda done: (1 - done) ** 2),
     }
-    scale = forms[recipe.schedule.form](edges, recipe.schedule.factors, last)
+    scale = forms[recipe.schedule.form]()
     if not (recipe.later_batch_sizes and recipe.optimizer.scale_learning_rate_from):
         return scale
     changes = [steps_before(epoch, epoch_steps) for epoch in recipe.batch_size_epochs]
     growth = [size / recipe.batch_size for size in recipe.batch_sizes]
-    return lambda step: scale(step) * _steps(changes, growth, last)(step)
+    return lambda step: scale(step) * _steps(changes, growth)(step)
 
 
 def _edges(recipe: Recipe, epoch_steps: Sequence[int]) -> list[float]:
@@ -53,7 +55,7 @@ def _edges(recipe: Recipe, epoch_steps: Sequence[int]) -> list[float]:
     ]
 
 
-def momentum(recipe: Recipe, epoch_steps: Sequence[int]) -> Callable[[tf.Tensor], tf.Tensor]:
+def momentum(recipe: Recipe, epoch_steps: Sequence[int]) -> OfStep:
     """Returns the recipe's momentum: a function of the step, from 0 on.
 
     >>> from dawnbench_tf import recipe
@@ -65,18 +67,10 @@ def momentum(recipe: Recipe, epoch_steps: Sequence[int]) -> Callable[[tf.Tensor]
     if not recipe.schedule.momenta:
         return lambda step: recipe.optimizer.momentum
     bend = _half_cosine if recipe.schedule.form == "cosine_points" else None
-    return _linear(_edges(recipe, epoch_steps), recipe.schedule.momenta, 0, bend)
+    return _linear(_edges(recipe, epoch_steps), recipe.schedule.momenta, bend)
 
 
-def _constant(
-    edges: Sequence[float], factors: Sequence[float], last: int
-) -> Callable[[tf.Tensor], tf.Tensor]:
-    return lambda step: 1.0
-
-
-def _steps(
-    edges: Sequence[float], factors: Sequence[float], last: int
-) -> Callable[[tf.Tensor], tf.Tensor]:
+def _steps(edges: Sequence[float], factors: Sequence[float]) -> OfStep:
     """Piecewise constant: factors[i] after i edges have been passed."""
 
     def scale(step: tf.Tensor) -> tf.Tensor:
@@ -93,12 +87,7 @@ def _half_cosine(done: tf.Tensor) -> tf.Tensor:
     return 0.5 * (1 - tf.cos(math.pi * done))
 
 
-def _linear(
-    edges: Sequence[float],
-    factors: Sequence[float],
-    last: int,
-    bend: Callable[[tf.Tensor], tf.Tensor] | None = None,
-) -> Callable[[tf.Tensor], tf.Tensor]:
+def _linear(edges: Sequence[float], factors: Sequence[float], bend: OfStep | None = None) -> OfStep:
     """Piecewise linear: factors[i] at step edges[i]; `bend` maps the done fraction of a piece."""
     # A last piece, of one factor, follows the last edge.
     starts = tf.constant([*edges, edges[-1] + 1], tf.float32)
@@ -117,12 +106,7 @@ def _linear(
     return scale
 
 
-def _falling(
-    fall: Callable[[tf.Tensor], tf.Tensor],
-    edges: Sequence[float],
-    factors: Sequence[float],
-    last: int,
-) -> Callable[[tf.Tensor], tf.Tensor]:
+def _falling(edges: Sequence[float], last: int, fall: OfStep) -> OfStep:
     """Linear warmup to edges[0], then `fall` of the fraction of the remaining steps, 0 to 1."""
     warmup = edges[0] if edges else 0.0
 
@@ -137,7 +121,7 @@ def _falling(
 class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
     """A Keras learning-rate schedule: rate x factor(step)."""
 
-    def __init__(self, rate: float, factor: Callable[[tf.Tensor], tf.Tensor]) -> None:
+    def __init__(self, rate: float, factor: OfStep) -> None:
         self.rate, self.factor = rate, factor
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
