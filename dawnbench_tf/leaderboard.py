@@ -113,9 +113,7 @@ def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int)
         texts = [_padded(model, left - 2), _padded(recipe, LONGEST)]
         return "  ".join([rank, f"{figure:>12}", *texts, f"{date:10}"]).rstrip()
     widths = [(left - 6) * share // sum(SHARES) for share in SHARES]
-    model, hardware, author = (
-        _padded(text, width) for text, width in zip((model, hardware, author), widths, strict=True)
-    )
+    model, hardware, author = map(_padded, (model, hardware, author), widths)
     texts = [model, hardware, _padded(recipe, LONGEST), f"{date:10}", author]
     return "  ".join([rank, f"{figure:>12}", *texts]).rstrip()
 
@@ -159,18 +157,6 @@ def collect(folders: list[Path]) -> list[Result]:
 def _identity(result: Result) -> tuple[Any, ...]:
     """Returns all facts of a result; equal for copies of one entry."""
     return tuple(getattr(result, name) for name in results.columns())
-
-
-def select(
-    collected: list[Result], dataset: str, until: str, threshold: float | None
-) -> list[Result]:
-    """Selects the results of a data set up to a date, at a threshold if one is given."""
-    wanted = [r for r in collected if dataset in ("", r.dataset) and r.date <= until]
-    return (
-        wanted
-        if threshold is None
-        else [results.at_threshold(result, threshold) for result in wanted]
-    )
 
 
 def _choose_dataset(dataset: str, threshold: float | None, collected: list[Result]) -> str:
@@ -238,14 +224,19 @@ def rank(
     Raises:
       Refusal: a folder holds no entry, an argument is out of range, or no entry is left.
     """
-    last_date = _parse_date(until)
+    try:
+        last_date = datetime.date.fromisoformat(until or "9999-12-31").isoformat()
+    except ValueError:
+        refuse("until", until, "should be a date, YYYY-MM-DD")
     collected = collect([Path(folder) for folder in folders])
     dataset = _choose_dataset(dataset, threshold, collected)
     others = [result.dataset for result in collected if result.mine and result.dataset != dataset]
     if dataset and others:
         names = ", ".join(sorted({*others}))
         terminal.say(f"left out: {len(others)} of yours, of {names} and not of {dataset}")
-    wanted = select(collected, dataset, last_date, threshold)
+    wanted = [r for r in collected if dataset in ("", r.dataset) and r.date <= last_date]
+    if threshold is not None:
+        wanted = [results.at_threshold(result, threshold) for result in wanted]
     ranked = sorted(tables.rank(wanted), key=lambda table: not table.has_mine)
     ranking = Ranking(ranked, [r for r in wanted if r.reasons and r.mine], wanted)
     if not ranking.tables and not ranking.unranked:
@@ -276,9 +267,7 @@ def main(options: Options, arguments: list[str]) -> None:
     elif options.csv:
         _write_csv(ranking)
     elif not options.html and not options.plot:
-        columns = COLUMNS
-        if terminal.is_terminal(sys.stdout):
-            columns = terminal.columns(sys.stdout)
+        columns = terminal.columns(sys.stdout) if sys.stdout.isatty() else COLUMNS
         own = sum(table.has_mine for table in ranking.tables)
         parts = [format_ranking(table, options.top, columns) for table in ranking.tables]
         parts[own:own] = [format_unranked(ranking.unranked, columns)] if ranking.unranked else []
@@ -324,14 +313,6 @@ def draw_curves(
         same = [result for result in trained if result.name == name and not result.mine]
         rows += [result for result in same if result.dataset in datasets] or same
     plots.draw_curves(rows, Path(path))
-
-
-def _parse_date(text: str) -> str:
-    """Parses a date; "" gives the last possible date."""
-    try:
-        return datetime.date.fromisoformat(text or "9999-12-31").isoformat()
-    except ValueError:
-        refuse("until", text, "should be a date, YYYY-MM-DD")
 
 
 def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
