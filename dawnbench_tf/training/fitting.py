@@ -36,16 +36,24 @@ def build(
     If a checkpoint follows, weights that come from data or files are not read (`restored`).
     """
     tensorflow_env.check_keras()
-    error = _xla_error()  # also where only activations use XLA
-    if error and (jit_compile or tf.config.list_physical_devices("GPU")):  # tf-keras compiles there
-        refuse("jit_compile", True, f"this TensorFlow has no XLA for its device: {error}")
+    try:  # also where only activations use XLA, which logs its first compilation at every level
+        with tensorflow_env.silent():
+            tf.function(lambda: tf.constant(0), jit_compile=True)()
+    except tf.errors.NotFoundError as error:  # tensorflow-tpu, for a CPU
+        if jit_compile or tf.config.list_physical_devices("GPU"):  # tf-keras compiles there
+            text = f"this TensorFlow has no XLA for its device: {error.message}"
+            refuse("jit_compile", True, text)
     recipe, steps = data.recipe, data.epoch_steps
     tf.keras.utils.set_random_seed(recipe.seed)
     with data.placement.strategy.scope():
         model = data.network()
         if not restored:
             data.adapt(model)
-        _freeze(model, recipe)
+        if count := recipe.network.frozen_parts:
+            try:
+                parts.freeze(model, count)
+            except ValueError as error:  # the network has fewer
+                refuse("frozen_parts", count, str(error))
         losses.add_weight_decay(model, recipe)
         model.compile(
             optimizers.build(recipe, steps, model),
@@ -66,29 +74,6 @@ def build(
     return model
 
 
-def _xla_error() -> str:
-    """Returns TensorFlow's message if XLA can't compile here (tensorflow-tpu for a CPU), else "".
-
-    In silence: XLA logs its first compilation, at every log level.
-    """
-    try:
-        with tensorflow_env.silent():
-            tf.function(lambda: tf.constant(0), jit_compile=True)()
-    except tf.errors.NotFoundError as error:
-        return str(error.message)
-    return ""
-
-
-def _freeze(model: tf.keras.Model, recipe: Recipe) -> None:
-    """Freezes the recipe's `frozen_parts`. Raises Refusal if the network has fewer parts."""
-    count = recipe.network.frozen_parts
-    try:
-        if count:
-            parts.freeze(model, count)
-    except ValueError as error:
-        refuse("frozen_parts", count, str(error))
-
-
 def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -> list[Phase]:
     """Returns the phases of training from an epoch on; `fit` compiles a training step for each.
 
@@ -105,17 +90,13 @@ def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -
 
 
 def begin_phase(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
-    """Makes the next `fit` compile a step for the batches and weights from `epoch` on."""
-    model.train_function = None  # a second trace of one function has dynamic shapes
-    freeze_whitening(model, recipe, epoch)
+    """Makes the next `fit` compile a step for the batches and weights from `epoch` on.
 
-
-def freeze_whitening(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
-    """Makes the step leave out the bias of whitening layers if its rate is 0 from `epoch` on.
-
-    The weights stay the same. The step saves the gradient of the layers' output, which is large: 3
-    to 7 % of the time of the airbench recipes.
+    The step leaves out the bias of whitening layers if its rate is 0 from then on. The weights stay
+    the same. It saves the gradient of the layers' output, which is large: 3 to 7 % of the time of
+    the airbench recipes.
     """
+    model.train_function = None  # a second trace of one function has dynamic shapes
     trained, step = recipe.optimizer.whitening_bias_epochs, model.train_step
     if not 0 < trained <= epoch:
         return
