@@ -5,7 +5,6 @@ augmentation of the data follow from (seed, epoch), so they are not saved.
 """
 
 import os
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -19,32 +18,15 @@ from dawnbench_tf.training import averages
 from dawnbench_tf.tta import TimeToAccuracy
 
 
-def _restore(saved: tf.train.Checkpoint, path: Path, model: str) -> None:
-    """Restores variables from a checkpoint. Raises Refusal if they are damaged or do not fit."""
-    try:
-        saved.read(str(path / "variables")).assert_consumed()
-    except (AssertionError, ValueError, IndexError, tf.errors.OpError) as error:
-        hint = "delete it to go on from the one before"
-        if ":" in model:  # the files are whole: their checksums were compared
-            hint = f"{model} has changed since: go on with the function as it was"
-        text = f"damaged or of another model ({one_line(error)}); {hint}"
-        raise Refusal(f"{path}: {text}") from None
-
-
 class Saver(tf.keras.callbacks.Callback):
     """A Keras callback that saves a checkpoint each epoch; the timer precedes it in `callbacks`."""
 
     def __init__(
-        self,
-        folder: RunFolder,
-        model: tf.keras.Model,
-        timer: TimeToAccuracy,
-        machine: Machine,
+        self, folder: RunFolder, model: tf.keras.Model, timer: TimeToAccuracy, machine: Machine
     ):
         super().__init__()
-        self.folder, self.timer = folder, timer
+        self.folder, self.timer, self.machine = folder, timer, machine
         self.machines: list[Machine] = []
-        self.machine = machine
         self._rows = self._epochs = 0  # number of rows and of epochs in the last checkpoint
         self._saved = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
         self._model = model
@@ -57,7 +39,14 @@ class Saver(tf.keras.callbacks.Callback):
             self.timer.restore({"rows": [], "step": 0, "epochs": 0, "clock": {}})
             return 0
         averages.inner_optimizer(self._model).build(self._model.trainable_variables)
-        _restore(self._saved, newest.path, self.folder.recipe.model)
+        try:
+            self._saved.read(str(newest.path / "variables")).assert_consumed()
+        except (AssertionError, ValueError, IndexError, tf.errors.OpError) as error:
+            hint, name = "delete it to go on from the one before", self.folder.recipe.model
+            if ":" in name:  # the files are whole: their checksums were compared
+                hint = f"{name} has changed since: go on with the function as it was"
+            text = f"damaged or of another model ({one_line(error)}); {hint}"
+            raise Refusal(f"{newest.path}: {text}") from None
         # The run's clock goes on already, from clock.json.
         self.timer.restore({**newest.state, "epochs": newest.epochs, "clock": {}})
         self.machines = newest.machines
@@ -99,14 +88,14 @@ class Saver(tf.keras.callbacks.Callback):
     def _write(self, epochs: int) -> None:
         """Writes checkpoint-EPOCHS; every worker calls it, as reading values may need them all."""
         home = self.folder.path if self.folder.writer else None
-        temporary = Path(tempfile.mkdtemp(prefix=".checkpoint-", dir=home))
-        try:
+        with tempfile.TemporaryDirectory(
+            prefix=".checkpoint-", dir=home, ignore_cleanup_errors=True
+        ) as name:
+            temporary = Path(name)
             self._saved.write(str(temporary / "variables"))
             run_folder.write_weights(temporary / WEIGHTS, averages.values(self._model))
             if self.folder.writer:
                 self._publish(temporary, self.folder.path / f"checkpoint-{epochs}")
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def _publish(self, temporary: Path, final: Path) -> None:
         """Adds state.json, flushes all files to disk, then renames the folder."""
