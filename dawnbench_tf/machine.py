@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 CGROUP, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+CPU_INFO = Path("/proc/cpuinfo")
 
 
 class Machine(NamedTuple):
@@ -21,13 +22,15 @@ class Machine(NamedTuple):
 
 def cpus() -> int:
     """Returns the number of CPUs that this process may use: of its affinity, or its container's."""
-    shares = [_quota(text) for _, text in _limits("cpu.max")]
+    # A cpu.max has the microseconds in each period of microseconds, or "max".
+    limits = [text.split() for _, text in _limits("cpu.max")]
+    shares = [int(quota) / int(period) for quota, period in limits if quota != "max"]
     return max(1, math.ceil(min([len(os.sched_getaffinity(0)), *shares])))
 
 
 def cpu_name() -> str:
     """Returns the CPU's model name from /proc/cpuinfo."""
-    match = re.search(r"model name\s*:\s*(.+)", _cpu_info())
+    match = re.search(r"model name\s*:\s*(.+)", _text(CPU_INFO))
     return match[1].strip() if match else platform.processor() or platform.machine()
 
 
@@ -67,12 +70,6 @@ def _limits(name: str) -> list[tuple[Path, str]]:
     return [(folder, text) for folder in folders if (text := _text(folder / name))]
 
 
-def _quota(text: str) -> float:
-    """Returns the CPUs of a cpu.max: microseconds in each period of microseconds, or "max"."""
-    quota, period = text.split()
-    return math.inf if quota == "max" else int(quota) / int(period)
-
-
 def _text(path: Path) -> str:
     """Returns the content of a file of the kernel; "" if it can't be read."""
     try:
@@ -89,13 +86,8 @@ def has_bfloat16() -> bool:
 
 def instructions() -> set[str]:
     """Returns the CPU's instruction sets by their names in /proc/cpuinfo, as avx512_bf16."""
-    match = re.search(r"^(?:flags|Features)\s*:(.+)", _cpu_info(), re.MULTILINE)
+    match = re.search(r"^(?:flags|Features)\s*:(.+)", _text(CPU_INFO), re.MULTILINE)
     return set(match[1].split()) if match else set()
-
-
-def _cpu_info() -> str:
-    """Returns the text of /proc/cpuinfo; "" where there is none."""
-    return _text(Path("/proc/cpuinfo"))
 
 
 def git_revision() -> str:

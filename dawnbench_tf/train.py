@@ -211,7 +211,8 @@ def train(
     folder = Path(output or options.output_dir or _new_folder(recipe))
     with session.open_session(recipe, options, folder, clock, data, replaced) as opened:
         if not opened.finished:
-            with beating(*opened.ticks), clock.part("train"):
+            ticks = [item.tick for item in opened.callbacks if hasattr(item, "tick")]
+            with beating(*ticks), clock.part("train"):
                 for phase in opened.phases():  # one, unless the batches' shape changes
                     opened.model.fit(
                         opened.data.training_batches(phase.start),

@@ -32,12 +32,9 @@ def draw(run: Run, hardware: str, path: Path, cost_per_hour: float | None = None
     )
     data = "synthetic data" if recipe.synthetic else task.folder
     title = f"{recipe.model} on {data}, {hardware}"
-    first = next(
-        (pair for pair in zip(seconds, scores, strict=True) if pair[1] >= recipe.goal), None
-    )
-    if first:
-        axes.plot(*first, "o", color="#c8441b", markersize=9)
-        title += f"\n{first[1]:g} after {first[0]:.1f} s on the clock"
+    if hit := run.first_hit:
+        axes.plot(hit.seconds, hit[task.metric], "o", color="#c8441b", markersize=9)
+        title += f"\n{hit[task.metric]:g} after {hit.seconds:.1f} s on the clock"
     axes.set(title=title, xlabel="seconds on the clock", ylabel=task.metric)
     axes.set_xlim(0, seconds[-1] * 1.03)
     axes.set_ylim(0, task.highest * 1.03)

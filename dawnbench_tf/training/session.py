@@ -1,6 +1,6 @@
 """A training session: claims a folder, builds or restores a run before `fit`, measures after it."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -48,11 +48,6 @@ class Session:
     def finished(self) -> bool:
         """Whether earlier processes trained all."""
         return self.newest is not None and self.newest.is_last(self.data.recipe)
-
-    @property
-    def ticks(self) -> list[Callable[[], None]]:
-        """Functions to call every second of `fit`."""
-        return [callback.tick for callback in self.callbacks if hasattr(callback, "tick")]
 
     def phases(self) -> Iterator[Phase]:
         """Yields the phases that are left. One `fit` trains a phase before the next is yielded."""
