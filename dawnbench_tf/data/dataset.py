@@ -193,11 +193,15 @@ class Data(Protocol):
 
     # The network.
 
-    def network(self, precision: str = "") -> tf.keras.Model:
+    def network(
+        self, precision: str = "", portable: bool = False, folder: Path | None = None
+    ) -> tf.keras.Model:
         """Builds the recipe's network with untrained weights.
 
         Args:
           precision: of inference, e.g. "float32"; "": the recipe's, for training.
+          portable: with Keras's own layers only, in place of this package's faster ones.
+          folder: of the run whose vocabulary a network of questions has; None: that of `splits`.
         """
 
     def adapt(self, model: tf.keras.Model) -> None:
@@ -263,13 +267,6 @@ def from_splits(recipe: Recipe, splits: Splits, placement: Placement | None = No
     """
     placement = placement or Placement(tf.distribute.get_strategy())
     return _module(recipe).DATA(recipe, splits, placement)
-
-
-def saved_network(
-    recipe: Recipe, folder: Path, placement: Placement, precision: str, portable: bool
-) -> tf.keras.Model:
-    """Builds a run's network with untrained weights; `portable` ones have Keras's own layers."""
-    return _module(recipe).saved_network(recipe, folder, placement, precision, portable)
 
 
 def _module(recipe: Recipe) -> ModuleType:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from dawnbench_tf import files, models, recipes
 from dawnbench_tf.data import dataset, imagenet, squad
-from dawnbench_tf.data.dataset import Data, Placement
+from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.data.images.tested import SingleImages
 from dawnbench_tf.data.questions import wordpieces
@@ -46,19 +46,14 @@ def _load_classifier(
             name = "keras_tf" if name == "keras_caffe" and "v2" in model else name
     row = PREPROCESSINGS[name]
     recipe = recipes.changed(Recipe(name=f"{task}/{model}", task=task, model=model, batch_size=1))
-    placement = Placement(tf.distribute.get_strategy())
-
-    def network(precision: str) -> tf.keras.Model:
-        return dataset.saved_network(recipe, Path(), placement, precision, portable=False)
-
-    build = _builder(recipe, weights, network)
+    build = _builder(recipe, weights, dataset.from_splits(recipe, None).network)
     build("float32")  # raises for weights of another model before the data set is loaded
     if task == "imagenet":
         test, origin = imagenet.load_test(data_dir)
         splits = Splits(test, test, origin)
     else:
         splits = dataset.load(recipe, data_dir)
-    data = dataset.from_splits(recipe, splits, placement)
+    data = dataset.from_splits(recipe, splits)
     # Labels are not used. ImageNet's training images may not be there: test images serve.
     source = splits.test if splits.train is splits.test else splits.train
     examples, calibration = (

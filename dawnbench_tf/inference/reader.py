@@ -7,7 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import machine, run_folder
-from dawnbench_tf.data.questions import encoding, pipeline, vocabulary, windows
+from dawnbench_tf.data import dataset
+from dawnbench_tf.data.questions import encoding, vocabulary, windows
 from dawnbench_tf.data.questions.windows import Merged
 from dawnbench_tf.inference import serving
 from dawnbench_tf.models.layers import recurrent
@@ -84,7 +85,7 @@ class Reader:
         for name, texts in (("passage", split.contexts), ("question", split.questions)):
             if not len(texts.values):
                 raise Refusal(f"the {name} is empty; should hold text")
-        example = pipeline.SingleQuestions(encoded, self._recipe)[0]
+        example = dataset.from_splits(self._recipe, encoded).examples()[0]
         self._check_memory([ids[:WINDOWS_PER_BATCH] for ids in example])
         own = windows.build(split, form)
         rows = np.arange(len(example[0]))

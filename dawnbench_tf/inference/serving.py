@@ -77,7 +77,8 @@ def builder(
 
     def build(precision: str) -> tf.keras.Model:
         placement = Placement(tf.distribute.get_strategy(), data_format)
-        model = dataset.saved_network(recipe, folder, placement, precision, portable)
+        data = dataset.from_splits(recipe, None, placement)
+        model = data.network(precision, portable, folder)
         variables = [v for v in model.weights if tf.as_dtype(v.dtype).is_floating]
         if [tuple(variable.shape) for variable in variables] != [a.shape for a in arrays]:
             text = f"its weights are of another model than its {recipe.model}"
@@ -85,7 +86,7 @@ def builder(
             raise Refusal(f"{folder}: {text}{changed}")
         for variable, array in zip(variables, arrays, strict=True):
             variable.assign(array)
-        return dataset.from_splits(recipe, None, placement).with_views(model)
+        return data.with_views(model)
 
     return build
 

@@ -10,8 +10,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models, recipes
-from dawnbench_tf.data import qa_mini
-from dawnbench_tf.data.questions import pipeline
+from dawnbench_tf.data import dataset, qa_mini
 from dawnbench_tf.inference import exports, runtimes
 from dawnbench_tf.inference.runtimes import RUNTIMES
 from dawnbench_tf.inference.serving import Served
@@ -209,7 +208,7 @@ def bert(request, one_export):
     data = qa_mini.generate(6, 6, seed=1, form=recipe.data)
     sizes = {"pieces": 2 + len(data.vocabulary.trained), "cls_id": 3, "sep_id": 4}
     build = built("bert_tiny_span", {**sizes, "layers": 2, "hidden": 8, "heads": 2})
-    examples = pipeline.SingleQuestions(data, recipe)[:3]
+    examples = dataset.from_splits(recipe, data).examples()[:3]
     windows = [len(contexts) for contexts, _ in examples]
     assert (max(windows) > 1) == bool(request.param)
     served = Served(build, examples, examples, False, fixed_batch=not request.param)
@@ -232,7 +231,7 @@ def reader(request, one_export):
         sizes["characters"] = 2 + len(data.vocabulary.characters)
     build = built(request.param, {**family.smallest({}), **sizes})
     recipe = replace(recipes.get("qa_mini/bidaf"), model=request.param)
-    examples = pipeline.SingleQuestions(data, recipe)[:3]
+    examples = dataset.from_splits(recipe, data).examples()[:3]
     served = Served(build, examples, examples, False)
     return served, logits(served)
 

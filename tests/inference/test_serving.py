@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes, run_folder
 from dawnbench_tf.data import dataset
-from dawnbench_tf.data.questions import encoding, pipeline
+from dawnbench_tf.data.questions import encoding
 from dawnbench_tf.inference import serving
 from dawnbench_tf.inference.reader import Reader
 from dawnbench_tf.machine import Machine
@@ -77,10 +77,10 @@ def test_a_bert_reads_a_long_text_in_windows_and_its_best_answer_counts(tmp_path
     assert text[answer.begin : answer.end] == answer.text and 0 < answer.probability < 1
     form = recipe.data
     alone = encoding.encode_question(text, question, splits.vocabulary, form)
-    (example,) = pipeline.SingleQuestions(alone, recipe)
+    (example,) = dataset.from_splits(recipe, alone).examples()
     assert len(example[0]) > 16  # more than are read at once
     logits = model(list(example), training=False).numpy()
-    (wanted,) = pipeline.join([logits], alone).texts
+    (wanted,) = dataset.from_splits(recipe, alone).join([logits]).texts
     assert answer.text == wanted
 
 

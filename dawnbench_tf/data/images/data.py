@@ -22,7 +22,6 @@ from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 -
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import division
 from dawnbench_tf.models import factories, networks
-from dawnbench_tf.models.factories import LayerClasses
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.models.layers.image import Whitening
 from dawnbench_tf.recipe import Recipe
@@ -133,8 +132,34 @@ class ImageData:
         splits = (self.splits.train, self.splits.test)
         return next(filter(None, map(jpegs.describe_damage, splits)), "")
 
-    def network(self, precision: str = "") -> tf.keras.Model:
-        return network(self.recipe, self.placement, precision)
+    def network(
+        self, precision: str = "", portable: bool = False, folder: Path | None = None
+    ) -> tf.keras.Model:
+        recipe, task = self.recipe, self.recipe.task_row
+        channels_first = self.placement.data_format == "NCHW"
+        sides = [recipe.test_side if precision or _one_size(recipe) else None] * 2
+        args, variant = _family_args(recipe), models.get(recipe.model)
+        _check_sides(recipe, args)
+        args = {
+            **variant.args,
+            **args,
+            "num_classes": task.classes,
+            "input_shape": (3, *sides) if channels_first else (*sides, 3),
+            "data_format": self.placement.data_format,
+            "dtype": precision or recipe.precision,
+            "synchronized": _synchronizes(recipe, self.placement.strategy),
+        }
+        try:
+            return networks.build(
+                variant, args, factories.KERAS if portable else factories.TRAINING
+            )
+        except ValueError as error:
+            if variant.family != "imported":
+                raise
+            if precision:  # of a run, whose folder --model names
+                raise Refusal(f"the run's network can't be built: {one_line(error)}") from None
+            size = "" if all(sides) else "; set --image_sizes and --test_image_size to one size"
+            refuse("model", recipe.model, f"{one_line(error)}{size}")
 
     def adapt(self, model: tf.keras.Model) -> None:
         if file := self.recipe.network.pretrained:
@@ -181,14 +206,6 @@ DATA = ImageData
 def load_options(recipe: Recipe) -> dict[str, Any]:
     """Returns the arguments of a task's `load` that the recipe sets."""
     return {"skip_blacklisted": True} if recipe.skip_blacklisted else {}
-
-
-def saved_network(
-    recipe: Recipe, folder: Path, placement: Placement, precision: str, portable: bool
-) -> tf.keras.Model:
-    """Builds the network of a run for inference, with untrained weights; ignores `folder`."""
-    layers = factories.KERAS if portable else factories.TRAINING
-    return network(recipe, placement, precision, layers)
 
 
 def complete(recipe: Recipe, splits: Splits) -> Recipe:
@@ -253,37 +270,6 @@ def check(task: Task, splits: Splits) -> None:
                 f"{task.name} {name}: label {labels[bad]} of example {bad} should be in "
                 f"0..{task.classes - 1}; the file is damaged or of another data set"
             )
-
-
-def network(
-    recipe: Recipe,
-    placement: Placement,
-    precision: str = "",
-    layers: LayerClasses = factories.TRAINING,
-) -> tf.keras.Model:
-    """Builds the recipe's network with untrained weights; `precision` is that of inference."""
-    task, channels_first = recipe.task_row, placement.data_format == "NCHW"
-    sides = [recipe.test_side if precision or _one_size(recipe) else None] * 2
-    args, variant = _family_args(recipe), models.get(recipe.model)
-    _check_sides(recipe, args)
-    args = {
-        **variant.args,
-        **args,
-        "num_classes": task.classes,
-        "input_shape": (3, *sides) if channels_first else (*sides, 3),
-        "data_format": placement.data_format,
-        "dtype": precision or recipe.precision,
-        "synchronized": _synchronizes(recipe, placement.strategy),
-    }
-    try:
-        return networks.build(variant, args, layers)
-    except ValueError as error:
-        if variant.family != "imported":
-            raise
-        if precision:  # of a run, whose folder --model names
-            raise Refusal(f"the run's network can't be built: {one_line(error)}") from None
-        size = "" if all(sides) else "; set --image_sizes and --test_image_size to one size"
-        refuse("model", recipe.model, f"{one_line(error)}{size}")
 
 
 def _one_size(recipe: Recipe) -> bool:

@@ -8,7 +8,8 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import qa_mini
-from dawnbench_tf.data.questions import annotation, encoding, pipeline
+from dawnbench_tf.data.questions import annotation, encoding
+from dawnbench_tf.data.questions.data import QuestionData
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.models import texts
 from dawnbench_tf.recipe import Questions
@@ -59,7 +60,7 @@ def test_lemmas_and_tags_come_with_each_token(spacy):
         split, split, corpus, list(words), {}, encoding.make_choice(form, 0, 0), form
     )
     recipe = recipes.get("qa_mini/drqa", tokenizer="spacy")
-    _, matches, tags, question = pipeline.SingleQuestions(encoded, recipe)[0]
+    _, matches, tags, question = QuestionData(recipe, encoded, None).examples()[0]
     share = [0.4, 0.2, 0.2, 0.4, 0.2]  # Ada and ada are one
     lemma = [0, 1, 0, 0, 0]  # wrote, of writes; the question's notes has a lemma of its own
     lower = [0, 0, 1, 0, 0]

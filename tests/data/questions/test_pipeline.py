@@ -10,7 +10,8 @@ import tensorflow as tf
 from dawnbench_tf import recipes
 from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.dataset import Placement
-from dawnbench_tf.data.questions import pipeline, scores, spans, tokens, windows
+from dawnbench_tf.data.questions import data as question_data
+from dawnbench_tf.data.questions import scores, spans, tokens
 from dawnbench_tf.data.questions.data import QuestionData
 from dawnbench_tf.refusals import Refusal
 from tests.data.images.test_pipeline import Shared
@@ -20,16 +21,17 @@ RECIPE = recipes.get("qa_mini/bidaf", batch_size=8, epochs=2, bucket_boundaries=
 
 
 def buckets(data, recipe):
-    return pipeline._buckets(pipeline._training_windows(data, recipe), data, recipe)
+    return question_data._training_windows(data, recipe)[1]
+
+
+def opened(shared=None, data=DATA, recipe=RECIPE):
+    return QuestionData(recipe, data, Placement(shared or Shared()))
 
 
 def train(shared=None, **kwargs):
-    shared = shared or Shared()
     return [
         [np.asarray(x) for x in tf.nest.flatten(batch)]
-        for batch in pipeline.training_batches(
-            QuestionData(RECIPE, DATA, Placement(shared)), **kwargs
-        )
+        for batch in opened(shared).training_batches(**kwargs)
     ]
 
 
@@ -39,7 +41,7 @@ def key(words, ends):
 
 def test_an_epoch_shows_every_question_and_pads_to_its_bucket():
     batches = train(first_epoch=1)
-    assert len(batches) == pipeline.steps_per_epoch(QuestionData(RECIPE, DATA, None))
+    assert len(batches) == opened().steps_per_epoch
     assert {batch[0].shape[1] for batch in batches} == {55, 90}
     shown = Counter()
     for words, letters, questions, _, ends in batches:
@@ -76,9 +78,9 @@ def test_epochs_differ_and_follow_from_the_seed():
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_every_test_answer_finds_its_question(replicas):
     shared = Shared(replicas)
-    inputs = list(pipeline.test_batches(QuestionData(RECIPE, DATA, Placement(shared)), 8))
+    inputs = list(opened(shared).test_batches(8))
     batches = [inputs[i : i + replicas] for i in range(0, len(inputs), replicas)]
-    order = iter(pipeline._test_batches(windows.build(DATA.test, DATA.form), DATA, shared, 8))
+    order = iter(opened(shared)._test_rows(8))
     outputs = []
     for parts in batches:
         rows, lengths = next(order)
@@ -88,7 +90,7 @@ def test_every_test_answer_finds_its_question(replicas):
         logits[np.arange(len(rows)), 0, gold[:, 0]] = 1
         logits[np.arange(len(rows)), 1, gold[:, 1]] = 1
         outputs.append(logits)
-    answers = pipeline.collect(QuestionData(RECIPE, DATA, Placement(shared)), outputs, 8)
+    answers = opened(shared).collect(outputs, 8)
     perfect = {"f1Score": 1.0, "exactMatch": 1.0, "seedF1": 1.0}
     assert scores.squad(answers, DATA) == perfect
     predicted = spans.predictions(answers, DATA)
@@ -98,7 +100,7 @@ def test_every_test_answer_finds_its_question(replicas):
 def test_matches_are_what_a_reader_of_the_texts_would_say():
     """Features: the token as written; in lower case (twice, without lemmas); its frequency."""
     corpus = DATA.test_corpus
-    inputs = pipeline.SingleQuestions(DATA, replace(RECIPE, model="drqa"))
+    inputs = opened(recipe=replace(RECIPE, model="drqa")).examples()
     for row, question in enumerate(corpus.questions):
         words, matches, tags, _ = inputs[row]
         texts = corpus.contexts[question.context], question.text
@@ -118,12 +120,12 @@ def test_an_answer_has_as_many_tokens_as_the_recipe_allows():
     logits[0, [0, 1, 1], [1, 7, 2]] = 5, 6, 4  # from 1 to 7, or to 2
     outputs = [logits] * len(DATA.test.context_of_question)
     for data, ends in ((DATA, [1, 7]), (DATA._replace(form=form), [1, 2])):
-        assert pipeline.join(outputs, data).spans.tolist() == [ends] * len(outputs)
+        assert opened(data=data).join(outputs).spans.tolist() == [ends] * len(outputs)
 
 
 def test_a_long_passage_is_cut_nowhere_in_the_test():
     data = DATA._replace(test=LONG)
-    batches = pipeline._test_batches(windows.build(LONG, data.form), data, Shared(), 500)
+    batches = opened(data=data)._test_rows(500)
     sizes = [(len(rows), lengths["context"]) for rows, lengths in batches]
     assert max(length for _, length in sizes) == 50_000
     assert all(rows == 1 or rows * length <= 24_000 for rows, length in sizes)
@@ -152,14 +154,14 @@ def test_no_passage_in_any_bucket_is_refused():
         recipe = replace(
             RECIPE, data=replace(RECIPE.data, bucket_boundaries=(1,), most_question_tokens=1)
         )
-        pipeline.steps_per_epoch(QuestionData(recipe, DATA, None))
+        assert not opened(recipe=recipe).steps_per_epoch
 
 
 def test_a_context_longer_than_the_last_boundary_is_cut_as_the_seed_s_was():
     short = replace(RECIPE, data=replace(RECIPE.data, bucket_boundaries=(20,)))
     batches = [
         [np.asarray(x) for x in tf.nest.flatten(batch)]
-        for batch in pipeline.training_batches(QuestionData(short, DATA, Placement(Shared())))
+        for batch in opened(recipe=short).training_batches()
     ]
     assert all(batch[0].shape[1] == 20 and batch[0].all() for batch in batches)  # no padding
     assert all(batch[-1].max() < 20 for batch in batches)  # each answer is still there

@@ -13,7 +13,7 @@ from official.nlp.tools import tokenization
 from dawnbench_tf import recipes
 from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.dataset import Placement
-from dawnbench_tf.data.questions import encoding, pipeline, spans, windows, wordpieces
+from dawnbench_tf.data.questions import encoding, spans, windows, wordpieces
 from dawnbench_tf.data.questions.data import QuestionData
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.windows import Merged
@@ -87,7 +87,7 @@ def test_windows_and_their_best_answers_are_those_of_tf_models_official(tmp_path
     examples, features = theirs(texts, settings, tmp_path)
     assert len(features) == len(tested.questions)
     recipe = recipes.get("squad/bert_tiny", sequence_length=length, most_question_tokens=6)
-    rows = pipeline.SingleQuestions(data, recipe)
+    rows = QuestionData(recipe, data, None).examples()
     merged, results = Merged(tested, settings.most_answer_tokens), []
     for question in range(len(texts.questions)):
         contexts, questions = rows[question]
@@ -153,7 +153,7 @@ def test_training_sees_each_window_that_holds_the_answer():
         most_question_tokens=6,
         bucket_boundaries=(22,),
     )
-    batches = list(pipeline.training_batches(QuestionData(recipe, data, Placement(Shared()))))
+    batches = list(QuestionData(recipe, data, Placement(Shared())).training_batches())
     assert len(batches) == 3  # the second word is in the first window alone
     for (context, question), ends in batches:
         span = ends.numpy()[0]
@@ -166,7 +166,7 @@ def test_all_of_a_generated_set_goes_through_as_wordpieces():
     settings = recipes.get("squad/bert_tiny").data
     data = qa_mini.generate(12, 6, seed=1, form=settings)
     recipe = recipes.get("squad/bert_tiny")
-    contexts, questions = pipeline.SingleQuestions(data, recipe)[0]
+    contexts, questions = QuestionData(recipe, data, None).examples()[0]
     assert contexts.min() > 4 and questions.min() > 4  # nothing is [UNK], or padding
     assert data.vocabulary.pieces and data.pretrained is None
     answers = spans.answers(data, data.test.spans.values)
