@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models, recipes
-from dawnbench_tf.data.images import data
+from dawnbench_tf.data import dataset
 from dawnbench_tf.data.placement import Placement
 from dawnbench_tf.refusals import Refusal
 
@@ -130,7 +130,7 @@ def test_what_is_no_network_is_refused_in_a_line(networks):
     for name, line in REFUSED:
         recipe = recipes.get("digits/resnet8", model=name)
         with pytest.raises(Refusal, match=f"^--model={name}: .*{line}") as refused:
-            data.network(recipe, placement)
+            dataset.from_splits(recipe, None, placement).network()
         assert "\n" not in str(refused.value)
 
 
@@ -138,6 +138,6 @@ def test_a_network_of_others_has_none_of_our_settings():
     recipe = recipes.get("digits/resnet8", model="keras.applications:ResNet50", final_survival=0.5)
     placement = Placement(tf.distribute.get_strategy())
     with pytest.raises(Refusal, match="--final_survival=0.5: keras.applications:ResNet50 has none"):
-        data.network(recipe, placement)
+        dataset.from_splits(recipe, None, placement).network()
     with pytest.raises(ValueError, match="`data_format` should be NHWC for keras.applications"):
         models.build("keras.applications:ResNet50", data_format="NCHW")

@@ -17,7 +17,8 @@ from dawnbench_tf.training import fitting
 def build(model, data_format):
     recipe = replace(recipes.get("digits/resnet8"), model=model, synthetic="decoded")
     data = dataset.open(recipe, placement=Placement(tf.distribute.get_strategy(), data_format))
-    return fitting.build(data), tested.without_augmentation(data, 1000)
+    images = tested.prepare(data.splits.train, recipe, data_format, np.arange(1000))
+    return fitting.build(data), images
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", pytest.param("NCHW", marks=pytest.mark.long)])

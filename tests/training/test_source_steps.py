@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset
-from dawnbench_tf.data.images import pipeline
+from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.models import networks
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.recipes import imagenet_progressive
@@ -145,8 +145,8 @@ def test_sixty_steps_with_a_proxy_equal_jordan_s(monkeypatch):
         learning_rate=rate * size / 2,  # the source's is of the sum over half the examples
         weight_decay=0.012 * size / 1024 / (1 + 1 / 0.15) / (rate * size / 2),
     )
-    monkeypatch.setattr(pipeline, "steps_per_epoch", lambda data: STEPS_PER_EPOCH)
-    monkeypatch.setattr(pipeline, "on_devices", lambda data: lambda *batch: batch)
+    monkeypatch.setattr(ImageData, "steps_per_epoch", STEPS_PER_EPOCH)
+    monkeypatch.setattr(ImageData, "on_devices", lambda data: lambda *batch: batch)
     build = networks.build
 
     def small(variant, args, *classes):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import files, models, terminal
+from dawnbench_tf import files, machine, models, terminal
 from dawnbench_tf.data import pretrained
 from dawnbench_tf.data.dataset import Example, Placement
 from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested
@@ -21,6 +21,7 @@ from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - `dataset` calls it
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import division
+from dawnbench_tf.data.placement import without_autotune
 from dawnbench_tf.models import factories, networks
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.models.layers.image import Whitening
@@ -48,7 +49,9 @@ class ImageData:
 
     @cached_property
     def steps_per_epoch(self) -> int:
-        return pipeline.steps_per_epoch(self)
+        examples, batch_size = len(self.splits.train.labels), self.recipe.batch_size
+        # Rounded up, as DAWNBench's seeds count steps.
+        return examples // batch_size if self.recipe.drop_remainder else -(-examples // batch_size)
 
     @property
     def epoch_steps(self) -> list[int]:
@@ -60,13 +63,31 @@ class ImageData:
         return replace(self, recipe=self.recipe.in_epoch(epoch))
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
-        return pipeline.epoch_batches(self, epoch)
+        data, fetch = self.in_epoch(epoch), self.splits.train.fetch
+        whole, batch_size = range(epoch, epoch + 1), data.recipe.batch_size
+        batches = pipeline.batches(data, whole, lambda values, _: values, batch_size)
+        prepare = pipeline.preparation(data, fetch)
+        prepared = batches.map(prepare, machine.cpus(), deterministic=True)
+        return prepared.prefetch(2).with_options(without_autotune())
 
     def training_batches(self, first_epoch: int = 0) -> tf.data.Dataset:
-        return pipeline.training_batches(self, first_epoch)
+        phase, strategy = self.recipe.phases(first_epoch)[0], self.placement.strategy
+        data, epochs = self.in_epoch(first_epoch), range(phase.start, phase.end)
+        per_replica = phase.batch_size // strategy.num_replicas_in_sync
+
+        def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            select = pipeline.share(strategy, context)
+            batches = pipeline.batches(data, epochs, select, per_replica)
+            # 4 batches bridge the time of writing a checkpoint.
+            return self.placement.count_waits(batches.prefetch(4)).with_options(without_autotune())
+
+        return self.placement.distribute(make_pipeline)
 
     def on_devices(self) -> Callable[..., tuple]:
-        return pipeline.on_devices(self)
+        held, strategy = self.splits.train.held, self.placement.strategy
+        # Images in memory are copied to every device first, so no step waits for the host.
+        fetch = None if held is None else pipeline.on_each_device(held.numpy(), strategy)
+        return pipeline.preparation(self, fetch)
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:
         return tested.test_batches(self, batch_size, self._ratios)
@@ -166,7 +187,9 @@ class ImageData:
             pretrained.load(model, file, file)
         for layer in model.layers:  # whitening layers are fitted to training images
             if isinstance(layer, Whitening):
-                layer.adapt(tested.without_augmentation(self, layer.examples))
+                split, data_format = self.splits.train, self.placement.data_format
+                first = np.arange(min(layer.examples, len(split.labels)))
+                layer.adapt(tested.prepare(split, self.recipe, data_format, first))
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
         return views.with_views(model, self.recipe.data.test_views, self.placement.data_format)

@@ -17,80 +17,28 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf import machine
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images import augment, jpegs
-from dawnbench_tf.data.placement import own_replicas, without_autotune
+from dawnbench_tf.data.placement import own_replicas
 from dawnbench_tf.recipe import Recipe
 
 # Purposes of random numbers.
 _ORDER, _CROP, _FLIP, _CUTOUT, _COLOR, _ROTATION, _PARTNER, _SHARE, _LIGHT = range(9)
 
 
-def count_batches(examples: int, batch_size: int) -> int:
-    """Returns ceil(examples / batch_size), as DAWNBench's seeds count steps.
-
-    >>> count_batches(50_000, 128)
-    391
-    """
-    return -(-examples // batch_size)
-
-
-def steps_per_epoch(data: Data) -> int:
-    """Returns the number of steps in an epoch: ceil, or floor with `drop_remainder`."""
-    recipe, examples = data.recipe, len(data.splits.train.labels)
-    if recipe.drop_remainder:
-        return examples // recipe.batch_size
-    return count_batches(examples, recipe.batch_size)
-
-
-def training_batches(data: Data, first_epoch: int = 0) -> tf.data.Dataset:
-    """Returns the distributed training batches of the epochs from `first_epoch` on.
-
-    They end with the training, or where the shape of batches changes.
-
-    The last batch of an epoch is completed with the first examples of the epoch's order, so shapes
-    are static and no example is left out. With `recipe.drop_remainder` a partial batch is dropped.
-
-    Returns:
-      A distributed data set of batches for the function of `on_devices`. Images in memory: their
-      indices, labels, crop offsets, flips and a dictionary of other draws (`_plan`). JPEGs: labels
-      int64 (b,), images uint8 (b, h, w, c).
-    """
-    phase, strategy = data.recipe.phases(first_epoch)[0], data.placement.strategy
-    data, epochs = data.in_epoch(first_epoch), range(phase.start, phase.end)
-    per_replica = phase.batch_size // strategy.num_replicas_in_sync
-
-    def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        batches = _batches(data, epochs, share(strategy, context), per_replica)
-        # 4 batches bridge the time of writing a checkpoint.
-        return data.placement.count_waits(batches.prefetch(4)).with_options(without_autotune())
-
-    return data.placement.distribute(make_pipeline)
-
-
-def epoch_batches(data: Data, number: int) -> tf.data.Dataset:
-    """Returns the global batches of epoch `number`, augmented and standardized.
-
-    Returns:
-      A data set of images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64 (b,);
-      with mixup float32 (b, classes).
-    """
-    data, fetch = data.in_epoch(number), data.splits.train.fetch
-    whole = range(number, number + 1)
-    batches = _batches(data, whole, lambda values, _: values, data.recipe.batch_size)
-    prepared = batches.map(_preparation(data, fetch), machine.cpus(), deterministic=True)
-    return prepared.prefetch(2).with_options(without_autotune())
-
-
-def _batches(
+def batches(
     data: Data,
     epochs: range,
     select: Callable[[tf.Tensor, int], tf.Tensor],
     batch_size: int,
 ) -> tf.data.Dataset:
-    """Returns this worker's batches of some epochs, not yet prepared by `on_devices`."""
-    recipe, split, count = data.recipe, data.splits.train, steps_per_epoch(data)
+    """Returns this worker's batches of some epochs, for `preparation`.
+
+    Images in memory: their indices, labels, crop offsets, flips and a dictionary of other draws
+    (`_plan`). JPEGs: labels int64 (b,), images uint8 (b, h, w, c). The last batch of an epoch is
+    completed with the first examples of its order, so shapes are static and no example is left out.
+    """
+    recipe, split, count = data.recipe, data.splits.train, data.steps_per_epoch
     with tf.device("CPU:0"):
         labels = tf.constant(split.labels)  # outside the graphs, so that none holds a copy
 
@@ -108,26 +56,14 @@ def _batches(
     return examples.batch(batch_size, drop_remainder=True)
 
 
-def on_devices(data: Data) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    """Returns a function from a batch of `training_batches` to images and labels.
-
-    It runs inside the training step. Images in memory are copied to every device first, so no step
-    waits for the host.
-
-    Returns:
-      A function that returns images float32 (b, h, w, c), or (b, c, h, w) in NCHW, and labels int64
-      (b,), with mixup float32 (b, classes).
-    """
-    held = data.splits.train.held
-    fetch = None if held is None else _on_each_device(held.numpy(), data.placement.strategy)
-    return _preparation(data, fetch)
-
-
-def _preparation(
+def preparation(
     data: Data,
     fetch: Callable[[tf.Tensor], tf.Tensor] | Any,  # None without images in memory
 ) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    """Returns the function of `on_devices`; `fetch` is a function from indices to images."""
+    """Returns a function from `batches` to network inputs and labels, with mixup (b, classes).
+
+    `fetch` is a function from indices to images.
+    """
     recipe = data.recipe
     standardize = augment.standardizer(recipe, data.placement.data_format)
     if data.splits.train.held is None:
@@ -174,7 +110,7 @@ def _preparation(
     return prepare
 
 
-def _on_each_device(
+def on_each_device(
     images: np.ndarray, strategy: tf.distribute.Strategy
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """Copies all images to every device; returns a function from indices to images.

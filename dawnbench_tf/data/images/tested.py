@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from dawnbench_tf.data.dataset import Data, Example, refusing_damage
 from dawnbench_tf.data.images import augment, jpegs
-from dawnbench_tf.data.images.pipeline import count_batches, share
+from dawnbench_tf.data.images.pipeline import share
 from dawnbench_tf.data.images.splits import Split
 from dawnbench_tf.data.placement import without_autotune
 from dawnbench_tf.recipe import Recipe
@@ -31,7 +31,7 @@ def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) 
     strategy, split = data.placement.strategy, data.splits.test
     per_replica = batch_size // strategy.num_replicas_in_sync
     count = len(split.labels)
-    steps = count_batches(count, batch_size)
+    steps = -(-count // batch_size)
     order = np.arange(count) if ratios is None else sort_by_ratio(ratios)
     indices = np.resize(order, steps * batch_size)
     plan = _test_plan(split, data.recipe, indices.reshape(steps, batch_size), ratios)
@@ -117,13 +117,6 @@ class SingleImages(Sequence[Example]):
             self._block = index // BLOCK
             self._images = self._prepare(np.array(self._indices[self._block * BLOCK :][:BLOCK]))
         return (self._images[index % BLOCK][None],)
-
-
-def without_augmentation(data: Data, count: int) -> np.ndarray:
-    """Returns the first `count` training images prepared as for the test, float32 (b, ...)."""
-    split = data.splits.train
-    indices = np.arange(min(count, len(split.labels)))
-    return prepare(split, data.recipe, data.placement.data_format, indices)
 
 
 def prepare(split: Split, recipe: Recipe, data_format: str, indices: np.ndarray) -> np.ndarray:

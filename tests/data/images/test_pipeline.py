@@ -166,8 +166,7 @@ def test_crops_and_flips_are_even():
 def orientations(recipe):
     """Returns whether images are flipped, by epoch and label."""
     images = SPLITS.train.images()
-    data = ImageData(recipe, SPLITS, Placement(Shared()))
-    plain = tested.without_augmentation(data, len(images))
+    plain = tested.prepare(SPLITS.train, recipe, "NHWC", np.arange(len(images)))
     steps = train(recipe=recipe)
     for first in range(0, len(steps), len(steps) // recipe.epochs):
         epoch = steps[first : first + len(steps) // recipe.epochs]
@@ -294,7 +293,7 @@ def test_the_size_of_training_images_changes_at_its_epoch():
     resumed = train(recipe=OF_JPEGS, splits=JPEGS, first_epoch=2)
     assert [images.shape[1] for images, _ in resumed] == [16] * 5
     one = replace(OF_JPEGS, data=replace(OF_JPEGS.data, image_sizes=(8,), image_size_epochs=()))
-    dataset = pipeline.training_batches(ImageData(one, JPEGS, Placement(Shared())))
+    dataset = ImageData(one, JPEGS, Placement(Shared())).training_batches()
     assert dataset.element_spec[1].shape == (12, 8, 8, 3)  # static, as a TPU wants it
 
 
@@ -354,12 +353,12 @@ def test_a_step_gets_numbers_and_makes_its_images_itself_compiled_or_not():
 
 def test_images_of_any_size_come_back_from_the_devices():
     images = np.random.default_rng(0).integers(0, 256, (9, 5, 3, 3), np.uint8)  # 45 bytes each
-    fetch = pipeline._on_each_device(images, tf.distribute.get_strategy())
+    fetch = pipeline.on_each_device(images, tf.distribute.get_strategy())
     np.testing.assert_array_equal(fetch(tf.constant([8, 0, 3])), images[[8, 0, 3]])
     every = (
         np.arange(256, dtype=np.uint8).repeat(4).reshape(-1, 2, 2, 1)
     )  # words that are no number
-    fetch = pipeline._on_each_device(every, tf.distribute.get_strategy())
+    fetch = pipeline.on_each_device(every, tf.distribute.get_strategy())
     np.testing.assert_array_equal(tf.function(fetch, jit_compile=True)(tf.range(256)), every)
 
 
