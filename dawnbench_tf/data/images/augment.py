@@ -61,28 +61,6 @@ def _reflected(indices: tf.Tensor, size: int) -> tf.Tensor:
     return size - 1 - tf.abs(size - 1 - tf.abs(indices))
 
 
-def standardize_by_image(images: tf.Tensor) -> tf.Tensor:
-    """Scales each image (b, h, w, c) to mean 0, deviation 1 over its pixels (TensorFlow seeds)."""
-    return tf.image.per_image_standardization(images)
-
-
-def standardize_by_channel(
-    images: tf.Tensor, mean: tuple[float, ...], deviation: tuple[float, ...]
-) -> tf.Tensor:
-    """Scales each channel to mean 0 and standard deviation 1 over a data set.
-
-    Args:
-      images: (b, h, w, c), values 0 to 255.
-      mean, deviation: mean and standard deviation of each channel, for pixels in 0..1.
-
-    Returns:
-      float32 (b, h, w, c).
-    """
-    return (tf.cast(images, tf.float32) / 255 - tf.constant(mean, tf.float32)) / tf.constant(
-        deviation, tf.float32
-    )
-
-
 def jitter_colors(images: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     """Changes brightness, contrast and saturation of images, as torchvision's ColorJitter.
 
@@ -207,12 +185,12 @@ def standardizer(recipe: Recipe, data_format: str) -> Callable[..., tf.Tensor]:
         black = positions is not None and recipe.data.cutout_color == "black"
         if black:
             images = cut(images, positions)
-        if recipe.data.standardize == "image":
-            images = standardize_by_image(images)
-        else:
-            images = standardize_by_channel(
-                images, recipe.data.channel_mean, recipe.data.channel_deviation
-            )
+        if recipe.data.standardize == "image":  # by mean and deviation of its own pixels
+            images = tf.image.per_image_standardization(images)
+        else:  # by those of a data set
+            scaled = tf.cast(images, tf.float32) / 255
+            mean = tf.constant(recipe.data.channel_mean, tf.float32)
+            images = (scaled - mean) / tf.constant(recipe.data.channel_deviation, tf.float32)
         if positions is not None and not black:
             images = cut(images, positions)
         return images if data_format == "NHWC" else tf.transpose(images, [0, 3, 1, 2])

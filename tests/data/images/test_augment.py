@@ -9,6 +9,7 @@ from PIL import Image, ImageEnhance
 
 from dawnbench_tf import recipes
 from dawnbench_tf.data.images import augment
+from dawnbench_tf.recipe import Images, Recipe
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (5, 6, 6, 3), np.uint8)
@@ -122,11 +123,12 @@ def test_by_image_is_the_seeds_rule():
     x = images.astype(np.float64)
     mean = x.mean((1, 2, 3), keepdims=True)
     deviation = np.maximum(x.std((1, 2, 3), keepdims=True), 1 / np.sqrt(6 * 6 * 3))
-    outputs = augment.standardize_by_image(images).numpy()
+    outputs = augment.standardizer(Recipe(), "NHWC")(images).numpy()
     np.testing.assert_allclose(outputs, (x - mean) / deviation, atol=1e-5)
 
 
 def test_by_channel_is_torchvision_s_rule():
     mean, deviation = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
-    outputs = augment.standardize_by_channel(IMAGES, mean, deviation).numpy()
+    data = Images(standardize="channel", channel_mean=mean, channel_deviation=deviation)
+    outputs = augment.standardizer(Recipe(data=data), "NHWC")(IMAGES).numpy()
     np.testing.assert_allclose(outputs, (IMAGES / 255 - np.array(mean)) / deviation, atol=1e-5)
