@@ -29,7 +29,7 @@ def main(path: str, *tokenizers: str) -> None:
         form = Questions()
         pieces = wordpieces.read(Path(file), cased=False) if file else None
         split = encoding.encode(corpus, words, tokenizer, pieces=pieces)
-        vocab = pieces or encoding.make_choice(form, 0, 0)
+        vocab = pieces or encoding.build_vocabulary(split, list(words), {}, form)
         encoded = encoding.assemble(split, split, corpus, list(words), {}, vocab, form)
         whole = np.isin(split.alignments, (encoding.ALIGNED, encoding.MOVED)).sum()
         best = scores.squad(spans.answers(encoded, _best_spans(split)), encoded)

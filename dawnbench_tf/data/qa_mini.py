@@ -15,13 +15,12 @@ from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import encoding, squad_json, tokens, wordpieces
 from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.squad_json import Corpus
-from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
+from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.recipe import Questions
 
 CONTEXTS = {"train": 700, "test": 100}
 QUESTIONS = 6  # questions per context
 _FORM = Questions()
-MIN_COUNTS = (0, 0)  # every token and character of the training contexts is known
 
 _PEOPLE = """Ada Bruno Carla Dimitri Elena Farid Greta Hugo Ines Jonas Kira Luis Mona Nils Olga
     Pavel Quinn Rosa Samir Tessa Umar Vera Wanda Yusuf""".split()
@@ -143,12 +142,10 @@ def generate(
     ]
     if select:
         corpora[0] = select(corpora[0])
-    learned = replace(form, learned_words=True)
-    vocab: Choice | Vocabulary = encoding.make_choice(learned, *MIN_COUNTS)
-    pieces = None
-    if form.tokenizer == "wordpiece":
-        vocab = pieces = _pieces(corpora)
+    pieces = _pieces(corpora) if form.tokenizer == "wordpiece" else None
     splits = [encoding.encode(c, words, form.tokenizer, pieces=pieces) for c in corpora]
+    learned = replace(form, learned_words=True)  # every token and character of the training set
+    vocab = pieces or encoding.build_vocabulary(splits[0], list(words), {}, learned)
     encoded = encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, vocab, form)
     return encoded._replace(whole=train)
 

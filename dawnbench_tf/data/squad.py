@@ -164,15 +164,12 @@ def encode(
         if cache:
             _write_cache(cache, tokenized)
     _report(tokenized)
-    return encoding.assemble(
-        tokenized.train,
-        tokenized.test,
-        test,
-        tokenized.words,
-        tokenized.vectors,
-        pieces or encoding.make_choice(form, *(MIN_COUNTS if source else (0, 0))),
-        form,
-    )._replace(whole=whole)
+    train_split, test_split, words, vectors = tokenized
+    vocab = pieces or encoding.build_vocabulary(
+        train_split, words, vectors, form, MIN_COUNTS if source else (0, 0)
+    )
+    encoded = encoding.assemble(train_split, test_split, test, words, vectors, vocab, form)
+    return encoded._replace(whole=whole)
 
 
 def _tokenize(

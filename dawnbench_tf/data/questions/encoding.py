@@ -13,7 +13,7 @@ from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import tokens, vocabulary
 from dawnbench_tf.data.questions.annotation import Annotated
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
-from dawnbench_tf.data.questions.vocabulary import Choice, Vocabulary
+from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
 from dawnbench_tf.recipe import Questions
 from dawnbench_tf.tasks import GIVEN
@@ -21,13 +21,6 @@ from dawnbench_tf.tasks import GIVEN
 # Alignments of an answer with its context's tokens: exact; found at another offset; starts or ends
 # inside a token; not found.
 ALIGNED, MOVED, CUT, NOWHERE = range(4)
-
-
-def make_choice(form: Questions, min_token_count: int, min_character_count: int) -> Choice:
-    """Returns the choice of tokens that get ids, from a recipe's and a data set's settings."""
-    least = min_token_count if form.learned_words else math.inf
-    cased = WORD_VECTORS[form.word_vectors].cased
-    return Choice(least, min_character_count, form.tuned_words, cased)
 
 
 class Ragged(NamedTuple):
@@ -211,20 +204,38 @@ def _ragged(rows: Sequence[Sequence[int | tuple[int, int]]], columns: int | None
     return Ragged(np.array(flat, np.int32).reshape(shape), bounds.astype(np.int64))
 
 
-def count(split: EncodedSplit, words: list[str]) -> tuple[Counter[str], Counter[str]]:
-    """Counts the tokens of a split: in contexts and questions together, and in questions.
+def build_vocabulary(
+    split: EncodedSplit,
+    words: list[str],
+    vectors: Mapping[str, np.ndarray],
+    form: Questions,
+    min_counts: tuple[int, int] = (0, 0),
+) -> Vocabulary:
+    """Builds the vocabulary of a training split. Tuned tokens are the last ones of `trained`.
 
+    Tokens without a vector, and characters, are known if they occur more often than `min_counts`.
     The tokens of a context count once for each of its questions, as in the original.
     """
+    cased = WORD_VECTORS[form.word_vectors].cased
     questions = np.bincount(split.context_of_question, minlength=len(split.contexts.bounds) - 1)
     weights = np.repeat(questions, split.contexts.lengths())
-    context_counts = np.bincount(split.contexts.values, weights, minlength=len(words))
-    question_counts = np.bincount(split.questions.values, minlength=len(words))
-
-    def by_word(counts: np.ndarray) -> Counter[str]:
-        return Counter({word: int(n) for word, n in zip(words, counts, strict=True) if n})
-
-    return by_word(context_counts + question_counts), by_word(question_counts)
+    in_contexts = np.bincount(split.contexts.values, weights, minlength=len(words))
+    in_questions = np.bincount(split.questions.values, minlength=len(words))
+    counts, question_counts, characters = Counter[str](), Counter[str](), Counter[str]()
+    for word, *numbers in zip(words, in_contexts, in_questions, strict=True):
+        token, count = vocabulary.normalize(word, cased), int(sum(numbers))
+        counts[token] += count
+        question_counts[token] += int(numbers[1])
+        for character in word:
+            characters[character] += count
+    least = min_counts[0] if form.learned_words else math.inf
+    trained = [t for t, count in counts.items() if count > least and t not in vectors]
+    # By falling count, then alphabetically: the order must not depend on hashes.
+    candidates = [t for t in vectors if question_counts[t]]
+    tuned = sorted(candidates, key=lambda t: (-question_counts[t], t))[: form.tuned_words]
+    frequent = [c for c, count in characters.items() if count > min_counts[1]]
+    fixed = sorted(vectors.keys() - set(tuned))
+    return Vocabulary(sorted(trained) + tuned, fixed, sorted(frequent), cased)
 
 
 def assemble(
@@ -233,7 +244,7 @@ def assemble(
     test_corpus: Corpus,
     words: list[str],
     vectors: Mapping[str, np.ndarray],
-    vocab: Choice | Vocabulary,
+    vocab: Vocabulary,
     form: Questions,
 ) -> Encoded:
     """Makes a data set from its encoded splits.
@@ -243,12 +254,9 @@ def assemble(
       test_corpus: the test's contexts and questions, for scores.
       words: all distinct tokens as written, in the order of their type ids.
       vectors: word vectors by normalized token.
-      vocab: the vocabulary, or the choice of tokens and characters for one that is built from
-        `train`. Other tokens get the id UNKNOWN.
+      vocab: the vocabulary; tokens that it lacks get the id UNKNOWN.
       form: text settings of a recipe.
     """
-    if not isinstance(vocab, Vocabulary):
-        vocab = vocabulary.build(*count(train, words), vectors, vocab)
 
     def table(words: list[str]) -> np.ndarray:
         rows = [vectors[word] for word in words]

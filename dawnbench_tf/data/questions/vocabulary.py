@@ -1,7 +1,5 @@
 """Vocabularies: ids of tokens and characters."""
 
-from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,44 +69,3 @@ def _are_texts(values: Any) -> bool:
 def normalize(token: str, cased: bool = False) -> str:
     """Spells a token as word vectors do: straight apostrophes; lower case unless `cased`."""
     return (token if cased else token.lower()).replace("’", "'")
-
-
-class Choice(NamedTuple):
-    """Settings that decide which tokens and characters get an id other than unknown."""
-
-    min_token_count: float  # a token without a vector is trained if it occurs more often than this
-    min_character_count: int  # a character is known if it occurs more often than this
-    tuned: int = 0  # number of questions' most frequent tokens whose pretrained vectors are tuned
-    cased: bool = False  # whether tokens keep their case
-
-
-def build(
-    counts: Mapping[str, int],
-    in_questions: Mapping[str, int],
-    vectors: Mapping[str, np.ndarray],
-    choice: Choice,
-) -> Vocabulary:
-    """Builds the vocabulary of a training set. Tuned tokens are the last ones of `trained`."""
-    tokens = _merged(counts, choice.cased)
-    characters: Counter[str] = Counter()
-    for token, count in counts.items():
-        for character in token:
-            characters[character] += count
-    trained = [t for t, n in tokens.items() if n > choice.min_token_count and t not in vectors]
-    question_counts = _merged(in_questions, choice.cased)
-    # By falling count, then alphabetically: the order must not depend on hashes.
-    candidates = sorted(
-        question_counts.keys() & vectors.keys(), key=lambda t: (-question_counts[t], t)
-    )
-    tuned = candidates[: choice.tuned]
-    frequent = [c for c, count in characters.items() if count > choice.min_character_count]
-    fixed = sorted(vectors.keys() - set(tuned))
-    return Vocabulary(sorted(trained) + tuned, fixed, sorted(frequent), choice.cased)
-
-
-def _merged(counts: Mapping[str, int], cased: bool) -> Counter[str]:
-    """Returns counts by normalized token, from counts of tokens as written."""
-    merged: Counter[str] = Counter()
-    for token, count in counts.items():
-        merged[normalize(token, cased)] += count
-    return merged

@@ -56,9 +56,8 @@ def test_lemmas_and_tags_come_with_each_token(spacy):
     split = encoding.encode(corpus, words, form.tokenizer)
     assert list(words)[:5] == ["Ada", "wrote", "Notes", "ada", "odd"]
     assert split.spans.values.tolist() == [[2, 2]]
-    encoded = encoding.assemble(
-        split, split, corpus, list(words), {}, encoding.make_choice(form, 0, 0), form
-    )
+    vocab = encoding.build_vocabulary(split, list(words), {}, form)
+    encoded = encoding.assemble(split, split, corpus, list(words), {}, vocab, form)
     recipe = recipes.get("qa_mini/drqa", tokenizer="spacy")
     _, matches, tags, question = QuestionData(recipe, encoded, None).examples()[0]
     share = [0.4, 0.2, 0.2, 0.4, 0.2]  # Ada and ada are one
