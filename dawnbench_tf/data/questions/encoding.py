@@ -34,6 +34,7 @@ class Ragged(NamedTuple):
         rows: np.ndarray,
         length: int,
         part: tuple[np.ndarray, np.ndarray] | None = None,
+        table: np.ndarray | None = None,
     ) -> np.ndarray:
         """Returns rows as an array (rows, length, ...), cut at `length`, padded with zeros.
 
@@ -42,6 +43,7 @@ class Ragged(NamedTuple):
           length: length of the result.
           part: takes only a part of each row: index of its first value, and past its last, each
             (rows,).
+          table: takes table[value] in place of each value.
         """
         begins, ends = self.bounds[rows], self.bounds[np.asarray(rows) + 1]
         if part:
@@ -50,7 +52,12 @@ class Ragged(NamedTuple):
         inside = indices < ends[:, None]
         # Padding reads value 0, which `inside` then zeroes: no index is out of range.
         values = self.values[np.where(inside, indices, 0)]
+        values = values if table is None else table[values]
         return values * inside.reshape(inside.shape + (1,) * (values.ndim - 2))
+
+    def row(self, index: int) -> np.ndarray:
+        """Returns the values of a row."""
+        return self.values[self.bounds[index] : self.bounds[index + 1]]
 
     def lengths(self) -> np.ndarray:
         """Returns the length of every row, (rows,)."""

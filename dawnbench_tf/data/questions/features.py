@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import models
-from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit, Ragged
+from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
 from dawnbench_tf.data.questions.windows import Windows
 from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
@@ -35,64 +35,46 @@ def make_inputs(
     """
     contexts, rows = split.context_of_question[selected.questions], selected.questions
     part = (selected.firsts, selected.pasts)
-    whole = (0 * rows, split.questions.lengths()[rows])
-    types = {
-        "context": _types(split.contexts, contexts, lengths["context"], part),
-        "question": _types(split.questions, rows, lengths["question"], whole),
-    }
     inputs = []
     for name in names:
         text, _, kind = name.partition("_")
-        type_ids, inside = types[text]
         if kind == "matches":
-            lemmas = (
-                split.context_lemmas.padded(contexts, lengths["context"], part),
-                split.question_lemmas.padded(rows, lengths["question"]),
-            )
-            inputs.append(_matches(encoded.lower_ids, types, lemmas))
+            inputs.append(_matches(encoded.lower_ids, split, selected, lengths["context"]))
         elif kind == "tags":
-            inputs.append(split.context_tags.padded(contexts, lengths["context"], part))
+            inputs.append(split.context_tags.padded(contexts, lengths[text], part))
         else:
             ids = encoded.character_ids if kind == "characters" else encoded.token_ids
-            values = ids[type_ids]
-            inputs.append(values * inside.reshape(inside.shape + (1,) * (values.ndim - 2)))
+            if text == "context":
+                inputs.append(split.contexts.padded(contexts, lengths[text], part, ids))
+            else:
+                inputs.append(split.questions.padded(rows, lengths[text], table=ids))
     return tuple(inputs)
 
 
 def _matches(
-    lower_ids: np.ndarray,
-    types: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    lemmas: tuple[np.ndarray, np.ndarray],
+    lower_ids: np.ndarray, split: EncodedSplit, selected: Windows, length: int
 ) -> np.ndarray:
-    """Returns the match features of `models.texts`, float32 (rows, context, 4).
+    """Returns the match features of `models.texts`, float32 (windows, length, 4).
 
     For each token of the context: whether the question has the token; has it apart from case; has
     its lemma; and the token's frequency in the context.
-
-    Args:
-      lower_ids: lower-case id by type id.
-      types: for "context" and "question", type ids and the mask of tokens, each (rows, length).
-      lemmas: lemma ids of contexts and questions, each (rows, length).
     """
-    (contexts, are_tokens), (questions, are_asked) = types["context"], types["question"]
-    matches = np.zeros((*contexts.shape, 4), np.float32)
-    for row, features in enumerate(matches):
-        c, q = contexts[row][are_tokens[row]], questions[row][are_asked[row]]
-        lower, length = lower_ids[c], len(c)
-        features[:length, 0] = np.isin(c, q)
-        features[:length, 1] = np.isin(lower, lower_ids[q])
-        features[:length, 2] = np.isin(lemmas[0][row][:length], lemmas[1][row][: len(q)])
+    matches = np.zeros((len(selected.questions), length, 4), np.float32)
+    for features, question, first, past in zip(matches, *selected, strict=True):
+        context, words = split.context_of_question[question], split.questions.row(question)
+        types = split.contexts.row(context)[first:past]
+        lemmas, lower = split.context_lemmas.row(context)[first:past], lower_ids[types]
         _, distinct, counts = np.unique(lower, return_inverse=True, return_counts=True)
-        features[:length, 3] = counts[distinct] / length
+        features[: len(types)] = np.stack(
+            [
+                np.isin(types, words),
+                np.isin(lower, lower_ids[words]),
+                np.isin(lemmas, split.question_lemmas.row(question)),
+                counts[distinct] / len(types),
+            ],
+            axis=1,
+        )
     return matches
-
-
-def _types(
-    source: Ragged, rows: np.ndarray, length: int, part: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns type ids of parts of texts, and the mask of tokens; each (rows, length)."""
-    inside = np.arange(length) < (part[1] - part[0])[:, None]
-    return source.padded(rows, length, part), inside
 
 
 def signature(
