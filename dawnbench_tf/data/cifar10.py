@@ -134,8 +134,9 @@ def _to_nhwc(flat: np.ndarray) -> np.ndarray:
 
 
 def _from_tfds(root: Path, download: bool) -> Splits:
-    splits = tfds.read(root, "cifar10", ("train", "test"), _convert_split, download)
-    return Splits(splits[0], splits[1], Origin("TensorFlow Datasets"))
+    opened = tfds.builder(root, "cifar10", download)
+    train, test = (tfds.read(opened, split, _convert_split) for split in ("train", "test"))
+    return Splits(train, test, Origin("TensorFlow Datasets"))
 
 
 def _convert_split(dataset: tf.data.Dataset) -> Split:

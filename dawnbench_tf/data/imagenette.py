@@ -39,5 +39,5 @@ def load(data_dir: str, download: bool = False) -> Splits:
     if download:
         root, name = Path(data_dir).expanduser(), "imagenette/full-size-v2"
         tfds.check_reachable(HOME, root / name)
-        tfds.prepare(root, name)
+        tfds.builder(root, name, download=True)
     return find(data_dir).splits()

@@ -62,9 +62,8 @@ def load(
         verified = all(archives.is_published(root / n, {n: PUBLISHED[n]}) for n in PUBLISHED)
         origin = Origin(f"{TRAIN}, {TEST}", verified)
     else:
-        train, test = tfds.read(
-            root, "squad/v1.1", ("train", "validation"), _convert_split, download
-        )
+        opened = tfds.builder(root, "squad/v1.1", download)
+        train, test = (tfds.read(opened, name, _convert_split) for name in ("train", "validation"))
         origin = Origin("TensorFlow Datasets")
     encoded = encode(train, test, words, form, network, select)
     return encoded._replace(origin=origin, pretrained=weights)

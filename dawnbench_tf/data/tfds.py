@@ -2,13 +2,13 @@
 
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import tensorflow as tf
 
-from dawnbench_tf.refusals import one_line, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 if TYPE_CHECKING:
     import tensorflow_datasets
@@ -38,37 +38,22 @@ def check_reachable(url: str, folder: Path) -> None:
 
 
 def read(
-    root: Path,
-    name: str,
-    splits: tuple[str, ...],
+    opened: "tensorflow_datasets.core.DatasetBuilder",
+    split: str,
     convert: Callable[[tf.data.Dataset], T],
-    download: bool,
-) -> list[T]:
-    """Returns the value of `convert` for each of the splits."""
-    opened = builder(root, name, download)
-    try:
-        return [convert(opened.as_dataset(split=split)) for split in splits]
-    except Exception as error:  # TFDS raises a dozen error types for damaged or missing files
-        refuse("data_dir", root, f"TensorFlow Datasets can't read {name} in it: {one_line(error)}")
-
-
-def prepare(root: Path, name: str) -> None:
-    """Downloads and prepares a data set in TFDS's `data_dir`. Raises Refusal if that fails."""
-    builder(root, name, download=True)
-
-
-def read_split(
-    opened: "tensorflow_datasets.core.DatasetBuilder", split: str, encoded: Sequence[str] = ()
-) -> Iterator[dict[str, Any]]:
-    """Yields a split's examples, dicts of NumPy values; features in `encoded` as stored."""
+    encoded: Sequence[str] = (),
+) -> T:
+    """Returns the value of `convert` for a split's examples; features in `encoded` as stored."""
     import tensorflow_datasets
 
     decoders = {name: tensorflow_datasets.decode.SkipDecoding() for name in encoded}
     try:
-        yield from opened.as_dataset(split=split, decoders=decoders).as_numpy_iterator()
+        return convert(opened.as_dataset(split=split, decoders=decoders))
+    except Refusal:
+        raise
     except Exception as error:  # TFDS raises a dozen error types for damaged or missing files
-        name = opened.info.full_name
-        refuse("data_dir", "", f"TensorFlow Datasets can't read {name}: {one_line(error)}")
+        text = f"TensorFlow Datasets can't read {opened.info.full_name}: {one_line(error)}"
+        refuse("data_dir", opened.data_dir, text)
 
 
 def builder(

@@ -1,8 +1,8 @@
 """A data set of images and classes of TensorFlow Datasets, by name."""
 
 import zlib
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -36,7 +36,11 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
         has = ", ".join(sorted(info.splits))
         expected = "no --validation_share" if share else "a test, or --validation_share"
         refuse("task", f"tfds:{name}", f"has splits {has}; should have train, and {expected}")
-    splits = [_read(builder, split, recipe) for split in [_TRAIN, *tests[:1]]]
+    encoded = ["image"] if recipe.jpegs else []
+    splits = [
+        tfds.read(builder, split, partial(_convert, name, split, not recipe.jpegs), encoded)
+        for split in [_TRAIN, *tests[:1]]
+    ]
     classes = list(info.features["label"].names)
     if share:
         parts = division.divide(splits[0].labels, share, recipe.seed, classes)
@@ -44,14 +48,12 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     return Splits(splits[0], splits[1], Origin(f"TensorFlow Datasets, {name}"), classes=classes)
 
 
-def _read(builder: Any, split: str, recipe: Recipe) -> Split:
-    decoded = not recipe.jpegs
-    rows = tfds.read_split(builder, split, encoded=[] if decoded else ["image"])
+def _convert(name: str, split: str, decoded: bool, dataset: tf.data.Dataset) -> Split:
     images, labels, names = [], [], []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(dataset.as_numpy_iterator()):
         image = row["image"]
         if not decoded and not image.startswith(jpeg_index.JPEG):
-            image = jpeg_index.as_jpeg(image, f"{builder.info.name} {split}, image {number}")
+            image = jpeg_index.as_jpeg(image, f"{name} {split}, image {number}")
         images.append(image)
         names.append(
             f"{split} {number}" if decoded else f"{split} {number} {zlib.crc32(image):08x}"
@@ -61,7 +63,7 @@ def _read(builder: Any, split: str, recipe: Recipe) -> Split:
         if len({image.shape for image in images}) > 1:
             text = "takes images of one size, and these have several; name one that takes JPEGs"
             refuse("recipe", "", text)
-        return arrays.split(np.stack(images), np.array(labels), builder.info.name)
+        return arrays.split(np.stack(images), np.array(labels), name)
     with tf.device("CPU:0"):
         held = tf.constant(np.array(images, object))
     return Split(
