@@ -184,7 +184,7 @@ def train(
       output: folder of the run; default: `options.output_dir`, else a new one, runs/RECIPE-TIME.
       data: examples to use in place of those in `options.data_dir`: uint8 images and labels
         (x_train, y_train, x_test, y_test), or (x, y) if the recipe has a `validation_share`; two
-        tf.data data sets of single (image, label) pairs; the splits that `dataset.load` returns; or
+        tf.data data sets of single (image, label) pairs; the `splits` of `dataset.open`; or
         a function without arguments that returns one of these, whose time is on the clock. A run
         with `data` is an entry of a task of your own only.
       callbacks: Keras callbacks for `fit`, called after the library's own. A recipe with

@@ -104,4 +104,4 @@ def test_a_threshold_of_chance_is_refused_when_the_classes_are_known():
     recipe = Recipe(task=Task("flowers", 30), model="resnet8_v1_pad")
     x, y = np.zeros((6, 8, 8, 3), np.uint8), np.arange(6) % 3
     with pytest.raises(Refusal, match="--threshold=30.*is chance, 33.3333 % with 3 classes"):
-        dataset.load_completed(recipe, examples=(x, y, x, y))
+        dataset.open(recipe, examples=(x, y, x, y))

@@ -1,6 +1,6 @@
 """The data set of a recipe: `open(recipe, data_dir)` returns batches, examples, scores, network.
 
-`Data` is the interface; `images.data` and `questions.data` implement it. `from_splits` and `load`
+`Data` is the interface; `images.data` and `questions.data` implement it. `open` and `from_splits`
 choose the implementation from the recipe's task.
 """
 
@@ -22,7 +22,7 @@ from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import GIVEN
 
-__all__ = ["open", "load", "from_splits", "Data", "Placement"]
+__all__ = ["open", "from_splits", "Data", "Placement"]
 
 Example = tuple[np.ndarray, ...]  # a model's inputs, each with a batch axis
 Splits = Any  # `images.splits.Splits` or `questions.encoding.Encoded`
@@ -232,14 +232,15 @@ def open(
     """Loads the data set of a recipe's task, or synthetic examples in its place.
 
     Args:
-      recipe: its task and `synthetic` decide which examples are loaded.
+      recipe: its task, seed and `synthetic` decide which examples are loaded.
       data_dir: folder or archive of the data; "" for an embedded data set, which takes none.
       download: let TensorFlow Datasets download and prepare the data in `data_dir`.
       placement: strategy and image layout; None: the current strategy, NHWC.
       examples: examples to use in place of those in `data_dir`, as `train` takes them.
 
     Returns:
-      An `ImageData` or a `QuestionData`.
+      An `ImageData` or a `QuestionData`; its recipe's task has the numbers of examples and classes
+      that were 0, from the data.
 
     Raises:
       Refusal: files are missing, or are not the published data.
@@ -250,50 +251,6 @@ def open(
     >>> images.shape, labels.shape
     (TensorShape([64, 32, 32, 3]), TensorShape([64]))
     """
-    recipe, splits = load_completed(recipe, data_dir, download, examples)
-    return from_splits(recipe, splits, placement)
-
-
-def from_splits(recipe: Recipe, splits: Splits, placement: Placement | None = None) -> Data:
-    """Makes the data set of a recipe from examples that are already loaded.
-
-    Args:
-      recipe: a recipe of the examples' task.
-      splits: `images.splits.Splits` or `questions.encoding.Encoded`, as `load` returns.
-      placement: strategy and image layout; None: the current strategy, NHWC.
-
-    Returns:
-      An `ImageData` or a `QuestionData`.
-    """
-    placement = placement or Placement(tf.distribute.get_strategy())
-    return _module(recipe).DATA(recipe, splits, placement)
-
-
-def _module(recipe: Recipe) -> ModuleType:
-    return import_module(f"dawnbench_tf.data.{recipe.task_row.inputs}.data")
-
-
-def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
-    """Loads the examples of a recipe's task, or synthetic examples in their place.
-
-    Args:
-      recipe: its task, seed and `synthetic` decide which examples.
-      data_dir: folder or archive of the data; "" for an embedded data set, which takes none.
-      download: let TensorFlow Datasets download and prepare the data in `data_dir`.
-
-    Returns:
-      `images.splits.Splits` or `questions.encoding.Encoded`.
-
-    Raises:
-      Refusal: files are missing, or are not the published data.
-    """
-    return load_completed(recipe, data_dir, download)[1]
-
-
-def load_completed(
-    recipe: Recipe, data_dir: str = "", download: bool = False, examples: Any = None
-) -> tuple[Recipe, Splits]:
-    """Loads the examples, and completes the task's numbers of them and of classes that are 0."""
     modality, task = _module(recipe), recipe.whole_task
     if examples is not None:
         if task.is_whole:  # these examples are not the library's
@@ -320,7 +277,27 @@ def load_completed(
         recipe = recipe.with_values(task=replace(task, threshold=recipe.goal))
     splits = splits if recipe.synthetic else modality.take_part(recipe, splits)
     modality.check(recipe.task_row, splits)
-    return recipe, splits.hold_out(recipe.held_out) if recipe.held_out else splits
+    splits = splits.hold_out(recipe.held_out) if recipe.held_out else splits
+    return from_splits(recipe, splits, placement)
+
+
+def from_splits(recipe: Recipe, splits: Splits, placement: Placement | None = None) -> Data:
+    """Makes the data set of a recipe from examples that are already loaded.
+
+    Args:
+      recipe: a recipe of the examples' task.
+      splits: `images.splits.Splits` or `questions.encoding.Encoded`: `splits` of `open`.
+      placement: strategy and image layout; None: the current strategy, NHWC.
+
+    Returns:
+      An `ImageData` or a `QuestionData`.
+    """
+    placement = placement or Placement(tf.distribute.get_strategy())
+    return _module(recipe).DATA(recipe, splits, placement)
+
+
+def _module(recipe: Recipe) -> ModuleType:
+    return import_module(f"dawnbench_tf.data.{recipe.task_row.inputs}.data")
 
 
 def check_files(recipe: Recipe, data_dir: str) -> None:

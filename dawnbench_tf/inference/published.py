@@ -50,10 +50,10 @@ def _load_classifier(
     build("float32")  # raises for weights of another model before the data set is loaded
     if task == "imagenet":
         test, origin = imagenet.load_test(data_dir)
-        splits = Splits(test, test, origin)
+        data = dataset.from_splits(recipe, Splits(test, test, origin))
     else:
-        splits = dataset.load(recipe, data_dir)
-    data = dataset.from_splits(recipe, splits)
+        data = dataset.open(recipe, data_dir)
+    splits = data.splits
     # Labels are not used. ImageNet's training images may not be there: test images serve.
     source = splits.test if splits.train is splits.test else splits.train
     examples, calibration = (
@@ -96,7 +96,7 @@ def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
         refuse("model", name, f"published readers are {', '.join(readable)}")
     recipe = rows[0].with_values(task=task, name=f"{task}/{name}")
     if TASKS[task].embedded:
-        encoded = dataset.load(recipe)
+        data = dataset.open(recipe)
     else:
         vocabulary = weights.parent / wordpieces.VOCABULARY
         if not vocabulary.is_file():
@@ -107,7 +107,7 @@ def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
             cased = recipe.network.pretrained.replace("uncased", "cased")
             recipe = recipe.with_values(pretrained=cased)
         encoded = squad.load_test(data_dir, vocabulary, recipe.data, recipe.network)
-    data = dataset.from_splits(recipe, encoded)
+        data = dataset.from_splits(recipe, encoded)
     build = _builder(recipe, weights, data.network)
     build("float32")
     examples, facts = data.examples(), _facts(data, weights)

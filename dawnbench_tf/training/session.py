@@ -91,12 +91,10 @@ def prepare(
         dataset.check_files(recipe, options.data_dir)
     terminal.status("loading the data")
     with clock.part("load"):
-        recipe, splits = dataset.load_completed(
-            recipe, options.data_dir, options.download, examples
-        )
-    if not recipe.goal:
+        data = dataset.open(recipe, options.data_dir, options.download, placement, examples)
+    if not data.recipe.goal:
         refuse("threshold", "", f"is needed for {recipe.task_row.name}, a task of your own")
-    return dataset.from_splits(recipe, splits, placement)
+    return data
 
 
 @contextmanager

@@ -20,8 +20,8 @@ from tests.conformance.test_catalog import smallest
 NAMES = sorted(recipes.rows())
 KERNELS = runpy.run_path(str(Path(__file__).parents[2] / "scripts/device_kernels.py"))
 SPLITS = {  # small ones will do
-    "images": dataset.load(replace(recipes.get("digits/resnet8"), synthetic="decoded")),
-    "questions": dataset.load(replace(recipes.get("qa_mini/bidaf"), synthetic="decoded")),
+    "images": dataset.open(replace(recipes.get("digits/resnet8"), synthetic="decoded")).splits,
+    "questions": dataset.open(replace(recipes.get("qa_mini/bidaf"), synthetic="decoded")).splits,
 }
 FEW = qa_mini.generate(60, 60, seed=1, form=recipes.get("squad/bert_tiny").data)
 

@@ -95,7 +95,7 @@ def test_a_folder_of_tensorflow_datasets_is_read(tmp_path, batches):
     } == wanted
     assert splits_read.test.labels.dtype == np.int64 and len(splits_read.test.labels) == 10
     with pytest.raises(Refusal, match="cifar10 train: should hold 50000 examples, found 50"):
-        dataset.load(SMALL, str(tmp_path))
+        dataset.open(SMALL, str(tmp_path)).splits
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def broken(published, tmp_path):
 
 
 def load(path):
-    return dataset.load(SMALL, str(path))
+    return dataset.open(SMALL, str(path)).splits
 
 
 @pytest.mark.parametrize("keep", [0, 3073, 30_729_999])

@@ -88,7 +88,7 @@ def test_weights_of_another_bert_are_one_line(tmp_path):
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(b"\x02\0\0\0\0\0\0\0{}")
     recipe = bert()
-    splits = dataset.load(recipe)._replace(pretrained=weights)
+    splits = dataset.open(recipe).splits._replace(pretrained=weights)
     words = "--pretrained=uncased_L-2_H-128_A-2: .* of bert_tiny_span: it has no embeddings/word"
     with pytest.raises(Refusal, match=words) as error:
         fitting.build(dataset.from_splits(recipe, splits))

@@ -21,7 +21,7 @@ from tests import warm
 from tests.training import source_steps
 from tests.training.source_steps import LOWER, SMALL, STEPS, STEPS_PER_EPOCH, ahead
 
-SPLITS = dataset.load(recipes.get("digits/resnet8", synthetic="decoded"))
+SPLITS = dataset.open(recipes.get("digits/resnet8", synthetic="decoded")).splits
 APPLE_RATES = {"learning_rate": 1.5 * LOWER**2, "weight_decay": 7.5e-4 * LOWER**2}
 # Rates fall to 0 in the 60 steps.
 MUON = {"epochs": 12, "schedule_epochs": (0, 12)}

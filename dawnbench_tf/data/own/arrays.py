@@ -32,7 +32,7 @@ def to_splits(data: Any, recipe: Recipe) -> Examples:
     """Converts the examples that a caller passed to the form that training reads.
 
     Args:
-      data: `Splits` or `Encoded`, as `dataset.load` returns; arrays (x_train, y_train, x_test,
+      data: `Splits` or `Encoded`, the `splits` of `dataset.open`; arrays (x_train, y_train, x_test,
         y_test), or (x, y) if the recipe has a `validation_share`; a training and a test data set of
         tf.data, of single (image, label) pairs; or a function without arguments that returns one of
         these. Images are uint8, (examples, side, side, 1 or 3) or (examples, side, side); labels
@@ -54,7 +54,7 @@ def to_splits(data: Any, recipe: Recipe) -> Examples:
             raise Refusal(f"data: returned a function; {_FORMS}")
         return to_splits(data, recipe)
     if recipe.task_row.inputs != "images":
-        text = "should be `Encoded`, as `dataset.load` returns questions"
+        text = "should be `Encoded`, the `splits` of `dataset.open`"
         raise Refusal(f"data: is a {type(data).__name__}; {text}")
     if not isinstance(data, tuple | list):
         raise Refusal(f"data: is a {type(data).__name__}; {_FORMS}")

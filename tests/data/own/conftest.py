@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from dawnbench_tf.data import dataset
+
 CLASSES = ("blue", "green", "red")
 SIDE = 16
+
+
+def loaded(*arguments, **changes):
+    """Returns the completed recipe of a data set, and its splits."""
+    data = dataset.open(*arguments, **changes)
+    return data.recipe, data.splits
 
 
 def images(count, seed=0):

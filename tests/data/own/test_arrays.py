@@ -11,6 +11,7 @@ from dawnbench_tf.data.own import arrays
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import Task, find_task
+from tests.data.own.conftest import loaded
 
 RECIPE = Recipe(task=Task("colours", threshold=90), model="resnet8_v1_pad", batch_size=4)
 
@@ -23,7 +24,7 @@ def test_arrays_data_sets_and_functions_give_the_same_examples(own):
     four = parts(own)
     pairs = [tf.data.Dataset.from_tensor_slices(four[i : i + 2]) for i in (0, 2)]
     for form in (four, list(four), tuple(pairs), lambda: four, lambda: tuple(pairs)):
-        recipe, splits = dataset.load_completed(RECIPE, examples=form)
+        recipe, splits = loaded(RECIPE, examples=form)
         assert np.array_equal(splits.train.images(), four[0])
         assert np.array_equal(splits.test.labels, four[3])
         task = recipe.task_row
@@ -38,9 +39,7 @@ def test_grey_images_get_three_channels(own):
 
 
 def test_two_arrays_are_divided(own):
-    recipe, splits = dataset.load_completed(
-        RECIPE.with_values(validation_share=0.25), examples=own.images(8)
-    )
+    recipe, splits = loaded(RECIPE.with_values(validation_share=0.25), examples=own.images(8))
     assert (len(splits.train.labels), len(splits.test.labels)) == (18, 6)
 
 
@@ -60,7 +59,7 @@ def test_two_arrays_are_divided(own):
 )
 def test_what_does_not_fit_is_refused_in_one_line(own, change, message):
     with pytest.raises(Refusal, match=message):
-        dataset.load_completed(RECIPE, examples=change(*own.images(4)))
+        dataset.open(RECIPE, examples=change(*own.images(4)))
 
 
 def npz_recipe(path, **changes):
@@ -71,7 +70,7 @@ def npz_recipe(path, **changes):
 def test_an_npz_file_is_read(tmp_path, own):
     path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts(own)
     np.savez(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
-    recipe, splits = dataset.load_completed(npz_recipe(path), str(path))
+    recipe, splits = loaded(npz_recipe(path), str(path))
     assert recipe.name == "colours/resnet8_v1_pad"
     assert np.array_equal(splits.test.images(), x_test) and str(splits.origin) == "colours.npz"
 
@@ -80,13 +79,13 @@ def test_an_npz_file_with_other_names_is_refused(tmp_path, own):
     path = tmp_path / "colours.npz"
     np.savez(path, images=own.images(4)[0])
     with pytest.raises(Refusal, match=r"colours.npz: lacks x_train, y_train, x_test, y_test; has"):
-        dataset.load(npz_recipe(path), str(path))
+        dataset.open(npz_recipe(path), str(path)).splits
 
 
 def test_a_damaged_npz_file_is_refused(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"PK\x03\x04 and no more")
     with pytest.raises(Refusal, match=r"--data_dir=.*a.npz: it is damaged"):
-        dataset.load(npz_recipe("a.npz"), str(tmp_path / "a.npz"))
+        dataset.open(npz_recipe("a.npz"), str(tmp_path / "a.npz")).splits
 
 
 def test_other_pixels_than_the_run_had_are_refused(tmp_path, own):
@@ -99,25 +98,25 @@ def test_other_pixels_than_the_run_had_are_refused(tmp_path, own):
 
 
 def test_examples_that_are_passed_are_never_the_published_ones(own):
-    _, splits = dataset.load_completed(RECIPE, examples=parts(own))
+    _, splits = loaded(RECIPE, examples=parts(own))
     published = splits._replace(origin=Origin("cifar-10-python.tar.gz", True))
-    _, loaded = dataset.load_completed(RECIPE, examples=published)
-    assert loaded.origin.facts() == {"source": "given"}
+    _, passed = loaded(RECIPE, examples=published)
+    assert passed.origin.facts() == {"source": "given"}
 
 
 def test_images_are_not_questions(own):
     with pytest.raises(Refusal, match="data: is a tuple; should be `Encoded`"):
-        dataset.load_completed(recipes.get("qa_mini/bidaf"), examples=parts(own))
+        dataset.open(recipes.get("qa_mini/bidaf"), examples=parts(own))
 
 
 def test_images_of_another_size_than_the_task_are_refused(own):
     with pytest.raises(Refusal, match="digits train: images have 16 pixels; digits has 32"):
-        dataset.load_completed(recipes.get("digits/resnet8", batch_size=4), examples=parts(own))
+        dataset.open(recipes.get("digits/resnet8", batch_size=4), examples=parts(own))
 
 
 def test_a_task_of_arrays_has_no_files():
     with pytest.raises(Refusal, match="colours has no files; pass its examples to train or infer"):
-        dataset.load(RECIPE)
+        dataset.open(RECIPE).splits
 
 
 def test_a_label_far_above_the_others_is_refused(own):
@@ -125,13 +124,13 @@ def test_a_label_far_above_the_others_is_refused(own):
     y_train = np.where(y_train == 2, 2**32 - 1, y_train)
     line = "^colours: labels should be 0 to 3: 4 classes have examples, but .* 4,294,967,295$"
     with pytest.raises(Refusal, match=line):
-        dataset.load_completed(RECIPE, examples=(x_train, y_train, *test))
+        dataset.open(RECIPE, examples=(x_train, y_train, *test))
 
 
 def test_a_compressed_file_is_read(tmp_path, own):
     path, (x, y, x_test, y_test) = tmp_path / "colours.npz", parts(own)
     np.savez_compressed(path, x_train=x, y_train=y, x_test=x_test, y_test=y_test)
-    _, splits = dataset.load_completed(npz_recipe(path), str(path))
+    _, splits = loaded(npz_recipe(path), str(path))
     assert np.array_equal(splits.train.images(), x)
 
 
@@ -139,10 +138,10 @@ def test_classes_without_examples_are_said_and_a_test_s_own_refused(tmp_path, ow
     x, y, x_test, y_test = parts(own)
     said = []
     monkeypatch.setattr(terminal, "say", said.append)
-    dataset.load_completed(RECIPE, examples=(x, y + 1, x_test, y_test + 1))
+    dataset.open(RECIPE, examples=(x, y + 1, x_test, y_test + 1))
     assert said == ["colours: 4 classes by the largest label; without example: 0"]
     y_test = np.append(y_test[:-1], 3)
     with pytest.raises(Refusal, match="colours: labels 3 are in the test alone; training should"):
-        dataset.load_completed(RECIPE, examples=(x, y, x_test, y_test))
+        dataset.open(RECIPE, examples=(x, y, x_test, y_test))
     with pytest.raises(Refusal, match="whole numbers .*; np.unique.* numbers names"):
-        dataset.load_completed(RECIPE, examples=(x, np.array(["a", "b"])[y % 2], x_test, y_test))
+        dataset.open(RECIPE, examples=(x, np.array(["a", "b"])[y % 2], x_test, y_test))

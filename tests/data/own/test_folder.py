@@ -12,6 +12,7 @@ from dawnbench_tf.data import dataset
 from dawnbench_tf.data.image_files import shard_writer
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
+from tests.data.own.conftest import loaded
 
 
 def recipe(**changes):
@@ -20,7 +21,7 @@ def recipe(**changes):
 
 
 def test_folders_are_classes_in_the_order_of_their_names(tmp_path, own):
-    completed, splits = dataset.load_completed(recipe(), str(own.write_folder(tmp_path)))
+    completed, splits = loaded(recipe(), str(own.write_folder(tmp_path)))
     task = completed.whole_task
     assert (task.classes, task.train_examples, task.test_examples) == (3, 12, 6)
     assert splits.classes == list(own.classes)
@@ -36,7 +37,9 @@ def test_the_network_gets_each_class_in_its_colour(tmp_path, own):
 
 def test_a_share_is_drawn_from_the_seed_for_the_test(tmp_path, own):
     own.write_folder(tmp_path, train=10, val=0)
-    shared = [dataset.load(recipe(validation_share=0.2, seed=s), str(tmp_path)) for s in (0, 0, 1)]
+    shared = [
+        dataset.open(recipe(validation_share=0.2, seed=s), str(tmp_path)).splits for s in (0, 0, 1)
+    ]
     names = [sorted(splits.test.names) for splits in shared]
     assert names[0] == names[1] != names[2]
     assert len(names[0]) == 6 and not {*names[0]} & {*shared[0].train.names}
@@ -44,7 +47,7 @@ def test_a_share_is_drawn_from_the_seed_for_the_test(tmp_path, own):
 
 def test_a_part_of_the_training_images_is_used(tmp_path, own):
     part = recipe(train_examples=5)
-    completed, splits = dataset.load_completed(part, str(own.write_folder(tmp_path)))
+    completed, splits = loaded(part, str(own.write_folder(tmp_path)))
     assert len(splits.train.labels) == completed.task_row.train_examples == 5
     assert completed.whole_task.train_examples == 12
 
@@ -150,10 +153,10 @@ def test_all_damaged_images_are_named_before_the_clock(tmp_path, own, cache, mon
 
 
 def test_a_run_that_lost_images_is_told_what_to_do(tmp_path, own):
-    completed, _ = dataset.load_completed(recipe(), str(own.write_folder(tmp_path)))
+    completed, _ = loaded(recipe(), str(own.write_folder(tmp_path)))
     (tmp_path / "train/red/009.jpg").unlink()
     with pytest.raises(Refusal, match="should hold 12 examples, found 11; a run goes on with the"):
-        dataset.load_completed(completed, str(tmp_path))
+        dataset.open(completed, str(tmp_path))
 
 
 def test_each_format_is_read_and_the_rest_is_counted(tmp_path, own, monkeypatch):
@@ -168,7 +171,7 @@ def test_each_format_is_read_and_the_rest_is_counted(tmp_path, own, monkeypatch)
     (tmp_path / "test").mkdir()
     said = []
     monkeypatch.setattr(terminal, "say", lambda line, *_, **__: said.append(line))
-    _, splits = dataset.load_completed(recipe(), str(tmp_path))
+    _, splits = loaded(recipe(), str(tmp_path))
     assert len(splits.train.labels) == 17
     assert said == ["not read: train/: 3 .tif, 1 folders in red; test/"]
 

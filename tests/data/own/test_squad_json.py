@@ -8,6 +8,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset, qa_mini
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
+from tests.data.own.conftest import loaded
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def write(folder, **contexts):
 
 
 def test_two_files_are_training_and_test(tmp_path):
-    completed, encoded = dataset.load_completed(recipe(), write(tmp_path / "d", train=5, dev=2))
+    completed, encoded = loaded(recipe(), write(tmp_path / "d", train=5, dev=2))
     assert (completed.task_row.train_examples, completed.task_row.test_examples) == (30, 12)
     assert len(encoded.vectors) == 0 and len(encoded.vocabulary.trained) > 20  # all are learned
 
@@ -38,7 +39,7 @@ def test_two_files_are_training_and_test(tmp_path):
 def test_one_file_is_divided_by_passages(tmp_path):
     shared = recipe(validation_share=0.4, seed=3)
     path = write(tmp_path / "d", train=10)
-    completed, encoded = dataset.load_completed(shared, f"{path}/train.json")
+    completed, encoded = loaded(shared, f"{path}/train.json")
     assert (completed.task_row.train_examples, completed.task_row.test_examples) == (36, 24)
     content = json.loads((tmp_path / "d/train.json").read_text())
     contexts = {p["context"] for p in content["data"][0]["paragraphs"]}
@@ -54,21 +55,21 @@ def test_a_passage_that_is_there_twice_is_in_one_set(tmp_path):
         {"context": p["context"], "qas": [qa]} for p in paragraphs for qa in p["qas"]
     ]
     (folder / "train.json").write_text(json.dumps(content))
-    completed, _ = dataset.load_completed(recipe(validation_share=0.5), str(folder))
+    completed, _ = loaded(recipe(validation_share=0.5), str(folder))
     assert (completed.task_row.train_examples, completed.task_row.test_examples) == (18, 18)
 
 
 def test_a_file_named_validation_is_the_test(tmp_path):
-    completed, _ = dataset.load_completed(recipe(), write(tmp_path / "d", train=3, validation=1))
+    completed, _ = loaded(recipe(), write(tmp_path / "d", train=3, validation=1))
     assert completed.task_row.test_examples == 6
 
 
 def test_a_part_of_the_training_questions_makes_the_vocabulary(tmp_path):
     path = write(tmp_path / "d", train=10, dev=2)
-    completed, encoded = dataset.load_completed(recipe(train_examples=7), path)
+    completed, encoded = loaded(recipe(train_examples=7), path)
     assert completed.task_row.train_examples == len(encoded.train.context_of_question) == 7
     assert completed.whole_task.train_examples == encoded.whole == 60
-    whole = dataset.load(recipe(), path)
+    whole = dataset.open(recipe(), path).splits
     assert len(encoded.vocabulary.trained) < len(whole.vocabulary.trained)
 
 
@@ -83,4 +84,4 @@ def test_a_part_of_the_training_questions_makes_the_vocabulary(tmp_path):
 )
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path, contexts, changes, message):
     with pytest.raises(Refusal, match=message):
-        dataset.load(recipe(**changes), write(tmp_path / "d", **contexts))
+        dataset.open(recipe(**changes), write(tmp_path / "d", **contexts)).splits

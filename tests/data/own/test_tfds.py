@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import recipes
-from dawnbench_tf.data import dataset
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
+from tests.data.own.conftest import loaded
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def stored(tmp_path_factory):
 
 def load(base, root, name="colours", **changes):
     recipe = recipes.get(base, task=find_task(f"tfds:{name}"), batch_size=4, **changes)
-    return dataset.load_completed(recipe, root)
+    return loaded(recipe, root)
 
 
 def test_images_of_one_size_are_arrays(stored):
