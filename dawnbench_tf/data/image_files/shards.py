@@ -4,12 +4,11 @@ Two record formats are read: that of TensorFlow's ImageNet scripts and of `prepa
 image/class/label from 1 on), and that of TensorFlow Datasets (image, label).
 """
 
-import hashlib
 import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +30,6 @@ LARGEST_INDEX = 1 << 30  # bytes; the index of ImageNet's 1,281,167 images has 4
 _COLUMNS = dict.fromkeys(jpeg_index.EXAMPLE_COLUMNS, np.int64) | dict.fromkeys(
     ("files", "lengths", "numbers"), np.int32
 )
-_DIGEST = "sha256"  # key of the checksum of the index's other arrays
 
 
 class Form(NamedTuple):
@@ -91,26 +89,12 @@ def read(root: Path, split: str) -> JpegIndex:
 
 def unpack(root: Path, content: bytes) -> tuple[JpegIndex, np.ndarray]:
     """Parses an index file; returns the index, and the sizes of its shards in bytes."""
-    arrays = files.read_npz(content)
-    digest = arrays.pop(_DIGEST, None)
-    if digest is None:
-        raise ValueError("an earlier version wrote it, without checksums")
-    if digest.tobytes() != _digest(arrays):
-        raise ValueError("its checksum differs: it is not what was written")
+    arrays = files.read_npz(content)  # which has a checksum of each
     try:
         columns = [arrays[name] for name in JpegIndex._fields[1:]]
         return JpegIndex(root, *columns), arrays["sizes"]
     except KeyError as error:
-        raise ValueError(f"it holds no {error}") from None
-
-
-def _digest(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Returns the SHA-256 of named arrays: names, dtypes, shapes and values."""
-    digest = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.digest()
+        raise ValueError(f"an earlier version wrote it: it holds no {error}") from None
 
 
 def _describes(index: JpegIndex, sizes: np.ndarray, names: list[str]) -> bool:
@@ -138,7 +122,6 @@ def write_index(index: JpegIndex, split: str) -> None:
     sizes = [os.path.getsize(index.full_path(name)) for name in index.paths]
     columns = {name: getattr(index, name) for name in JpegIndex._fields[1:]}
     arrays = {**columns, "sizes": np.array(sizes, np.int64)}
-    arrays[_DIGEST] = np.frombuffer(_digest(arrays), np.uint8)
     with files.renamed_to(path) as temporary:
         np.savez(temporary, **arrays)
 
