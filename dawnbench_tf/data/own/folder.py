@@ -3,6 +3,7 @@
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -84,43 +85,33 @@ def check(recipe: Recipe, data_dir: str) -> None:
     folder = files.cache_folder()
     digest = hashlib.sha256(bytes(root.absolute())).hexdigest()[:24]
     cache = folder / f"images-{digest}.npz" if folder else None
-    try:
+    checked: dict[int, bool] = {}  # whether an image has an EXIF orientation, by key
+    with suppress(OSError, ValueError, KeyError):
         arrays = files.read_npz(cache.read_bytes()) if cache else {}
-    except (OSError, ValueError):
-        arrays = {}
-    # Keys of the images that were decoded, and of those among them with an orientation.
-    whole, turned = (set(map(int, arrays.get(kind, ()))) for kind in ("whole", "turned"))
+        checked = dict(zip(arrays["keys"].tolist(), arrays["turned"].tolist(), strict=True))
     bad: dict[str, str] = {}  # reason by name
-    left = [position for position, key in enumerate(keys) if key not in whole]
+    left = [position for position, key in enumerate(keys) if key not in checked]
 
-    def problem(position: int) -> tuple[str, bool]:
+    def problem(position: int) -> str:
         index, number = images[position]
         try:
             unusual = shard_writer.check_image(index.raw(number), names[position])[2]
         except Refusal as refusal:
-            return str(refusal).rpartition(": ")[2].partition(";")[0], False
-        return "", shard_writer.TURNED in unusual
+            return str(refusal).rpartition(": ")[2].partition(";")[0]
+        checked[keys[position]] = shard_writer.TURNED in unusual
+        return ""
 
     try:
         with ThreadPoolExecutor(machine.cpus()) as pool:
             for begin in range(0, len(left), _BLOCK):
                 terminal.status(f"checking the images: {begin:,} of {len(left):,}")
                 block = left[begin : begin + _BLOCK]
-                for position, (reason, is_turned) in zip(
-                    block, pool.map(problem, block), strict=True
-                ):
-                    if reason:
-                        bad[names[position]] = reason
-                        continue
-                    whole.add(keys[position])
-                    if is_turned:
-                        turned.add(keys[position])
+                reasons = zip(block, pool.map(problem, block), strict=True)
+                bad |= {names[position]: reason for position, reason in reasons if reason}
     finally:  # after Ctrl-C too
         if cache and len(left) > len(bad):  # without it the next run decodes all images again
-            kinds = {"whole": whole, "turned": turned}
-            files.cache_npz(
-                cache, {name: np.array([*kind], np.uint64) for name, kind in kinds.items()}
-            )
+            turned = np.array([*checked.values()], bool)
+            files.cache_npz(cache, {"keys": np.array([*checked], np.uint64), "turned": turned})
     if bad:
         first = ", ".join(f"{shown(name)} ({reason})" for name, reason in list(bad.items())[:10])
         more = f" and {len(bad) - 10:,} more" if len(bad) > 10 else ""
@@ -129,7 +120,7 @@ def check(recipe: Recipe, data_dir: str) -> None:
         advice = advice if begun else "replace or remove them"
         text = f"damaged: {len(bad):,} of {len(names):,} images: {first}{more}; {advice}"
         refuse("data_dir", data_dir, text)
-    if count := sum(key in turned for key in keys):
+    if count := sum(checked[key] for key in keys):
         terminal.say(f"{count:,} images have an EXIF orientation, which is not applied")
 
 
