@@ -4,6 +4,7 @@ HOME describes the formats. An archive holds five training batches and one test 
 each.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,40 +25,32 @@ PUBLISHED = {
     "cifar-10-python.tar.gz": "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
     "cifar-10-binary.tar.gz": "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
 }
-_LOCATIONS = (
-    "",
-    "cifar-10-batches-py",
-    "cifar-10-batches-bin",
-    "cifar-10-python.tar.gz",
-    "cifar-10-binary.tar.gz",
-)
+_LOCATIONS = ("", "cifar-10-batches-py", "cifar-10-batches-bin", *PUBLISHED)
 
 
 def load(data_dir: str, download: bool = False) -> Splits:
     """Loads CIFAR-10's 50,000 training and 10,000 test images, uint8 (examples, 32, 32, 3)."""
     if not data_dir:
-        refuse(
-            "data_dir",
-            "",
-            "cifar10 needs the data: a folder or an archive (or --download, --synthetic=decoded)",
-        )
+        text = "a folder or an archive (or --download, --synthetic=decoded)"
+        refuse("data_dir", "", f"cifar10 needs the data: {text}")
     root = Path(data_dir).expanduser()
     if download:
         tfds.check_reachable(HOME, root / "cifar10")
         return _from_tfds(root, download=True)
     if not root.exists():
-        refuse(
-            "data_dir",
-            data_dir,
-            "does not exist; give the data's folder or archive, or add --download",
-        )
+        text = "does not exist; give the data's folder or archive, or add --download"
+        refuse("data_dir", data_dir, text)
     if tfds.is_prepared(root / "cifar10"):
         return _from_tfds(root, download=False)
-    for location in _LOCATIONS if root.is_dir() else _LOCATIONS[:1]:
-        path = root / location
-        if path.is_dir() or (path.is_file() and ".tar" in path.name) or path.suffix == ".tgz":
-            if splits := _from_batches(path):
-                return splits
+    for path in (root / name for name in (_LOCATIONS if root.is_dir() else _LOCATIONS[:1])):
+        for names, parse in ((_PYTHON, _parse_python), (_BINARY, _parse_binary)):
+            if path.is_dir():
+                is_there = any((path / name).is_file() for name in (names[0], names[-1]))
+            else:
+                is_tar = path.is_file() and (".tar" in path.name or path.suffix == ".tgz")
+                is_there = is_tar and ("bin" in path.name) == (names is _BINARY)
+            if is_there:
+                return _from_batches(path, names, parse)
     refuse(
         "data_dir",
         data_dir,
@@ -66,20 +59,10 @@ def load(data_dir: str, download: bool = False) -> Splits:
     )
 
 
-def _from_batches(path: Path) -> Splits | None:
-    """Reads the six batches from a folder or an archive; None if it holds neither format."""
-    if path.is_dir():
-        forms = [
-            names
-            for names in (_PYTHON, _BINARY)
-            if any((path / name).is_file() for name in (names[0], names[-1]))
-        ]
-    else:
-        forms = [_BINARY if "bin" in path.name else _PYTHON] if path.is_file() else []
-    if not forms:
-        return None
-    names = forms[0]
-    parse = _parse_python if names is _PYTHON else _parse_binary
+def _from_batches(
+    path: Path, names: list[str], parse: Callable[[str, bytes], tuple[np.ndarray, np.ndarray]]
+) -> Splits:
+    """Reads the six batches from a folder or an archive."""
     contents = archives.read_members(path, names)
     batches = [parse(f"{path}/{name}", contents.pop(name)) for name in names]
     images, labels = zip(*batches, strict=True)
@@ -96,9 +79,8 @@ def _parse_binary(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Parses 10,000 records: one label byte, then 3,072 pixel bytes (channel, row, column)."""
     wanted = _PER_BATCH * (1 + _PIXELS)
     if len(content) != wanted:
-        raise Refusal(
-            f"{where}: {len(content)} bytes, should be {wanted} (10,000 records); fetch it again"
-        )
+        text = f"{len(content)} bytes, should be {wanted} (10,000 records)"
+        raise Refusal(f"{where}: {text}; fetch it again")
     records = np.frombuffer(content, np.uint8).reshape(_PER_BATCH, 1 + _PIXELS)
     return _to_nhwc(records[:, 1:]), records[:, 0].astype(np.int64)
 
@@ -110,15 +92,10 @@ def _parse_python(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     if data is None or labels is None:
         keys = one_line(", ".join(map(str, batch)))
         raise Refusal(f"{where}: should have data and labels, has {keys}; not CIFAR-10")
-    if (
-        getattr(data, "shape", None) != (_PER_BATCH, _PIXELS)
-        or data.dtype != np.uint8
-        or not _are_labels(labels)
-    ):
-        raise Refusal(
-            f"{where}: data should be uint8 (10000, 3072), labels as many whole numbers; damaged "
-            "or not CIFAR-10"
-        )
+    is_data = getattr(data, "shape", None) == (_PER_BATCH, _PIXELS) and data.dtype == np.uint8
+    if not is_data or not _are_labels(labels):
+        text = "data should be uint8 (10000, 3072), labels as many whole numbers"
+        raise Refusal(f"{where}: {text}; damaged or not CIFAR-10")
     return _to_nhwc(data), np.asarray(labels, np.int64)
 
 
