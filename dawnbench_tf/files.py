@@ -138,14 +138,8 @@ def check_figure(path: Path, flag: str = "plot") -> None:
 def save_figure(figure: Any, target: Path | IO[Any], **options: Any) -> None:
     """Writes a `matplotlib.figure.Figure` and shows its texts literally: "$" starts no mathematics.
 
-    Args:
-      figure: the figure. Set a formatter on each logarithmic axis: the default one writes
-        mathematics.
-      target: a file, whose suffix decides the format, or a stream.
-      **options: of `Figure.savefig`.
-
-    Raises:
-      Refusal: the file can't be written.
+    Set a formatter on each logarithmic axis: the default one writes mathematics. Raises Refusal if
+    the file can't be written.
     """
     from matplotlib.text import Text
 
@@ -178,9 +172,7 @@ def make_folder(path: Path) -> None:
 
 
 def lock(folder: Path, reason: str, flag: str = "output_dir") -> int:
-    """Takes the lock on a folder, and returns its descriptor.
-
-    It is held until the descriptor is closed or the process ends, however it ends.
+    """Takes the lock on a folder, and returns its descriptor; it is held until that is closed.
 
     Raises Refusal, which names the `flag` and gives the `reason`, if another process holds it.
     """
@@ -213,11 +205,8 @@ def take_lock(folder: Path) -> int | None:
     """Takes the lock on a folder. Returns its descriptor, or None if another process holds it.
 
     It is held until all copies of the descriptor are closed: a child that inherits one has it too.
-
     A file system without such locks (NFS, Lustre, FUSE) may have POSIX's; without either, a line
-    says so.
-
-    Raises Refusal if the folder can't be written.
+    says so. Raises Refusal if the folder can't be written.
     """
     try:
         descriptor = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)

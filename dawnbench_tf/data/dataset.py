@@ -312,11 +312,7 @@ def check_files(recipe: Recipe, data_dir: str) -> None:
 
 @contextmanager
 def refusing_damage(describe: Callable[[], str] = str) -> Iterator[None]:
-    """Raises Refusal for TensorFlow's errors about damaged examples in an input pipeline.
-
-    Args:
-      describe: returns a line that names the damaged example, or "".
-    """
+    """Raises Refusal for TensorFlow's errors about damaged examples; `describe` names the first."""
     try:
         yield
     except tf.errors.OpError as error:

@@ -21,18 +21,10 @@ def crop_and_flip(
     mode: str = "zeros",
     crop_size: int = 0,
 ) -> tf.Tensor:
-    """Pads images, crops each at its own offset, and flips some of them.
+    """Pads images (b, h, w, c), crops each at its own offset, and flips some left to right.
 
-    Args:
-      images: (b, h, w, c).
-      offsets: int32 (b, 2), row and column of the crop in the padded image.
-      flips: bool (b,), whether the crop is flipped left to right.
-      pad: width of the padding on each side, in pixels.
-      mode: "zeros", or "reflection" (as np.pad's "reflect": the border pixel is not repeated).
-      crop_size: height and width of the crops; 0: those of the images.
-
-    Returns:
-      (b, crop height, crop width, c), of the dtype of `images`.
+    `offsets`: int32 (b, 2), row and column of the crop in the padded image; `flips`: bool (b,).
+    `mode`: "zeros", or "reflection" (np.pad's "reflect"). `crop_size` 0: that of the images.
     """
     height, width = images.shape[1:3]
     tall, wide = crop_size or height, crop_size or width
@@ -65,14 +57,8 @@ def jitter_colors(images: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     """Changes brightness, contrast and saturation of images, as torchvision's ColorJitter.
 
     Its order is random; here it is brightness, contrast, saturation. The order matters only where a
-    value is clipped.
-
-    Args:
-      images: (b, h, w, 3), values 0 to 255.
-      factors: float32 (b, 3), of brightness, contrast and saturation; 1 changes nothing.
-
-    Returns:
-      float32 (b, h, w, 3), whole numbers from 0 to 255.
+    value is clipped. `images`: (b, h, w, 3), 0 to 255; `factors`: (b, 3), 1 changes nothing.
+    Returns float32, whole numbers from 0 to 255.
     """
     brightness, contrast, saturation = tf.unstack(factors[:, :, None, None, None], axis=1)
     values = _clipped(tf.cast(images, tf.float32) * brightness)
@@ -83,25 +69,15 @@ def jitter_colors(images: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
 
 
 def jitter_light(images: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
-    """Shifts the brightness of standardized images, then scales their contrast around 0.
-
-    Args:
-      images: float (b, ...).
-      changes: float (b, 2): d and e of (image + d) x (1 + e).
-    """
+    """Returns (images + d) x (1 + e), for standardized images and d, e of `changes` (b, 2)."""
     shifts, contrasts = tf.unstack(changes[:, :, None, None, None], axis=1)
     return (images + shifts) * (1 + contrasts)
 
 
 def scale_down(images: tf.Tensor, side: int, data_format: str) -> tf.Tensor:
-    """Scales square images down: bilinear, with antialiasing, as Pillow does.
+    """Scales square images down to `side`: bilinear, with antialiasing, as Pillow does.
 
     It is two matrix products, which every device has; TensorFlow's own operation runs on CPUs only.
-
-    Args:
-      images: float32 (b, h, h, c), or (b, c, h, h) in NCHW.
-      side: height and width of the result.
-      data_format: "NHWC" or "NCHW".
     """
     size = images.shape[2]
     if size == side:
@@ -125,11 +101,9 @@ def _grey(values: tf.Tensor) -> tf.Tensor:
 
 
 def rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
-    """Rotates images around their center, counterclockwise, to the nearest pixel; the rest is 0.
+    """Rotates images (b, h, w, c) around their center by `degrees` (b,), counterclockwise.
 
-    Args:
-      images: (b, h, w, c).
-      degrees: float32 (b,).
+    To the nearest pixel; the rest is 0.
     """
     height, width = images.shape[1:3]
     angles = degrees[:, None, None] * (math.pi / 180)
@@ -151,14 +125,9 @@ def rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
 def cut_out(images: tf.Tensor, positions: tf.Tensor, side: int, clipped: bool = False) -> tf.Tensor:
     """Cutout: sets a square of each image to zero: black, or the mean of standardized images.
 
-    Source: DeVries & Taylor 2017, arXiv 1708.04552, whose squares are `clipped`.
-
-    Args:
-      images: (b, h, w, c).
-      positions: float (b, 2) in 0..1, vertical and horizontal: 0 is top or left, 1 bottom or right.
-      side: side of the square, in pixels.
-      clipped: whether the center is any pixel, and the square ends at the image's edge; if not, the
-        whole square lies in the image.
+    Source: DeVries & Taylor 2017, arXiv 1708.04552, whose squares are `clipped`: the center is any
+    pixel, and the square ends at the image's edge; if not, the whole square lies in the image.
+    `positions`: (b, 2) in 0..1, vertical and horizontal, 0 is top or left. `side`: in pixels.
     """
     kept = []
     for size, position in zip(images.shape[1:3], tf.unstack(positions, axis=1), strict=True):

@@ -9,20 +9,11 @@ import numpy as np
 def top_accuracies(
     outputs: np.ndarray, references: np.ndarray, most: tuple[int, ...] = (1,)
 ) -> dict[str, float]:
-    """Returns top-k accuracies in percent: the true class is among the k largest outputs.
+    """Returns {"topKAccuracy": percent}: how often the true class is among the k largest outputs.
 
     Ties go to the lower class, as in `np.argmax`. An example with a NaN output counts as wrong.
-
-    Args:
-      outputs: logits or probabilities, (examples, classes).
-      references: true classes, (examples,).
-      most: the values of k.
-
-    Returns:
-      {"topKAccuracy": percent} for each k.
-
-    Raises:
-      ValueError: the numbers of outputs and references differ.
+    `outputs`: (examples, classes); `references`: true classes; `most`: the values of k. Raises
+    ValueError if their numbers of examples differ.
 
     >>> top_accuracies(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1]), most=(1, 2))
     {'top1Accuracy': 50.0, 'top2Accuracy': 100.0}
@@ -48,11 +39,6 @@ def class_accuracies(
 ) -> dict[str, float]:
     """Returns the top-1 accuracy in percent of each class that has examples, the lowest first.
 
-    Args:
-      outputs: logits or probabilities, (examples, classes).
-      references: true classes, (examples,).
-      names: of the classes.
-
     >>> class_accuracies(np.array([[0.1, 0.9], [0.8, 0.2], [0.2, 0.8]]), np.array([1, 1, 0]), "ab")
     {'a': 0.0, 'b': 50.0}
     """
@@ -64,12 +50,7 @@ def class_accuracies(
 def mistakes(
     outputs: np.ndarray, references: np.ndarray, count: int
 ) -> list[tuple[int, int, float]]:
-    """Returns (example, answer, its probability) of the most confident wrong answers.
-
-    Args:
-      outputs: logits, (examples, classes).
-      references: true classes, (examples,).
-      count: number of mistakes; there may be fewer.
+    """Returns (example, answer, its probability) of at most `count` most confident mistakes.
 
     >>> logits = np.log([[0.25, 0.75], [0.5, 0.5], [0.1, 0.9]])
     >>> [(i, answer, round(p, 3)) for i, answer, p in mistakes(logits, np.array([0, 1, 0]), 2)]

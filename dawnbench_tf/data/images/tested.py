@@ -96,10 +96,7 @@ class SingleImages(Sequence[Example]):
     """A sequence of a network's inputs for single images, float32 (1, h, w, c).
 
     Images are prepared on access, `BLOCK` at a time, so the test set may be larger than memory.
-
-    Args:
-      prepare: function from indices (b,) to inputs (b, h, w, c).
-      indices: indices of the images.
+    `prepare` is a function from indices (b,) to inputs (b, h, w, c).
     """
 
     def __init__(self, prepare: Callable[[np.ndarray], np.ndarray], indices: range):

@@ -38,12 +38,8 @@ class Ragged(NamedTuple):
     ) -> np.ndarray:
         """Returns rows as an array (rows, length, ...), cut at `length`, padded with zeros.
 
-        Args:
-          rows: indices of the rows.
-          length: length of the result.
-          part: takes only a part of each row: index of its first value, and past its last, each
-            (rows,).
-          table: takes table[value] in place of each value.
+        `part`: takes only a part of each row: index of its first value, and past its last, each
+        (rows,). `table`: takes table[value] in place of each value.
         """
         begins, ends = self.bounds[rows], self.bounds[np.asarray(rows) + 1]
         if part:
@@ -256,13 +252,8 @@ def assemble(
 ) -> Encoded:
     """Makes a data set from its encoded splits.
 
-    Args:
-      train, test: the splits.
-      test_corpus: the test's contexts and questions, for scores.
-      words: all distinct tokens as written, in the order of their type ids.
-      vectors: word vectors by normalized token.
-      vocab: the vocabulary; tokens that it lacks get the id UNKNOWN.
-      form: text settings of a recipe.
+    `words` are all distinct tokens as written, in the order of their type ids; `vectors` are by
+    normalized token. Tokens that `vocab` lacks get the id UNKNOWN.
     """
 
     def table(words: list[str]) -> np.ndarray:

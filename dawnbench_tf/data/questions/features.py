@@ -26,12 +26,8 @@ def make_inputs(
 ) -> tuple[np.ndarray, ...]:
     """Returns the network's inputs for windows: (windows, tokens, ...) each, 0 in padding.
 
-    Args:
-      names: names of the inputs, as in `models.texts`.
-      encoded: data set with the tables of ids.
-      split: split of the windows.
-      selected: the windows.
-      lengths: padded numbers of tokens of "context" and "question".
+    `names` are those of `models.texts`, `lengths` the padded numbers of tokens of "context" and
+    "question".
     """
     contexts, rows = split.context_of_question[selected.questions], selected.questions
     part = (selected.firsts, selected.pasts)

@@ -11,17 +11,8 @@ def squad(outputs: Answers, references: Encoded) -> dict[str, float]:
     """Returns SQuAD v1.1's official F1 and exact match, and the F1 of DAWNBench's seed entries.
 
     `seedF1` is the score that the seed entries logged: overlap of token positions, on the first
-    6,000 test questions within the training limits. No rule of the benchmark uses it.
-
-    Args:
-      outputs: an answer for each test question, in the questions' order.
-      references: the data set.
-
-    Returns:
-      {"f1Score", "exactMatch", "seedF1"}, each 0 to 1.
-
-    Raises:
-      ValueError: the numbers of answers and questions differ.
+    6,000 test questions within the training limits. No rule of the benchmark uses it. Each is 0 to
+    1. Raises ValueError if the numbers of answers and questions differ.
     """
     questions = references.test_corpus.questions
     if len(outputs.texts) != len(questions):
@@ -42,13 +33,9 @@ def squad(outputs: Answers, references: Encoded) -> dict[str, float]:
 def seed_f1(predicted: np.ndarray, test: EncodedSplit, most: int = 6000) -> float:
     """Returns the mean F1, 0 to 1, of predicted token positions against the best right answer.
 
-    It counts the first `most` questions that have at most 30 tokens, and whose right answers were
-    all found and end within the context's first 400 tokens.
-
-    Args:
-      predicted: (questions, 2), first and last token of each answer.
-      test: the questions.
-      most: number of questions.
+    `predicted`: (questions, 2), first and last token. It counts the first `most` questions that
+    have at most 30 tokens, and whose right answers were all found and end within the context's
+    first 400 tokens.
     """
     scores = []
     for index, (first, last) in enumerate(predicted):

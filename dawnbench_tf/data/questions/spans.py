@@ -15,14 +15,10 @@ class Answers(NamedTuple):
 
 
 def best(logits: np.ndarray, most_tokens: int = 0) -> np.ndarray:
-    """Returns the span i <= j with the largest p(first = i) p(last = j).
+    """Returns the span i <= j with the largest p(first = i) p(last = j), int (batch, 2).
 
-    Args:
-      logits: (batch, 2, context), of first and last token; padding has very low logits.
-      most_tokens: largest number of tokens in an answer; 0: no limit, as in the original.
-
-    Returns:
-      int (batch, 2), first and last token.
+    `logits`: (batch, 2, context), very low in padding. `most_tokens`: of an answer; 0: no limit, as
+    in the original.
     """
     first, last = logits[:, 0], logits[:, 1]  # (batch, context)
     length = first.shape[1]
@@ -47,12 +43,7 @@ def best(logits: np.ndarray, most_tokens: int = 0) -> np.ndarray:
 
 
 def probability(logits: np.ndarray, spans: np.ndarray) -> np.ndarray:
-    """Returns p(first) p(last) of each span, float (batch,).
-
-    Args:
-      logits: (batch, 2, context), of first and last token.
-      spans: int (batch, 2), first and last token.
-    """
+    """Returns p(first) p(last) of spans (batch, 2), from logits (batch, 2, context)."""
     shifted = np.exp(logits - logits.max(-1, keepdims=True))
     shares = shifted / shifted.sum(-1, keepdims=True)
     row = np.arange(len(spans))
@@ -60,12 +51,7 @@ def probability(logits: np.ndarray, spans: np.ndarray) -> np.ndarray:
 
 
 def answers(encoded: Encoded, predicted: np.ndarray) -> Answers:
-    """Returns answers with their texts, from the first to the last token of each span.
-
-    Args:
-      encoded: the data set.
-      predicted: int (questions, 2), first and last token for each test question.
-    """
+    """Returns answers with their texts, from first and last tokens (questions, 2)."""
     split, corpus = encoded.test, encoded.test_corpus
     offsets, first = split.offsets, split.offsets.bounds[split.context_of_question]
     begins = offsets.values[first + predicted[:, 0], 0]

@@ -22,10 +22,6 @@ _TOKENS = {"glove": _GLOVE, "words": re.compile(r"\w+|[^\w\s]")}
 def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
     """Returns first and past-the-last character of each token of a text.
 
-    Args:
-      text: the text.
-      tokenizer: "glove", "words" or "treebank".
-
     >>> text = "Don't pay $1,000.50!"
     >>> [text[a:b] for a, b in offsets(text)]
     ['Do', "n't", 'pay', '$', '1,000.50', '!']

@@ -62,9 +62,7 @@ def question_lengths(split: EncodedSplit, form: Questions) -> np.ndarray:
 class Merged:
     """The best answer of each question, merged from the logits of its windows.
 
-    Args:
-      windows: the windows of a split.
-      most_tokens: largest number of tokens in an answer; 0: no limit.
+    It has at most `most_tokens` tokens; 0: no limit.
     """
 
     def __init__(self, windows: Windows, most_tokens: int):
