@@ -84,7 +84,9 @@ def test_an_index_without_checksums_says_how_to_get_one_that_has_them(small, tmp
     with np.load(path) as arrays:
         old = {name: arrays[name] for name in arrays if name != "checksums"}
     np.savez(path, **old)
-    words = "an earlier version wrote it: it holds no 'checksums'.; run `prepare` with the same --out"
+    words = (
+        "an earlier version wrote it: it holds no 'checksums'.; run `prepare` with the same --out"
+    )
     with pytest.raises(Refusal, match=words):
         shards.read(tmp_path, SPLIT)
 

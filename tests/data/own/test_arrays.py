@@ -79,13 +79,13 @@ def test_an_npz_file_with_other_names_is_refused(tmp_path, own):
     path = tmp_path / "colours.npz"
     np.savez(path, images=own.images(4)[0])
     with pytest.raises(Refusal, match=r"colours.npz: lacks x_train, y_train, x_test, y_test; has"):
-        dataset.open(npz_recipe(path), str(path)).splits
+        dataset.open(npz_recipe(path), str(path))
 
 
 def test_a_damaged_npz_file_is_refused(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"PK\x03\x04 and no more")
     with pytest.raises(Refusal, match=r"--data_dir=.*a.npz: it is damaged"):
-        dataset.open(npz_recipe("a.npz"), str(tmp_path / "a.npz")).splits
+        dataset.open(npz_recipe("a.npz"), str(tmp_path / "a.npz"))
 
 
 def test_other_pixels_than_the_run_had_are_refused(tmp_path, own):
@@ -116,7 +116,7 @@ def test_images_of_another_size_than_the_task_are_refused(own):
 
 def test_a_task_of_arrays_has_no_files():
     with pytest.raises(Refusal, match="colours has no files; pass its examples to train or infer"):
-        dataset.open(RECIPE).splits
+        dataset.open(RECIPE)
 
 
 def test_a_label_far_above_the_others_is_refused(own):

@@ -84,4 +84,4 @@ def test_a_part_of_the_training_questions_makes_the_vocabulary(tmp_path):
 )
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path, contexts, changes, message):
     with pytest.raises(Refusal, match=message):
-        dataset.open(recipe(**changes), write(tmp_path / "d", **contexts)).splits
+        dataset.open(recipe(**changes), write(tmp_path / "d", **contexts))
