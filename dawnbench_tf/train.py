@@ -294,32 +294,31 @@ def _by_class(session: "Session", run: Run) -> dict[str, Any]:
 
 
 def _report(run: Run, options: RunOptions) -> int:
-    """Prints the result of a run; returns the exit status."""
+    """Prints the result of a run, and the command to run next; returns the exit status."""
     from dawnbench_tf.training import utilization
 
-    entry, path = run.entry, run.entry_path
-    if entry and path:
+    entry, path, folder = run.entry, run.entry_path, run.folder
+    if entry and path and folder:
         misc = entry.misc or {}
-        for line in (
-            run_entry.describe_run(run, options.credits.cost_per_hour),
-            *_class_lines(run, misc.get("classAccuracy", {})),
-            utilization.format_line(run.used),
-            run_entry.describe_entry(run.recipe.task_row, path, misc.get("violations", [])),
-        ):
+        lines = [run_entry.describe_run(run, options.credits.cost_per_hour)]
+        if shares := misc.get("classAccuracy", {}):
+            worst = ", ".join(f"{shown(name)} {share:.1f}" for name, share in [*shares.items()][:8])
+            more = f", and {len(shares) - 8} better ones" if len(shares) > 8 else ""
+            picture = folder / MISTAKES
+            drawn = f"; the most confident mistakes: {picture}" if picture.exists() else ""
+            lines.append(f"accuracy by class: {worst}{more}{drawn}")
+        lines.append(utilization.format_line(run.used))
+        reasons = misc.get("violations", [])
+        lines.append(run_entry.describe_entry(run.recipe.task_row, path, reasons))
+        command, purpose = ["dawnbench", "infer", f"--model={folder}"], "to time its answers"
+        if not run.reached and run.recipe.epochs == int(run.recipe.epochs):
+            epochs = f"--epochs={2 * run.recipe.epochs:g}"
+            command, purpose = [*PROGRAM, f"--output_dir={folder}", epochs], "to train it longer"
+        for line in lines:
             terminal.say(line, sys.stdout, is_prose=True)
-        terminal.say(_next(run), sys.stdout)
+        last = f"picture: {folder / 'accuracy.png'}\n{purpose}: {shlex.join(command)}"
+        terminal.say(last, sys.stdout)
     return 0 if run.reached else 3
-
-
-def _class_lines(run: Run, shares: dict[str, float]) -> list[str]:
-    """Returns a line with the accuracy of the worst classes, if there are any."""
-    if not shares or not run.folder:
-        return []
-    worst = ", ".join(f"{shown(name)} {share:.1f}" for name, share in list(shares.items())[:8])
-    more = f", and {len(shares) - 8} better ones" if len(shares) > 8 else ""
-    path = run.folder / MISTAKES
-    drawn = f"; the most confident mistakes: {path}" if path.exists() else ""
-    return [f"accuracy by class: {worst}{more}{drawn}"]
 
 
 def _test_speed(recipe: Recipe, options: RunOptions) -> int:
@@ -340,19 +339,6 @@ def _test_speed(recipe: Recipe, options: RunOptions) -> int:
         files.write_json(path, {**test.used, **own, **whole, "recipe": test.recipe.values()})
         terminal.say(f"written: {path}", sys.stdout)
     return 0
-
-
-def _next(run: Run) -> str:
-    """Returns lines with the run's picture and the command to run next."""
-    output = run.folder
-    command = ["dawnbench", "infer", f"--model={output}"]
-    purpose = "to time its answers"
-    if not run.reached and run.recipe.epochs == int(run.recipe.epochs):
-        epochs = f"--epochs={2 * run.recipe.epochs:g}"
-        command = [*PROGRAM, f"--output_dir={output}", epochs]
-        purpose = "to train it longer"
-    picture = Path(output or "") / "accuracy.png"
-    return f"picture: {picture}\n{purpose}: {shlex.join(command)}"
 
 
 if __name__ == "__main__":
