@@ -126,11 +126,6 @@ class Checkpoint(NamedTuple):
     path: Path
     state: dict[str, Any]  # "rows" and "step" of TimeToAccuracy; "clock", seconds by part
 
-    @property
-    def machines(self) -> list[Machine]:
-        """The machines that trained up to here, in order; [] in checkpoints of release 0.2."""
-        return [Machine(**facts) for facts in self.state.get("machines", [])]
-
     def is_last(self, recipe: Recipe) -> bool:
         """Whether a run with this checkpoint has nothing more to train."""
         metric = recipe.task_row.metric
@@ -315,11 +310,6 @@ class RunFolder:
     owner: Owner | None = None
     descriptor: int | None = None
     absent: tuple[Path, ...] = ()
-
-    @property
-    def rows(self) -> Path:
-        """The path of rows.tsv."""
-        return self.path / ROWS
 
     @property
     def epochs_before(self) -> list[float]:

@@ -121,10 +121,6 @@ def main(options: Options, arguments: list[str]) -> int:
     return 0
 
 
-def _command() -> str:
-    return shlex.join(["dawnbench", "study", *sys.argv[1:]])
-
-
 def format_table() -> str:
     """Formats the list of built-in studies."""
     studies = rows.STUDIES[rows.SCALES[0]].values()
@@ -269,9 +265,9 @@ def report(options: Options, folders: list[Path]) -> int:
     elif options.csv:
         reports.write_csv(studies, sys.stdout)
     else:
-        command = _command() if options.evidence else ""
+        words = ["dawnbench", "study", *sys.argv[1:]] if options.evidence else []
         parts = [reports.printable(lines)] if lines else []
-        parts += [reports.format_text(results, command) for results in studies]
+        parts += [reports.format_text(results, shlex.join(words)) for results in studies]
         print(terminal.wrapped("\n\n".join(parts)), path, sep="\n\n")
     return 0
 

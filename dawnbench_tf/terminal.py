@@ -98,7 +98,11 @@ def status(line: str, logged: bool = True, stream: TextIO | None = None) -> None
             say(line, stream)
         return
     with _speaking:
-        _write(stream, f"{CLEAR}{cut(_as_printed(line, stream), columns(stream) - 1)}")
+        # The stream's encoding may lack characters: what replaces them is cut too.
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        printed = shown(line).encode(encoding, getattr(stream, "errors", None) or "replace")
+        line_printed = cut(printed.decode(encoding, "replace"), columns(stream) - 1)
+        _write(stream, f"{CLEAR}{line_printed}")
         _live[:] = [stream] if line else []
 
 
@@ -108,13 +112,6 @@ def columns(stream: TextIO) -> int:
         return os.get_terminal_size(stream.fileno()).columns or COLUMNS
     except (OSError, ValueError):
         return COLUMNS
-
-
-def _as_printed(line: str, stream: TextIO) -> str:
-    """Returns a line with the characters replaced that the stream's encoding lacks."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    printed = shown(line).encode(encoding, getattr(stream, "errors", None) or "replace")
-    return printed.decode(encoding, "replace")
 
 
 def cut(line: str, most: int) -> str:

@@ -145,11 +145,6 @@ class Optimizer:
         group="fine-tuning",
     )
 
-    @property
-    def by_part(self) -> bool:
-        """Whether parts of the network have different learning rates."""
-        return self.backbone_rate != 1 or self.layer_rate_decay != 1
-
     def __post_init__(self) -> None:
         check(self)
         if self.name != "muon":

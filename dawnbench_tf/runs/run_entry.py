@@ -128,12 +128,10 @@ def entry_name(author: str, model: str, hardware_tag: str, framework: str) -> st
     >>> entry_name("Ada Lovelace", "resnet56_tf", "1 V100", "TensorFlow 2.20.0")
     'ada-lovelace_resnet56-tf_1-v100_tensorflow-2.20'
     """
-    return "_".join(map(_slug, (author, model, hardware_tag, framework)))
-
-
-def _slug(text: str) -> str:
-    text = re.sub(r"(\d)\.0(?![\d.])", r"\1", text.lower())  # 2.20.0 -> 2.20
-    return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.")[:80]
+    texts = (author, model, hardware_tag, framework)
+    # 2.20.0 -> 2.20
+    short = (re.sub(r"(\d)\.0(?![\d.])", r"\1", text.lower()) for text in texts)
+    return "_".join(re.sub(r"[^a-z0-9.]+", "-", text).strip("-.")[:80] for text in short)
 
 
 def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
@@ -148,22 +146,14 @@ def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
     else:
         annotated = replace(entry, misc={**(entry.misc or {}), "violations": reasons})
         path = write_entry(folder / NOT_RANKED, annotated, unchecked=True)
-    if entry.phase == "train":
-        _remove_earlier(folder, path.with_suffix(".tsv"))
-    return path, reasons
-
-
-def _remove_earlier(folder: Path, table: Path) -> None:
-    """Removes earlier training entries of the same run.
-
-    An earlier entry is recognized by its TSV: the new `table` begins with the same bytes.
-    """
-    rows = table.read_bytes()
-    for root in (folder, folder / NOT_RANKED):
-        for other in (root / table.parent.parent.name / "train").glob("*.tsv"):
-            if other != table and rows.startswith(other.read_bytes()):
+    table = path.with_suffix(".tsv")
+    for root in (folder, folder / NOT_RANKED) if entry.phase == "train" else ():
+        for other in (root / entry.dataset / "train").glob("*.tsv"):
+            # The TSV of an earlier entry of the run is the beginning of the new one's.
+            if other != table and table.read_bytes().startswith(other.read_bytes()):
                 files.discard(other.with_suffix(".json"))
                 files.discard(other)
+    return path, reasons
 
 
 def describe_entry(task: Task, path: Path, reasons: list[str]) -> str:

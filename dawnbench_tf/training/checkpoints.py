@@ -13,7 +13,7 @@ import tensorflow as tf
 from dawnbench_tf import files, run_folder
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.refusals import Refusal, one_line
-from dawnbench_tf.run_folder import STATE, WEIGHTS, Checkpoint, RunFolder
+from dawnbench_tf.run_folder import ROWS, STATE, WEIGHTS, Checkpoint, RunFolder
 from dawnbench_tf.training import averages
 from dawnbench_tf.tta import TimeToAccuracy
 
@@ -34,7 +34,7 @@ class Saver(tf.keras.callbacks.Callback):
     def restore(self, newest: Checkpoint | None) -> int:
         """Restores weights, optimizer and rows of a checkpoint; returns its number of epochs."""
         if self.folder.writer and not (newest and newest.state["rows"]):
-            self.folder.rows.unlink(missing_ok=True)  # of epochs that no checkpoint has
+            (self.folder.path / ROWS).unlink(missing_ok=True)  # of epochs that no checkpoint has
         if newest is None:
             self.timer.restore({"rows": [], "step": 0, "epochs": 0, "clock": {}})
             return 0
@@ -49,7 +49,8 @@ class Saver(tf.keras.callbacks.Callback):
             raise Refusal(f"{newest.path}: {text}") from None
         # The run's clock goes on already, from clock.json.
         self.timer.restore({**newest.state, "epochs": newest.epochs, "clock": {}})
-        self.machines = newest.machines
+        # Release 0.2 wrote none.
+        self.machines = [Machine(**facts) for facts in newest.state.get("machines", [])]
         return newest.epochs
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:

@@ -21,7 +21,7 @@ from dawnbench_tf.training.sgd import SGD, Rates
 def _part_rates(recipe: Recipe, model: tf.keras.Model | None) -> dict[int, float]:
     """Returns the multipliers of weights before the head, by index among the trained ones."""
     optimizer = recipe.optimizer
-    if model is None or not optimizer.by_part:
+    if model is None or optimizer.backbone_rate == optimizer.layer_rate_decay == 1:
         return {}
     try:
         layers = parts.split(model)

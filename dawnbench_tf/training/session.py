@@ -182,7 +182,7 @@ def _build(
         every=recipe.eval_every,
         first=recipe.eval_from,
         clock=clock,
-        log=folder.rows if folder.writer else None,
+        log=folder.path / run_folder.ROWS if folder.writer else None,
         last_step=recipe.total_steps(data.epoch_steps),
         step_examples=recipe.batch_size,
         cost_per_hour=options.credits.cost_per_hour,

@@ -242,4 +242,6 @@ def test_a_checkpoint_has_the_machines_that_trained(tmp_path):
         if epochs:
             restore(keeper)
         fit((model, keeper), epochs, epochs + 1)
-    assert keeper.folder.newest().machines == keeper.machines == [first, second]
+    assert keeper.machines == [first, second]
+    machines = keeper.folder.newest().state["machines"]
+    assert [Machine(**facts) for facts in machines] == keeper.machines
