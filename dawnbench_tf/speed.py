@@ -171,15 +171,6 @@ class SpeedTest(NamedTuple):
         others = self.start.get("import", 0.0) + (self.first_evaluation_seconds or 0.0)
         return self.clock_seconds(epochs) + others + count * (self.evaluation_seconds or 0.0)
 
-    def _step_error(self, epochs: float) -> float:
-        """Returns the standard error of `clock_seconds`, in seconds, by the scatter of the laps."""
-        squares = 0.0
-        for steps, phase in zip(self._steps(epochs), self.phases, strict=True):
-            rates = [seconds / n for seconds, n in phase.laps]
-            if len(rates) > 1:
-                squares += (steps * float(np.std(rates, ddof=1))) ** 2 / len(rates)
-        return math.sqrt(squares)
-
     @property
     def steps(self) -> int:
         """Number of steps of the first phase that were trained, with those of the first call."""
@@ -393,7 +384,12 @@ def _interval(test: SpeedTest, hits: list[float], runs: int) -> list[float]:
     reach = stdtrit(count - 1, 0.975) * math.sqrt(spread * (1 + 1 / count))
     low, high = np.exp(np.mean(logs) - reach), np.exp(np.mean(logs) + reach)
     middle = test.clock_seconds(float(np.median(hits)))
-    error = 1.96 * math.hypot(ERROR * middle, test._step_error(float(np.median(hits))))
+    squares = (ERROR * middle) ** 2  # and those of the standard error by the scatter of the laps
+    for steps, phase in zip(test._steps(float(np.median(hits))), test.phases, strict=True):
+        rates = [seconds / n for seconds, n in phase.laps]
+        if len(rates) > 1:
+            squares += (steps * float(np.std(rates, ddof=1))) ** 2 / len(rates)
+    error = 1.96 * math.sqrt(squares)
     below = middle - test.clock_seconds(float(low))
     above = test.clock_seconds(min(float(high), float(test.recipe.epochs))) - middle
     end = middle + math.hypot(above, error) if len(hits) == runs else math.inf

@@ -48,18 +48,13 @@ class Evaluator:
                 outputs = [self._forward(batch).numpy() for batch in batches]
                 self.answers[indices] = unsure.collect(outputs, self._batch_size)
         if self._data.recipe.whole_task.is_own and self._data.recipe.task_row.inputs == "images":
-            self._warn_of_one_class()
+            classes = self.answers.argmax(1)
+            self._alike = self._alike + 1 if (classes == classes[0]).all() else 0
+            if self._alike == 2:
+                text = "two evaluations in a row gave every test image the same class: the network"
+                text += " has learnt nothing yet; if it stays so, try a lower --learning_rate"
+                terminal.say(text)
         return self._data.score(self.answers)
-
-    def _warn_of_one_class(self) -> None:
-        """Says it if two evaluations in a row gave all images one class."""
-        answers = self.answers.argmax(1)
-        self._alike = self._alike + 1 if (answers == answers[0]).all() else 0
-        if self._alike == 2:
-            terminal.say(
-                "two evaluations in a row gave every test image the same class: the network has "
-                "learnt nothing yet; if it stays so, try a lower --learning_rate"
-            )
 
     def save(self, folder: Path) -> None:
         """Writes the last answers in the task's published format, if it has one (questions)."""

@@ -9,7 +9,6 @@ import tensorflow as tf
 from dawnbench_tf import terminal
 from dawnbench_tf.clock import duration, seconds_of
 from dawnbench_tf.data.dataset import Data
-from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.run_folder import Checkpoint, RunFolder
 from dawnbench_tf.terminal import dollars
 from dawnbench_tf.tta import TimeToAccuracy
@@ -36,16 +35,6 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     )
 
 
-def _idle(recipe: Recipe) -> str:
-    """Returns a line on whole epochs at a learning rate of 0; "" if there are none."""
-    last = recipe.schedule.zero_from
-    if last > recipe.epochs - 1:
-        return ""
-    epochs = ",".join(f"{epoch:g}" for epoch in recipe.schedule.zero_at(recipe.epochs).epochs)
-    advice = f"in another folder --schedule_epochs={epochs} would stretch its schedule"
-    return f"\nthe learning rate is 0 from epoch {last:g} on; {advice}"
-
-
 def _steps(data: Data) -> str:
     """Formats the steps of an epoch, for each batch size."""
     steps, recipe = data.epoch_steps, data.recipe
@@ -55,11 +44,16 @@ def _steps(data: Data) -> str:
 
 def describe_start(folder: RunFolder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:
     """Returns a line with the run's folder, and the epoch and clock that it starts from."""
-    spent = seconds_of(recorded)
-    if newest is None:
-        again = f"begins again, {spent:.1f} s on the clock" if spent else "a new run"
-        return f"in {folder.path}: {again}{_idle(folder.recipe)}"
-    return f"in {folder.path}: goes on after epoch {newest.epochs}, {spent:.1f} s on the clock"
+    spent, schedule = seconds_of(recorded), folder.recipe.schedule
+    if newest is not None:
+        return f"in {folder.path}: goes on after epoch {newest.epochs}, {spent:.1f} s on the clock"
+    again = f"begins again, {spent:.1f} s on the clock" if spent else "a new run"
+    if schedule.zero_from > folder.recipe.epochs - 1:
+        return f"in {folder.path}: {again}"
+    epochs = ",".join(f"{epoch:g}" for epoch in schedule.zero_at(folder.recipe.epochs).epochs)
+    advice = f"in another folder --schedule_epochs={epochs} would stretch its schedule"
+    idle = f"the learning rate is 0 from epoch {schedule.zero_from:g} on; {advice}"
+    return f"in {folder.path}: {again}\n{idle}"
 
 
 class Line(tf.keras.callbacks.Callback):
