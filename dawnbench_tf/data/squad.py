@@ -175,11 +175,7 @@ def _tokenize(
     train: Corpus, test: Corpus, path: Path | None, form: Questions, pieces: Vocabulary | None
 ) -> _Tokenized:
     words: dict[str, int] = {}
-
-    def progress(done: int, total: int) -> None:
-        terminal.status(f"tokenizing: {done:,} of {total:,} contexts", logged=False)
-
-    splits = [encoding.encode(c, words, form.tokenizer, progress, pieces) for c in (train, test)]
+    splits = [encoding.encode(c, words, form.tokenizer, pieces) for c in (train, test)]
     if pieces or path is None:
         terminal.status("")
         return _Tokenized(splits[0], splits[1], list(words), {})

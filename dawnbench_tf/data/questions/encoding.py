@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from dawnbench_tf import terminal
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import tokens, vocabulary
 from dawnbench_tf.data.questions.annotation import Annotated
@@ -96,14 +97,12 @@ def encode(
     corpus: Corpus,
     words: dict[str, int],
     tokenizer: str = "glove",
-    progress: Callable[[int, int], None] = lambda done, total: None,
     pieces: Vocabulary | None = None,
 ) -> EncodedSplit:
     """Encodes a split: tokenizes its texts and aligns its answers with the tokens."""
     cut = partial(tokens.cut, tokenizer=tokenizer, pieces=pieces)
     types = partial(_types, words=words, lemma_ids={})
-    annotated = _reported(cut(corpus.contexts), len(corpus.contexts), progress)
-    contexts, offsets, context_lemmas, tags = types(annotated)
+    contexts, offsets, context_lemmas, tags = types(cut(corpus.contexts), len(corpus.contexts))
     questions, _, question_lemmas, _ = types(cut([q.text for q in corpus.questions]))
     spans, alignments = [], []
     for q in corpus.questions:
@@ -121,45 +120,36 @@ def encode(
         _ragged(question_lemmas),
         _ragged(tags, 2),
     )
-    return split if tokenizer == "spacy" else _without_annotations(split, list(words))
+    if tokenizer == "spacy":
+        return split
+    # The other tokenizers have no annotations: lower-cased tokens are lemmas, all tags 0.
+    lower = _lower_ids(list(words))
+    lemmas = [ids._replace(values=lower[ids.values]) for ids in (split.contexts, split.questions)]
+    no_tags = np.zeros((len(split.contexts.values), 2), np.int32)
+    return split._replace(
+        context_lemmas=lemmas[0],
+        question_lemmas=lemmas[1],
+        context_tags=split.contexts._replace(values=no_tags),
+    )
 
 
 def _types(
-    texts: Iterable[Annotated], words: dict[str, int], lemma_ids: dict[str, int]
+    texts: Iterable[Annotated], count: int = 0, *, words: dict[str, int], lemma_ids: dict[str, int]
 ) -> tuple[list, ...]:
     """Returns four lists with an item for each text: type ids, offsets, lemma ids, tag ids.
 
-    New tokens and lemmas get the next free id, in `words` and `lemma_ids`.
+    New tokens and lemmas get the next free id, in `words` and `lemma_ids`. A line shows how many of
+    `count` texts are done.
     """
     lists: tuple[list, ...] = ([], [], [], [])
-    for text_tokens, offsets, lemmas, tags in texts:
+    for done, (text_tokens, offsets, lemmas, tags) in enumerate(texts, 1):
+        if count and done % 1000 == 0:
+            terminal.status(f"tokenizing: {done:,} of {count:,} contexts", logged=False)
         types = [words.setdefault(token, len(words)) for token in text_tokens]
         lemma_row = [lemma_ids.setdefault(lemma, len(lemma_ids)) for lemma in lemmas]
         for values, value in zip(lists, (types, offsets, lemma_row, tags), strict=True):
             values.append(value)
     return lists
-
-
-def _reported(
-    texts: Iterable[Annotated], count: int, progress: Callable[[int, int], None]
-) -> Iterator[Annotated]:
-    """Yields texts unchanged, and calls `progress` every 1,000 of `count` texts."""
-    for index, text in enumerate(texts, 1):
-        yield text
-        if index % 1000 == 0:
-            progress(index, count)
-
-
-def _without_annotations(split: EncodedSplit, words: list[str]) -> EncodedSplit:
-    """Fills annotations in for tokenizers without: lower-cased tokens as lemmas, all tags 0."""
-    lower = _lower_ids(words)
-    return split._replace(
-        context_lemmas=split.contexts._replace(values=lower[split.contexts.values]),
-        question_lemmas=split.questions._replace(values=lower[split.questions.values]),
-        context_tags=split.contexts._replace(
-            values=np.zeros((len(split.contexts.values), 2), np.int32)
-        ),
-    )
 
 
 def encode_question(
