@@ -221,7 +221,7 @@ def _gpus(probe: dict[str, Any]) -> Finding:
     smi, error = _run(["nvidia-smi", "-q"], 60)
     names = re.findall(r"Product Name\s*: *(.*\S)", smi)
     driver, cuda = (
-        (re.findall(rf"{name} Version\s*: *(.*\S)", smi) or [""])[0] for name in ("Driver", "CUDA")
+        (re.findall(rf"{name} Version\s*: *(\d\S*)", smi) or [""])[0] for name in ("Driver", "CUDA")
     )
     gpus, visible = probe.get("gpus", []), os.environ.get("CUDA_VISIBLE_DEVICES")
     text = f"the driver ({driver}) sees {len(names)}"

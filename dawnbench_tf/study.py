@@ -237,6 +237,8 @@ def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid
 
 
 def _parse_level(text: str) -> int | float | str:
+    if text.strip() in ("true", "false"):
+        return text.strip() == "true"
     for number in (int, float):
         try:
             return number(text)

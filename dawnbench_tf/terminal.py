@@ -11,6 +11,7 @@ import os
 import sys
 import textwrap
 import threading
+from decimal import Decimal
 from typing import NoReturn, TextIO
 
 from rich.cells import cell_len, set_cell_size
@@ -152,19 +153,20 @@ def is_terminal(stream: TextIO | None = None) -> bool:
 def counted(number: float, noun: str) -> str:
     """Formats a number of things.
 
-    >>> counted(1, "epoch"), counted(2000, "run")
-    ('1 epoch', '2,000 runs')
+    >>> counted(1.0, "epoch"), counted(1.5, "epoch"), counted(1_500_000, "step")
+    ('1 epoch', '1.5 epochs', '1,500,000 steps')
     """
-    return f"{number:,g} {noun}{'s' * (number != 1)}"
+    text = f"{number:,.0f}" if number == round(number) else f"{number:,g}"
+    return f"{text} {noun}{'s' * (number != 1)}"
 
 
 def dollars(usd: float) -> str:
     """Formats US dollars: to the cent, below a cent to two digits, never with an exponent.
 
-    >>> dollars(1112.6402), dollars(0.00123), dollars(9.459e-05)
-    ('$1,112.64', '$0.0012', '$0.000095')
+    >>> dollars(1112.6402), dollars(0.00123), dollars(9.459e-14)
+    ('$1,112.64', '$0.0012', '$0.000000000000095')
     """
-    return f"${usd:,.2f}" if usd >= 0.01 or usd == 0 else f"${float(f'{usd:.2g}'):.12f}".rstrip("0")
+    return f"${usd:,.2f}" if usd >= 0.01 or usd == 0 else f"${Decimal(f'{usd:.2g}'):f}"
 
 
 def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:

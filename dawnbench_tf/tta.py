@@ -473,8 +473,11 @@ class Versus(NamedTuple):
                 end = f"{high:.3g}" if math.isfinite(high) else "no limit"
                 line += f", 95 % interval {low:.3g} to {end}"
             lines.append(line)
-        more = "" if self.fits_needed is None else f"; {self.fits_needed:g} of each would tell"
-        more = "" if (self.p_value or 0) < 0.05 else f"{more} them apart" * bool(more)
+        more = ""
+        if self.fits_needed is not None and (self.p_value or 0) >= 0.05:
+            more = "; neither is faster in these fits"
+            if math.isfinite(self.fits_needed):
+                more = f"; {self.fits_needed:g} of each would tell them apart"
         text = f"a fit of {first} is faster than one of {second} with probability"
         lines.append(f"{text} {self.faster:.2f}, p = {self.p_value:.2g}{more}")
         return "\n".join(lines)

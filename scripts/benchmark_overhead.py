@@ -42,7 +42,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
         timer = tta.TimeToAccuracy(-1, "loss", log=Path(folder) / "rows.tsv")
         home = run_folder.RunFolder(Path(folder), recipe)
         here = Machine("", "", {})
-        line = progress.Line(timer, epochs, steps)
+        line = progress.Line(timer, epochs)
         callbacks = [timer, checkpoints.Saver(home, model, timer, here), line]
         beats = partial(home.write_clock, timer.clock), line.tick
 

@@ -139,6 +139,7 @@ def gpus(monkeypatch, smi, changes, versions=("nvidia-cudnn-cu12 9.3",)):
             True,
         ),
         (("470", "11.4"), {}, "the driver runs CUDA 11.4 at most", True),
+        (("570", "Not Found"), {}, "TensorFlow's own words: python -c", True),
         (("535", "12.2"), {}, "TensorFlow's own words: python -c", True),
         (("470", "12.9"), {"cuda build": False}, "is built without CUDA", True),
         (("570", "12.9", SECOND), {"gpus": ["A"]}, "it sees 1 of 2; Tens", False),

@@ -81,6 +81,16 @@ def test_minutes_choose_the_trials_of_a_new_study_and_one_that_goes_on_keeps_its
     assert other.trials == 7  # which is compared with the folder's, as without --minutes
 
 
+def test_levels_of_a_flag_are_true_and_false():
+    assert [*map(study._parse_level, "true,false,1,0.5,a ".split(","))] == [
+        True,
+        False,
+        1,
+        0.5,
+        "a",
+    ]
+
+
 def test_a_study_of_real_runs_with_a_miss_and_a_divergence(cold_command, tmp_path, capfd):
     (tmp_path / "rates.toml").write_text(
         'recipe = "digits/resnet8"\ntrials = 1\nthresholds = [98]\n'

@@ -70,6 +70,9 @@ def test_the_median_is_the_mean_of_the_two_middle_times_or_lies_between_them():
 
 
 def test_few_runs_are_not_ranked():
+    same = [1.0, 2.0, 3.0, 4.0, 5.0]
+    equal = tta.Versus(("a", "b"), (same, same), (3, 3), (None, None), 1, None, 0.5, 1.0, math.inf)
+    assert str(equal).endswith("probability 0.50, p = 1; neither is faster in these fits")
     versus = time_statistics.compare(whole(1.0, 1.1, 1.2, 1.3), whole(*[9.0] * 5))
     assert versus.speed_up == pytest.approx(9 / 1.15) and versus[1:] == (None,) * 4
     assert None not in time_statistics.compare(whole(1.0, 1.1, 1.2, 1.3, 1.4), whole(*[9.0] * 5))
@@ -112,6 +115,9 @@ def test_a_crash_after_a_second_makes_no_setting_faster():
     crashed = Times(
         np.array([1.0, 1.0, 1.0, 1.0, 101.0]), np.array([True, True, True, True, False])
     )
+    same = [1.0, 2.0, 3.0, 4.0, 5.0]
+    equal = tta.Versus(("a", "b"), (same, same), (3, 3), (None, None), 1, None, 0.5, 1.0, math.inf)
+    assert str(equal).endswith("probability 0.50, p = 1; neither is faster in these fits")
     versus = time_statistics.compare(crashed, first)
     # By hand: 20 pairs are open; 101 is less than two of five, equal to two.
     assert versus.faster == pytest.approx((20 * 0.5 + 2 + 1) / 25)
@@ -156,6 +162,9 @@ def test_after_the_trials_needed_a_test_tells_two_recipes_apart():
 
 
 def test_speed_ups_are_ratios_of_medians():
+    same = [1.0, 2.0, 3.0, 4.0, 5.0]
+    equal = tta.Versus(("a", "b"), (same, same), (3, 3), (None, None), 1, None, 0.5, 1.0, math.inf)
+    assert str(equal).endswith("probability 0.50, p = 1; neither is faster in these fits")
     versus = time_statistics.compare(whole(*[5.0] * 5), whole(10.0, 10.0, 10.0, 11.0, 11.0))
     assert versus.speed_up == 2 and versus.speed_up_interval == pytest.approx((2, 2.2))
     assert time_statistics.compare(whole(5.0), whole(INF)).speed_up is None

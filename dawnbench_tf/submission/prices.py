@@ -48,7 +48,8 @@ def _instance(vcpus: str, memory_gb: str, usd_per_hour: str, **texts: Any) -> In
 def format_table() -> str:
     """Formats all instances as a text table, those of this machine's size first."""
     lines = [f"  {'instance':24} USD/hour  vCPU    GB  accelerator     date        source"]
-    fit = [row for row in instances().values() if not _difference(row)]
+    here = machine.cpus(), machine.memory_gb(), machine.gpus()
+    fit = [row for row in instances().values() if not _difference(row, *here)]
     for row in sorted(instances().values(), key=lambda row: row not in fit):
         size = f"{row.vcpus or '':4}  {row.memory_gb or '':4}"
         price = f"{row.usd_per_hour:8.4g}  {size}  {row.accelerator:14}"
@@ -73,17 +74,17 @@ def with_instance_price(credits: Credits) -> Credits:
         hint = suggestion(name, instances(), "--instance=? lists those that are")
         refuse("instance", name, f"is not known; {hint}")
     row = instances()[name]
-    if not credits.hardware and (difference := _difference(row)):
+    here = machine.cpus(), machine.memory_gb(), machine.gpus()
+    if not credits.hardware and (difference := _difference(row, *here)):
         refuse("instance", name, f"has {difference}; add --hardware if it is the machine to name")
     terminal.say(f"{row.name}: ${row.usd_per_hour:g} per hour on {row.date} ({row.source})")
     return replace(credits, cost_per_hour=row.usd_per_hour)
 
 
-def _difference(row: Instance) -> str:
+def _difference(row: Instance, cpus: int, memory: float, gpus: list[str]) -> str:
     """Returns how this machine differs from an instance; "" where it does not, or nobody states."""
-    here, memory, gpus = machine.cpus(), machine.memory_gb(), machine.gpus()
-    if row.vcpus and row.vcpus != here:
-        return f"{row.vcpus} vCPUs, this machine has {here}"
+    if row.vcpus and row.vcpus != cpus:
+        return f"{row.vcpus} vCPUs, this machine has {cpus}"
     if row.memory_gb and abs(row.memory_gb - memory) > 0.15 * row.memory_gb:
         return f"{row.memory_gb} GB of memory, this machine has {memory:.0f}"
     number, _, model = row.accelerator.partition(" ")

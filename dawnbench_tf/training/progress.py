@@ -121,8 +121,9 @@ def format_line(
     if timer.rows:
         last = timer.rows[-1][timer.metric]
         best = timer.best if timer.best is not None else last
-        and_best = f", best {best:.2f}" if best > last else ""
-        parts.append(f"{timer.metric} {last:.2f}{and_best} of {timer.threshold:g}")
+        and_best = f", best {_score(best, timer.threshold)}" if best != last else ""
+        score = _score(last, timer.threshold)
+        parts.append(f"{timer.metric} {score}{and_best} of {timer.threshold:g}")
     else:
         parts.append(f"{timer.metric} to reach {timer.threshold:g}")
     parts.append(f"{timer.clock.hours():.4f} h")
@@ -136,3 +137,11 @@ def format_line(
     if epoch_left:
         parts.append(f"{duration(epoch_left)} to the epoch's end")
     return "  ".join(parts)
+
+
+def _score(value: float, threshold: float) -> str:
+    """Formats a score; a miss is not rounded to its threshold."""
+    digits = 2 if abs(threshold) > 1 else 4
+    while digits < 9 and (round(value, digits) >= threshold) != (value >= threshold):
+        digits += 1
+    return f"{value:.{digits}f}"

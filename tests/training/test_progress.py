@@ -32,6 +32,9 @@ def test_the_best_is_told_where_it_is_not_the_last():
     tta = timer()
     tta.rows = [{"epoch": 1, "hours": 0, "top1Accuracy": value} for value in (96.0, 97.0)]
     assert "top1Accuracy 97.00 of 98" in progress.format_line(tta, 30)
+    for threshold, score, text in ((75.9, 75.898, "75.898"), (0.75, 0.7468, "0.7468")):
+        tta.threshold, tta.rows = threshold, [{"epoch": 1, "hours": 0, "top1Accuracy": score}]
+        assert f"top1Accuracy {text} of {threshold}" in progress.format_line(tta, 30)  # a miss
 
 
 def test_80_columns_show_score_time_and_loss():
