@@ -46,7 +46,7 @@ def test_a_run_leaves_rows_predictions_and_what_is_no_entry_yet(trained):
     assert "reached f1Score" in (trained / "stdout").read_text() and "Traceback" not in said
     assert "PredictCost" not in said and "retracing" not in said
     predictions = json.loads((trained / "run/predictions.json").read_text())
-    questions = qa_mini.load().test_corpus.questions
+    questions = qa_mini.load(recipes.get("qa_mini/bidaf")).test_corpus.questions
     assert list(predictions) == [q.id for q in questions]
     (row,) = (trained / "run/rows.tsv").read_text().splitlines()[1:]
     exact = np.mean([predictions[q.id].lower() == q.answers[0][0].lower() for q in questions])

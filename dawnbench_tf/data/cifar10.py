@@ -14,6 +14,7 @@ import tensorflow as tf
 from dawnbench_tf.data import archives, pickles, tfds
 from dawnbench_tf.data.images.splits import Split, Splits, in_memory
 from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 
 HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
@@ -28,7 +29,7 @@ PUBLISHED = {
 _LOCATIONS = ("", "cifar-10-batches-py", "cifar-10-batches-bin", *PUBLISHED)
 
 
-def load(data_dir: str, download: bool = False) -> Splits:
+def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     """Loads CIFAR-10's 50,000 training and 10,000 test images, uint8 (examples, 32, 32, 3)."""
     if not data_dir:
         text = "a folder or an archive (or --download, --synthetic=decoded)"

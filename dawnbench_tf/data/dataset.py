@@ -266,11 +266,7 @@ def open(
         refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
     else:
         module = import_module(f"dawnbench_tf.data.{task.module}")
-        location = () if task.embedded else (data_dir, download)
-        if task.is_own:
-            splits = module.load(recipe, *location)
-        else:
-            splits = module.load(*location, **modality.load_options(recipe))
+        splits = module.load(recipe, data_dir, download)
     recipe = modality.complete(recipe, splits)
     task = recipe.whole_task
     if task.is_own and not task.threshold:

@@ -7,9 +7,10 @@ from sklearn.model_selection import train_test_split
 
 from dawnbench_tf.data.images.splits import Splits, in_memory
 from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.recipe import Recipe
 
 
-def load() -> Splits:
+def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Splits:
     """Returns the digits as 32x32x3 images: 1,297 training, 500 test; a fixed, stratified split."""
     bunch = load_digits()
     grey = np.asarray(bunch.images, np.float32)[..., None] * (255 / 16)  # stored as 0..16

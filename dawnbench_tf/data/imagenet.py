@@ -12,6 +12,7 @@ from dawnbench_tf.data.image_files import jpeg_index, layouts, trees
 from dawnbench_tf.data.image_files.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.tasks import TASKS
 
@@ -34,18 +35,18 @@ def find(data_dir: str, flag: str = "data_dir") -> Located:
     return layouts.find(imagenet, data_dir, flag)
 
 
-def load(data_dir: str, download: bool = False, skip_blacklisted: bool = False) -> Splits:
+def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     """Loads ImageNet's 1,281,167 training and 50,000 validation JPEGs."""
     if download:
         refuse("download", True, f"ImageNet is given out at {HOME} only; name its --data_dir")
     located = find(data_dir)
-    if skip_blacklisted:
+    if recipe.skip_blacklisted:
         numbers = _read_blacklist(Path(data_dir).expanduser())
         located = located._replace(test=located.test.without(numbers))
     return located.splits()
 
 
-def load_test(data_dir: str) -> tuple[Split, Origin]:
+def load_test(recipe: Recipe, data_dir: str) -> tuple[Split, Origin]:
     """Loads validation images alone, all or a part of them, in class folders or one folder."""
     root, wanted = Path(data_dir).expanduser(), set(classes())
     for folder in (root / "val", root / "validation", root):
@@ -57,7 +58,7 @@ def load_test(data_dir: str) -> tuple[Split, Origin]:
             else:
                 continue
             return jpeg_index.split(index), Origin("JPEG files of validation images")
-    splits = load(data_dir)
+    splits = load(recipe, data_dir)
     return splits.test, splits.origin
 
 

@@ -10,6 +10,7 @@ from dawnbench_tf.data import tfds
 from dawnbench_tf.data.image_files import layouts
 from dawnbench_tf.data.image_files.layouts import DataSet, Located
 from dawnbench_tf.data.images.splits import Splits
+from dawnbench_tf.recipe import Recipe
 
 HOME = "https://github.com/fastai/imagenette"
 CLASSES = (
@@ -34,7 +35,7 @@ def find(data_dir: str, flag: str = "data_dir") -> Located:
     return layouts.find(_WANTED, data_dir, flag)
 
 
-def load(data_dir: str, download: bool = False) -> Splits:
+def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     """Loads Imagenette's 9,469 training and 3,925 validation JPEGs (version 2, 2019-12)."""
     if download:
         root, name = Path(data_dir).expanduser(), "imagenette/full-size-v2"

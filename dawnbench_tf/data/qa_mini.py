@@ -7,7 +7,6 @@ away. The data set tests that a reader works, not how well it reads English.
 
 import json
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from dawnbench_tf.data.questions import encoding, squad_json, tokens, wordpieces
 from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.squad_json import Corpus
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
-from dawnbench_tf.recipe import Questions
+from dawnbench_tf.recipe import Questions, Recipe
 
 CONTEXTS = {"train": 700, "test": 100}
 QUESTIONS = 6  # questions per context
@@ -121,10 +120,10 @@ def _paragraph(rng: random.Random, name: str) -> dict[str, Any]:
     return {"context": context.rstrip(), "qas": qas}
 
 
-def load(form: Questions = _FORM, select: Callable[[Corpus], Corpus] | None = None) -> Encoded:
+def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Encoded:
     """Generates the data set: 4,200 training and 600 test questions, equal in every call."""
     counts = CONTEXTS["train"] * QUESTIONS, CONTEXTS["test"] * QUESTIONS
-    encoded = generate(*counts, seed=2017, form=form, select=select)
+    encoded = generate(*counts, seed=2017, form=recipe.data, part=recipe)
     return encoded._replace(origin=Origin("generated"))
 
 
@@ -133,15 +132,18 @@ def generate(
     test: int,
     seed: int,
     form: Questions = _FORM,
-    select: Callable[[Corpus], Corpus] | None = None,
+    part: Recipe | None = None,
 ) -> Encoded:
-    """Generates and encodes questions; all word vectors are learned, none is pretrained."""
+    """Generates and encodes questions, of `part` those that the recipe trains on.
+
+    All word vectors are learned, none is pretrained.
+    """
     words: dict[str, int] = {}
     corpora = [
         _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
     ]
-    if select:
-        corpora[0] = select(corpora[0])
+    if part:
+        corpora[0] = squad_json.training_part(corpora[0], part)
     pieces = _pieces(corpora) if form.tokenizer == "wordpiece" else None
     splits = [encoding.encode(c, words, form.tokenizer, pieces=pieces) for c in corpora]
     learned = replace(form, learned_words=True)  # every token and character of the training set

@@ -28,7 +28,7 @@ from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
 from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
-from dawnbench_tf.recipe import Network, Questions
+from dawnbench_tf.recipe import Questions, Recipe
 from dawnbench_tf.refusals import Refusal, refuse
 
 TRAIN, TEST = "train-v1.1.json", "dev-v1.1.json"
@@ -38,25 +38,18 @@ PUBLISHED = {
     TEST: "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
 }
 HOME = "https://rajpurkar.github.io/SQuAD-explorer/"
-_FORM, _NETWORK = Questions(), Network()
 # Counts that a token without a vector, or a character, has to exceed; as in DAWNBench's seed.
 MIN_COUNTS = (10, 50)
 
 
-def load(
-    data_dir: str,
-    download: bool = False,
-    form: Questions = _FORM,
-    network: Network = _NETWORK,
-    select: Callable[[Corpus], Corpus] | None = None,
-) -> Encoded:
+def load(recipe: Recipe, data_dir: str, download: bool = False) -> Encoded:
     """Loads SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
 
     Files of another number of questions are read as well.
     """
     root = Path(data_dir).expanduser()
     in_json = (root / TRAIN).is_file() or not (download or tfds.is_prepared(root / "squad"))
-    words, weights = _find(data_dir, root, form, network.pretrained, in_json)
+    words, weights = _find(recipe, data_dir, root, in_json)
     if in_json:
         train, test = (read(root / name) for name in (TRAIN, TEST))
         verified = all(archives.is_published(root / n, {n: PUBLISHED[n]}) for n in PUBLISHED)
@@ -65,38 +58,38 @@ def load(
         opened = tfds.builder(root, "squad/v1.1", download)
         train, test = (tfds.read(opened, name, _convert_split) for name in ("train", "validation"))
         origin = Origin("TensorFlow Datasets")
-    encoded = encode(train, test, words, form, network, select)
+    encoded = encode(recipe, train, test, words)
     return encoded._replace(origin=origin, pretrained=weights)
 
 
-def find_words(root: Path, form: Questions, bert: str) -> tuple[Path | None, Path | None]:
+def find_words(root: Path, recipe: Recipe) -> tuple[Path | None, Path | None]:
     """Finds the files of word vectors or WordPieces (None: all are learned), and of weights."""
-    if bert:
-        return wordpieces.find(root, bert)
-    if form.word_vectors == "none":
+    if recipe.network.pretrained:
+        return wordpieces.find(root, recipe.network.pretrained)
+    if recipe.data.word_vectors == "none":
         return None, None
-    return word_vectors.find(root, form.word_vectors), None
+    return word_vectors.find(root, recipe.data.word_vectors), None
 
 
-def load_test(data_dir: str, pieces: Path, form: Questions, network: Network) -> Encoded:
+def load_test(recipe: Recipe, data_dir: str, pieces: Path) -> Encoded:
     """Loads SQuAD's dev set alone, as WordPieces; the training split is empty."""
     path = Path(data_dir).expanduser() / TEST
     _check_file(path)
-    encoded = encode(Corpus([], []), read(path), pieces, form, network)
+    encoded = encode(recipe, Corpus([], []), read(path), pieces)
     return encoded._replace(
         origin=Origin(TEST, archives.is_published(path, {TEST: PUBLISHED[TEST]}))
     )
 
 
 def _find(
-    data_dir: str, root: Path, form: Questions, bert: str, in_json: bool
+    recipe: Recipe, data_dir: str, root: Path, in_json: bool
 ) -> tuple[Path | None, Path | None]:
     """Finds the files of `find_words`. Raises one Refusal that names everything that is missing."""
-    checks: list[Callable[[], Any]] = [partial(find_words, root, form, bert)]
+    checks: list[Callable[[], Any]] = [partial(find_words, root, recipe)]
     checks += [partial(_check_file, root / name) for name in (TRAIN, TEST) if in_json]
     if not data_dir or not root.is_dir():
-        checks = [partial(_refuse_folder, data_dir, form, bert)]
-    checks.append(partial(tokens.version, form.tokenizer))
+        checks = [partial(_refuse_folder, recipe, data_dir)]
+    checks.append(partial(tokens.version, recipe.data.tokenizer))
     values, refusals = [], []
     for check in checks:
         try:
@@ -108,10 +101,10 @@ def _find(
     return values[0]
 
 
-def _refuse_folder(data_dir: str, form: Questions, bert: str) -> NoReturn:
-    wanted = f"the folder {bert} of a BERT"
-    if not bert:
-        wanted = str(WORD_VECTORS[form.word_vectors])
+def _refuse_folder(recipe: Recipe, data_dir: str) -> NoReturn:
+    wanted = f"the folder {recipe.network.pretrained} of a BERT"
+    if not recipe.network.pretrained:
+        wanted = str(WORD_VECTORS[recipe.data.word_vectors])
     reason = "is no folder" if data_dir else "squad needs one"
     expected = f"should hold {TRAIN}, {TEST} and {wanted} (or --synthetic=decoded)"
     refuse("data_dir", data_dir, f"{reason}; {expected}")
@@ -144,17 +137,10 @@ class _Tokenized(NamedTuple):
     vectors: dict[str, np.ndarray]  # by normalized token; empty for WordPieces
 
 
-def encode(
-    train: Corpus,
-    test: Corpus,
-    source: Path | None,
-    form: Questions,
-    network: Network,
-    select: Callable[[Corpus], Corpus] | None = None,
-) -> Encoded:
+def encode(recipe: Recipe, train: Corpus, test: Corpus, source: Path | None) -> Encoded:
     """Tokenizes and encodes a data set, or reads the cache of an earlier call."""
-    whole = len(train.questions)
-    train = select(train) if select else train
+    form, network, whole = recipe.data, recipe.network, len(train.questions)
+    train = squad_json.training_part(train, recipe)
     pieces = wordpieces.read(source, network.cased) if network.pretrained and source else None
     cache = _cache_file(train, test, source, form, network.cased)
     tokenized = _read_cache(cache)

@@ -49,7 +49,7 @@ def _load_classifier(
     build = _builder(recipe, weights, dataset.from_splits(recipe, None).network)
     build("float32")  # raises for weights of another model before the data set is loaded
     if task == "imagenet":
-        test, origin = imagenet.load_test(data_dir)
+        test, origin = imagenet.load_test(recipe, data_dir)
         data = dataset.from_splits(recipe, Splits(test, test, origin))
     else:
         data = dataset.open(recipe, data_dir)
@@ -106,7 +106,7 @@ def _load_reader(name: str, weights: Path, task: str, data_dir: str) -> Serving:
         if any(piece != piece.lower() and not piece.startswith("[") for piece in pieces):
             cased = recipe.network.pretrained.replace("uncased", "cased")
             recipe = recipe.with_values(pretrained=cased)
-        encoded = squad.load_test(data_dir, vocabulary, recipe.data, recipe.network)
+        encoded = squad.load_test(recipe, data_dir, vocabulary)
         data = dataset.from_splits(recipe, encoded)
     build = _builder(recipe, weights, data.network)
     build("float32")

@@ -37,7 +37,7 @@ def check(splits, batches):
     ],
 )
 def test_every_published_form_is_read(published, batches, location):
-    splits = cifar10.load(str(published / location))
+    splits = cifar10.load(SMALL, str(published / location))
     check(splits, batches)
     # Made-up pixels: an archive of them is not what was published; of a folder nobody can say.
     assert splits.origin.verified is (False if splits.origin.source.endswith(".gz") else None)
@@ -82,7 +82,7 @@ def test_a_folder_of_tensorflow_datasets_is_read(tmp_path, batches):
             for split, names in splits.items()
         },
     )
-    splits_read = cifar10.load(str(tmp_path))
+    splits_read = cifar10.load(SMALL, str(tmp_path))
     assert (
         splits_read.train.images().shape == (50, 32, 32, 3)
         and splits_read.train.images().dtype == np.uint8
@@ -160,23 +160,23 @@ def test_a_place_without_the_data_is_refused_by_its_flag(tmp_path, make, words):
         root.mkdir()
         (root / make).mkdir() if make.endswith("/") else make and (root / make).touch()
     with pytest.raises(Refusal, match=words):
-        cifar10.load(str(root))
+        cifar10.load(SMALL, str(root))
 
 
 def test_without_data_dir_the_flags_that_help_are_named():
     with pytest.raises(Refusal, match="--data_dir=: cifar10 needs .*--download, --synthetic"):
-        cifar10.load("")
+        cifar10.load(SMALL, "")
 
 
 def test_download_without_a_network_is_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(cifar10, "HOME", "http://localhost:1/")
     with pytest.raises(Refusal, match="--download=true: http://localhost:1/ can't be reached"):
-        cifar10.load(str(tmp_path / "new"), download=True)
+        cifar10.load(SMALL, str(tmp_path / "new"), download=True)
     assert not (tmp_path / "new").exists()
     prepared = tmp_path / "cifar10/3.0.2/dataset_info.json"
     prepared.parent.mkdir(parents=True)  # interrupted, or a run's folder: nothing is prepared
     with pytest.raises(Refusal, match="can't be reached"):
-        cifar10.load(str(tmp_path), download=True)
+        cifar10.load(SMALL, str(tmp_path), download=True)
     prepared.touch()  # prepared before: a run that goes on needs no network
     assert cifar10.tfds.check_reachable("http://localhost:1/", tmp_path / "cifar10") is None
 
@@ -185,7 +185,7 @@ def test_runs_in_a_folder_cifar10_beside_the_data_are_not_in_the_way(published, 
     (tmp_path / "cifar-10-batches-bin").symlink_to(published / "binary/cifar-10-batches-bin")
     (tmp_path / "cifar10/airbench94-2026").mkdir(parents=True)
     (tmp_path / "cifar10/airbench94-2026/run.json").touch()
-    assert cifar10.load(str(tmp_path)).origin.source == "cifar-10-batches-bin"
+    assert cifar10.load(SMALL, str(tmp_path)).origin.source == "cifar-10-batches-bin"
 
 
 def test_download_asks_tensorflow_datasets_to_prepare_the_folder(tmp_path, monkeypatch):
@@ -193,5 +193,5 @@ def test_download_asks_tensorflow_datasets_to_prepare_the_folder(tmp_path, monke
 
     monkeypatch.setattr(cifar10.tfds, "check_reachable", lambda *_: None)
     with tfds.testing.mock_data(num_examples=3):
-        splits = cifar10.load(str(tmp_path), download=True)
+        splits = cifar10.load(SMALL, str(tmp_path), download=True)
     assert splits.train.images().shape == (3, 32, 32, 3) and splits.test.labels.shape == (3,)

@@ -3,11 +3,12 @@
 import numpy as np
 from sklearn.datasets import load_digits
 
+from dawnbench_tf import recipes
 from dawnbench_tf.data import digits
 
 
 def test_the_split_is_fixed_stratified_and_complete():
-    splits = digits.load()
+    splits = digits.load(recipes.get("digits/resnet8"))
     assert len(splits.train.labels) == 1297 and len(splits.test.labels) == 500
     assert splits.test.labels[:10].tolist() == [4, 8, 8, 3, 9, 0, 6, 3, 9, 8]  # the same for ever
     counts = np.bincount(load_digits().target)
@@ -18,7 +19,7 @@ def test_the_split_is_fixed_stratified_and_complete():
 
 
 def test_images_are_the_scans_resized():
-    splits = digits.load()
+    splits = digits.load(recipes.get("digits/resnet8"))
     images = np.concatenate([splits.train.images(), splits.test.images()])
     assert images.shape == (1797, 32, 32, 3) and images.dtype == np.uint8
     np.testing.assert_array_equal(images[..., 0], images[..., 2])
@@ -29,6 +30,6 @@ def test_images_are_the_scans_resized():
 
 
 def test_no_test_image_is_in_training():
-    splits = digits.load()
+    splits = digits.load(recipes.get("digits/resnet8"))
     trained = {image.tobytes() for image in splits.train.images()}
     assert not any(image.tobytes() in trained for image in splits.test.images())

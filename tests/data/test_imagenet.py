@@ -10,6 +10,7 @@ from dawnbench_tf.data import imagenet, imagenette
 from dawnbench_tf.data.image_files import jpeg_index
 from dawnbench_tf.refusals import Refusal
 
+RECIPE = recipes.get("imagenet/resnet50_v1_5")
 PUBLISHED = resources.files("tensorflow_datasets") / "datasets" / "imagenet2012"
 
 
@@ -35,13 +36,13 @@ def test_labels_beside_the_data_come_first(tmp_path):
 
 def test_imagenet_can_t_be_downloaded():
     with pytest.raises(Refusal, match="--download=true: ImageNet is given out at https"):
-        imagenet.load("anywhere", download=True)
+        imagenet.load(RECIPE, "anywhere", download=True)
 
 
 @pytest.mark.parametrize("load", [imagenet.load, imagenette.load])
 def test_no_folder_is_refused_in_a_line(load):
     with pytest.raises(Refusal, match="--data_dir=: .* needs the folder of the data"):
-        load("")
+        load(RECIPE, "")
 
 
 def numbered(tmp_path, count=50_000):

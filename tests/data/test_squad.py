@@ -8,9 +8,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from dawnbench_tf import recipes
 from dawnbench_tf.data import squad
 from dawnbench_tf.data.questions import annotation, encoding, squad_json, vocabulary
-from dawnbench_tf.recipe import Network, Questions
 from dawnbench_tf.refusals import Refusal
 
 GLOVE = "glove.6B.100d.txt"
@@ -48,12 +48,16 @@ def folder(tmp_path, monkeypatch):
     return home
 
 
+def load(folder, recipe="squad/bidaf_tf", **changes):
+    return squad.load(recipes.get(recipe, **changes), str(folder))
+
+
 def words_of(split, row):
     return split.contexts.values[split.spans.values[row, 0] : split.spans.values[row, 1] + 1]
 
 
 def test_answers_come_back_from_their_words(folder):
-    data = squad.load(str(folder))
+    data = load(folder)
     for split, expected in ((data.train, ["Ada Lovelace", "1852"]), (data.test, ["Lima"])):
         for (first, last), text in zip(split.spans.values, expected, strict=True):
             begin, end = split.offsets.values[first, 0], split.offsets.values[last, 1]
@@ -64,7 +68,7 @@ def test_answers_come_back_from_their_words(folder):
 
 
 def test_a_word_s_vector_is_found_whatever_its_case(folder):
-    data = squad.load(str(folder))
+    data = load(folder)
     number = data.token_ids[data.train.contexts.values[0]]  # Ada
     assert data.vocabulary.fixed[number - 2 - len(data.vocabulary.trained)] == "ada"
 
@@ -76,7 +80,7 @@ def test_answers_that_are_off_are_counted_and_none_is_dropped(folder, capsys):
         question("b", "185", 19),  # ends inside a word
         question("c", "Turing", 0),  # nowhere
     )
-    data = squad.load(str(folder))
+    data = load(folder)
     assert list(data.train.alignments) == [encoding.MOVED, encoding.CUT, encoding.NOWHERE]
     said = capsys.readouterr().err
     assert "squad train: 3 answers; 1 end inside a word, 1 were moved" in said
@@ -87,19 +91,19 @@ def test_answers_that_are_off_are_counted_and_none_is_dropped(folder, capsys):
 
 
 def test_the_cache_gives_the_same_and_is_rebuilt_when_damaged_or_stale(folder, monkeypatch, capsys):
-    first = squad.load(str(folder))
+    first = load(folder)
     (cache,) = (folder.parent / "cache/dawnbench_tf").iterdir()
     monkeypatch.setattr(squad, "_tokenize", lambda *_: pytest.fail("made again"))
-    same(squad.load(str(folder)), first)
+    same(load(folder), first)
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
     cache.write_bytes(cache.read_bytes()[:-500])  # half of it
-    same(squad.load(str(folder)), first)
+    same(load(folder), first)
     write(folder / squad.TRAIN, question("z", "notes", 31))
-    assert len(squad.load(str(folder)).train.context_of_question) == 1  # other content, other key
+    assert len(load(folder).train.context_of_question) == 1  # other content, other key
     assert len(list(cache.parent.iterdir())) == 2
     glove(folder / GLOVE, ["notes"])  # other vectors, other key
-    assert squad.load(str(folder)).vocabulary.fixed == ["notes"]
+    assert load(folder).vocabulary.fixed == ["notes"]
 
 
 def same(encoded, wanted):
@@ -112,11 +116,11 @@ def same(encoded, wanted):
 
 
 def test_glove_may_be_in_its_zip(folder):
-    plain = squad.load(str(folder))
+    plain = load(folder)
     with zipfile.ZipFile(folder / "glove.6B.zip", "w") as archive:
         archive.write(folder / GLOVE, GLOVE)
     (folder / GLOVE).unlink()
-    np.testing.assert_array_equal(squad.load(str(folder)).vectors, plain.vectors)
+    np.testing.assert_array_equal(load(folder).vectors, plain.vectors)
 
 
 @pytest.mark.parametrize(
@@ -134,18 +138,18 @@ def test_glove_may_be_in_its_zip(folder):
 def test_damaged_vectors_are_refused_in_one_line(folder, lines, words):
     (folder / GLOVE).write_text(lines)
     with pytest.raises(Refusal, match=re.escape(words)) as error:
-        squad.load(str(folder))
+        load(folder)
     assert "\n" not in str(error.value)
 
 
-CASED = Questions(word_vectors="glove.840B.300d", tuned_words=1, learned_words=False)
+CASED = {"word_vectors": "glove.840B.300d", "tuned_words": 1, "learned_words": False}
 
 
 def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
     """Lines whose word contains spaces, as in glove.840B.300d, are skipped."""
     path = folder / "glove.840B.300d.txt"
     glove(path, ["Ada", "ada", "wrote", "Lima", "notes", "at name@x.org", ". . .", "notes x"], 300)
-    data = squad.load(str(folder), form=CASED)
+    data = load(folder, **CASED)
     assert data.vocabulary.trained == ["notes"]  # twice in training's questions, as is "wrote"
     assert data.vocabulary.fixed == ["Ada", "Lima", "wrote"] and data.vocabulary.cased
     assert data.tuned.shape == (1, 300) and data.tuned[0, 3] == pytest.approx(4.3)
@@ -156,16 +160,14 @@ def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
 
 def test_a_bert_s_pieces_are_its_own_and_its_weights_are_named(folder):
     name = "uncased_L-2_H-128_A-2"
-    form = Questions(tokenizer="wordpiece", sequence_length=384)
-    network = Network(pretrained=name)
     with pytest.raises(Refusal, match=f"holds no folder {name}"):
-        squad.load(str(folder), form=form, network=network)
+        load(folder, "squad/bert_tiny")
     (folder / name).mkdir()
     (folder / name / "bert_model.ckpt.index").touch()
     pieces = ["[UNK]", "[CLS]", "[SEP]", "ada", "love", "##lace", "notes", "1852", "lima"]
     (folder / name / "vocab.txt").write_text("\n".join(["[PAD]", "[unused0]", *pieces]))
     for _ in range(2):  # made, and from the cache
-        data = squad.load(str(folder), form=form, network=network)
+        data = load(folder, "squad/bert_tiny")
         assert data.vocabulary.trained == pieces and data.vocabulary.pieces
         assert data.pretrained == folder / name / "bert_model.ckpt.index"
         assert data.token_ids[words_of(data.train, 0)].tolist() == [5, 6, 7]
@@ -176,8 +178,7 @@ def test_fasttext_s_first_line_is_no_word(folder):
     path = folder / "crawl-300d-2M.vec"
     glove(path, ["Ada", "2"], 300)
     path.write_text("2 300\n" + path.read_text())
-    form = Questions(tokenizer="words", word_vectors="crawl-300d-2M")
-    data = squad.load(str(folder), form=form)
+    data = load(folder, tokenizer="words", word_vectors="crawl-300d-2M")
     assert data.vocabulary.fixed == ["Ada"] and data.vectors[0, 2] == pytest.approx(0.2)
 
 
@@ -192,7 +193,7 @@ def test_fasttext_s_first_line_is_no_word(folder):
 def test_what_is_missing_is_named(folder, missing, words):
     (folder / missing).unlink()
     with pytest.raises(Refusal, match=re.escape(words)):
-        squad.load(str(folder))
+        load(folder)
 
 
 def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monkeypatch):
@@ -200,9 +201,9 @@ def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monke
     annotation._pipeline.cache_clear()
     (folder / squad.TRAIN).unlink()
     (folder / squad.TEST).unlink()
-    form = Questions(tokenizer="spacy", word_vectors="glove.840B.300d")
+    settings = {"tokenizer": "spacy", "word_vectors": "glove.840B.300d"}
     with pytest.raises(Refusal) as refused:
-        squad.load(str(folder), form=form)
+        load(folder, **settings)
     line = str(refused.value)
     for words in (
         "holds no glove.840B.300d.txt or glove.840B.300d.zip",
@@ -214,18 +215,18 @@ def test_all_that_is_missing_is_named_at_once_with_what_is_at_hand(folder, monke
     ):
         assert words in line, words
     with pytest.raises(Refusal, match="--data_dir=: .*glove.840B.300d.txt.*--tokenizer=glove"):
-        squad.load("", form=form)
+        load("", **settings)
 
 
 @pytest.mark.parametrize("folder", ["", "nowhere"])
 def test_no_folder_is_refused(folder):
     with pytest.raises(Refusal, match="--data_dir"):
-        squad.load(folder)
+        load(folder)
 
 
 def test_a_passage_of_100_000_characters_is_read(folder):
     write(folder / squad.TEST, question("c", "Lima", 54), context=TEXT + " word" * 20_000)
-    assert squad.load(str(folder)).test.contexts.lengths()[0] > 20_000
+    assert load(folder).test.contexts.lengths()[0] > 20_000
 
 
 def test_tfds_s_form_gives_the_same(folder):

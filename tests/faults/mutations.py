@@ -283,7 +283,7 @@ def archives(home: Path) -> Kind:
             paths.append(path)
 
     def load(path):
-        splits = cifar10.load(str(path))
+        splits = cifar10.load(recipes.get("cifar10/resnet56_tf"), str(path))
         return [(split.images().tobytes(), split.labels.tobytes()) for split in splits[:2]]
 
     def trial(chosen):

@@ -226,11 +226,6 @@ class ImageData:
 DATA = ImageData
 
 
-def load_options(recipe: Recipe) -> dict[str, Any]:
-    """Returns the arguments of a task's `load` that the recipe sets."""
-    return {"skip_blacklisted": True} if recipe.skip_blacklisted else {}
-
-
 def complete(recipe: Recipe, splits: Splits) -> Recipe:
     """Returns the recipe with what its task leaves open, the fields that are 0, from the data."""
     task = recipe.whole_task

@@ -11,7 +11,7 @@ import numpy as np
 from dawnbench_tf.data import squad
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import division
-from dawnbench_tf.data.questions import data, squad_json
+from dawnbench_tf.data.questions import squad_json
 from dawnbench_tf.data.questions.encoding import Encoded
 from dawnbench_tf.data.questions.squad_json import Corpus
 from dawnbench_tf.recipe import Recipe
@@ -31,8 +31,8 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Encoded:
     else:
         train, test = _divide(train, recipe)
     root = train_file.parent
-    words, weights = squad.find_words(root, recipe.data, recipe.network.pretrained)
-    encoded = squad.encode(train, test, words, **data.load_options(recipe))
+    words, weights = squad.find_words(root, recipe)
+    encoded = squad.encode(recipe, train, test, words)
     names = [path.name for path in (train_file, test_file) if path]
     return encoded._replace(origin=Origin(", ".join(names)), pretrained=weights)
 

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,10 @@ from dawnbench_tf import files, models
 from dawnbench_tf.data import pretrained, qa_mini
 from dawnbench_tf.data.dataset import Example, Placement
 from dawnbench_tf.data.origin import Origin
-from dawnbench_tf.data.own import division
 from dawnbench_tf.data.placement import own_replicas, without_autotune
-from dawnbench_tf.data.questions import features, scores, spans, squad_json, vocabulary, windows
+from dawnbench_tf.data.questions import features, scores, spans, vocabulary, windows
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
 from dawnbench_tf.data.questions.spans import Answers, predictions
-from dawnbench_tf.data.questions.squad_json import Corpus
 from dawnbench_tf.data.questions.vocabulary import FIRST
 from dawnbench_tf.data.questions.windows import Merged, Windows
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
@@ -331,20 +329,6 @@ def _first(encoded: Encoded, count: int) -> Encoded:
     )
     corpus = corpus._replace(questions=corpus.questions[:count])
     return encoded._replace(test=test, test_corpus=corpus)
-
-
-def load_options(recipe: Recipe) -> dict[str, Any]:
-    """Returns the arguments of a task's `load` that the recipe sets."""
-    select = partial(select_part, recipe) if recipe.train_examples else None
-    network = {} if recipe.task_row.embedded else {"network": recipe.network}
-    return {"form": recipe.data, "select": select, **network}
-
-
-def select_part(recipe: Recipe, corpus: Corpus) -> Corpus:
-    """Returns the training questions that a recipe with `train_examples` uses."""
-    count = len(corpus.questions)
-    chosen = division.choose(count, recipe.train_examples, recipe.seed)
-    return squad_json.select_questions(corpus, chosen)
 
 
 def complete(recipe: Recipe, encoded: Encoded) -> Recipe:

@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
+from dawnbench_tf.data.own import division
+from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line
 
 T = TypeVar("T")
@@ -65,6 +67,14 @@ def select_questions(corpus: Corpus, indices: Iterable[int]) -> Corpus:
         [corpus.contexts[context] for context in kept],
         [question._replace(context=numbers[question.context]) for question in questions],
     )
+
+
+def training_part(corpus: Corpus, recipe: Recipe) -> Corpus:
+    """Returns the questions that a recipe with `train_examples` uses; without it all."""
+    if not recipe.train_examples:
+        return corpus
+    count = len(corpus.questions)
+    return select_questions(corpus, division.choose(count, recipe.train_examples, recipe.seed))
 
 
 def _question(qa: Any, context: int, where: str) -> Question:
