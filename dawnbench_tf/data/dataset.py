@@ -264,6 +264,11 @@ def open(
         splits = modality.synthetic(recipe)._replace(origin=Origin("synthetic"))
     elif data_dir and task.embedded:
         refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
+    elif task.is_own and not task.reader:
+        text = f"{task.name} has no files; pass its examples to train or infer as `data`"
+        refuse("data_dir", data_dir, text)
+    elif download and task.is_own and not task.reader.startswith("tfds"):
+        refuse("download", True, "is for TensorFlow Datasets; name your own data as --data_dir")
     else:
         module = import_module(f"dawnbench_tf.data.{task.module}")
         splits = module.load(recipe, data_dir, download)

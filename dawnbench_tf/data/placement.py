@@ -1,11 +1,37 @@
-"""The placement of input pipelines: distribution strategy, replicas, tf.data options."""
+"""The placement of input pipelines: strategy, replicas, tf.data options, input wait."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from dawnbench_tf.data.waits import Waits
+
+class Waits:
+    """Input wait: the total seconds between the request for a batch and its arrival.
+
+    An upper bound where devices prefetch batches, as several replicas do: part of the wait then
+    overlaps earlier steps.
+    """
+
+    def __init__(self) -> None:
+        with tf.device("CPU:0"):
+            self._seconds = tf.Variable(0.0, trainable=False, dtype=tf.float64)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds waited so far."""
+        return float(self._seconds.numpy())
+
+    def count(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Returns the batches unchanged; the time to get each is added to `seconds`."""
+        # zip asks for the moment first, then for the batch: `add` runs when the batch is there.
+        moments = tf.data.Dataset.counter().map(lambda _: tf.timestamp())
+
+        def add(moment: tf.Tensor, batch: Any) -> Any:
+            with tf.control_dependencies([self._seconds.assign_add(tf.timestamp() - moment)]):
+                return tf.nest.map_structure(tf.identity, batch)
+
+        return tf.data.Dataset.zip(moments, batches).map(add)
 
 
 class Placement(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf.data.waits import Waits
+from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.training import strategies

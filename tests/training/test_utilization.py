@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import models, recipes
-from dawnbench_tf.data.waits import Waits
+from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.training import utilization
 from dawnbench_tf.tta import TimeToAccuracy

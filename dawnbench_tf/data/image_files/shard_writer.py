@@ -26,7 +26,7 @@ from dawnbench_tf.refusals import Refusal
 _ORDER_SEED = 2012
 _MOST_PIXELS = 100_000_000  # largest image, in pixels
 _PIXELS_PER_BYTE = 1_000  # limit for images over 2^20 pixels; single-color JPEGs have 170
-Image.MAX_IMAGE_PIXELS = None  # Pillow's own limit, which warns or raises; _check_size has ours
+Image.MAX_IMAGE_PIXELS = None  # Pillow's own limit, which warns or raises; check_image has ours
 _ORIENTATION = 0x0112  # EXIF tag; 1 is upright
 TURNED = "turned by EXIF, left as it is stored"
 
@@ -113,15 +113,23 @@ def check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list
 
     Raises Refusal if it is damaged or larger than an image can be.
     """
-    unusual = []
-    _check_size(content, path)
-    if not content.startswith(jpeg_index.JPEG):
-        unusual.append("no JPEG, encoded anew")
-        content = jpeg_index.as_jpeg(content, path)
+    is_jpeg = content.startswith(jpeg_index.JPEG)
     try:
         with Image.open(io.BytesIO(content)) as image:
             size, mode = image.size, image.mode
-            orientation = image.getexif().get(_ORIENTATION, 1)
+            orientation = image.getexif().get(_ORIENTATION, 1) if is_jpeg else 1
+    except (OSError, ValueError, SyntaxError):
+        reason = "holds no image that can be decoded" if content else "is empty"
+        raise Refusal(f"{path}: {reason}; fetch it again") from None
+    most = min(max(_PIXELS_PER_BYTE * len(content), 2**20), _MOST_PIXELS)
+    if size[0] * size[1] > most:
+        claim = f"{len(content):,} bytes that claim {size[0]:,} x {size[1]:,} pixels"
+        raise Refusal(f"{path}: {claim}, more than an image of that size has; fetch it again")
+    unusual = []
+    if not is_jpeg:
+        unusual.append("no JPEG, encoded anew")
+        content, mode = jpeg_index.as_jpeg(content, path), "RGB"
+    try:
         if warning := _decoder_warning(content):
             terminal.say(f"{path}: libjpeg: {warning}; kept as it is")
             unusual.append("damaged within, named above")
@@ -130,7 +138,7 @@ def check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list
             with tf.device("CPU:0"):
                 pixels = tf.io.decode_jpeg(content, channels=3)
                 content = tf.io.encode_jpeg(pixels, quality=jpeg_index.RE_ENCODED).numpy()
-    except (OSError, ValueError, SyntaxError, tf.errors.OpError):
+    except (ValueError, tf.errors.OpError):
         raise Refusal(f"{path}: holds no whole JPEG; fetch it again") from None
     unusual += ["grey"] if mode == "L" else []
     unusual += [TURNED] if orientation != 1 else []
@@ -151,20 +159,6 @@ def _decoder_warning(content: bytes) -> str:
             raise
         return str(error).strip()
     return ""
-
-
-def _check_size(content: bytes, path: str) -> None:
-    """Raises Refusal if an image's header claims too many pixels for the size of its file."""
-    try:
-        with Image.open(io.BytesIO(content)) as image:
-            width, height = image.size
-    except (OSError, ValueError, SyntaxError):
-        reason = "holds no image that can be decoded" if content else "is empty"
-        raise Refusal(f"{path}: {reason}; fetch it again") from None
-    most = min(max(_PIXELS_PER_BYTE * len(content), 2**20), _MOST_PIXELS)
-    if width * height > most:
-        claim = f"{len(content):,} bytes that claim {width:,} x {height:,} pixels"
-        raise Refusal(f"{path}: {claim}, more than an image of that size has; fetch it again")
 
 
 def make_record(

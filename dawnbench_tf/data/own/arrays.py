@@ -1,6 +1,6 @@
 """Examples that the caller passes to `train`: arrays, data sets, or a function for them."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,12 +20,6 @@ _FORMS = (
     "should be (x_train, y_train, x_test, y_test), (x, y) with validation_share, two tf.data data "
     "sets of (image, label), or a function that returns one of these"
 )
-
-
-def load(recipe: Recipe, data_dir: str, download: bool) -> NoReturn:
-    """Raises Refusal: the examples of this task are passed in Python, not read from files."""
-    text = f"{recipe.task_row.name} has no files; pass its examples to train or infer as `data`"
-    refuse("data_dir", data_dir, text)
 
 
 def to_splits(data: Any, recipe: Recipe) -> Examples:

@@ -26,8 +26,6 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
 
     Classes are numbered in the order of their names. A line says what is not read.
     """
-    if download:
-        refuse("download", True, "is for TensorFlow Datasets; name the folder as --data_dir")
     share = recipe.validation_share
     root, parts, classes, others = _locate(data_dir, share)
     train = _split(root, trees.read(parts[0], classes))

@@ -14,8 +14,6 @@ _NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     """Loads the images of an .npz file, compressed or not, as Keras's own data sets name them."""
-    if download:
-        refuse("download", True, "is for TensorFlow Datasets; name the .npz file as --data_dir")
     path = Path(data_dir).expanduser()
     if not data_dir or not path.is_file():
         refuse("data_dir", data_dir, "should be the .npz file of a task of your own")

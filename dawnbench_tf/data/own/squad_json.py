@@ -22,8 +22,6 @@ _TRAIN, _TESTS = "train", ("dev", "val", "validation", "test")  # first words of
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Encoded:
     """Loads questions from JSON files, and word vectors unless the recipe learns all of them."""
-    if download:
-        refuse("download", True, "is for TensorFlow Datasets; name the folder as --data_dir")
     train_file, test_file = _find(data_dir, recipe.validation_share)
     train = squad.read(train_file)
     if test_file:
