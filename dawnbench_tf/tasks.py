@@ -250,7 +250,7 @@ _STATED = {  # fields that a run's folder or an entry may state
 def check_reader(reader: str) -> None:
     """Raises Refusal unless --task names a reader of data of one's own."""
     kind, colon, name = reader.partition(":")
-    if kind not in READERS or (kind == "tfds") != bool(colon and name):
+    if kind not in READERS or (kind == "tfds") != bool(colon) or (colon and not name):
         hint = suggestion(kind, [*READERS, *TASKS], "") if kind not in TASKS else ""
         expected = "should be folder, npz, tfds:NAME or squad_json"
         refuse("task", reader, f"{hint} {expected}".lstrip())

@@ -34,6 +34,7 @@ def test_a_task_is_named_after_its_data(text, data_dir, name):
     [
         ("foldr", "did you mean folder?"),
         ("tfds", "should be folder, npz, tfds:NAME"),
+        ("npz:", "should be folder, npz, tfds:NAME"),
         ("npz:x", "should be folder"),
         ("cifar", "did you mean cifar10?"),
     ],

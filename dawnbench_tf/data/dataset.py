@@ -252,6 +252,8 @@ def open(
     (TensorShape([64, 32, 32, 3]), TensorShape([64]))
     """
     modality, task = _module(recipe), recipe.whole_task
+    if download and (task.embedded or recipe.synthetic or examples is not None):
+        refuse("download", True, f"{task.name}'s examples are here already; leave it out")
     if examples is not None:
         if task.is_whole:  # these examples are not the library's
             recipe = recipe.with_values(task=task.without_counts())

@@ -72,3 +72,5 @@ def test_an_embedded_data_set_takes_no_folder():
     recipe = recipes.get("digits/resnet8")
     with pytest.raises(Refusal, match="--data_dir=here: digits is embedded and takes none"):
         dataset.open(recipe, "here")
+    with pytest.raises(Refusal, match="--download=true: digits's examples are here already"):
+        dataset.open(recipe, download=True)

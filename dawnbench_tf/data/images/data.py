@@ -273,6 +273,8 @@ def check(task: Task, splits: Splits) -> None:
         ("test", splits.test, task.test_examples),
     ):
         labels, held = split.labels, split.held
+        if not len(labels):
+            raise Refusal(f"{task.name} {name}: holds no examples")
         if held is not None and not task.jpegs and held.shape[1] != task.image_size:
             sides = f"{held.shape[1]} pixels; {task.name} has {task.image_size}"
             raise Refusal(f"{task.name} {name}: images have {sides}")

@@ -92,7 +92,11 @@ def from_arrays(arrays: Any, recipe: Recipe, where: str = "data") -> Splits:
 
 def split(images: Any, labels: Any, where: str) -> Split:
     """Makes a split of arrays. Raises Refusal, which names `where`, for other types or shapes."""
-    images, labels = np.asarray(images), np.asarray(labels)
+    try:
+        images, labels = np.asarray(images), np.asarray(labels)
+    except ValueError:  # NumPy's for ragged lists
+        text = "images or labels of several shapes; resize the images, or use --task=folder"
+        raise Refusal(f"{where}: {text}") from None
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):

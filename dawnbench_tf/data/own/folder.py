@@ -119,7 +119,8 @@ def check(recipe: Recipe, data_dir: str) -> None:
         text = f"damaged: {len(bad):,} of {len(names):,} images: {first}{more}; {advice}"
         refuse("data_dir", data_dir, text)
     if count := sum(checked[key] for key in keys):
-        terminal.say(f"{count:,} images have an EXIF orientation, which is not applied")
+        images_text = terminal.counted(count, "image")
+        terminal.say(f"{images_text} with an EXIF orientation, which is not applied")
 
 
 def _key(path: str) -> int:

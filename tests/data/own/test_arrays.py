@@ -55,11 +55,22 @@ def test_two_arrays_are_divided(own):
         (lambda x, y: (x, y), "--validation_share=0.0: is needed to divide x and y"),
         (lambda x, y: (x, y, x), r"data: has 3 parts; should be \(x_train"),
         (lambda x, y: "x", "data: is a str; should be"),
+        (
+            lambda x, y: ([*x[:3], x[3, :8]], y[:4], x, y),
+            "data: images or labels of several shapes",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(own, change, message):
     with pytest.raises(Refusal, match=message):
         dataset.open(RECIPE, examples=change(*own.images(4)))
+
+
+def test_an_empty_test_set_is_refused(own):
+    splits = dataset.open(RECIPE, examples=(*own.images(4), *own.images(4))).splits
+    empty = splits._replace(test=splits.test.take(np.arange(0)))
+    with pytest.raises(Refusal, match="test: holds no examples"):
+        dataset.open(RECIPE, examples=empty)
 
 
 def npz_recipe(path, **changes):

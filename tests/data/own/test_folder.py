@@ -149,7 +149,7 @@ def test_all_damaged_images_are_named_before_the_clock(tmp_path, own, cache, mon
         path.unlink()
     monkeypatch.setattr(shard_writer, "check_image", None)  # the others were decoded already
     dataset.check_files(recipe(), str(tmp_path / "own"))
-    assert said[-1:] == ["1 images have an EXIF orientation, which is not applied"]
+    assert said[-1:] == ["1 image with an EXIF orientation, which is not applied"]
 
 
 def test_a_run_that_lost_images_is_told_what_to_do(tmp_path, own):
