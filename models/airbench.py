@@ -99,10 +99,4 @@ def _describe(args: Arguments) -> tuple[str, str, str]:
     )
 
 
-FAMILY = Family(
-    body,
-    smallest=lambda args: {"widths": (32, 64, 64)},
-    describe=_describe,
-    head=_head,
-    smallest_side=lambda args: 9,
-)
+FAMILY = Family(body, describe=_describe, head=_head, smallest_side=lambda args: 9)

@@ -198,7 +198,6 @@ def _sides(x: tf.Tensor, make: Layers) -> tuple[int | None, ...]:
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"cells": 3, "filters": 16, "dropout": 0.0},
     describe=lambda args: ("evolved cells", "the cell before", "ReLU, before"),
     head=head,
     smallest_side=lambda args: 80 if args.get("auxiliary") else 32,

@@ -54,7 +54,6 @@ def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.T
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"units": 1},
     describe=lambda args: ("basic", blocks.SHORTCUTS_IN_WORDS["projection"], "ReLU, before"),
     head=_head,
     smallest_side=lambda args: 8,

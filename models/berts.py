@@ -110,9 +110,4 @@ def _describe(args: Arguments) -> tuple[str, str, str]:
     return f"{layers} layers of {heads} heads", "identity", "GELU"
 
 
-FAMILY = Family(
-    body,
-    smallest=lambda args: {"layers": 2, "hidden": 8, "heads": 2},
-    describe=_describe,
-    reads=("context_pieces", "question_pieces"),
-)
+FAMILY = Family(body, describe=_describe, reads=("context_pieces", "question_pieces"))

@@ -110,7 +110,6 @@ def _describe(args: Arguments) -> tuple[str, str, str]:
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"hidden": 3, "character_filters": 4},
     describe=_describe,
     reads=("context_words", "context_characters", "question_words", "question_characters"),
 )

@@ -103,9 +103,4 @@ def _describe(args: Arguments) -> tuple[str, str, str]:
     return block, shortcut, activation + before
 
 
-FAMILY = Family(
-    body,
-    smallest=lambda args: {"depth": 11 if args.get("block") == "bottleneck" else 8},
-    describe=_describe,
-    head=_head,
-)
+FAMILY = Family(body, describe=_describe, head=_head)

@@ -50,6 +50,5 @@ def _layer(x: tf.Tensor, growth: int, make: Layers) -> tf.Tensor:
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"depth": 10, "growth": 8},
     describe=lambda args: ("1x1, 3x3", "all before, concatenated", "ReLU, before"),
 )

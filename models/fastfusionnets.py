@@ -135,7 +135,6 @@ def _describe(args: Arguments) -> tuple[str, str, str]:
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"hidden": 3},
     describe=_describe,
     reads=("context_words", "context_matches", "context_tags", "question_words"),
 )

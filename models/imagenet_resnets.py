@@ -184,7 +184,6 @@ def _describe(args: Arguments) -> tuple[str, str, str]:
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"depth": 18 if DEPTHS[args["depth"]][0] == "basic" else 26},
     describe=_describe,
     smallest_side=lambda args: 32 if args.get("stem", "imagenet") == "imagenet" else 8,
 )

@@ -111,7 +111,6 @@ def _function(name: str) -> Callable[..., tf.keras.Model]:
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {},
     describe=lambda args: ("", "", ""),
     head=_logits,
     smallest_side=lambda args: 1,

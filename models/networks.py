@@ -32,7 +32,6 @@ class Family(NamedTuple):
     """
 
     body: Callable[..., tf.Tensor]  # (input, layers or dtype, **args) -> last map, or logits
-    smallest: Callable[[Arguments], Arguments]  # overrides for the smallest such network, for tests
     describe: Callable[[Arguments], tuple[str, str, str]]  # texts: block, shortcut, activation
     head: Callable[[tf.Tensor, int, Layers, Arguments], tf.Tensor] = classifier
     smallest_side: Callable[[Arguments], int] = lambda args: 4  # minimum image side, pixels

@@ -130,7 +130,6 @@ def _describe(args: Arguments) -> tuple[str, str, str]:
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"hidden": 8, "heads": 2, "depth": 2, "character_width": 4},
     describe=_describe,
     reads=("context_words", "context_characters", "question_words", "question_characters"),
 )

@@ -128,10 +128,4 @@ def _smallest_side(args: Arguments) -> int:
     return side
 
 
-FAMILY = Family(
-    body,
-    smallest=lambda args: {},
-    describe=_describe,
-    head=_head,
-    smallest_side=_smallest_side,
-)
+FAMILY = Family(body, describe=_describe, head=_head, smallest_side=_smallest_side)

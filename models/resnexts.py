@@ -43,7 +43,6 @@ def body(
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"depth": 11, "cardinality": 2, "base_width": 16},
     describe=lambda args: (
         "bottleneck, grouped 3x3",
         blocks.SHORTCUTS_IN_WORDS["projection_bn"],

@@ -113,9 +113,4 @@ def _describe(args: Arguments) -> tuple[str, str, str]:
     return f"convolutions, {args.get('heads', 4)} heads", "identity", "ReLU"
 
 
-FAMILY = Family(
-    body,
-    smallest=lambda args: {"hidden": 8, "heads": 2},
-    describe=_describe,
-    reads=("context_words", "question_words"),
-)
+FAMILY = Family(body, describe=_describe, reads=("context_words", "question_words"))

@@ -29,6 +29,5 @@ def body(images: tf.Tensor, layers: Callable[..., Layers], *, depth: int, widen:
 
 FAMILY = Family(
     body,
-    smallest=lambda args: {"depth": 10, "widen": 2},
     describe=lambda args: ("basic", blocks.SHORTCUTS_IN_WORDS["projection"], "ReLU, before"),
 )

@@ -40,10 +40,9 @@ def names() -> list[str]:
 def build(name: str):
     """Builds the smallest network of a variant's kind."""
     from dawnbench_tf import models
-    from dawnbench_tf.models import networks
+    from tests.smallest import smallest
 
-    args = models.get(name).args
-    return models.build(name, **{**args, **networks.family_of(models.get(name)).smallest(args)})
+    return models.build(name, **smallest(name))
 
 
 def save(folder: Path, names: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ import tensorflow as tf
 from dawnbench_tf import models
 from dawnbench_tf.models import factories, networks
 from tests import warm
+from tests.smallest import smallest
 
 KERAS = tf.keras.layers
 
@@ -28,12 +29,6 @@ def family(name):
 def side(name):
     """Of the smallest images, in pixels; of 4, the last stage's map would be one pixel."""
     return max(8, family(name).smallest_side(models.get(name).args))
-
-
-def smallest(name):
-    """The variant's kind at its smallest size: arguments of `build`."""
-    args = models.get(name).args
-    return {**args, **family(name).smallest(args)}
 
 
 IMAGES = [name for name in models.names() if models.get(name).inputs == "images"]

@@ -15,7 +15,7 @@ from dawnbench_tf.models import networks, texts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.tasks import TASKS
 from dawnbench_tf.training import fitting, losses
-from tests.conformance.test_catalog import smallest
+from tests.smallest import smallest
 
 NAMES = sorted(recipes.rows())
 KERNELS = runpy.run_path(str(Path(__file__).parents[2] / "scripts/device_kernels.py"))

@@ -18,6 +18,7 @@ from dawnbench_tf.models import factories, networks
 from dawnbench_tf.models.layers import views
 from dawnbench_tf.refusals import Refusal
 from tests.models.graphs import as_graph
+from tests.smallest import smallest
 
 # Rounding of float32 over some dozens of layers; logits of half precision would be 1e-3 off.
 TOLERANCE = 1e-5  # of the largest logit
@@ -229,7 +230,7 @@ def reader(request, one_export):
     sizes = {"trained_words": 2 + len(data.vocabulary.trained), "vector_width": 12}
     if "context_characters" in family.reads:
         sizes["characters"] = 2 + len(data.vocabulary.characters)
-    build = built(request.param, {**family.smallest({}), **sizes})
+    build = built(request.param, {**smallest(request.param), **sizes})
     recipe = replace(recipes.get("qa_mini/bidaf"), model=request.param)
     examples = dataset.from_splits(recipe, data).examples()[:3]
     served = Served(build, examples, examples, False)
