@@ -95,7 +95,7 @@ TOUCHED = {  # a changed file: the first test that is run, the families that are
     "models/blocks.py": ("tests/models/test_models.py", []),
     "dawnbench_tf/tta.py": ("tests/test_tta.py", []),
     "dawnbench_tf/clock.py": ("dawnbench_tf/clock.py", []),  # its doctest
-    "dawnbench_tf/inference/runtimes/litert.py": ("tests/inference/test_runtimes.py", []),
+    "dawnbench_tf/inference/runtimes/builders.py": ("tests/inference/test_runtimes.py", []),
     "tests/faults/victim.py": ("tests/faults/test_kills.py", []),
     "tests/test_clock.py": ("tests/test_clock.py", []),
     "tests/conformance/test_rooms.py": ("tests/conformance/test_rooms.py", []),

@@ -37,16 +37,6 @@ class Runtime(NamedTuple):
     size: int  # bytes of the weights in the runtime's format
 
 
-def weight_bytes(model: tf.keras.Model) -> int:
-    """Returns the size of a Keras model's weights in bytes."""
-    return sum(int(np.prod(w.shape)) * tf.as_dtype(w.dtype).size for w in model.weights)
-
-
-def keras_precision(precision: str) -> str:
-    """Returns the Keras dtype policy for a runtime's precision."""
-    return "mixed_bfloat16" if precision == "bfloat16" else precision
-
-
 class Serving(NamedTuple):
     """A trained run loaded for inference: its data set, and the input of runtimes."""
 

@@ -1,4 +1,4 @@
-"""Inference runtimes: a module each, and a row of `RUNTIMES`.
+"""Inference runtimes: a function each in `builders`, and a row of `RUNTIMES`.
 
     runtime = runtimes.build("litert", served, precision="float32", threads=2)
     logits = runtime.call(example)
@@ -7,8 +7,7 @@ The runtime affects latency more than the model does (docs/inference.md). Models
 recipe and a run's weights; no code of a run is executed. The three TensorFlow runtimes use the CPUs
 that the process may use, set before TensorFlow is imported; the others use `threads`.
 
-A module's `build(served, precision, threads)` returns a `serving.Runtime`. The table does not
-import TensorFlow, as flags are made from it.
+The table does not import TensorFlow, as flags are made from it.
 
 May import: models, inference, data, the shared modules. Never: training, submission, ranking.
 """
@@ -35,7 +34,7 @@ class RuntimeRow(NamedTuple):
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 _TENSORFLOW = ("float32", "bfloat16")
-RUNTIMES = {  # name of the module in this folder -> row
+RUNTIMES = {  # name of the function in `builders` -> row
     "keras": RuntimeRow("`model.predict`", _TENSORFLOW),
     "function": RuntimeRow("TensorFlow's graph with frozen weights", _TENSORFLOW),
     "xla": RuntimeRow(
@@ -72,7 +71,8 @@ def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime
     example = served.examples[0]  # outside of `try`: one that can't be read is no runtime's failure
     try:
         with tensorflow_env.silent():
-            runtime = import_module(f"{__name__}.{name}").build(served, precision, threads)
+            builders = import_module(f"{__name__}.builders")
+            runtime = getattr(builders, name)(served, precision, threads)
             runtime.call(example)  # some runtimes compile at the first call
     except Exception as error:  # installations, converters and compilers may raise anything
         refuse("runtime", name, describe_failure(error))
