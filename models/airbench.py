@@ -8,7 +8,6 @@ cifar10_speedrun.py has SiLU in the groups too.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import tensorflow as tf
 
@@ -51,8 +50,14 @@ def body(
         norm=partial(plain.norm, scale=False, momentum=norm_momentum, epsilon=1e-12),
         act=plain.silu if activation == "silu" else plain.gelu,
     )
-    own = {"examples": whitening_examples, "use_bias": whitening_bias, "random_bias": muon}
-    x = make.gelu()(_first(images, plain, own))
+    if whitening_examples:
+        whitening = {"patch": 2, "epsilon": 5e-4, "negated": True, "examples": whitening_examples}
+        first = plain.whitening(
+            name="whitening", use_bias=whitening_bias, random_bias=muon, **whitening
+        )
+    else:
+        first = plain.conv(8 * images.shape[plain.axis], 2, padding="valid", use_bias=True)
+    x = make.gelu()(first(images))
     for filters in widths:
         x = make.max_pool(2, 2)(make.conv(filters, 3)(x))
         x = make.act()(make.norm()(x))
@@ -62,22 +67,6 @@ def body(
             branch = make.add()([x, branch])
         x = make.act()(branch)
     return x
-
-
-def _first(images: tf.Tensor, make: Layers, whitening: dict[str, Any]) -> tf.Tensor:
-    """Returns whitened patches or, without examples to whiten by, those of a convolution."""
-    size = _WHITENING["patch"]
-    if whitening["examples"]:
-        return make.whitening(name="whitening", **_WHITENING, **whitening)(images)
-    filters = 2 * size**2 * images.shape[make.axis]
-    return make.conv(filters, size, padding="valid", use_bias=True)(images)
-
-
-_WHITENING = {
-    "patch": 2,
-    "epsilon": 5e-4,
-    "negated": True,
-}
 
 
 def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:

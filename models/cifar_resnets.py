@@ -51,7 +51,11 @@ def body(
       norm_scale: whether BN has a trained scale (gamma).
       norm_epsilon: BN's epsilon.
     """
-    stages, unit = _plan(depth, block, strided)
+    checks.one_of(blocks.BLOCKS, block=block)
+    checks.one_of(("1x1", "3x3"), strided=strided)
+    basic = block == "basic"
+    units = checks.units_per_stage(depth, 6 if basic else 9, 2, f"with {block} blocks")
+    stages = blocks.three_stages((16, 32, 64) if basic else (64, 128, 256), units)
     checks.one_of(PREACTIVATION, preactivation=preactivation)
     checks.one_of(blocks.SHORTCUTS, shortcut=shortcut)
     checks.in_unit_interval(final_survival=final_survival)
@@ -60,7 +64,7 @@ def body(
     if leaky_slope:
         make = make._replace(act=partial(make.leaky_relu, leaky_slope))
     net = blocks.Residual(
-        unit,
+        blocks.basic if basic else partial(blocks.bottleneck, strided=strided),
         shortcut,
         preactivation=preactivation is not None,
         shortcut_sees_activation=preactivation == "widening",
@@ -68,18 +72,6 @@ def body(
         final_survival=final_survival,
     )
     return blocks.cifar(images, stages, net, make)
-
-
-def _plan(
-    depth: int, block: str, strided: str
-) -> tuple[list[blocks.Stage], Callable[..., tf.Tensor]]:
-    checks.one_of(blocks.BLOCKS, block=block)
-    checks.one_of(("1x1", "3x3"), strided=strided)
-    basic = block == "basic"
-    units = checks.units_per_stage(depth, 6 if basic else 9, 2, f"with {block} blocks")
-    widths = (16, 32, 64) if basic else (64, 128, 256)
-    unit = blocks.basic if basic else partial(blocks.bottleneck, strided=strided)
-    return blocks.three_stages(widths, units), unit
 
 
 def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.Tensor:

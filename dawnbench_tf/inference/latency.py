@@ -51,15 +51,12 @@ class Latencies(NamedTuple):
         """Returns a latency percentile in seconds; `percent` is from 0 to 100."""
         return float(np.percentile(self.seconds, percent))
 
-    def interval(self, confidence: float = 0.95) -> float:
-        """Returns the half-width of the mean's confidence interval, in seconds (batch means).
+    def interval(self) -> float:
+        """Returns the half-width of the mean's 95 % confidence interval, in seconds (batch means).
 
         Consecutive calls are correlated (caches, clock rates, other programs), so the means of
         consecutive blocks are treated as independent, instead of the calls. Each example's mean is
         subtracted first: the interval tells the noise of the machine, not how examples differ.
-
-        Args:
-          confidence: probability that the interval contains the mean, between 0 and 1.
         """
         passes, examples = self.seconds.shape
         own = self.seconds.mean(0) if passes > 1 else self.mean  # mean of each example
@@ -67,11 +64,9 @@ class Latencies(NamedTuple):
         if len(blocks) < 2:
             return float("inf")
         error = stats.sem([block.mean() for block in blocks])
-        if (
-            passes > 1
-        ):  # `own` is estimated from these passes, which hides 1 / passes of the variance
+        if passes > 1:  # `own`, estimated from these passes, hides 1 / passes of the variance
             error *= (passes / (passes - 1)) ** 0.5
-        return float(error * stats.t.ppf((1 + confidence) / 2, len(blocks) - 1))
+        return float(error * stats.t.ppf(0.975, len(blocks) - 1))
 
     def facts(self) -> dict[str, float]:
         """Returns the keys and values of the latency in an entry's misc."""

@@ -102,39 +102,42 @@ def trials_phrase(trials: float) -> str:
 
 
 def _describe_composition(results: Results, threshold: float) -> list[str]:
-    whole = summaries.composition(results.study, results.settings, threshold)
-    if whole is None:
+    compared = summaries.composition(results.study, results.settings, threshold)
+    if compared is None:
         return []
-    text = " x ".join(f"{speed_up:.2f} ({name})" for name, speed_up in whole.single.items())
-    if not whole.whole:
-        text += f" = {whole.product:.2f}; all together no more than half reach it"
-    elif not whole.product:
-        never = "; ".join(name for name, speed_up in whole.single.items() if not speed_up)
-        text += f"; all together {whole.whole:.2f}. Alone no more than half reach it: {never}"
+    single, whole, interval = compared
+    product = math.prod(single.values())
+    text = " x ".join(f"{speed_up:.2f} ({name})" for name, speed_up in single.items())
+    if not whole:
+        text += f" = {product:.2f}; all together no more than half reach it"
+    elif not product:
+        never = "; ".join(name for name, speed_up in single.items() if not speed_up)
+        text += f"; all together {whole:.2f}. Alone no more than half reach it: {never}"
     else:
-        share = whole.whole / whole.product
-        text += f" = {whole.product:.2f}; all together {whole.whole:.2f}"
-        if whole.interval is None:
+        share = whole / product
+        text += f" = {product:.2f}; all together {whole:.2f}"
+        if interval is None:
             text += "; an interval needs five runs of each setting"
-        elif not all(map(math.isfinite, whole.interval)):
+        elif not all(map(math.isfinite, interval)):
             text += f", {share:.2f} of it; too few runs reach it for an interval"
         else:
-            low, high = whole.interval
+            low, high = interval
             verdict = "consistent with the product" if low <= 1 <= high else "not the product"
-            text += f", {share:.2f} of it{format_interval(whole.interval)}: {verdict}"
+            text += f", {share:.2f} of it{format_interval(interval)}: {verdict}"
     return [f"To {_goal(results, threshold)}: {text}."]
 
 
 def _describe_main_effects(results: Results, threshold: float) -> list[str]:
     lines = []
-    for effect in summaries.main_effects(results.study, results.settings, threshold):
-        finite = [ratio for ratio in effect.speed_ups if ratio]
-        text = f"{effect.factor}: to {_goal(results, threshold)} {effect.level} is"
+    effects = summaries.main_effects(results.study, results.settings, threshold)
+    for (factor, level), speed_ups in effects.items():
+        finite = [ratio for ratio in speed_ups if ratio]
+        text = f"{factor}: to {_goal(results, threshold)} {level} is"
         if finite:
             mean = math.exp(statistics.mean(map(math.log, finite)))
             text += f" {mean:.2f} times as fast ({min(finite):.2f} to {max(finite):.2f})"
-        never = len(effect.speed_ups) - len(finite)
-        text += f" in {len(finite)} of {len(effect.speed_ups)} pairs"
+        never = len(speed_ups) - len(finite)
+        text += f" in {len(finite)} of {len(speed_ups)} pairs"
         lines.append(f"{text}; in {never} no more than half reach it." if never else f"{text}.")
     return lines
 

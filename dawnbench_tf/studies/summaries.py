@@ -166,18 +166,13 @@ def _statistic(function: Callable[..., Any], values: Any, least: int = 1, **opti
     return float(function(values, **options)) if len(values) >= least else None
 
 
-class Composition(NamedTuple):
-    """Speed-ups of single factors over the baseline, and of all factors together."""
-
-    single: dict[str, float]  # name of the setting -> speed-up
-    product: float  # of the single speed-ups
-    whole: float  # speed-up of all factors; 0 if together they do not reach the threshold
-    interval: Interval | None  # of whole / product
-
-
-def composition(study: Study, settings: Sequence[Setting], threshold: float) -> Composition | None:
+def composition(
+    study: Study, settings: Sequence[Setting], threshold: float
+) -> tuple[dict[str, float], float, Interval | None] | None:
     """Compares the speed-up of all factors with the product of theirs (Coleman et al. 2017, 3.2).
 
+    Returns name of the setting -> speed-up of each factor alone over the baseline; the speed-up of
+    all, 0 if together they do not reach the threshold; the interval of its share of the product.
     None unless the study has two factors or more of two levels each and the baseline reaches the
     threshold.
     """
@@ -202,24 +197,19 @@ def composition(study: Study, settings: Sequence[Setting], threshold: float) -> 
         return first / whole / np.prod([first / part for part in parts], axis=0)
 
     interval = time_statistics.median_interval(*times.values(), statistic=share)
-    return Composition(single, math.prod(single.values()), base / medians[on], interval)
+    return single, base / medians[on], interval
 
 
-class Effect(NamedTuple):
-    """Main effect: speed-ups of one level of a factor, for each setting of the other factors."""
+def main_effects(
+    study: Study, settings: Sequence[Setting], threshold: float
+) -> dict[tuple[str, str], list[float]]:
+    """Returns the main effect of each level, (factor, level), in a grid of several factors.
 
-    factor: str
-    level: str
-    speed_ups: list[float]  # over the factor's first level; 0 if the level never reaches it
-
-
-def main_effects(study: Study, settings: Sequence[Setting], threshold: float) -> list[Effect]:
-    """Returns the main effect of each level in a grid of several factors.
-
-    Pairs whose first level has no finite median are left out.
+    It is the level's speed-up over the factor's first one, for each setting of the other factors; 0
+    if it never reaches the threshold. Pairs whose first level has no finite median are left out.
     """
     if len(study.factors) < 2:
-        return []
+        return {}
     # Each setting is paired with the one that has the first level of one factor and is otherwise
     # equal; `first` is the first level of each factor, as settings are in the order of the plan.
     medians = {s.labels: time_statistics.median(s.times(threshold)) for s in settings}
@@ -230,7 +220,7 @@ def main_effects(study: Study, settings: Sequence[Setting], threshold: float) ->
             base = (*labels[:index], first.setdefault(index, label), *labels[index + 1 :])
             if base != labels and math.isfinite(medians.get(base, math.inf)):
                 pairs.setdefault((index, label), []).append(medians[base] / seconds)
-    return [Effect(study.factors[i].name, label, each) for (i, label), each in pairs.items()]
+    return {(study.factors[i].name, label): each for (i, label), each in pairs.items()}
 
 
 def misses(settings: Sequence[Setting], threshold: float) -> list[tuple[str, Outcome]]:

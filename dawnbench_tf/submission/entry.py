@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dawnbench_tf import files
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.rules import Grade, date
 from dawnbench_tf.submission.source import (
@@ -102,14 +103,6 @@ class Entry:
 def first_at(curve: Iterable[tuple[float, float]], threshold: float) -> tuple[float, float] | None:
     """Returns (hours, score) of the first point that reaches the threshold; None if none does."""
     return next((point for point in curve if point[1] >= threshold), None)
-
-
-class Invalid(ValueError):
-    """Raised for an entry that breaks rules and may not be written; `violations` lists them."""
-
-    def __init__(self, violations: list[Violation]):
-        self.violations = violations
-        super().__init__("; ".join(map(str, violations)))
 
 
 def read_entry(path: Path) -> Entry:
@@ -228,12 +221,11 @@ def write_entry(folder: Path, entry: Entry, unchecked: bool = False) -> Path:
       Path of the JSON file.
 
     Raises:
-      Invalid: the entry breaks a rule of grade FORM or lower; not raised if `unchecked`.
-      Refusal: a file can't be written.
+      Refusal: the entry breaks a rule of grade FORM or lower, unless `unchecked`; or a file can't
+        be written.
     """
-    violations = [] if unchecked else check(entry)
-    if violations:
-        raise Invalid(violations)
+    if not unchecked and (violations := check(entry)):
+        raise Refusal("; ".join(map(str, violations)))
     parent = folder / entry.dataset / entry.phase
     files.make_folder(parent)
     head, table = format_files(entry)

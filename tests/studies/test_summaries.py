@@ -65,11 +65,10 @@ def test_speed_ups_are_multiplied_and_held_against_the_whole(both, whole):
         setting(("-", "b"), 4.0),
         setting(("a", "b"), both),
     ]
-    composition = summaries.composition(study, settings, 98.0)
-    assert composition.single == {"a": 2, "b": 2.5} and composition.product == 5
-    assert composition.whole == whole and composition.interval is None  # of one run each
+    compared = summaries.composition(study, settings, 98.0)
+    assert compared == ({"a": 2, "b": 2.5}, whole, None)  # no interval, of one run each
     several = [Setting(s.labels, s.outcomes * 5) for s in settings]
-    low, high = summaries.composition(study, several, 98.0).interval
+    low, high = summaries.composition(study, several, 98.0)[-1]
     assert low == high == whole / 5  # runs that are alike have no spread
     assert summaries.composition(study, settings[:3], 98.0) is None
     assert summaries.composition(samples.study(), settings, 98.0) is None
@@ -101,11 +100,11 @@ def test_a_main_effect_is_over_pairs_that_differ_in_one_level():
     study = samples.study(factors=FACTORS)
     times = {("-", "-"): 12.0, ("a", "-"): 6.0, ("-", "b"): 4.0, ("a", "b"): 1.0}
     settings = [setting(labels, seconds) for labels, seconds in times.items()]
-    first, second = summaries.main_effects(study, settings, 98.0)
-    assert first == ("a", "a", [2.0, 4.0]) and second == ("b", "b", [3.0, 6.0])
+    effects = summaries.main_effects(study, settings, 98.0)
+    assert effects == {("a", "a"): [2.0, 4.0], ("b", "b"): [3.0, 6.0]}
     settings[3] = setting(("a", "b"), math.inf)
-    assert summaries.main_effects(study, settings, 98.0)[0].speed_ups == [2.0, 0.0]
-    assert summaries.main_effects(samples.study(), settings[:2], 98.0) == []
+    assert summaries.main_effects(study, settings, 98.0)["a", "a"] == [2.0, 0.0]
+    assert summaries.main_effects(samples.study(), settings[:2], 98.0) == {}
 
 
 def test_the_gap_to_held_out_examples_is_of_the_last_row():

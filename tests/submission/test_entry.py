@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission import source
-from dawnbench_tf.submission.entry import Entry, Invalid, first_at, read_entry, write_entry
+from dawnbench_tf.submission.entry import Entry, first_at, read_entry, write_entry
 from dawnbench_tf.tasks import RANKED
 
 ODD = Path(__file__).parents[1] / "fixtures/odd_entries"
@@ -53,7 +54,7 @@ def test_published_oddities_are_read():
 def test_a_published_entry_is_written_in_the_form_and_reads_the_same(tmp_path, path):
     read = replace(read_entry(path), name=NAME)  # three of them have names of their own kind
     if read.score == 82.52085997573373:
-        with pytest.raises(Invalid, match="should be a fraction, 0 to 1"):
+        with pytest.raises(Refusal, match="should be a fraction, 0 to 1"):
             write_entry(tmp_path, read)
         assert not list(tmp_path.iterdir())
         return
@@ -117,6 +118,6 @@ def test_unknown_keys_are_kept(tmp_path):
     ],
 )
 def test_what_breaks_the_form_is_not_written(tmp_path, changes, words):
-    with pytest.raises(Invalid, match=words.replace("(", r"\(")):
+    with pytest.raises(Refusal, match=words.replace("(", r"\(")):
         write_entry(tmp_path, example(**changes))
     assert not list(tmp_path.iterdir())

@@ -8,7 +8,6 @@ May import: ranking, the shared modules. Never: TensorFlow, data, training, infe
 
 import base64
 import hashlib
-import json
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -60,7 +59,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
             best=max((score for _, score in result.curve), default=None),
             task=result.task,
             id=links[result].removesuffix(".html"),
-            data=_json(comparable[links[result].removesuffix(".html")]),
+            data=comparable[links[result].removesuffix(".html")],
             root="../",
         )
         files.write_whole(folder / "entries" / links[result], text, durable=False)
@@ -75,7 +74,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
         root="",
     )
     compare = templates.get_template("compare.html").render(
-        results=results, links=links, data=_json(comparable), root=""
+        results=results, links=links, data=comparable, root=""
     )
     files.write_whole(folder / "compare.html", compare)
     files.write_whole(folder / "index.html", index)
@@ -99,6 +98,7 @@ def _templates(style: tuple[Markup, str], script: tuple[Markup, str]) -> Environ
     )
     environment.filters["public"] = lambda text: _ADDRESS.sub("(address left out)", text)
     environment.filters["duration"] = format_hours
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.globals.update(style=style, script=script)
     return environment
 
@@ -153,11 +153,3 @@ def _comparable(results: list[Result], links: dict[Result, str]) -> dict[str, di
             "hit": next((point for point in curve if point[1] >= result.task.threshold), None),
         }
     return rows
-
-
-def _json(value: Any) -> Markup:
-    """Returns JSON with <, > and & escaped for HTML."""
-    text = json.dumps(value, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
