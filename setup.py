@@ -46,6 +46,7 @@ setup(
     package_data={
         "dawnbench_tf": ["py.typed", "*.tsv"],
         "dawnbench_tf.data": ["*.txt"],
+        "dawnbench_tf.models": ["*.tsv"],
         "dawnbench_tf.ranking": ["*.tsv"],
         "dawnbench_tf.recipes": ["*.tsv"],
         "dawnbench_tf.ranking.pages": ["*.css", "*.js", "templates/*.html"],

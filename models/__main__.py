@@ -11,7 +11,7 @@ import csv
 import sys
 from dataclasses import dataclass
 
-from dawnbench_tf import flags, models, recipes, tensorflow_env, terminal
+from dawnbench_tf import flags, models, recipes, terminal
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import setting
 
@@ -32,13 +32,11 @@ def main(options: Options, patterns: list[str]) -> None:
         chosen = [models.get(name) for name in names]
     except ValueError as error:
         raise Refusal(str(error)) from None
-    with tensorflow_env.importing():
-        from dawnbench_tf.models import networks
     table: list[tuple[object, ...]] = [tuple(HEAD.split(","))]
     for variant in chosen:
         used = [name for name, recipe in recipes.rows().items() if recipe.model == variant.name]
         figures = (variant.parameters or "", variant.multiply_adds or "", variant.top1 or "")
-        words = networks.family_of(variant).describe(variant.args)
+        words = (variant.block, variant.shortcut, variant.activation)
         texts = (variant.source, *words, variant.top1_source, " ".join(used))
         table.append((variant.name, *figures, *texts))
     if options.csv:

@@ -78,14 +78,4 @@ def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.T
     return make.to_float32(1 / features if args.get("muon") else 1 / 9, name="logits")(x)
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    residual = args.get("convolutions", 2) == 3
-    block = "three 3x3" if residual else "two 3x3"
-    return (
-        block,
-        "identity" if residual else "none: pools between",
-        {"silu": "SiLU"}.get(args.get("activation", ""), "GELU"),
-    )
-
-
-FAMILY = Family(body, describe=_describe, head=_head, smallest_side=lambda args: 9)
+FAMILY = Family(body, head=_head, smallest_side=lambda args: 9)

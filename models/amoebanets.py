@@ -196,9 +196,4 @@ def _sides(x: tf.Tensor, make: Layers) -> tuple[int | None, ...]:
     return tuple(x.shape[axis] for axis in (1, 2, 3) if axis != make.axis % 4)
 
 
-FAMILY = Family(
-    body,
-    describe=lambda args: ("evolved cells", "the cell before", "ReLU, before"),
-    head=head,
-    smallest_side=lambda args: 80 if args.get("auxiliary") else 32,
-)
+FAMILY = Family(body, head=head, smallest_side=lambda args: 80 if args.get("auxiliary") else 32)

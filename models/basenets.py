@@ -52,9 +52,4 @@ def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.T
     return make.to_float32(1.0, name="logits")(make.dense(num_classes)(x))
 
 
-FAMILY = Family(
-    body,
-    describe=lambda args: ("basic", blocks.SHORTCUTS_IN_WORDS["projection"], "ReLU, before"),
-    head=_head,
-    smallest_side=lambda args: 8,
-)
+FAMILY = Family(body, head=_head, smallest_side=lambda args: 8)

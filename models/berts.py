@@ -17,7 +17,7 @@ from .layers.broadcast import Dense
 from .layers.dropout import Dropout
 from .layers.sequence import BertSequence, ContextSlice
 from .layers.text import LayerNorm, PaddingMask, SpanLogits, TokenEmbedding
-from .networks import Arguments, Family
+from .networks import Family
 
 SEGMENTS = 2  # 0: [CLS], question and [SEP]; 1: passage and [SEP]
 
@@ -105,9 +105,4 @@ def _norm(name: str, terms: list[tf.Tensor], dtype: str | None) -> tf.Tensor:
     )
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    layers, heads = args.get("layers", 12), args.get("heads", 12)
-    return f"{layers} layers of {heads} heads", "identity", "GELU"
-
-
-FAMILY = Family(body, describe=_describe, reads=("context_pieces", "question_pieces"))
+FAMILY = Family(body, reads=("context_pieces", "question_pieces"))

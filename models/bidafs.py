@@ -13,7 +13,7 @@ from .layers.broadcast import Dense
 from .layers.convolution import Conv2D
 from .layers.dropout import Dropout
 from .layers.text import Highway, PaddingMask, SpanLogits, TokenEmbedding
-from .networks import Arguments, Family
+from .networks import Family
 from .texts import CHARACTERS
 
 
@@ -104,12 +104,7 @@ def _uniform(fan_in: int, fan_out: int) -> tf.keras.initializers.Initializer:
     return tf.keras.initializers.RandomUniform(-limit, limit)
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    return f"bidirectional LSTMs, {args.get('hidden', 100)} wide", "highway", "ReLU, tanh"
-
-
 FAMILY = Family(
     body,
-    describe=_describe,
     reads=("context_words", "context_characters", "question_words", "question_characters"),
 )

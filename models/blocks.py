@@ -93,16 +93,6 @@ SHORTCUTS: dict[str, Callable[..., tf.Tensor]] = {
 }
 
 
-SHORTCUTS_IN_WORDS = {
-    "projection": "1x1",
-    "projection_bias": "1x1 with bias",
-    "projection_bn": "1x1, BN",
-    "pool_projection_bn": "average pool, 1x1, BN",
-    "pool_pad": "average pool, zero channels",
-    "stride_pad": "every other pixel, zero channels",
-}
-
-
 class Stage(NamedTuple):
     """A stage: residual units of one width, one of which has strides."""
 

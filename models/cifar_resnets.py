@@ -82,17 +82,4 @@ def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.T
     return classifier(x, num_classes, make, args)
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    block = args.get("block", "basic")
-    if block == "bottleneck":
-        block += f", stride in the {args.get('strided', '3x3')}"
-    if args.get("final_survival", 1) < 1:
-        block += f", survival to {args['final_survival']}"
-    slope = args.get("leaky_slope")
-    activation = f"leaky ReLU {slope}" if slope else "ReLU"
-    before = ", before" if args.get("preactivation") else ""
-    shortcut = blocks.SHORTCUTS_IN_WORDS[args.get("shortcut", "projection_bn")]
-    return block, shortcut, activation + before
-
-
-FAMILY = Family(body, describe=_describe, head=_head)
+FAMILY = Family(body, head=_head)

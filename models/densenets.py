@@ -48,7 +48,4 @@ def _layer(x: tf.Tensor, growth: int, make: Layers) -> tf.Tensor:
     return make.conv(growth, 3)(make.act()(make.norm()(x)))
 
 
-FAMILY = Family(
-    body,
-    describe=lambda args: ("1x1, 3x3", "all before, concatenated", "ReLU, before"),
-)
+FAMILY = Family(body)

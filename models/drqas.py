@@ -16,7 +16,7 @@ from .layers import recurrent
 from .layers.attention import AttentionPooling
 from .layers.dropout import Dropout
 from .layers.text import AppendOne, OneHot, PaddingMask, SpanLogits, TokenEmbedding
-from .networks import Arguments, Family
+from .networks import Family
 from .reader_blocks import align, bilinear, dense, uniform
 from .texts import TAGS
 
@@ -72,16 +72,4 @@ def _stack(
     return drop()(tf.keras.layers.Concatenate(axis=-1, dtype=dtype)(outputs[1:]))
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    return (
-        f"{args.get('layers', 3)} bidirectional LSTMs, {args.get('hidden', 128)} wide",
-        "none",
-        "tanh",
-    )
-
-
-FAMILY = Family(
-    body,
-    describe=_describe,
-    reads=("context_words", "context_matches", "context_tags", "question_words"),
-)
+FAMILY = Family(body, reads=("context_words", "context_matches", "context_tags", "question_words"))

@@ -17,7 +17,7 @@ from .layers.dropout import Dropout
 from .layers.initializers import pytorch_uniform
 from .layers.recurrent import SRU
 from .layers.text import PaddingMask, SpanLogits, TagEmbedding, TokenEmbedding
-from .networks import Arguments, Family
+from .networks import Family
 from .reader_blocks import align, bilinear, dense, uniform
 from .texts import TAGS
 
@@ -129,12 +129,4 @@ def _answer(
     return first, bilinear("last", make.drop(c), make.drop(q), dtype)
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    return f"bidirectional SRUs, {args.get('hidden', 125)} wide", "highway", "ReLU, tanh"
-
-
-FAMILY = Family(
-    body,
-    describe=_describe,
-    reads=("context_words", "context_matches", "context_tags", "question_words"),
-)
+FAMILY = Family(body, reads=("context_words", "context_matches", "context_tags", "question_words"))

@@ -9,14 +9,14 @@ Intel's ResNet-56 (branch DAWN_Bench of intel/caffe).
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from . import blocks, checks
 from .factories import Layers
 from .layers.initializers import pytorch_uniform
-from .networks import Arguments, Family
+from .networks import Family
 
 STEMS = ("imagenet", "cifar", "kervolution")
 DEPTHS = {
@@ -44,7 +44,6 @@ def body(
     """Builds a four-stage ResNet up to the last feature map.
 
     Args:
-        height and width at least 32 pixels, with another stem than "imagenet" 8.
       depth: 18 or 34 (basic blocks), 26, 50, 56, 101 or 152 (bottleneck blocks).
       version: "v1" (a bottleneck's strides in its first 1x1), "v1.5" (in its 3x3; equal to v1 with
         basic blocks), "v1.5d" (-D: a stem of three 3x3, average pools in shortcuts), "v2"
@@ -71,7 +70,7 @@ def body(
         make = make._replace(max_pool=layers(padding="same").max_pool)
     make = make._replace(norm=partial(make.norm, epsilon=norm_epsilon))
     block, units = DEPTHS[depth]
-    net = VERSIONS[version].residual(block)._replace(zero_last_norm=zero_last_norm)
+    net = VERSIONS[version](block)._replace(zero_last_norm=zero_last_norm)
     if zero_last_norm and net.preactivation:
         raise ValueError(f"`zero_last_norm` should be False in v2. Received: version={version!r}")
     widths = [width * factor * (1 if block == "basic" else 4) for factor in (1, 2, 4, 8)]
@@ -92,55 +91,20 @@ def _residual(
     return blocks.Residual(blocks.basic if block == "basic" else bottleneck, shortcut, **residual)
 
 
-class Version(NamedTuple):
-    """A version of four-stage ResNets: settings of its units, and texts for `dawnbench models`."""
-
-    residual: Callable[[str], blocks.Residual]  # from "basic" or "bottleneck"
-    stride: str  # text: which convolution of a bottleneck has the strides
-    shortcut: str  # text: shortcut where the width changes
-    activation: str  # text: activation, and whether it comes before the convolutions
-
-
-_WORDS = blocks.SHORTCUTS_IN_WORDS
-VERSIONS = {
-    "v1": Version(
-        partial(_residual, strided="1x1"),
-        "stride in the first 1x1",
-        _WORDS["projection_bn"],
-        "ReLU",
+VERSIONS: dict[str, Callable[[str], blocks.Residual]] = {  # from "basic" or "bottleneck"
+    "v1": partial(_residual, strided="1x1"),
+    "v1.5": _residual,
+    "v1.5d": partial(_residual, shortcut="pool_projection_bn"),
+    "v2": partial(_residual, shortcut="projection", preactivation=True),
+    "v2_keras": partial(
+        _residual,
+        shortcut="projection_bias",
+        bias=True,
+        preactivation=True,
+        active_stem=False,
+        strides_last=True,
     ),
-    "v1.5": Version(_residual, "stride in the 3x3", _WORDS["projection_bn"], "ReLU"),
-    "v1.5d": Version(
-        partial(_residual, shortcut="pool_projection_bn"),
-        "stride in the 3x3",
-        _WORDS["pool_projection_bn"],
-        "ReLU",
-    ),
-    "v2": Version(
-        partial(_residual, shortcut="projection", preactivation=True),
-        "stride in the 3x3",
-        _WORDS["projection"],
-        "ReLU, before",
-    ),
-    "v2_keras": Version(
-        partial(
-            _residual,
-            shortcut="projection_bias",
-            bias=True,
-            preactivation=True,
-            active_stem=False,
-            strides_last=True,
-        ),
-        "stride in the last unit's 3x3",
-        _WORDS["projection_bias"],
-        "ReLU, before",
-    ),
-    "v1_slim": Version(
-        partial(_residual, strides_last=True),
-        "stride in the last unit's 3x3",
-        _WORDS["projection_bn"],
-        "ReLU",
-    ),
+    "v1_slim": partial(_residual, strides_last=True),
 }
 
 
@@ -174,16 +138,7 @@ def _as_in_pytorch_0_3(make: Layers) -> Layers:
     return make._replace(conv=partial(make.conv, initializer=pytorch_uniform), norm=norm)
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    version = VERSIONS[args.get("version", "v1.5")]
-    block = DEPTHS[args["depth"]][0]
-    if block == "bottleneck":
-        block += f", {version.stride}"
-    return block, version.shortcut, version.activation
-
-
 FAMILY = Family(
     body,
-    describe=_describe,
     smallest_side=lambda args: 32 if args.get("stem", "imagenet") == "imagenet" else 8,
 )

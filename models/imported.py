@@ -109,9 +109,4 @@ def _function(name: str) -> Callable[..., tf.keras.Model]:
     return function
 
 
-FAMILY = Family(
-    body,
-    describe=lambda args: ("", "", ""),
-    head=_logits,
-    smallest_side=lambda args: 1,
-)
+FAMILY = Family(body, head=_logits, smallest_side=lambda args: 1)

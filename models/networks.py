@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from . import factories, texts
-from .catalog.variant import Variant
+from .catalog import Variant
 from .factories import Layers
 
 Arguments = Mapping[str, Any]
@@ -32,7 +32,6 @@ class Family(NamedTuple):
     """
 
     body: Callable[..., tf.Tensor]  # (input, layers or dtype, **args) -> last map, or logits
-    describe: Callable[[Arguments], tuple[str, str, str]]  # texts: block, shortcut, activation
     head: Callable[[tf.Tensor, int, Layers, Arguments], tf.Tensor] = classifier
     smallest_side: Callable[[Arguments], int] = lambda args: 4  # minimum image side, pixels
     reads: tuple[str, ...] = ()  # readers: names of their inputs in `texts.INPUTS`

@@ -23,7 +23,7 @@ from .layers.text import (
     SpanLogits,
     TokenEmbedding,
 )
-from .networks import Arguments, Family
+from .networks import Family
 from .tpu_qanets import Operation, attend, convolve, transform
 
 PASSES = 3  # of the model encoder, with shared weights
@@ -124,12 +124,7 @@ def _encoder(
     return encode
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    return f"convolutions, {args.get('heads', 8)} heads", "identity, highway", "ReLU"
-
-
 FAMILY = Family(
     body,
-    describe=_describe,
     reads=("context_words", "context_characters", "question_words", "question_characters"),
 )

@@ -110,15 +110,6 @@ def _head(x: tf.Tensor, num_classes: int, make: Layers, args: Arguments) -> tf.T
     return make.to_float32(args.get("logit_scale", 1 / 8), name="logits")(x)
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    activation = {"mish": "Mish", "celu": "CELU 0.3"}.get(args.get("activation", ""), "ReLU")
-    if args.get("whitened"):
-        activation += ", ghost BN"
-    strided = "stride" in args.get("halvings", ())
-    between = "5x5 of stride 2, pool, 3x3 without padding" if strided else "pools"
-    return "two 3x3", f"none: {between} between", activation
-
-
 def _smallest_side(args: Arguments) -> int:
     side = 1
     for halving in reversed(args.get("halvings", ("pool", "pool", "pool"))):
@@ -128,4 +119,4 @@ def _smallest_side(args: Arguments) -> int:
     return side
 
 
-FAMILY = Family(body, describe=_describe, head=_head, smallest_side=_smallest_side)
+FAMILY = Family(body, head=_head, smallest_side=_smallest_side)

@@ -41,11 +41,4 @@ def body(
     return blocks.cifar(images, stages, net, layers(), stem=64)
 
 
-FAMILY = Family(
-    body,
-    describe=lambda args: (
-        "bottleneck, grouped 3x3",
-        blocks.SHORTCUTS_IN_WORDS["projection_bn"],
-        "ReLU",
-    ),
-)
+FAMILY = Family(body)

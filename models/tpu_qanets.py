@@ -23,7 +23,7 @@ from .layers.text import (
     SpanLogits,
     TokenEmbedding,
 )
-from .networks import Arguments, Family
+from .networks import Family
 
 Operation = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]  # x (batch, tokens, width), its mask -> y
 PASSES = 4  # of the model encoder, with shared weights
@@ -109,8 +109,4 @@ def transform(hidden: int, between: int, dtype: str | None) -> Operation:
     return lambda x, mask: back(wide(x))
 
 
-def _describe(args: Arguments) -> tuple[str, str, str]:
-    return f"convolutions, {args.get('heads', 4)} heads", "identity", "ReLU"
-
-
-FAMILY = Family(body, describe=_describe, reads=("context_words", "question_words"))
+FAMILY = Family(body, reads=("context_words", "question_words"))

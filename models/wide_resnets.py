@@ -27,7 +27,4 @@ def body(images: tf.Tensor, layers: Callable[..., Layers], *, depth: int, widen:
     return blocks.cifar(images, stages, net, layers())
 
 
-FAMILY = Family(
-    body,
-    describe=lambda args: ("basic", blocks.SHORTCUTS_IN_WORDS["projection"], "ReLU, before"),
-)
+FAMILY = Family(body)
