@@ -8,7 +8,6 @@ inference, submission, ranking.
 """
 
 import fnmatch
-import math
 import os
 import sys
 import traceback
@@ -253,9 +252,9 @@ def _evidence(item: Published | Reported | Measured) -> str:
         return f"published: {score:g} after {hours:.4f} h, {item.facts['hardware']}"
     if isinstance(item, Reported):
         return f"reported: {item.score:g} ({item.source})"
-    seconds = math.inf if item.seconds is None else item.seconds
+    median = "never" if item.seconds is None else f"{item.seconds:g} s on the clock"
     return (
         f"measured {item.date}: reached in {item.reached} of {item.runs} runs, "
-        f"median {seconds:g} s on the clock, {item.mean:g} (sd {item.sd:g}), {item.machine}"
+        f"median {median}, {item.mean:g} (sd {item.sd:g}), {item.machine}"
         + (f"; {item.note}" if item.note else "")
     )
