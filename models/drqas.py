@@ -69,7 +69,8 @@ def _stack(
         lstm = recurrent.bilstm(hidden, initializers, dtype, f"{name}_{number}")
         # PyTorch's second bias is the kernel's row for an appended input that is always 1.
         outputs.append(lstm(AppendOne(dtype=dtype)(drop()(outputs[-1])), mask=mask))
-    return drop()(tf.keras.layers.Concatenate(axis=-1, dtype=dtype)(outputs[1:]))
+    joined = tf.keras.layers.Concatenate(axis=-1, dtype=dtype)  # of several: Keras's own rule
+    return drop()(joined(outputs[1:]) if len(widths) > 1 else outputs[1])
 
 
 FAMILY = Family(body, reads=("context_words", "context_matches", "context_tags", "question_words"))

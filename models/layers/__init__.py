@@ -7,6 +7,7 @@
     text                                token-wise: embeddings, normalization, masks, span logits
     attention, recurrent, sequence      across tokens: attention, LSTM and SRU, BERT's input
     views                               test-time augmentation
+    registration                        names and configs of layers in files
     initializers                        He's, PyTorch's, partial identity
 
 May import: nothing of dawnbench_tf.

@@ -14,8 +14,8 @@ from typing import Any
 import tensorflow as tf
 
 from .broadcast import widen
+from .registration import register
 
-_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 _compiled = partial(tf.function, jit_compile=True)
 
 
@@ -34,7 +34,7 @@ def _activate(
     return activate(x)
 
 
-@_register
+@register
 class GELU(tf.keras.layers.Layer):
     """Gaussian error linear unit: x times the standard normal CDF of x, computed with erf.
 
@@ -65,7 +65,7 @@ def _gelu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     return tf.cast(widen(upstream) * (_normal_cdf(wide) + wide * density), x.dtype)
 
 
-@_register
+@register
 class SiLU(tf.keras.layers.Layer):
     """Sigmoid linear unit: x sigmoid(x), or swish (Elfwing et al. 2017, arXiv 1702.03118)."""
 
@@ -89,7 +89,7 @@ def _silu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     return tf.cast(widen(upstream) * share * (1 + wide * (1 - share)), x.dtype)
 
 
-@_register
+@register
 class Mish(tf.keras.layers.Layer):
     """Mish: x tanh(softplus(x)) (Misra 2019, arXiv 1908.08681)."""
 
@@ -115,7 +115,7 @@ def _mish_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     return tf.cast(widen(upstream) * slope, x.dtype)
 
 
-@_register
+@register
 class CELU(tf.keras.layers.Layer):
     """Continuously differentiable ELU: x if x > 0, else alpha (exp(x / alpha) - 1) (Barron 2017).
 
@@ -133,9 +133,6 @@ class CELU(tf.keras.layers.Layer):
         wide = widen(inputs)
         return tf.cast(tf.nn.elu(wide / self.alpha) * self.alpha, inputs.dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "alpha": self.alpha}
-
 
 @_compiled
 def _celu_forward(x: tf.Tensor, alpha: float) -> tf.Tensor:
@@ -149,7 +146,7 @@ def _celu_backward(x: tf.Tensor, upstream: tf.Tensor, alpha: float) -> tf.Tensor
     return tf.cast(widen(upstream) * tf.exp(tf.minimum(widen(x), 0) / alpha), x.dtype)
 
 
-@_register
+@register
 class LeakyReLU(tf.keras.layers.Layer):
     """Leaky ReLU: x if x > 0, else `slope` x (Maas et al. 2013).
 
@@ -165,9 +162,6 @@ class LeakyReLU(tf.keras.layers.Layer):
         if training and inputs.dtype.size < 4:  # in float32 TensorFlow's own is as fast
             return _activate(tf.nn.leaky_relu, _leaky_backward, inputs, self.slope)
         return tf.nn.leaky_relu(inputs, self.slope)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "slope": self.slope}
 
 
 @_compiled

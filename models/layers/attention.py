@@ -10,9 +10,8 @@ import tensorflow as tf
 
 from .broadcast import multiply, widen
 from .dropout import Dropout
+from .registration import register
 from .text import NEVER, no_mask
-
-_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
 
 def _softmax(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -50,7 +49,7 @@ def _trilinear(h: tf.Tensor, u: tf.Tensor, parts: tf.Variable) -> tf.Tensor:
     return similarity + tf.reduce_sum(widen(multiply(u, u_weights)), -1)[:, None, :]
 
 
-@_register
+@register
 class BidirectionalAttention(tf.keras.layers.Layer):
     """BiDAF's attention flow (Seo et al. 2016, section 2, layer 4).
 
@@ -83,11 +82,8 @@ class BidirectionalAttention(tf.keras.layers.Layer):
         attended = [attended_question, h * attended_question, multiply(h, attended_context)]
         return tf.concat([h, *attended], -1)
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[0][:2], 4 * input_shape[0][-1])
 
-
-@_register
+@register
 class Coattention(tf.keras.layers.Layer):
     """QANet's context-question attention: dynamic coattention (Xiong et al. 2016).
 
@@ -116,11 +112,8 @@ class Coattention(tf.keras.layers.Layer):
         b = tf.matmul(to_question, tf.matmul(to_context, c, transpose_a=True))
         return tf.concat([c, a, c * a, c * b], -1)
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[0][:2], 4 * input_shape[0][-1])
 
-
-@_register
+@register
 class AlignedQuestion(tf.keras.layers.Layer):
     """Aligned question embedding (Chen et al. 2017, section 3.2): attention over the question.
 
@@ -138,11 +131,8 @@ class AlignedQuestion(tf.keras.layers.Layer):
         weights = tf.nn.softmax(tf.where(question_mask[:, None, :], scores, NEVER))
         return tf.matmul(tf.cast(weights, values.dtype), values)
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[0][:2], input_shape[2][-1])
 
-
-@_register
+@register
 class AttentionPooling(tf.keras.layers.Layer):
     """Attention pooling: the average of a text's tokens by the softmax of their logits.
 
@@ -154,11 +144,8 @@ class AttentionPooling(tf.keras.layers.Layer):
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         return _average(*inputs)[:, 0]
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (input_shape[1][0], input_shape[1][-1])
 
-
-@_register
+@register
 class StartAttention(tf.keras.layers.Layer):
     """Features of the predicted answer start, for predicting its end (BiDAF's seed, not its paper).
 
@@ -174,9 +161,6 @@ class StartAttention(tf.keras.layers.Layer):
         repeated = tf.broadcast_to(widen(a), tf.shape(m))  # whose gradient is a sum over the tokens
         return tf.concat([tf.cast(repeated, m.dtype), multiply(m, a)], -1)
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[1][:2], 2 * input_shape[1][-1])
-
 
 def _split_heads(x: tf.Tensor, heads: int) -> tf.Tensor:
     """Reshapes (batch, tokens, width) to (batch, heads, tokens, width / heads)."""
@@ -191,7 +175,7 @@ def _join_heads(x: tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [batch, tokens, width])
 
 
-@_register
+@register
 class ScaledDotProductAttention(tf.keras.layers.Layer):
     """Multi-head scaled dot-product attention (Vaswani et al. 2017, section 3.2), no weights.
 
@@ -219,14 +203,8 @@ class ScaledDotProductAttention(tf.keras.layers.Layer):
         weights = self.drop(tf.cast(weights, values.dtype), training=training)
         return _join_heads(tf.matmul(weights, values))
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        return input_shape[2]
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "heads": self.heads, "dropout": self.dropout}
-
-
-@_register
+@register
 class MultiLevelAttention(tf.keras.layers.Layer):
     """Fully-aware attention of several levels (Huang et al. 2018, arXiv 1711.07341, section 3.1).
 
@@ -261,9 +239,3 @@ class MultiLevelAttention(tf.keras.layers.Layer):
         scores = tf.cast(tf.matmul(context_keys, question_keys, transpose_b=True), tf.float32)
         weights = tf.nn.softmax(tf.where(question_mask[:, None, None, :], scores, NEVER))
         return _join_heads(tf.matmul(tf.cast(weights, values.dtype), values))
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[0][:2], input_shape[2][-1])
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "levels": self.levels}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
+from .registration import register
 
 
 def widen(x: tf.Tensor) -> tf.Tensor:
@@ -76,7 +76,7 @@ def multiply(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
     return exact(x, tf.convert_to_tensor(scale)) if x.dtype.size < 4 else forward(x, scale)
 
 
-@_register
+@register
 class Dense(tf.keras.layers.Dense):
     """Keras's dense layer; in 16 bits its bias has an exact gradient."""
 
@@ -87,7 +87,7 @@ class Dense(tf.keras.layers.Dense):
         return self.activation(add(outputs, self.bias, -1))
 
 
-@_register
+@register
 class SeparableConv1D(tf.keras.layers.SeparableConv1D):
     """Keras's layer; in 16 bits bias and depthwise kernel have exact gradients.
 

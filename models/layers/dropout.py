@@ -9,7 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
+from .registration import register
+
 _LEVELS = 1 << 16  # each random number has 16 bits
 
 
@@ -43,7 +44,7 @@ class _Draws(tf.__internal__.tracking.AutoTrackable):
         return seed
 
 
-@_register
+@register
 class Dropout(tf.keras.layers.Layer):
     """Dropout (Srivastava et al. 2014): sets a random share of its inputs to 0 in training.
 
@@ -71,12 +72,6 @@ class Dropout(tf.keras.layers.Layer):
         kept = tf.cast(_uint16(shape, self.draws.next()) >= dropped, inputs.dtype)
         kept.set_shape([1 if axis in self.shared else n for axis, n in enumerate(inputs.shape)])
         return inputs * (kept * tf.cast(_LEVELS / (_LEVELS - dropped), inputs.dtype))
-
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        return input_shape
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "rate": self.rate, "shared": self.shared}
 
 
 def _uint16(shape: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:

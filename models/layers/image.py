@@ -7,11 +7,10 @@ import tensorflow as tf
 
 from . import broadcast
 from .dropout import create_counter
+from .registration import register
 
-_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
-
-@_register
+@register
 class PadChannels(tf.keras.layers.Layer):
     """Pads a map with channels of zeros, half of them in front (rounded down), half behind.
 
@@ -30,11 +29,8 @@ class PadChannels(tf.keras.layers.Layer):
         paddings[self.axis] = [missing // 2, missing - missing // 2]
         return tf.pad(inputs, paddings)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "channels": self.channels, "axis": self.axis}
 
-
-@_register
+@register
 class WithAuxiliary(tf.keras.layers.Layer):
     """Adds an auxiliary head's logits to the output in training.
 
@@ -46,7 +42,7 @@ class WithAuxiliary(tf.keras.layers.Layer):
         return tf.stack(inputs, 1) if training else inputs[0]
 
 
-@_register
+@register
 class StochasticDepth(tf.keras.layers.Layer):
     """Residual unit shortcut + branch(x) whose branch is skipped at random in training.
 
@@ -84,9 +80,6 @@ class StochasticDepth(tf.keras.layers.Layer):
 
         return tf.cond(draw < self.survival, keep, lambda: shortcut)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        return input_shape[1]
-
     def get_config(self) -> dict[str, Any]:
         branch = tf.keras.layers.serialize(self.branch)
         return {**super().get_config(), "branch": branch, "survival": self.survival}
@@ -103,7 +96,7 @@ def _bessel(count: tf.Tensor) -> tf.Tensor:
     return count / tf.maximum(count - 1, 1)
 
 
-@_register
+@register
 class BatchNormalization(tf.keras.layers.BatchNormalization):
     """Batch normalization whose moving variance averages unbiased variances, as in PyTorch.
 
@@ -127,7 +120,7 @@ class BatchNormalization(tf.keras.layers.BatchNormalization):
         return outputs
 
 
-@_register
+@register
 class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
     """Ghost batch normalization: training statistics are those of groups of `group` examples.
 
@@ -187,7 +180,7 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         return {**config, "group": self.group}
 
 
-@_register
+@register
 class Whitening(tf.keras.layers.Layer):
     """Frozen convolution that whitens image patches: decorrelates them and scales them to 1.
 
@@ -293,7 +286,3 @@ class Whitening(tf.keras.layers.Layer):
         if self.bias is None:
             return outputs
         return broadcast.add(outputs, self.bias, self.axis)
-
-    def get_config(self) -> dict[str, Any]:
-        names = ("patch", "epsilon", "axis", "negated", "use_bias", "random_bias", "examples")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

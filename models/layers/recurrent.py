@@ -8,12 +8,11 @@ import tensorflow as tf
 
 from . import broadcast
 from .dropout import Dropout
+from .registration import register
 from .text import no_mask
 
-_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
-
-@_register
+@register
 class LSTM(tf.keras.layers.LSTM):
     """Keras's LSTM, which `fuse` makes run as one TensorFlow operation per text at inference."""
 
@@ -137,7 +136,7 @@ def _scan(decays: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
     return tf.scan(step, (decays, inputs), tf.zeros_like(inputs[0]))
 
 
-@_register
+@register
 class SRU(tf.keras.layers.Layer):
     """Bidirectional simple recurrent unit (Lei et al. 2017, arXiv 1709.02755v1, equations 3 to 7).
 
@@ -205,12 +204,6 @@ class SRU(tf.keras.layers.Layer):
         in_time = [_reverse_backward(tf.transpose(x, [1, 0, 2, 3])) for x in (decays, added)]
         states = _reverse_backward(linear_recurrence(*in_time))
         return tf.transpose(states, [1, 0, 2, 3])
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[0][:2], 2 * self.hidden)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "hidden": self.hidden, "dropout": self.dropout}
 
 
 def _reverse_backward(x: tf.Tensor) -> tf.Tensor:

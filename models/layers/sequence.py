@@ -7,12 +7,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from .registration import register
 from .text import no_mask
 
-_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 
-
-@_register
+@register
 class BertSequence(tf.keras.layers.Layer):
     """BERT's input for a question and a passage: [CLS] question [SEP] passage [SEP].
 
@@ -49,11 +48,8 @@ class BertSequence(tf.keras.layers.Layer):
         segments = tf.concat([tf.zeros_like(first), tf.ones_like(second)], 1)
         return ids, segments, tf.concat([first, second], 1) * tf.cast(ids > 0, ids.dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "cls_id": self.cls_id, "sep_id": self.sep_id}
 
-
-@_register
+@register
 class ContextSlice(tf.keras.layers.Layer):
     """Slices the passage's tokens out of a sequence of `BertSequence`.
 

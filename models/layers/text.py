@@ -11,8 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from . import broadcast
+from .registration import register
 
-_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
 NEVER = -1e30  # logit of an impossible choice: its softmax is 0
 # Up to this number of vectors an embedding is a matrix product in 16-bit training: a GPU sums a
 # gather's gradient by atomic operations on each vector, 10.6 ms for the two segments of a BERT.
@@ -23,7 +23,7 @@ def no_mask(self: tf.keras.layers.Layer, inputs: Any, previous_mask: Any = None)
     """Returns None: `compute_mask` of layers that pass no implicit mask on to Keras."""
 
 
-@_register
+@register
 class PaddingMask(tf.keras.layers.Layer):
     """Mask of token ids (batch, tokens): true where the id is not 0, the padding's id."""
 
@@ -31,7 +31,7 @@ class PaddingMask(tf.keras.layers.Layer):
         return tf.not_equal(ids, 0)
 
 
-@_register
+@register
 class TokenEmbedding(tf.keras.layers.Layer):
     """Embedding of which a part is trained: ids (...) to vectors (..., width).
 
@@ -115,7 +115,7 @@ def _one_hots(ids: tf.Tensor, counts: Sequence[int], dtype: str) -> list[tf.Tens
     return [tf.one_hot(tag, count, dtype=dtype)[..., 1:] for tag, count in tags]
 
 
-@_register
+@register
 class OneHot(tf.keras.layers.Layer):
     """One-hot vectors of several tags per token, concatenated; id 0 is zeros.
 
@@ -132,14 +132,8 @@ class OneHot(tf.keras.layers.Layer):
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         return tf.concat(_one_hots(ids, self.counts, self.compute_dtype), -1)
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[:-1], sum(self.counts) - len(self.counts))
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "counts": self.counts}
-
-
-@_register
+@register
 class TagEmbedding(tf.keras.layers.Layer):
     """Trained embeddings of several tags per token, concatenated; id 0 is zeros.
 
@@ -172,14 +166,8 @@ class TagEmbedding(tf.keras.layers.Layer):
         pairs = zip(one_hots, tables, strict=True)
         return tf.concat([tf.tensordot(*pair, 1) for pair in pairs], -1)
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[:-1], sum(self.widths))
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "counts": self.counts, "widths": self.widths}
-
-
-@_register
+@register
 class LayerNorm(tf.keras.layers.Layer):
     """Layer normalization over the last axis, with trained scale and shift (Ba et al. 2016).
 
@@ -210,11 +198,8 @@ class LayerNorm(tf.keras.layers.Layer):
         normal = tf.cast(centred * tf.math.rsqrt(variance + self.epsilon), x.dtype)
         return broadcast.add(broadcast.multiply(normal, self.gamma), self.beta)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "epsilon": self.epsilon}
 
-
-@_register
+@register
 class Highway(tf.keras.layers.Layer):
     """Highway (Srivastava et al. 2015): g * relu(W x + b) + (1 - g) * x, g = sigmoid(V x + c)."""
 
@@ -240,7 +225,7 @@ class Highway(tf.keras.layers.Layer):
         return gate * tf.nn.relu(linear(self.transform)) + (1 - gate) * x
 
 
-@_register
+@register
 class CharacterMaxPool(tf.keras.layers.Layer):
     """Maximum over the characters of each token, without padding.
 
@@ -256,11 +241,8 @@ class CharacterMaxPool(tf.keras.layers.Layer):
         largest = tf.reduce_max(tf.where(is_character, x, tf.cast(NEVER, x.dtype)), 2)
         return tf.where(tf.reduce_any(is_character, 2), largest, tf.zeros_like(largest))
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[0][:2], input_shape[0][-1])
 
-
-@_register
+@register
 class PositionSignal(tf.keras.layers.Layer):
     """Adds sinusoidal position encodings to x (batch, tokens, width).
 
@@ -279,7 +261,7 @@ class PositionSignal(tf.keras.layers.Layer):
         return x + tf.cast(tf.pad(signal, [[0, 0], [0, x.shape[-1] % 2]]), x.dtype)
 
 
-@_register
+@register
 class AppendOne(tf.keras.layers.Layer):
     """Appends a channel of ones: (batch, tokens, width) to (batch, tokens, width + 1)."""
 
@@ -288,11 +270,8 @@ class AppendOne(tf.keras.layers.Layer):
     def call(self, x: tf.Tensor) -> tf.Tensor:
         return tf.pad(x, [[0, 0], [0, 0], [0, 1]], constant_values=1)
 
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (*input_shape[:-1], input_shape[-1] + 1)
 
-
-@_register
+@register
 class ApplyMask(tf.keras.layers.Layer):
     """Sets padding to zeros: [x (batch, tokens, width), mask] to (batch, tokens, width)."""
 
@@ -302,11 +281,8 @@ class ApplyMask(tf.keras.layers.Layer):
         x, mask = inputs
         return x * tf.cast(mask, x.dtype)[..., None]
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        return input_shape[0]
 
-
-@_register
+@register
 class SpanLogits(tf.keras.layers.Layer):
     """Logits of an answer's first and last token: joins them and masks padding.
 

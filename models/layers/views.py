@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-_register = tf.keras.utils.register_keras_serializable(package="dawnbench_tf")
+from .registration import register
 
 
 def with_views(model: tf.keras.Model, views: str, data_format: str) -> tf.keras.Model:
@@ -25,7 +25,7 @@ def with_views(model: tf.keras.Model, views: str, data_format: str) -> tf.keras.
     return tf.keras.Model(images, mean, name=model.name)
 
 
-@_register
+@register
 class Views(tf.keras.layers.Layer):
     """Views of each image: the image and its horizontal flip, optionally both shifted by a pixel.
 
@@ -55,11 +55,8 @@ class Views(tf.keras.layers.Layer):
                 views.append(padded[tuple(slices)])
         return tf.concat([*views, *(tf.reverse(view, [rows + 1]) for view in views)], 0)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "shifts": self.shifts, "data_format": self.data_format}
 
-
-@_register
+@register
 class MeanOfViews(tf.keras.layers.Layer):
     """Weighted mean of the logits of `Views`: (views x batch, classes) to (batch, classes).
 
@@ -78,6 +75,3 @@ class MeanOfViews(tf.keras.layers.Layer):
         weights = [2, 1, 1, 2, 1, 1] if self.views == 6 and not self.even else [1] * self.views
         weights = tf.constant(weights, inputs.dtype) / sum(weights)
         return tf.tensordot(weights, by_view, 1)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "views": self.views, "even": self.even}

@@ -111,3 +111,9 @@ def test_the_last_trained_vectors_can_be_set():
 def test_sizes_out_of_range_are_refused(args):
     with pytest.raises(ValueError, match="should be"):
         models.build("drqa", **args)
+
+
+def test_a_reader_of_one_layer_comes_back_from_its_config():
+    model = models.build("drqa", layers=1, hidden=3)  # tf-keras joins no single output
+    again = tf.keras.Model.from_config(model.get_config())
+    assert again.count_params() == model.count_params()
