@@ -9,6 +9,7 @@ entry is written to the run's folder; that of published weights to
 infer/MODEL-FILE-DIGEST. Exit status: 0, or 1 for bad input.
 """
 
+import math
 import os
 import resource
 import sys
@@ -217,11 +218,12 @@ def infer(options: Options, data: Any = None) -> Entry:
     entry = run_entry.inference_entry(loaded.recipe, credits, here, mean_ms, score, facts)
 
     # The report.
-    interval = latencies.interval() * 1e3
+    interval = latencies.interval() * 1e3  # infinite for one call
+    own_interval = f" (± {interval:.2g}, 95 %)" if math.isfinite(interval) else ""
     percentiles = ", ".join(f"p{p} {latencies.percentile(p) * 1e3:.4g}" for p in (50, 90, 99))
     lines = [
         f"{name}, {precision}, {options.threads} threads: "
-        f"{mean_ms:.4g} ms (± {interval:.2g}, 95 %) for one example; "
+        f"{mean_ms:.4g} ms{own_interval} for one example; "
         f"{percentiles}; {1e3 / mean_ms:,.0f} examples/s",
         f"{task.metric} {score:.6g} of {task.threshold:g}, on the outputs that were timed",
         f"model {runtime.size / 1e6:.2f} MB, process {peak_gib:.2f} GiB at its peak; "
@@ -231,7 +233,9 @@ def infer(options: Options, data: Any = None) -> Entry:
         lines.append(f"{dollars(entry.cost * 10_000)} for 10,000 examples")
     if not latencies.steady:
         lines.append(f"not steady after {latencies.warm_up} warm-up calls; run it again")
-    if latencies.noisy:
+    if not own_interval:
+        lines.append("one call has no interval; raise --examples or --passes")
+    elif latencies.noisy:
         share = interval / mean_ms
         lines.append(f"too noisy: ± {share:.0%} of the mean; stop other programs or raise --passes")
     terminal.status("")

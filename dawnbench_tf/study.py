@@ -226,7 +226,9 @@ def _folder(name: str, options: Options) -> Path:
 def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid.Study:
     """Returns the study with the changes of the options; `grid.plan` checks its runs."""
     study, settings = find_study(name, options.scale), {}
-    for own in (options.run, options.run.credits):
+    credits = prices.with_instance_price(options.run.credits)
+    credits = replace(credits, instance="")  # levels may multiply its price
+    for own in (options.run, credits):
         default = flat(type(own)())
         settings.update({n: value for n, value in flat(own).items() if value != default[n]})
     settings.pop("output_dir", None)

@@ -62,15 +62,15 @@ def get(name: str) -> Variant:
     Raises:
       ValueError: no model has this name; the message suggests similar names.
     """
-    if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", str(name)):
+    if re.fullmatch(r"[A-Za-z_][\w.]*(?<!\.py):[A-Za-z_]\w*", str(name)):
         return Variant(name, "imported", {"function": name}, 0, None, name)
     if name not in VARIANTS:
         text = str(name)[:100]
         near = [variant for variant in VARIANTS if variant.startswith(f"{text}_")]
         near = near or get_close_matches(text, VARIANTS, n=1)
-        module, _, function = text.replace(":", ".").rpartition(".")
-        if module:
-            near = [f"{module}:{function}"] if function.isidentifier() else []
+        module, _, function = text.replace(".py:", ":").replace(":", ".").rpartition(".")
+        if module and all(part.isidentifier() for part in (*module.split("."), function)):
+            near = [f"{module}:{function}"] * (f"{module}:{function}" != text)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "names() lists them."
         raise ValueError(
             "`name` should be a model of the catalogue, or MODULE:FUNCTION; "
@@ -128,8 +128,9 @@ def build(
     }
     own = {argument: value for argument, value in own.items() if value is not None}
     args = {**row.args, **own, **overrides}
-    if unknown := sorted(args.keys() - networks.arguments(row)):
-        accepted = ", ".join(networks.arguments(row))
+    known = [item for item in networks.arguments(row) if item != "function"]  # of `imported`
+    if unknown := sorted({**own, **overrides}.keys() - {*known}):
+        accepted = ", ".join(known)
         hint = _REPLACEMENTS.get(unknown[0], f"its arguments are {accepted}")
         raise ValueError(f"`{unknown[0]}` is not an argument of build for {variant}: {hint}.")
     return networks.build(row, args)

@@ -22,7 +22,7 @@ def at_least(minimum: int, **arguments: int) -> None:
     """Raises ValueError unless each argument is at least `minimum`."""
     for name, value in arguments.items():
         if value < minimum:
-            raise ValueError(f"`{name}` should be at least {minimum}. Received: {value}")
+            raise ValueError(f"`{name}` should be at least {minimum}. Received: {name}={value}")
 
 
 def multiple(**arguments: int) -> None:

@@ -1,8 +1,8 @@
 """Networks of others: a function that returns a Keras classifier, named MODULE:FUNCTION.
 
 The function is one of Keras's, `keras.applications:ConvNeXtTiny`, or your own. `_call` passes
-`input_shape`, `classes`, `num_classes` and the arguments of `_UNTRAINED`, if the function has a
-parameter of that name.
+`input_shape`, `classes` and `num_classes`, to Keras's also the arguments of `_UNTRAINED`, if the
+function has a parameter of that name.
 """
 
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from . import user_modules
@@ -61,11 +62,10 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
         text = f"should return logits (batch, {num_classes}), not {tuple(logits.shape)}"
         hint = "; it needs an argument `num_classes` or `classes`" * (len(logits.shape) == 2)
         raise ValueError(f"{name} {text}{hint}")
-    last = network.layers[-1] if network.layers else None
-    softmax = getattr(last, "activation", None) is tf.keras.activations.softmax
-    softmax |= getattr(last, "symbol", None) == "nn.softmax"  # tf.nn.softmax as a layer
-    if softmax or isinstance(last, tf.keras.layers.Softmax):
-        raise ValueError(f"{name} should return logits; its last layer has a softmax")
+    image = tf.random.stateless_normal((1, *images.shape[1:]), seed=(0, 0))
+    values = np.asarray(network(image), np.float32)
+    if num_classes > 1 and values.min() >= 0 and abs(values.sum() - 1) < 1e-2:
+        raise ValueError(f"{name} should return logits; its outputs are those of a softmax")
     taken = any(layer.name == "logits" for layer in network.layers)
     return make.to_float32(1.0, name=None if taken else "logits")(logits)
 
@@ -73,13 +73,13 @@ def _logits(images: tf.Tensor, num_classes: int, make: Layers, args: Any) -> tf.
 def _call(function: Callable[..., Any], shape: tuple[int, ...], num_classes: int) -> Any:
     """Calls the function with the arguments that it has; **kwargs have the first two."""
     values = {"input_shape": shape, "num_classes": num_classes, "classes": num_classes}
-    values |= _UNTRAINED
     parameters = signature(function).parameters
     accepted = {*parameters}
     applications = function.__module__.split(".")[0] == tf.keras.Model.__module__.split(".")[0]
     if any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
         # tf-keras's ResNet50 and its like hand them on.
         accepted |= {"classifier_activation"} if applications else {"input_shape", "num_classes"}
+    values |= _UNTRAINED if applications else {}
     network = function(**{key: value for key, value in values.items() if key in accepted})
     if applications:  # EfficientNetB0 to B7 have no argument against their preprocessing
         for layer in network.layers:
@@ -91,14 +91,22 @@ def _call(function: Callable[..., Any], shape: tuple[int, ...], num_classes: int
 def _function(name: str) -> Callable[..., tf.keras.Model]:
     """Imports MODULE:FUNCTION. Raises ValueError if there is none."""
     module_name, _, attribute = name.partition(":")
-    if module_name == "keras.applications":
+    applications, *parts = module_name.removeprefix("keras.").split(".")
+    if module_name.startswith("keras.") and applications == "applications":
         module: Any = tf.keras.applications  # of the Keras that tf.keras is
+        for part in parts:
+            module = getattr(module, part, None)
+        if module is None:
+            raise ValueError(f"tf.keras has no {module_name.removeprefix('keras.')}")
     else:
         try:
             module = user_modules.load(module_name)
         except (Exception, SystemExit) as error:  # a user's module may raise anything
             here = f"{module_name}.py should be in the working directory, or installed"
-            hint = f"; {here}" * isinstance(error, ModuleNotFoundError)
+            absent = isinstance(error, ModuleNotFoundError) and module_name.startswith(
+                str(error.name)
+            )
+            hint = f"; {here}" * absent
             raise ValueError(f"{module_name} can't be imported: {error}{hint}") from error
     function = getattr(module, attribute, None)
     if not callable(function):

@@ -88,6 +88,9 @@ def _build_classifier(
     )
     make = layers()
     num_classes = variant.num_classes if num_classes is None else num_classes
+    if not hasattr(num_classes, "__index__"):
+        text = f"Received: num_classes={num_classes!r}"
+        raise ValueError(f"`num_classes` should be a whole number. {text}")
     if num_classes < 1:
         raise ValueError(
             "`num_classes` should be at least 1; for features without a head use "

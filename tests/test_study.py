@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 
 from dawnbench_tf import study, terminal
+from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import grid, outcomes, plans, store
 from tests.studies import samples
 
@@ -79,6 +81,15 @@ def test_minutes_choose_the_trials_of_a_new_study_and_one_that_goes_on_keeps_its
     assert goes_on == chosen and plan is None
     other, _ = study._in_time(replace(trials, trials=7), replace(options, trials=7), tmp_path / "s")
     assert other.trials == 7  # which is compared with the folder's, as without --minutes
+
+
+def test_the_price_of_an_instance_is_the_study_s_and_an_unknown_one_refused():
+    credits = Credits(instance="p3.2xlarge", hardware="mine")
+    changed = study._changed_study("trials", study.Options(run=RunOptions(credits=credits)), {})
+    assert changed.settings["cost_per_hour"] == 3.06 and "instance" not in changed.settings
+    credits = Credits(instance="p3.2xlarg")
+    with pytest.raises(Refusal, match="is not known; did you mean p3.2xlarge"):
+        study._changed_study("trials", study.Options(run=RunOptions(credits=credits)), {})
 
 
 def test_levels_of_a_flag_are_true_and_false():

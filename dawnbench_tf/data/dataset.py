@@ -251,6 +251,8 @@ def open(
     >>> images.shape, labels.shape
     (TensorShape([64, 32, 32, 3]), TensorShape([64]))
     """
+    if not isinstance(recipe, Recipe):
+        raise TypeError(f"recipe should be a Recipe, as recipes.get(NAME) returns, not {recipe!r}")
     modality, task = _module(recipe), recipe.whole_task
     if download and (task.embedded or recipe.synthetic or examples is not None):
         refuse("download", True, f"{task.name}'s examples are here already; leave it out")

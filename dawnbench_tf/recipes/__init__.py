@@ -249,7 +249,8 @@ def description(recipe: Recipe, everything: bool = False) -> str:
 def _evidence(item: Published | Reported | Measured) -> str:
     if isinstance(item, Published):
         score, hours = (float(item.facts[name]) for name in ("score", "hours"))
-        return f"published: {score:g} after {hours:.4f} h, {item.facts['hardware']}"
+        text = f"published: {score:g} after {hours:.4f} h, {item.facts['hardware']}"
+        return f"{text}; {item.note}" if item.note else text
     if isinstance(item, Reported):
         return f"reported: {item.score:g} ({item.source})"
     median = "never" if item.seconds is None else f"{item.seconds:g} s on the clock"

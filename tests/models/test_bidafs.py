@@ -123,8 +123,8 @@ def test_its_weights_come_back_from_a_file(answered, tmp_path):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        ({"trained_words": 1}, "`trained_words` should be at least 2. Received: 1"),
-        ({"hidden": 0}, "`hidden` should be at least 1. Received: 0"),
+        ({"trained_words": 1}, "`trained_words` should be at least 2. Received: trained_words=1"),
+        ({"hidden": 0}, "`hidden` should be at least 1. Received: hidden=0"),
         ({"dropout": 1}, "`dropout` should be in [0, 1). Received: dropout=1"),
     ],
 )

@@ -27,6 +27,15 @@ def test_a_function_with_a_dot_for_its_colon_is_suggested():
         models.get("nets.mine.small")
 
 
+def test_a_network_of_others_has_no_argument_of_ours():
+    with pytest.raises(
+        ValueError, match="`function` is not an argument .* num_classes, .* name[.]"
+    ):
+        models.build("keras.applications:ResNet50", function="networks:small")
+    with pytest.raises(ValueError, match="did you mean 'networks:small'"):
+        models.get("networks.py:small")
+
+
 def test_names_match_a_pattern():
     names = models.names("resnet50*")
     assert "resnet50_v1" in names and all(name.startswith("resnet50") for name in names)
