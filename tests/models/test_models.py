@@ -34,6 +34,8 @@ def test_a_network_of_others_has_no_argument_of_ours():
         models.build("keras.applications:ResNet50", function="networks:small")
     with pytest.raises(ValueError, match="did you mean 'networks:small'"):
         models.get("networks.py:small")
+    with pytest.raises(ValueError, match="should be a whole number. Received: num_classes=2.5"):
+        models.build("resnet8_v1_pad", num_classes=2.5)
 
 
 def test_names_match_a_pattern():
