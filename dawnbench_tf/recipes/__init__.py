@@ -1,4 +1,4 @@
-"""All recipes by name: a module for each task, whose RECIPES lists its rows of `Recipe`.
+"""All recipes by name: modules TASK and TASK_..., whose constants are rows of `Recipe`.
 
 A row that varies another is `replace(ROW, ...)` with its differences. Recipes of users: in TOML
 files (`recipe_files`) and in modules (MODULE:ATTRIBUTE).
@@ -9,12 +9,15 @@ inference, submission, ranking.
 
 import fnmatch
 import os
-import sys
 import traceback
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from dawnbench_tf import models
@@ -33,10 +36,22 @@ DEFAULT = "digits/resnet8"
 """The recipe that `dawnbench train` trains without --recipe."""
 
 
-def rows() -> dict[str, Recipe]:
+@cache
+def rows() -> Mapping[str, Recipe]:
     """Returns all recipes by name, sorted by task."""
-    modules = [import_module(f"{__name__}.{task}") for task in sorted(TASKS)]
-    return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
+    named = {row.name: row for module in _modules() for row in _rows_of(module)}
+    return MappingProxyType(named)
+
+
+def _modules() -> list[ModuleType]:
+    """Returns the modules of the library's tasks: TASK, then those named TASK_..."""
+    names = [item.name for item in iter_modules(__path__)]
+    chosen = [n for task in sorted(TASKS) for n in names if f"{n}_".startswith(f"{task}_")]
+    return [import_module(f"{__name__}.{name}") for name in chosen]
+
+
+def _rows_of(module: ModuleType) -> list[Recipe]:
+    return [row for row in vars(module).values() if isinstance(row, Recipe) and row.name]
 
 
 def get(name: str | Recipe, **changes: Any) -> Recipe:
@@ -70,7 +85,7 @@ def is_users(name: str) -> bool:
 
 
 def _row(name: str) -> Recipe:
-    recipes = rows() | {recipe.name: recipe for recipe in own.RECIPES}
+    recipes = {**rows(), **{recipe.name: recipe for recipe in _rows_of(own)}}
     if name not in recipes:
         names = dict.fromkeys(recipes) | {task: f"`dawnbench recipes {task}`" for task in TASKS}
         near = get_close_matches(name, names, n=1, cutoff=0.4)
@@ -231,13 +246,8 @@ def description(recipe: Recipe, everything: bool = False) -> str:
         ]
         lines += [f"{title}:", *(f"  {text}" for text in shown)] if shown else []
     if rows().get(recipe.name) == recipe:
-        home = next(  # the module of the row
-            name.rpartition(".")[2]
-            for name, module in sys.modules.items()
-            if name.startswith(f"{__name__}.")
-            and recipe.name in [r.name for r in vars(module).values() if isinstance(r, Recipe)]
-        )
-        lines.append(f"source: see the comments of dawnbench_tf/recipes/{home}.py")
+        home = next(module.__name__ for module in _modules() if recipe in _rows_of(module))
+        lines.append(f"source: see the comments of {home.replace('.', '/')}.py")
     lines += ["evidence:"] * bool(recipe.evidence)
     for item in recipe.evidence:
         lines += [f"  {_evidence(item)}"]

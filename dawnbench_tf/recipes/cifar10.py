@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published
-from dawnbench_tf.recipes import cifar10_airbench, cifar10_resnet9s
 
 # Source: resnet_main.py of DAWNBench's TensorFlow seeds. Learning rate 0.01 for the first epoch,
 # 0.1 until epoch 91, 0.01 until 136, 0.001 until 181. The entries of 2017 trained 181 epochs of 391
@@ -230,24 +229,4 @@ KERVRESNET34 = replace(
     epochs=200,
     schedule=Schedule(form="steps", epochs=(50, 100, 150), factors=(1, 0.1, 0.01, 0.001)),
     evidence=(Published("CIFAR10/train/KRes34_1GTX1080Ti_pytorch"),),
-)
-
-RECIPES = (
-    RESNET20_TF,
-    RESNET56_TF,
-    RESNET164_NB_TF,
-    RESNET164_B_TF,
-    RESNET164_NB_RELU,
-    RESNET50_TENSORPACK,
-    BASENET,
-    WRN_22_6,
-    WRN_22_6_8GPU,
-    RESNET56_PROJ,
-    RESNET110_PROJ,
-    RESNET110_STOCHASTIC,
-    PREACT164,
-    PREACT164_BASIC,
-    KERVRESNET34,
-    *cifar10_resnet9s.RECIPES,
-    *cifar10_airbench.RECIPES,
 )

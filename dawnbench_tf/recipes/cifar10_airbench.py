@@ -228,13 +228,3 @@ CPU94 = replace(
         ),
     ),
 )
-
-RECIPES = (
-    AIRBENCH94,
-    AIRBENCH94_12EP,
-    AIRBENCH96,
-    AIRBENCH96_FASTER,
-    AIRBENCH94_MUON,
-    HIVERGE94,
-    CPU94,
-)

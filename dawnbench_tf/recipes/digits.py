@@ -37,5 +37,3 @@ RESNET8 = Recipe(
         ),
     ),
 )
-
-RECIPES = (RESNET8,)

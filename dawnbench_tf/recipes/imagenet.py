@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Recipe, Schedule
 from dawnbench_tf.recipe.evidence import Published, Reported
-from dawnbench_tf.recipes import imagenet_intel, imagenet_progressive
 
 # Source: He et al. 2018 (arXiv 1812.01187), sections 2 to 5. Learning rate 0.1 per 256 examples,
 # five epochs of warmup, cosine schedule, label smoothing, no weight decay of BN and biases, the
@@ -228,23 +227,4 @@ AMOEBANET_D_POD_41 = replace(
     epochs=41,
     schedule=_amoebanet_schedule(41, _POD_START),
     evidence=(Published("ImageNet/train/google_amoeba_net_d_quater_tpupod_tensorflow18"),),
-)
-
-RECIPES = (
-    RESNET50_V1_5,
-    RESNET50D,
-    RESNET26D,
-    RESNET50_LARS,
-    RESNET50_TPU,
-    RESNET50_TPU_POD,
-    RESNET50_PROGRESSIVE,
-    *imagenet_progressive.RECIPES,
-    RESNET152_DAWN,
-    RESNET152_MXNET,
-    RESNET152_TENSORPACK,
-    RESNET50_TENSORPACK,
-    *imagenet_intel.RECIPES,
-    AMOEBANET_D,
-    AMOEBANET_D_POD,
-    AMOEBANET_D_POD_41,
 )

@@ -56,5 +56,3 @@ RESNET56_INTEL = replace(
     model="resnet56_v1_5",
     evidence=(Published("ImageNet/train/Intel_Resnet56_ec2_Xeon_8124M_intercaffe"),),
 )
-
-RECIPES = (RESNET50_INTEL_2K, RESNET50_INTEL_4K, RESNET56_INTEL)

@@ -41,5 +41,3 @@ RESNET18 = Recipe(
         ),
     ),
 )
-
-RECIPES = (RESNET18,)

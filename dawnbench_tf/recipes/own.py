@@ -42,5 +42,3 @@ QUESTIONS = Recipe(
     optimizer=Optimizer(name="adamax", learning_rate=0.002, clip_norm=20),
     data=Questions(bucket_boundaries=(100, 200, 300, 400)),
 )
-
-RECIPES = (PHOTOS, IMAGES, QUESTIONS)

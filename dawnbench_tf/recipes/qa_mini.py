@@ -83,5 +83,3 @@ FASTFUSIONNET = replace(
         ),
     ),
 )
-
-RECIPES = (BIDAF, DRQA, FASTFUSIONNET)

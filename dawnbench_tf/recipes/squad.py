@@ -169,17 +169,3 @@ MINILM = replace(
     optimizer=replace(BERT_MINI.optimizer, learning_rate=1e-4),
     network=replace(BERT_MINI.network, pretrained="MiniLM-L6-H384-uncased"),
 )
-
-RECIPES = (
-    BIDAF_TF,
-    BIDAF_PAPER,
-    QANET_TPU,
-    DRQA,
-    DRQA_128,
-    FASTFUSIONNET,
-    BERT_BASE,
-    BERT_LARGE,
-    BERT_MINI,
-    BERT_TINY,
-    MINILM,
-)
