@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 
 from dawnbench_tf import flags, models, recipes, terminal
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, shown, suggestion
 from dawnbench_tf.settings import setting
 
 HEAD = "model,parameters,multiply-adds,top-1,source,block,shortcut,activation,top-1 source,recipes"
@@ -27,11 +27,14 @@ class Options:
 
 def main(options: Options, patterns: list[str]) -> None:
     """Prints a row for each model that matches a pattern; of all models without one."""
-    try:  # the error of a pattern that nothing matches suggests names
-        names = [name for text in patterns or ["*"] for name in models.names(text) or [text]]
-        chosen = [models.get(name) for name in names]
-    except ValueError as error:
-        raise Refusal(str(error)) from None
+    chosen = []
+    for text in patterns or ["*"]:
+        names = models.names(text)
+        if not names:
+            hint = suggestion(text, models.names(), "without it all are listed")
+            hint = f"did you mean '{text}*'?" if models.names(f"{text}*") else hint
+            raise Refusal(f"{shown(text)}: matches no model of the catalogue; {hint}")
+        chosen += [models.get(name) for name in names]
     table: list[tuple[object, ...]] = [tuple(HEAD.split(","))]
     for variant in chosen:
         used = [name for name, recipe in recipes.rows().items() if recipe.model == variant.name]

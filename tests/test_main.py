@@ -81,7 +81,8 @@ def test_a_pattern_chooses_models_and_a_typo_gets_the_nearest():
     assert row.split()[:4] == ["resnet50_v1_5", "25,557,032", "4,089,184,256", "76.13"]
     ended = run("models", "resnet20*", "resnet56tf")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
-    assert "did you mean 'resnet56_tf'?" in ended.stderr
+    assert "did you mean resnet56_tf?" in ended.stderr
+    assert "did you mean 'resnet50*'?" in run("models", "resnet50").stderr
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,8 @@ class Classifier:
 
 def _images(path: Path) -> list[Path]:
     """Returns a file, or the images in a folder, sorted."""
+    if not path.exists():
+        raise Refusal(f"{path}: no such file; should be an image or a folder of images")
     if not path.is_dir():
         return [path]
     return [path / name for name in trees.some_images(path)]

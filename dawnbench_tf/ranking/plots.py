@@ -68,9 +68,12 @@ def draw_curves(results: list[Result], path: Path) -> None:
     files.check_figure(path, "curve")
     rows = [result for result in results if any(hours > 0 for hours, _ in result.curve)]
     tasks = tables.order(result.task for result in rows)
+    if not tasks:
+        refuse("curve", path, "needs training results, of --dataset if it is set; there are none")
     if len(tasks) != 1:
-        names = ", ".join(task.folder for task in tasks) or "none"
-        refuse("curve", path, f"needs training results of one data set; these are of {names}")
+        names = ", ".join(task.folder for task in tasks)
+        text = f"needs training results of one data set; these are of {names}"
+        refuse("curve", path, f"{text}: --dataset chooses one")
     figure = Figure(figsize=(11, 4.2), dpi=110, layout="constrained")
     _draw_curves(figure.add_subplot(), tasks[0], rows, rows)
     files.save_figure(figure, path)

@@ -166,7 +166,8 @@ def _variant(recipe: Recipe, setting: str, name: str) -> models.Variant:
     try:
         variant = models.get(name)
     except ValueError as error:
-        refuse(setting, name, str(error))
+        text, _, _ = str(error).removeprefix("`name` ").partition(" Received: ")
+        refuse(setting, name, text.replace("names() lists them", "`dawnbench models` lists them"))
     if variant.inputs != recipe.task_row.inputs:
         reason = f"takes {variant.inputs}, and {recipe.task_row.name} has {recipe.task_row.inputs}"
         refuse(setting, name, f"{reason}; `dawnbench models` lists all")
