@@ -128,10 +128,9 @@ def build(
     }
     own = {argument: value for argument, value in own.items() if value is not None}
     args = {**row.args, **own, **overrides}
-    known = [item for item in networks.arguments(row) if item != "function"]  # of `imported`
-    if unknown := sorted({**own, **overrides}.keys() - {*known}):
-        accepted = ", ".join(known)
-        hint = _REPLACEMENTS.get(unknown[0], f"its arguments are {accepted}")
+    accepted = [item for item in networks.arguments(row) if item != "function"]  # of `imported`
+    if unknown := sorted({**own, **overrides}.keys() - {*accepted}):
+        hint = _REPLACEMENTS.get(unknown[0], f"its arguments are {', '.join(accepted)}")
         raise ValueError(f"`{unknown[0]}` is not an argument of build for {variant}: {hint}.")
     return networks.build(row, args)
 

@@ -56,7 +56,7 @@ def compared(monkeypatch, examples=EXAMPLES, **builds):
     monkeypatch.setattr(
         runtime_choice, "_candidate_names", lambda _: [(name, "float32") for name in builds]
     )
-    monkeypatch.setattr(runtimes, "import_module", lambda name: builds[name.rpartition(".")[2]])
+    monkeypatch.setattr(runtimes, "import_module", lambda _: SimpleNamespace(**builds))
     scored = SimpleNamespace(join=list, score=lambda answers: {"top1Accuracy": 99.0})
     serving = SimpleNamespace(
         served=SimpleNamespace(examples=examples, fixed_shape=True),
@@ -66,15 +66,15 @@ def compared(monkeypatch, examples=EXAMPLES, **builds):
     return runtime_choice.compare(serving, "", 1, lambda line: None)
 
 
-def module(build):
-    return SimpleNamespace(build=lambda *_: build())
+def builder(build):
+    return lambda *_: build()
 
 
 def test_what_is_100_times_slower_is_timed_in_one_round(monkeypatch):
     clock = Clock()
     times = {"keras": 200_000, "litert": 1_000, "onnx": 99_000}
     monkeypatch.setattr(latency.time, "perf_counter_ns", lambda: clock.now)
-    builds = {name: module(partial(clock.runtime, name, time)) for name, time in times.items()}
+    builds = {name: builder(partial(clock.runtime, name, time)) for name, time in times.items()}
     candidates = compared(monkeypatch, **builds)
     assert {c.name: c.rounds for c in candidates} == {"litert": 3, "onnx": 3, "keras": 1}
     assert clock.calls["onnx"] > 2 * clock.calls["keras"]
@@ -98,10 +98,10 @@ def absent():
 def test_runtimes_that_fail_are_told_and_the_others_timed(monkeypatch):
     candidates = compared(
         monkeypatch,
-        keras=module(answers),
-        litert=module(lambda: answers(25)),  # not in the first call, nor while it warms up
-        onnx=module(absent),
-        function=module(answers),
+        keras=builder(answers),
+        litert=builder(lambda: answers(25)),  # not in the first call, nor while it warms up
+        onnx=builder(absent),
+        function=builder(answers),
     )
     reasons = {c.name: c.reason for c in candidates if not c.runtime}
     assert reasons == {
@@ -113,7 +113,7 @@ def test_runtimes_that_fail_are_told_and_the_others_timed(monkeypatch):
 
 def test_without_keras_there_is_nothing_to_compare_with(monkeypatch):
     with pytest.raises(Refusal, match="--runtime=keras: can't run the model .RuntimeError"):
-        compared(monkeypatch, keras=module(lambda: answers(25)), litert=module(answers))
+        compared(monkeypatch, keras=builder(lambda: answers(25)), litert=builder(answers))
 
 
 def test_the_table_marks_the_choice_and_says_what_was_not_tried():
@@ -140,7 +140,7 @@ def test_a_damaged_example_is_named_and_no_runtime_is_blamed(monkeypatch):
                 raise Refusal("--data_dir: val/rose/1.jpg: is damaged")
             return (0,)
 
-    keras = module(lambda: Runtime(lambda example: np.ones((1, 2)), 1))
+    keras = builder(lambda: Runtime(lambda example: np.ones((1, 2)), 1))
     with pytest.raises(Refusal, match="^--data_dir: val/rose/1.jpg: is damaged$"):
         compared(monkeypatch, Examples(), keras=keras)
 

@@ -30,7 +30,7 @@ def test_a_dense_layer_s_step_has_two_products(tmp_path):
 
 def test_steps_that_are_not_there_are_said(monkeypatch, tmp_path):
     lines = []
-    monkeypatch.setattr(terminal, "say", lambda line, *_: lines.append(line))
+    monkeypatch.setattr(terminal, "say", lambda line, *_, **__: lines.append(line))
     options = RunOptions(max_steps=4, profile_steps=(1, 9), peak_tflops=1.0)
     recipe = recipes.get("digits/resnet8", crop_size=8)
     assert speed_test.measure(recipe, options).profile.steps == 3  # the first compiles
@@ -46,7 +46,7 @@ def test_steps_that_are_not_there_are_said(monkeypatch, tmp_path):
 
 def test_a_training_that_ends_inside_an_epoch_ends_the_profile(monkeypatch, tmp_path):
     lines = []
-    monkeypatch.setattr(terminal, "say", lambda line, *_: lines.append(line))
+    monkeypatch.setattr(terminal, "say", lambda line, *_, **__: lines.append(line))
     recipe = recipes.get("digits/resnet8", crop_size=8, epochs=1.2)  # 26 steps
     for steps, words in (
         ((22, 60), "profile of steps 22 to 26: "),
