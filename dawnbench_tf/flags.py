@@ -21,7 +21,7 @@ from absl import app, flags
 
 from dawnbench_tf.machine import install_command
 from dawnbench_tf.refusals import Refusal, one_line, suggestion
-from dawnbench_tf.settings import all_settings, flag_name, setting_fields
+from dawnbench_tf.settings import all_settings, flag_name, help_text, setting_fields
 from dawnbench_tf.terminal import (
     columns,
     cut,
@@ -221,10 +221,8 @@ def _help_text(settings: dict[str, Any], common: Callable[[], Collection[str]] |
 
 def _help_lines(name: str, item: Field[Any], default: Any) -> list[str]:
     """Returns the lines of a flag in the help text: name, help, choices, default."""
-    help, choices = item.metadata["help"], item.metadata["choices"]
+    help = help_text(item)
     name = f"  --[no]{name}" if item.type is bool else f"  --{name}"
-    if choices:
-        help += f" [{', '.join(filter(None, choices))}]"
     if not isinstance(default, bool) and default not in (None, "", ()):
         help += f" ({default})"
     lines = textwrap.wrap(help, 80 - _INDENT, break_on_hyphens=False)

@@ -42,13 +42,17 @@ def documented(cls: type[T]) -> type[T]:
     """A decorator that adds the help text of each setting to a dataclass's docstring."""
     lines = []
     for item in setting_fields(cls):
-        choices = item.metadata["choices"]
-        text = f"{item.name}: {item.metadata['help']}"
-        text += f" [{', '.join(filter(None, choices))}]" if choices else ""
+        text = f"{item.name}: {help_text(item)}"
         lines.append(textwrap.fill(text, 96, initial_indent="  ", subsequent_indent="    "))
     doc = inspect.cleandoc(cls.__doc__ or "")
     cls.__doc__ = "\n".join([doc, "", "Settings:", *lines, ""])
     return cls
+
+
+def help_text(item: Any) -> str:
+    """Returns the help text of a setting, with its choices."""
+    help, choices = item.metadata["help"], item.metadata["choices"]
+    return f"{help} [{', '.join(filter(None, choices))}]" if choices else help
 
 
 def flag_name(item: Any) -> str:

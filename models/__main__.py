@@ -31,8 +31,9 @@ def main(options: Options, patterns: list[str]) -> None:
     for text in patterns or ["*"]:
         names = models.names(text)
         if not names:
-            hint = suggestion(text, models.names(), "without it all are listed")
-            hint = f"did you mean '{text}*'?" if models.names(f"{text}*") else hint
+            hint = f"did you mean '{text}*'?"
+            if not models.names(f"{text}*"):
+                hint = suggestion(text, models.names(), "without it all are listed")
             raise Refusal(f"{shown(text)}: matches no model of the catalogue; {hint}")
         chosen += [models.get(name) for name in names]
     table: list[tuple[object, ...]] = [tuple(HEAD.split(","))]

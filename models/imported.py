@@ -91,10 +91,9 @@ def _call(function: Callable[..., Any], shape: tuple[int, ...], num_classes: int
 def _function(name: str) -> Callable[..., tf.keras.Model]:
     """Imports MODULE:FUNCTION. Raises ValueError if there is none."""
     module_name, _, attribute = name.partition(":")
-    applications, *parts = module_name.removeprefix("keras.").split(".")
-    if module_name.startswith("keras.") and applications == "applications":
-        module: Any = tf.keras.applications  # of the Keras that tf.keras is
-        for part in parts:
+    if f"{module_name}.".startswith("keras.applications."):
+        module: Any = tf.keras  # whichever Keras that is
+        for part in module_name.split(".")[1:]:
             module = getattr(module, part, None)
         if module is None:
             raise ValueError(f"tf.keras has no {module_name.removeprefix('keras.')}")

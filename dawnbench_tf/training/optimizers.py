@@ -139,10 +139,6 @@ class RMSprop(OwnRates, tf.keras.optimizers.RMSprop):
             mean.assign(tf.ones_like(mean))
 
 
-def _with_own_rates(cls: type) -> Callable[..., OwnRates]:
-    return type(cls.__name__, (OwnRates, cls), {})
-
-
 def _sgd(
     recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None
 ) -> tuple[Callable[..., SGD], dict[str, Any]]:
@@ -185,7 +181,7 @@ def _other(
     if recipe.optimizer.name == "rmsprop":
         return RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}
     cls, arguments = classes[recipe.optimizer.name]
-    return _with_own_rates(cls), arguments
+    return type(cls.__name__, (OwnRates, cls), {}), arguments
 
 
 def build(
