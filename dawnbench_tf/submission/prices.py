@@ -1,7 +1,8 @@
 """Prices of cloud instances: on-demand, from `instances.tsv`, each with its source and date.
 
-Most rows are machines of published entries at the prices that the entries state. No price is
-guessed.
+Rows until 2020 are machines of published entries at the prices that the entries state. Later ones
+are from the providers' price lists, as the named commits of public repositories keep them. No price
+is guessed: no list of TPUs' was found.
 """
 
 import csv
@@ -28,7 +29,7 @@ class Instance(NamedTuple):
     memory_gb: int | None
     accelerator: str  # "" if it has none
     usd_per_hour: float
-    source: str  # the published entry that has this price
+    source: str  # the published entry that has this price; or the price list and its region
     date: str  # YYYY-MM-DD
 
 
@@ -46,11 +47,12 @@ def _instance(vcpus: str, memory_gb: str, usd_per_hour: str, **texts: Any) -> In
 
 
 def format_table() -> str:
-    """Formats all instances as a text table, those of this machine's size first."""
+    """Formats all instances as a text table: those of this machine's size first, then the newest."""
     lines = [f"  {'instance':24} USD/hour  vCPU    GB  accelerator     date        source"]
     here = machine.cpus(), machine.memory_gb(), machine.gpus()
     fit = [row for row in instances().values() if not _difference(row, *here)]
-    for row in sorted(instances().values(), key=lambda row: row not in fit):
+    newest = sorted(instances().values(), key=lambda row: row.date[:4], reverse=True)
+    for row in sorted(newest, key=lambda row: row not in fit):
         size = f"{row.vcpus or '':4}  {row.memory_gb or '':4}"
         price = f"{row.usd_per_hour:8.4g}  {size}  {row.accelerator:14}"
         mark = "*" if row in fit else " "
@@ -90,7 +92,7 @@ def _difference(row: Instance, cpus: int, memory: float, gpus: list[str]) -> str
     number, _, model = row.accelerator.partition(" ")
     if "TPU" in model:
         return ""
-    others = [gpu for gpu in gpus if model not in gpu]
+    others = [gpu for gpu in gpus if not re.search(rf"\b{model}\b", gpu)]  # L4 is no L40S
     if others or len(gpus) != int(number or 0):
         text = f"{len(gpus)} {', '.join(sorted(set(gpus)))}" if gpus else "no GPU"
         return f"{row.accelerator or 'no GPU'}, this machine has {text}"
