@@ -47,7 +47,7 @@ def _instance(vcpus: str, memory_gb: str, usd_per_hour: str, **texts: Any) -> In
 
 
 def format_table() -> str:
-    """Formats all instances as a text table: those of this machine's size first, then the newest."""
+    """Formats all instances as a text table, those of this machine's size first, then by year."""
     lines = [f"  {'instance':24} USD/hour  vCPU    GB  accelerator     date        source"]
     here = machine.cpus(), machine.memory_gb(), machine.gpus()
     fit = [row for row in instances().values() if not _difference(row, *here)]
