@@ -194,8 +194,7 @@ def _define_flag(name: str, item: Field[Any], default: Any) -> None:
     elif choices:
         parser = flags.EnumParser(list(choices), case_sensitive=False)
     else:
-        parsers = {int: flags.IntegerParser, float: flags.FloatParser, str: flags.ArgumentParser}
-        parser = parsers[kind]()
+        parser = flags.ArgumentParser() if kind is str else _NumberParser(kind)
     flags.DEFINE(parser, name, default, serializer=serializer, **common)
 
 
@@ -243,6 +242,22 @@ class _HelpFlag(flags.BooleanFlag):
         if self._parse(argument):
             say(self._text(), sys.stdout)
             raise SystemExit(0)
+
+
+class _NumberParser(flags.ArgumentParser):
+    """Parses a number; absl's parsers say "could not convert string to float" of another text."""
+
+    def __init__(self, number: type) -> None:
+        self.number = number
+
+    def parse(self, argument: Any) -> float:
+        try:
+            return self.number(argument)
+        except ValueError:
+            raise ValueError(f"should be a {'whole ' * (self.number is int)}number") from None
+
+    def flag_type(self) -> str:
+        return self.number.__name__
 
 
 class _NumbersParser(flags.ArgumentParser):

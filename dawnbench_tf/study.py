@@ -95,6 +95,10 @@ class Options:
 
 def main(options: Options, arguments: list[str]) -> int:
     if not arguments:
+        if options != Options() or flags.replacements(Recipe):
+            raise Refusal(
+                "name the study first: dawnbench study NAME ...; `study` alone lists them"
+            )
         terminal.say(format_table(), sys.stdout)
         return 0
     name, *more = arguments

@@ -89,7 +89,7 @@ def test_asked_for_help_a_command_ends_well(cold_command):
         ),
         (
             "--batch_size=many",
-            "flag --batch_size=many: invalid literal for int() with base 10: 'many'",
+            "flag --batch_size=many: should be a whole number",
         ),
         ("--strategy=tpus", "flag --strategy=tpus: value should be one of <off|one_device|"),
         ("--schedule_epochs=1,x", "flag --schedule_epochs=1,x: should be comma-separated numbers"),

@@ -145,6 +145,8 @@ def test_a_setting_changes_by_its_flat_name_in_any_part():
     assert recipe.schedule.epochs == (0, 1, 2) and recipe.schedule.factors == (0.2, 1, 0.07)
     with pytest.raises(TypeError, match="batch_sise: no setting of a recipe"):
         recipes.get("digits/resnet8", batch_sise=1)
+    with pytest.raises(TypeError, match="the name of one. Received: 5"):
+        recipes.get(5)
 
 
 def test_data_settings_of_another_task_are_refused():

@@ -66,12 +66,15 @@ def get(name: str | Recipe, **changes: Any) -> Recipe:
       **changes: new values of settings by flat name, e.g. `learning_rate`, `schedule_epochs`.
 
     Raises:
-      TypeError: a name in `changes` is not a setting (the message suggests the nearest).
+      TypeError: a name in `changes` is not a setting (the message suggests the nearest), or `name`
+        is no text and no recipe.
       Refusal: no recipe has this name (the message suggests the nearest), its file or module is
         invalid, or the changed recipe is.
     """
     if isinstance(name, Recipe):
         return changed(name, **changes) if changes else name
+    if not isinstance(name, str):
+        raise TypeError(f"`recipe` should be a Recipe or the name of one. Received: {name!r}")
     if recipe_files.is_path(name):
         return changed(_from_file(Path(name)), **changes)
     if ":" in name:
