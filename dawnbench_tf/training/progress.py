@@ -30,8 +30,8 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
         f"of {_steps(data)}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
         f"{data.origin}; on {hardware}, {terminal.counted(replicas, 'replica')}"
-        + "\nthe printed loss includes the penalty of weight decay"
-        * bool(decays)
+        + ", compiled by XLA" * bool(model.jit_compile)
+        + "\nthe printed loss includes the penalty of weight decay" * bool(decays)
     )
 
 
