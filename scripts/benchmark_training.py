@@ -5,7 +5,7 @@
 
 This package: the speed test of `dawnbench train --max_steps`, which is `fit` with augmentation in
 its steps. PyTorch: bare steps in channels_last on one batch in memory, eager or compiled, whichever
-is faster. Each run is a process of its own.
+is faster. Each run is a process of its own, on the GPU if there is one that both see.
 """
 
 import statistics
@@ -13,12 +13,13 @@ import time
 
 import side_by_side
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import machine, tensorflow_env
 
+ON_GPU = bool(machine.gpus())
 NETWORKS = {  # recipe, model, batch size, timed steps of this package, timed steps of PyTorch
     "resnet20": ("cifar10/resnet20_tf", "resnet20_v1_proj", 128, 60, 60),
     "airbench94": ("cifar10/airbench94", "airbench94", 1024, 8, 4),
-    "resnet50": ("imagenet/resnet50_v1_5", "resnet50_v1_5", 32, 10, 4),
+    "resnet50": ("imagenet/resnet50_v1_5", "resnet50_v1_5", 256 if ON_GPU else 32, 10, 4),
 }
 CASES = [f"{name} {form}" for name in NETWORKS for form in ("float32", "mixed_bfloat16")]
 
@@ -46,8 +47,11 @@ def theirs(case: str) -> float:
     network, precision = case.split()
     *_, batch, _, steps = NETWORKS[network]
     side, classes = (224, 1000) if network == "resnet50" else (32, 10)
-    images = torch.randn(batch, 3, side, side).to(memory_format=torch.channels_last)
-    labels = torch.randint(0, classes, (batch,))
+    device = pytorch_networks.DEVICE
+    images = torch.randn(batch, 3, side, side, device=device)
+    images = images.to(memory_format=torch.channels_last)
+    labels = torch.randint(0, classes, (batch,), device=device)
+    wait = torch.cuda.synchronize if ON_GPU else lambda: None  # a GPU works on after a call
     rates = []
     for compiled in (False, True):
         step = pytorch_networks.step(network, precision, compiled)
@@ -55,9 +59,11 @@ def theirs(case: str) -> float:
             step(images, labels)
         rounds = []
         for _ in range(3):
+            wait()
             start = time.perf_counter()
             for _ in range(steps):
                 step(images, labels)
+            wait()
             rounds.append(batch * steps / (time.perf_counter() - start))
         rates.append(statistics.median(rounds))
     return max(rates)

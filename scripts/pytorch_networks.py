@@ -7,6 +7,9 @@ from torch import nn
 from torch.nn import functional
 
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
 class ResNet20(nn.Module):
     """ResNet-20 of DAWNBench's PyTorch seeds: projections with BN where a stage begins."""
 
@@ -73,7 +76,7 @@ def step(network: str, precision: str, compiled: bool) -> Callable[..., None]:
       compiled: whether to use torch.compile.
     """
     make, parameters = NETWORKS[network]
-    model = make().to(memory_format=torch.channels_last)
+    model = make().to(DEVICE, memory_format=torch.channels_last)
     pure = network == "airbench94" and precision == "mixed_bfloat16"
     if pure:
         model = model.to(torch.bfloat16)
@@ -91,7 +94,7 @@ def step(network: str, precision: str, compiled: bool) -> Callable[..., None]:
         if pure:
             logits = forward(images.to(torch.bfloat16))
         else:
-            with torch.autocast("cpu", torch.bfloat16, enabled=precision != "float32"):
+            with torch.autocast(DEVICE, torch.bfloat16, enabled=precision != "float32"):
                 logits = forward(images)
         functional.cross_entropy(logits.float(), labels, label_smoothing=0.2).backward()
         optimizer.step()
