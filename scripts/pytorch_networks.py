@@ -6,7 +6,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
