@@ -3,8 +3,7 @@
     .venv/bin/python scripts/changed_tests.py [REVISION]     # changes since REVISION (HEAD)
 
 A change affects a test file that imports a changed module, directly or through other modules. A
-module name in a string (`-m dawnbench_tf.train`) counts as an import. If only families of models
-changed, conformance tests of other families are left out.
+module name in a string (`-m dawnbench_tf.train`) counts as an import.
 """
 
 import ast
@@ -130,8 +129,8 @@ def distances(changed: set[str], edges: dict[str, set[str]]) -> dict[str, int]:
     return steps
 
 
-def touched(paths: list[str]) -> tuple[list[str], list[str]]:
-    """Returns the test files that a change affects, nearest first, and the families to keep."""
+def touched(paths: list[str]) -> list[str]:
+    """Returns the test files that a change affects, nearest first."""
     tests = test_modules()
     by_path = {str(path.relative_to(ROOT)): name for name, path in {**OURS, **tests}.items()}
     changed = {by_path[path] for path in paths if path in by_path}
@@ -143,13 +142,11 @@ def touched(paths: list[str]) -> tuple[list[str], list[str]]:
     folders = {part for name in changed for part in name.split(".")[1:-1]}
     namesakes = {f"test_{name}" for name in folders | {name.split(".")[-1] for name in changed}}
 
-    families = _families(changed - set(tests))
-
     def nearness(name):
         *_, folder, file = name.split(".")
         rank = 0 if file in namesakes or name in changed else 2
         if folder == "conformance" and name not in changed:
-            rank = 1 if families else 3  # early if limited to a family, as it is quick then
+            rank = 3
         return rank, steps[name], folder not in folders, name
 
     near = [name for name in tests if name.rpartition(".")[2].startswith("test_") and name in steps]
@@ -157,7 +154,7 @@ def touched(paths: list[str]) -> tuple[list[str], list[str]]:
         OURS[name] for name in sorted(changed & set(OURS)) if ">>> " in OURS[name].read_text()
     ]
     chosen = [*doctests, *(tests[name] for name in sorted(near, key=nearness))]
-    return [str(path.relative_to(ROOT)) for path in chosen], families
+    return [str(path.relative_to(ROOT)) for path in chosen]
 
 
 def _names_file(text, path):
@@ -167,26 +164,11 @@ def _names_file(text, path):
     return path.name in text or any(f'"{word}"' in text for word in quoted - {""})
 
 
-def _families(changed):
-    """Returns the names of changed model families if nothing else changed, else []."""
-    parents = {name.rpartition(".")[0] for name in changed}
-    names = {name.rpartition(".")[2] for name in changed}
-    described = {name for name in names if "FAMILY = " in OURS[f"{MODELS}.{name}"].read_text()
-                 } if parents == {MODELS} else set()  # fmt: skip
-    return sorted(names) if names and names == described else []
-
-
-def arguments(paths: list[str]) -> list[str]:
-    """Returns pytest's arguments for the tests that changed files affect."""
-    files, families = touched(paths)
-    return [*files, f"--families={','.join(families)}"] if families else files
-
-
 def main() -> None:
     """Prints pytest's arguments; nothing if no file changed."""
     paths = changed_files(*sys.argv[1:] or ["HEAD"])
     if paths:
-        print(*dict.fromkeys([ALWAYS, *arguments(paths)]), sep="\n")
+        print(*dict.fromkeys([ALWAYS, *touched(paths)]), sep="\n")
 
 
 if __name__ == "__main__":

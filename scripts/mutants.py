@@ -22,7 +22,7 @@ from itertools import accumulate, cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from changed_tests import ROOT, arguments, modules
+from changed_tests import ROOT, modules, touched
 
 SECONDS = 120  # time after which no further test starts
 NEGATED = {
@@ -97,7 +97,7 @@ def choose(count: int, seed: int, below: Sequence[str] = ()) -> list[Mutant]:
 def run_tests(root: Path, mutant: Mutant, mark: str) -> str:
     """Runs the tests that a mutant's file affects; returns the first that fails, or ""."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "--dist=load"]
-    command += ["--maxschedchunk=1", f"--seconds={SECONDS}", "-m", mark, *arguments([mutant.path])]
+    command += ["--maxschedchunk=1", f"--seconds={SECONDS}", "-m", mark, *touched([mutant.path])]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
     failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]

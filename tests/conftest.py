@@ -12,7 +12,7 @@ import time
 import pytest
 from hypothesis import settings
 
-from dawnbench_tf import models, terminal
+from dawnbench_tf import terminal
 from tests import costs, warm
 
 BEGIN = time.monotonic()
@@ -29,7 +29,6 @@ settings.load_profile("repeatable")
 
 def pytest_addoption(parser):
     parser.addoption("--seconds", type=float, help="after which no further test is begun")
-    parser.addoption("--families", default="", help="to which tests of models are kept, by comma")
 
 
 def pytest_collection_finish():
@@ -43,21 +42,6 @@ def pytest_runtest_setup(item):
     seconds = item.config.getoption("--seconds")
     if seconds and time.monotonic() > BEGIN + seconds:
         pytest.skip(f"not within {seconds:g} seconds")
-
-
-def pytest_collection_modifyitems(config, items):
-    """Keeps tests over many rows to those of families that were named."""
-    families = config.getoption("--families").split(",")
-    if families != [""]:
-        kept = [item for item in items if not _families(item) or _families(item) & {*families}]
-        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-        items[:] = kept
-
-
-def _families(item):
-    """Returns the families of the models that a test's parameters name."""
-    values = (getattr(item, "callspec", None) and item.callspec.params.values()) or ()
-    return {models.get(value).family for value in values if value in models.names()}
 
 
 @pytest.fixture(autouse=True)
