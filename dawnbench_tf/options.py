@@ -102,12 +102,11 @@ class RunOptions:
         "Ctrl-C waits for the call to end",
         low=1,
     )
-    jit_compile: bool | None = setting(
-        None,
+    jit_compile: bool = setting(
+        False,
         "compile the training step with XLA: fuses operations, for GPUs; slower on CPUs, whose "
         "convolutions oneDNN runs; refused on TPUs, where XLA always compiles; examples of several "
-        "lengths or sizes compile once for each; default: on one GPU, for recipes of images that "
-        "train for minutes",
+        "lengths or sizes compile once for each",
     )
     max_steps: int = setting(
         0,

@@ -15,7 +15,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MAIN = '\nif __name__ == "__main__":\n'
-MODELS = "dawnbench_tf.models"
 ALWAYS = "tests/conformance/test_style.py"
 NAMED = re.compile(r"\bdawnbench_tf(?:\.\w+)+|\btests(?:\.\w+)+")
 

@@ -2,7 +2,7 @@
 
 Rows until 2020 are machines of published entries at the prices that the entries state. Later ones
 are from the providers' price lists, as the named commits of public repositories keep them. No price
-is guessed: no list of TPUs' was found.
+is guessed, so there is none of today's TPUs.
 """
 
 import csv
@@ -48,15 +48,15 @@ def _instance(vcpus: str, memory_gb: str, usd_per_hour: str, **texts: Any) -> In
 
 def format_table() -> str:
     """Formats all instances as a text table, those of this machine's size first, then by year."""
-    lines = [f"  {'instance':24} USD/hour  vCPU    GB  accelerator     date        source"]
+    lines = [f"  {'instance':25} USD/hour  vCPU    GB  {'accelerator':16} date        source"]
     here = machine.cpus(), machine.memory_gb(), machine.gpus()
     fit = [row for row in instances().values() if not _difference(row, *here)]
     newest = sorted(instances().values(), key=lambda row: row.date[:4], reverse=True)
     for row in sorted(newest, key=lambda row: row not in fit):
         size = f"{row.vcpus or '':4}  {row.memory_gb or '':4}"
-        price = f"{row.usd_per_hour:8.4g}  {size}  {row.accelerator:14}"
+        price = f"{row.usd_per_hour:8.4g}  {size}  {row.accelerator:16}"
         mark = "*" if row in fit else " "
-        lines.append(f"{mark} {row.name:24} {price}  {row.date}  {row.source}")
+        lines.append(f"{mark} {row.name:25} {price} {row.date}  {row.source}")
     which = "*: with" if fit else "none has"
     return "\n".join([*lines, f"{which} the vCPUs, memory and GPUs of this machine"])
 

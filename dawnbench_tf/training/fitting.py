@@ -21,14 +21,7 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.schedule import Phase, split
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.training import (
-    averages,
-    losses,
-    optimizers,
-    selection,
-    strategies,
-    utilization,
-)
+from dawnbench_tf.training import averages, losses, optimizers, selection, strategies
 from dawnbench_tf.tta import TimeToAccuracy
 
 
@@ -36,12 +29,11 @@ def build(
     data: Data,
     steps_per_execution: int = 1,
     restored: bool = False,
-    jit_compile: bool | None = None,
+    jit_compile: bool = False,
 ) -> tf.keras.Model:
     """Builds and compiles a recipe's network, with initial weights from the recipe's seed.
 
-    If a checkpoint follows, weights that come from data or files are not read (`restored`). XLA
-    compiles the training step if `jit_compile` says so; None: if `xla_pays`.
+    If a checkpoint follows, weights that come from data or files are not read (`restored`).
     """
     tensorflow_env.check_keras()
     try:  # also where only activations use XLA, which logs its first compilation at every level
@@ -67,6 +59,7 @@ def build(
             optimizers.build(recipe, steps, model),
             losses.make_loss(data),
             steps_per_execution=min(steps_per_execution, *steps),
+            jit_compile=jit_compile,
         )
         # Built here, so that moving averages start from the initial weights.
         averages.inner_optimizer(model).build(model.trainable_variables)
@@ -74,36 +67,11 @@ def build(
             model.proxy = selection.Proxy(cast(ImageData, data), restored)
         if recipe.data.hardest:
             model.hardest = selection.Hardest(cast(ImageData, data))
-    model.jit_compile = xla_pays(model, data) if jit_compile is None else jit_compile
     prepare_in_steps(model, data)
     model.make_train_function = partial(_make_train_function, model)
     # By default tf-keras logs the sum of the workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
-
-
-# What an H100 did (2026-11-26). Without XLA it reached 45 TFLOP/s with ResNet-50 and BERT, and took
-# 7 ms for a step of ResNet-20. XLA halved the time of ResNet-50 and airbench94_muon, and compiled
-# 24 to 44 s longer for each shape of a batch. A slower GPU only gains more.
-_FLOPS_PER_SECOND, _STEP_SECONDS, _XLA_SECONDS = 45e12, 0.007, 60
-
-
-def xla_pays(model: tf.keras.Model, data: Data) -> bool:
-    """Whether XLA is expected to save more training time than its compilation takes.
-
-    It does on one GPU, for images, if half of the time that an H100 would train without it is over
-    a minute for each batch size and image size. With several GPUs, and for texts, it was not
-    measured.
-    """
-    recipe, strategy = data.recipe, data.placement.strategy
-    one_gpu = strategy.num_replicas_in_sync == 1 and tf.config.list_logical_devices("GPU")
-    if not one_gpu or recipe.task_row.inputs != "images":
-        return False
-    flops = utilization.step_flops(model, recipe.batch_size) or 0
-    examples = recipe.epochs * recipe.task_row.train_examples
-    steps = recipe.total_steps(data.epoch_steps)
-    seconds = max(examples * flops / _FLOPS_PER_SECOND, steps * _STEP_SECONDS)
-    return seconds / 2 > _XLA_SECONDS * len(recipe.phases())
 
 
 def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -> list[Phase]:
@@ -263,7 +231,7 @@ def check_agreement(
         zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1,  # fits int32
         options.steps_per_execution,
         int(options.data_format == "NCHW"),
-        int(options.jit_compile or False),
+        int(options.jit_compile),
     ]
 
     def gathered() -> tf.Tensor:

@@ -1,7 +1,6 @@
 """Building a recipe's model for its data."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,23 +73,3 @@ def test_a_tensorflow_without_xla_for_the_device_is_refused(monkeypatch):
         fitting.build(data)
         with pytest.raises(Refusal, match="--jit_compile=true: .* no transfer manager"):
             fitting.build(data, jit_compile=True)
-
-
-@pytest.mark.parametrize(
-    ("name", "billions", "pays"),  # of operations an example; an H100 trained muon for 3.4 s
-    [
-        ("imagenet/resnet50_tpu", 24, True),
-        ("cifar10/resnet20_tf", 0.25, True),  # short steps, 64,000 of them
-        ("cifar10/airbench94_muon", 0.7, False),
-        ("squad/bert_base", 200, False),
-    ],
-)
-def test_xla_compiles_what_trains_for_minutes_on_a_gpu(monkeypatch, name, billions, pays):
-    recipe = recipes.get(name)
-    placement = SimpleNamespace(strategy=tf.distribute.get_strategy())
-    steps = [recipe.task_row.train_examples // recipe.batch_size] * 1000
-    data = SimpleNamespace(recipe=recipe, placement=placement, epoch_steps=steps)
-    monkeypatch.setattr(fitting.utilization, "step_flops", lambda *_: billions * 1e9)
-    assert not fitting.xla_pays(None, data)  # on a CPU
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
-    assert fitting.xla_pays(None, data) == pays
