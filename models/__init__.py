@@ -199,5 +199,5 @@ def load_published(
             file = downloads.find(file, model.name, download)
         elif near := get_close_matches(file, downloads.PUBLISHERS, n=1):
             raise ValueError(f"`file` should be a file or a publisher; did you mean {near[0]!r}?")
-    loaded: bool = import_module(f"{__name__}.weights.resnets").load(model, file, new_head)
+    loaded: bool = import_module(f"{__name__}.weights.loading").load(model, file, new_head)
     return loaded

@@ -251,10 +251,8 @@ def evidence(results: Results, command: str) -> list[str]:
         if not name or others:
             continue
         goal = recipes.get(name).goal
-        times, ended = (
-            setting.times(goal),
-            [outcome for outcome in setting.outcomes if outcome.rows],
-        )
+        times = setting.times(goal)
+        ended = [outcome for outcome in setting.outcomes if outcome.rows]
         hits = [outcome.row_at(goal) for outcome in ended]
         last = [outcome.rows[-1][outcome.metric] for outcome in ended]
         newest, median = ended[-1].facts if ended else {}, time_statistics.median(times)

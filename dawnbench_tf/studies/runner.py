@@ -27,7 +27,7 @@ from dawnbench_tf.studies.outcomes import Outcome
 
 COMMAND, QUOTED, NAME, SLOT = "{command}", "{quoted}", "{name}", "{slot}"
 POLL_SECONDS = 0.2
-SECONDS_TO_END = 60  # time for interrupted runs to save a checkpoint
+SECONDS_TO_END = 60  # for interrupted runs to end the call, or the checkpoint, that they are in
 
 
 def check_template(template: str) -> None:
@@ -258,7 +258,7 @@ class Runner:
         return "; ".join(filter(None, parts))
 
     def _stop(self) -> None:
-        """Ends all runs and lets them save a checkpoint; a second interrupt kills them."""
+        """Ends all runs, which go on from their last checkpoint; a second interrupt kills them."""
         if not self._running:
             return
         count, deadline = len(self._running), time.monotonic() + SECONDS_TO_END
@@ -266,8 +266,8 @@ class Runner:
             for running in self._running.values():
                 running.send(signal.SIGTERM)  # srun does not forward SIGINT
             terminal.say(
-                f"stopping {terminal.counted(count, 'run')}, up to {SECONDS_TO_END} s to save a "
-                "checkpoint; Ctrl-C again kills them"
+                f"stopping {terminal.counted(count, 'run')}, up to {SECONDS_TO_END} s; "
+                "Ctrl-C again kills them"
             )
             for running in self._running.values():
                 running.process.wait(max(deadline - time.monotonic(), 0))

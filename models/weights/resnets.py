@@ -1,4 +1,4 @@
-"""Loads published weights into our ResNets: those of torchvision, timm, keras.applications, ...
+"""Matches published ResNets to our layers: those of torchvision, timm, keras.applications, ...
 
 The file's layers of each kind (convolution, BN, dense) are sorted into network order, which their
 names state: stage, block, shortcut or branch, index in the block. They are matched one by one to
@@ -7,14 +7,11 @@ our layers of that kind. All shapes are checked before a value is read.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from . import berts, files
 from .files import Tensor
 
 _LEAVES = {  # last part of a tensor's name in Keras and PyTorch: our word for it
@@ -67,29 +64,7 @@ class Layer(NamedTuple):
 _AXES = {4: (2, 3, 1, 0), 2: (1, 0), 1: (0,), 0: ()}
 
 
-def load(model: tf.keras.Model, file: str | Path, new_head: bool = False) -> bool:
-    """Loads published weights into a ResNet or a BERT; see `models.load_published`."""
-    is_bert = any(layer.name == "layer_0_query" for layer in model.layers)
-    match_values = berts.values if is_bert else partial(_values, new_head=new_head)
-    index = Path(f"{str(file).removesuffix('.index')}.index")  # of a TensorFlow checkpoint
-    with open(index if index.is_file() else file, "rb") as stream:
-        try:
-            with files.open_tensors(stream) as tensors:
-                values = list(match_values(model, tensors))
-        except Exception as error:  # damaged files cause errors of many types
-            reason = " ".join(str(error).split())[:300]
-            raise ValueError(
-                f"`file` should contain published weights of {model.name}: {reason}. "
-                f"Received: file={file}"
-            ) from None
-    # The model changes only after every value was read.
-    for variable, value in values:
-        variable.assign(value)
-    head = [layer for layer in model.layers if isinstance(layer, tf.keras.layers.Dense)][-1]
-    return any(variable is head.kernel for variable, _ in values)
-
-
-def _values(
+def values(
     model: tf.keras.Model, tensors: Mapping[str, Tensor], new_head: bool = False
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yields each variable with its value in the file; checks all shapes before reading a value."""
