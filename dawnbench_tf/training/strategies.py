@@ -89,8 +89,8 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
     if options.data_format == "NCHW" and not _runs_nchw(recipe.precision):
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
     on_gpu = bool(tf.config.list_logical_devices("GPU"))
-    of_measured_kind = recipe.task_row.name == "imagenet" and recipe.precision != "float32"
-    if on_gpu and options.strategy in _ONE_DEVICE and of_measured_kind and not options.jit_compile:
+    is_measured = recipe.task_row.name == "imagenet" and recipe.precision != "float32"
+    if on_gpu and options.strategy in _ONE_DEVICE and is_measured and not options.jit_compile:
         terminal.say(
             "--jit_compile made ResNet-50 2.5 times as fast on an H100; compiling takes longer"
         )
