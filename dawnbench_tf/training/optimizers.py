@@ -192,7 +192,7 @@ def build(
     Rates of single weights and averages need the model. `epoch_steps` is as in `steps_before`.
     """
     factor = schedules.factor(recipe, epoch_steps)
-    schedule = schedules.Schedule(recipe.scaled_learning_rate, factor)
+    schedule = schedules.LearningRate(recipe.scaled_learning_rate, factor)
     common: dict[str, Any] = {
         "recipe": recipe,
         "steps": recipe.total_steps(epoch_steps),

@@ -118,7 +118,7 @@ def _falling(edges: Sequence[float], last: int, fall: OfStep) -> OfStep:
     return scale
 
 
-class Schedule(tf.keras.optimizers.schedules.LearningRateSchedule):
+class LearningRate(tf.keras.optimizers.schedules.LearningRateSchedule):
     """A Keras learning-rate schedule: rate x factor(step)."""
 
     def __init__(self, rate: float, factor: OfStep) -> None:
