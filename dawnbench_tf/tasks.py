@@ -13,6 +13,7 @@ __all__ = ["Task", "find_task", "TASKS"]
 
 GIVEN = "given"  # origin of examples that the caller passed to `train`
 READERS = ("folder", "npz", "tfds", "squad_json")  # modules of data/own/ that read files
+READER_TEXT = "folder, npz, tfds:NAME or squad_json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 
 
@@ -252,8 +253,7 @@ def check_reader(reader: str) -> None:
     kind, colon, name = reader.partition(":")
     if kind not in READERS or (kind == "tfds") != bool(colon) or (colon and not name):
         hint = suggestion(kind, [*READERS, *TASKS], "") if kind not in TASKS else ""
-        expected = "should be folder, npz, tfds:NAME or squad_json"
-        refuse("task", reader, f"{hint} {expected}".lstrip())
+        refuse("task", reader, f"{hint} should be {READER_TEXT}".lstrip())
 
 
 def check(task: Task) -> None:

@@ -58,7 +58,7 @@ class Options:
     recipe: str = setting(recipes.DEFAULT, "TASK/NAME, FILE.toml or MODULE:ATTRIBUTE")
     task: str = setting(
         "",
-        "your own data: folder, npz, tfds:NAME or squad_json; --task=folder --help has its flags",
+        f"your own data: {tasks.READER_TEXT}; --task=folder --help has its flags",
     )
     task_name: str = setting(
         "", "name of a task of your own in entries; default: that of --data_dir, or NAME"

@@ -28,7 +28,7 @@ from dawnbench_tf.recipe.images import JPEGS, ONE_SIZE, ONLY_FOR
 from dawnbench_tf.recipes import own, recipe_files
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import flag_text, flat, parts
-from dawnbench_tf.tasks import TASKS, Task, find_task
+from dawnbench_tf.tasks import READER_TEXT, TASKS, Task, find_task
 
 __all__ = ["DEFAULT", "rows", "get", "changed", "table", "description"]
 
@@ -194,7 +194,7 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
         changes["task"] = replace(task, jpegs=False, image_size=0)  # arrays, as the recipe takes
     recipe = recipe.with_values(**changes)
     if not recipe.task:
-        refuse("task", "", f"is needed for {recipe.name}: folder, npz, tfds:NAME or squad_json")
+        refuse("task", "", f"is needed for {recipe.name}: {READER_TEXT}")
     variant = _variant(recipe, "model", recipe.model)
     if recipe.data.proxy:
         _variant(recipe, "proxy", recipe.data.proxy)
