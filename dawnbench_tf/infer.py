@@ -177,8 +177,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     if options.examples:
         examples = examples[: options.examples]
 
-    # The candidates, the fastest first. With --runtime=auto: those that keep Keras's accuracy on a
-    # sample, or only the fastest of these if none reaches the threshold there.
+    # The candidates, the fastest first.
     if options.runtime == "auto":
         compared = runtime_choice.compare(
             loaded, options.precision, options.threads, terminal.status
@@ -186,8 +185,6 @@ def infer(options: Options, data: Any = None) -> Entry:
         best = runtime_choice.select_accurate(compared, task, options.precision)
         terminal.status("")
         terminal.say(runtime_choice.format_table(compared, best[0], task), sys.stdout)
-        reaches = max(candidate.score for candidate in best) >= task.threshold
-        best = best if reaches else best[:1]
         candidates = [(c.name, c.precision, c.runtime) for c in best if c.runtime]
     else:
         name, precision = options.runtime, options.precision or "float32"

@@ -95,9 +95,11 @@ def compare(
 def select_accurate(
     candidates: list[Candidate], task: Task, precision: str = ""
 ) -> list[Candidate]:
-    """Returns the candidates that score as Keras in float32 does, minus LOSS; the fastest first.
+    """Returns the candidates to time on the whole test set, the fastest first.
 
-    Raises Refusal if none in this precision ("": any) does.
+    They score on the sample as Keras in float32 does, minus LOSS. If none of them reaches the
+    task's threshold there, only the fastest is left. Raises Refusal if none in this precision
+    ("": any) scores so.
     """
     keras = next(candidate for candidate in candidates if candidate.name == "keras")
     least = keras.score - LOSS * task.highest - 1e-9
@@ -106,7 +108,8 @@ def select_accurate(
     if not accurate:
         text = f"no runtime keeps Keras's {task.metric} {keras.score:g} on the sample"
         refuse("precision", precision, f"{text}; without this flag the fastest that does is timed")
-    return accurate
+    reaches = max(candidate.score for candidate in accurate) >= task.threshold
+    return accurate if reaches else accurate[:1]
 
 
 def time_until_reached(

@@ -28,6 +28,9 @@ def test_the_accuracy_decides_before_the_speed():
     assert runtime_choice.select_accurate(candidates, TASKS["cifar10"])[0] is accurate
     chosen = runtime_choice.select_accurate(candidates, TASKS["cifar10"], accurate.precision)
     assert {candidate.precision for candidate in chosen} == {accurate.precision}
+    assert len(runtime_choice.select_accurate(candidates, TASKS["cifar10"])) == 2
+    missed = [candidate._replace(score=candidate.score - 1) for candidate in candidates]
+    assert len(runtime_choice.select_accurate(missed, TASKS["cifar10"])) == 1  # none reaches 94
     line = "--precision=float64: no runtime keeps Keras's top1Accuracy 94.1 on the sample"
     with pytest.raises(Refusal, match=line):
         runtime_choice.select_accurate(candidates, TASKS["cifar10"], "float64")
