@@ -190,7 +190,10 @@ def _define_flag(name: str, item: Field[Any], default: Any) -> None:
         return
     serializer: Any = flags.ArgumentSerializer()
     if get_origin(kind) is tuple:
-        parser, serializer = _NumbersParser(get_args(kind)[0]), flags.CsvListSerializer(",")
+        parser, serializer = (
+            _NumberParser(get_args(kind)[0], several=True),
+            flags.CsvListSerializer(","),
+        )
     elif choices:
         parser = flags.EnumParser(list(choices), case_sensitive=False)
     else:
@@ -245,37 +248,29 @@ class _HelpFlag(flags.BooleanFlag):
 
 
 class _NumberParser(flags.ArgumentParser):
-    """Parses a number; absl's parsers say "could not convert string to float" of another text."""
+    """Parses a number, or several as "1,91,136" to a tuple.
 
-    def __init__(self, number: type) -> None:
-        self.number = number
+    absl's own parsers say "could not convert string to float" of another text.
+    """
 
-    def parse(self, argument: Any) -> float:
-        try:
-            return self.number(argument)
-        except ValueError:
-            raise ValueError(f"should be a {'whole ' * (self.number is int)}number") from None
+    def __init__(self, number: type, several: bool = False) -> None:
+        self.number, self.several = number, several
 
-    def flag_type(self) -> str:
-        return self.number.__name__
-
-
-class _NumbersParser(flags.ArgumentParser):
-    """Parses "1,91,136" to a tuple of numbers."""
-
-    def __init__(self, number: type) -> None:
-        self.number = number
-
-    def parse(self, argument: Any) -> tuple[float, ...]:
+    def parse(self, argument: Any) -> float | tuple[float, ...]:
         if isinstance(argument, tuple):
             return argument
         try:
-            return tuple(self.number(part) for part in argument.split(",") if part)
+            if self.several:
+                return tuple(self.number(part) for part in argument.split(",") if part)
+            return self.number(argument)
         except ValueError:
-            raise ValueError("should be comma-separated numbers") from None
+            kind = f"a {'whole ' * (self.number is int)}number"
+            text = "comma-separated numbers" if self.several else kind
+            raise ValueError(f"should be {text}") from None
 
     def flag_type(self) -> str:
-        return f"comma-separated {self.number.__name__}s"
+        name = self.number.__name__
+        return f"comma-separated {name}s" if self.several else name
 
 
 def parse(argv: list[str], files: bool = False) -> list[str]:

@@ -51,8 +51,7 @@ def format_table() -> str:
     lines = [f"  {'instance':25} USD/hour  vCPU    GB  {'accelerator':16} date        source"]
     here = machine.cpus(), machine.memory_gb(), machine.gpus()
     fit = [row for row in instances().values() if not _difference(row, *here)]
-    newest = sorted(instances().values(), key=lambda row: row.date[:4], reverse=True)
-    for row in sorted(newest, key=lambda row: row not in fit):
+    for row in sorted(instances().values(), key=lambda row: (row not in fit, -int(row.date[:4]))):
         size = f"{row.vcpus or '':4}  {row.memory_gb or '':4}"
         price = f"{row.usd_per_hour:8.4g}  {size}  {row.accelerator:16}"
         mark = "*" if row in fit else " "

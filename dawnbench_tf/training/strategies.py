@@ -71,6 +71,7 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
     if options.strategy == "tpu" and getattr(recipe.data, "rectangular_test", False):
         refuse("rectangular_test", True, "a TPU takes one size; --norectangular_test would run")
     replicas = strategy.num_replicas_in_sync
+    on_gpu = bool(tf.config.list_logical_devices("GPU"))
     for name in ("proxy", "hardest"):
         if (value := getattr(recipe.data, name)) and options.strategy not in _ONE_DEVICE:
             refuse(name, value, f"is for --strategy={' or '.join(_ONE_DEVICE)}")
@@ -81,14 +82,13 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
             refuse(name, size, f"should divide by the {replicas} replicas; {near} would")
     if options.jit_compile and options.strategy == "tpu":
         refuse("jit_compile", True, "XLA always compiles for a TPU; leave it out")
-    if options.jit_compile and replicas > 1 and not tf.config.list_logical_devices("GPU"):
+    if options.jit_compile and replicas > 1 and not on_gpu:
         refuse("jit_compile", True, f"XLA can't compile one step for {replicas} CPU devices")
-    if recipe.precision == "mixed_float16" and not tf.config.list_logical_devices("GPU"):
+    if recipe.precision == "mixed_float16" and not on_gpu:
         text = "float16 needs a GPU; mixed_bfloat16 or float32 would run here"
         refuse("precision", recipe.precision, text)
     if options.data_format == "NCHW" and not _runs_nchw(recipe.precision):
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
-    on_gpu = bool(tf.config.list_logical_devices("GPU"))
     is_measured = recipe.task_row.name == "imagenet" and recipe.precision != "float32"
     if on_gpu and options.strategy in _ONE_DEVICE and is_measured and not options.jit_compile:
         terminal.say(
