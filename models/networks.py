@@ -61,9 +61,23 @@ def build(
     Saved models of `factories.TRAINING` load only after `models.layers` is imported.
     """
     family = family_of(variant)
+    if args.get("dtype") is not None and not _computes_in_floats(args["dtype"]):
+        raise ValueError(
+            "`dtype` should be a floating-point dtype or policy of Keras, as 'mixed_bfloat16'. "
+            f"Received: dtype={args['dtype']!r}"
+        )
     if variant.inputs == "questions":
         return _build_reader(family, **{"name": variant.name, **args})
     return _build_classifier(family, variant, classes, **args)
+
+
+def _computes_in_floats(dtype: Any) -> bool:
+    policy = tf.keras.mixed_precision.Policy
+    try:
+        computed = (dtype if isinstance(dtype, policy) else policy(dtype)).compute_dtype
+        return bool(tf.as_dtype(computed).is_floating)
+    except (TypeError, ValueError):
+        return False
 
 
 def _build_classifier(

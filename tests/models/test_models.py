@@ -36,6 +36,9 @@ def test_a_network_of_others_has_no_argument_of_ours():
         models.get("networks.py:small")
     with pytest.raises(ValueError, match="should be a whole number. Received: num_classes=2.5"):
         models.build("resnet8_v1_pad", num_classes=2.5)
+    for name, dtype in [("resnet8_v1_pad", "float17"), ("bidaf", "int32"), ("bidaf", 16)]:
+        with pytest.raises(ValueError, match=f"floating-point .* Received: dtype={dtype!r}"):
+            models.build(name, dtype=dtype)
 
 
 def test_names_match_a_pattern():
