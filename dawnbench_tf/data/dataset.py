@@ -7,11 +7,11 @@ choose the implementation from the recipe's task.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -28,6 +28,7 @@ Example = tuple[np.ndarray, ...]  # a model's inputs, each with a batch axis
 Splits = Any  # `images.splits.Splits` or `questions.encoding.Encoded`
 
 
+@dataclass(frozen=True)
 class Data(Protocol):
     """A recipe's data set under a distribution strategy: batches, scores and the network.
 
@@ -36,29 +37,16 @@ class Data(Protocol):
     recipe's task, e.g. top1Accuracy.
     """
 
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe that is trained; its seed decides order and augmentation."""
-
-    @property
-    def splits(self) -> Splits:
-        """The training and test examples."""
-
-    @property
-    def placement(self) -> Placement:
-        """Distribution strategy and image layout of the batches."""
+    recipe: Recipe  # that is trained; its seed decides order and augmentation
+    splits: Splits  # the training and test examples
+    placement: Placement  # distribution strategy and image layout of the batches
+    answers_file: ClassVar[str] = ""  # name of the file that `save_answers` writes, if it does
+    fixed_shape: ClassVar[bool] = True  # whether all examples have one shape
 
     @property
     def origin(self) -> Origin:
         """Source of the files, and whether their SHA-256 is the published one."""
-
-    @property
-    def answers_file(self) -> str:
-        """Name of the file that `save_answers` writes; "" if it writes none."""
-
-    @property
-    def fixed_shape(self) -> bool:
-        """Whether all examples have one shape."""
+        return self.splits.origin
 
     # Training.
 
@@ -69,6 +57,7 @@ class Data(Protocol):
     @property
     def epoch_steps(self) -> list[int]:
         """Number of batches in each epoch; epochs beyond the list's have the last number."""
+        return [self.steps_per_epoch]
 
     def in_epoch(self, epoch: int) -> "Data":
         """Returns the data set with one batch size and one image size: those of an epoch.
@@ -76,6 +65,7 @@ class Data(Protocol):
         Args:
           epoch: index from 0.
         """
+        return self
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
         """Returns one epoch's training batches, for any training loop.
@@ -106,6 +96,7 @@ class Data(Protocol):
         It runs inside the training step, on each replica. None if the batches already are
         (inputs, targets).
         """
+        return None
 
     # The test.
 
@@ -118,6 +109,7 @@ class Data(Protocol):
 
     def prepare(self, batch: Any) -> Any:
         """Returns the network's inputs for `batch`, which `test_batches` yielded."""
+        return batch
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> Any:
         """Returns the answers to all test examples, padding removed, in the test set's order.
@@ -155,6 +147,7 @@ class Data(Protocol):
     @property
     def selects_views(self) -> bool:
         """Whether only the test examples of `unsure` get test-time augmentation."""
+        return False
 
     def unsure(self, answers: Any) -> "tuple[np.ndarray, Data]":
         """Returns the test examples with the least probable answers, a share that the recipe sets.
@@ -168,6 +161,7 @@ class Data(Protocol):
         Raises:
           ValueError: the recipe does not select examples.
         """
+        raise ValueError(f"{self.recipe.name} has no test-time augmentation")
 
     def first(self, count: int) -> "Data":
         """Returns the data set with only its first `count` test examples."""
@@ -187,9 +181,11 @@ class Data(Protocol):
         Raises:
           ValueError: the recipe holds no examples out.
         """
+        raise ValueError(f"{self.recipe.name} holds no examples out")
 
     def describe_damage(self) -> str:
         """Returns a line that names the first example that can't be decoded; "" if it has none."""
+        return ""
 
     # The network.
 
@@ -209,6 +205,7 @@ class Data(Protocol):
 
     def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
         """Returns `model` with the recipe's test-time augmentation: mean logits of the views."""
+        return model
 
     # A run's folder.
 

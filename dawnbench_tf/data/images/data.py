@@ -15,11 +15,10 @@ import tensorflow as tf
 
 from dawnbench_tf import files, machine, models, terminal
 from dawnbench_tf.data import pretrained
-from dawnbench_tf.data.dataset import Example, Placement
+from dawnbench_tf.data.dataset import Data, Example
 from dawnbench_tf.data.images import augment, jpegs, pipeline, scores, tested
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.images.synthetic import load as synthetic  # noqa: F401 - `dataset` calls it
-from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.own import division
 from dawnbench_tf.data.placement import without_autotune
 from dawnbench_tf.models import factories, networks
@@ -34,18 +33,10 @@ CLASSES, TEST_IMAGES = "classes.json", "test_images.txt"  # of a run on a task o
 
 
 @dataclass(frozen=True)
-class ImageData:
-    """A recipe's image data set: see `dataset.Data`, which documents the methods."""
+class ImageData(Data):
+    """A recipe's image data set; `dataset.Data` documents the methods."""
 
-    recipe: Recipe
     splits: Splits
-    placement: Placement
-    answers_file = ""
-    fixed_shape = True
-
-    @property
-    def origin(self) -> Origin:
-        return self.splits.origin
 
     @cached_property
     def steps_per_epoch(self) -> int:
@@ -140,11 +131,9 @@ class ImageData:
         indices = np.sort(np.argsort(most_probable, kind="stable")[:count])
         return indices, self._tested_on(self.splits.test.take(indices))
 
-    def held_out(self) -> "ImageData":
+    def held_out(self) -> Data:
         held_out = self.splits.held_out
-        if held_out is None:
-            raise ValueError(f"{self.recipe.name} holds no examples out")
-        return self._tested_on(held_out)
+        return super().held_out() if held_out is None else self._tested_on(held_out)
 
     def _tested_on(self, test: Split) -> "ImageData":
         return replace(self, splits=self.splits._replace(test=test))
@@ -218,9 +207,6 @@ class ImageData:
         if test.held is not None:
             digest.update(test.images().tobytes())
         return {"classes": list(self.splits.classes), "test images": digest.hexdigest()}
-
-    def save_answers(self, answers: np.ndarray, folder: Path) -> None:
-        pass  # no format of logits is published
 
 
 DATA = ImageData

@@ -20,8 +20,7 @@ import tensorflow as tf
 
 from dawnbench_tf import files, models
 from dawnbench_tf.data import pretrained, qa_mini
-from dawnbench_tf.data.dataset import Example, Placement
-from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.data.dataset import Data, Example
 from dawnbench_tf.data.placement import own_replicas, without_autotune
 from dawnbench_tf.data.questions import features, scores, spans, vocabulary, windows
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
@@ -42,31 +41,17 @@ _SIGNS = ("cls", "sep")
 
 
 @dataclass(frozen=True)
-class QuestionData:
-    """A recipe's data set of questions on contexts: see `dataset.Data`, which documents it."""
+class QuestionData(Data):
+    """A recipe's data set of questions on contexts; `dataset.Data` documents the methods."""
 
-    recipe: Recipe
     splits: Encoded
-    placement: Placement
     answers_file = "predictions.json"
     fixed_shape = False
-    selects_views = False
-
-    @property
-    def origin(self) -> Origin:
-        return self.splits.origin
 
     @cached_property
     def steps_per_epoch(self) -> int:
         _, buckets = _training_windows(self.splits, self.recipe)
         return sum(-(-len(rows) // self.recipe.batch_size) for rows in buckets)
-
-    @property
-    def epoch_steps(self) -> list[int]:
-        return [self.steps_per_epoch]
-
-    def in_epoch(self, epoch: int) -> "QuestionData":
-        return self
 
     def train(self, epoch: int = 0) -> tf.data.Dataset:
         batches = self._batches(range(epoch, epoch + 1), lambda rows: [rows])
@@ -80,9 +65,6 @@ class QuestionData:
             return self.placement.count_waits(dataset.prefetch(4)).with_options(without_autotune())
 
         return self.placement.distribute(make_pipeline)
-
-    def on_devices(self) -> None:
-        pass  # batches of `training_batches` already are (inputs, targets)
 
     def _batches(
         self, epochs: range, share: Callable[[np.ndarray], list[np.ndarray]]
@@ -164,9 +146,6 @@ class QuestionData:
             longest = lengths[rows].max(), question_lengths[rows].max()
             yield rows, {"context": int(longest[0]), "question": int(longest[1])}
 
-    def prepare(self, batch: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
-        return batch
-
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> Answers:
         rows = [rows for rows, _ in self._test_rows(batch_size)]
         return self._merged(zip(rows, outputs, strict=True))
@@ -197,15 +176,6 @@ class QuestionData:
     def sample(self) -> tuple[slice, "QuestionData"]:
         return slice(SAMPLE), self.first(SAMPLE)
 
-    def unsure(self, answers: Answers) -> tuple[np.ndarray, "QuestionData"]:
-        raise ValueError(f"{self.recipe.name} has no test-time augmentation")
-
-    def held_out(self) -> "QuestionData":
-        raise ValueError(f"{self.recipe.name} holds no examples out")
-
-    def describe_damage(self) -> str:
-        return ""  # questions are decoded when they are loaded
-
     def network(
         self, precision: str = "", portable: bool = False, folder: Path | None = None
     ) -> tf.keras.Model:
@@ -233,9 +203,6 @@ class QuestionData:
         words = model.get_layer("words")
         words.set_fixed(encoded.vectors)
         words.set_last_trained(encoded.tuned)
-
-    def with_views(self, model: tf.keras.Model) -> tf.keras.Model:
-        return model  # questions have no test-time augmentation
 
     def save(self, folder: Path) -> None:
         vocabulary.save(self.splits.vocabulary, folder)
