@@ -1,9 +1,11 @@
 """A task of one's own from end to end: trained, gone on with, timed, ranked."""
 
+import gc
 import json
 
 import numpy as np
 import pytest
+from tensorflow.python.framework.func_graph import FuncGraph
 
 from dawnbench_tf import infer, leaderboard, recipes, run_folder, runs
 from dawnbench_tf.data import dataset
@@ -45,9 +47,16 @@ def test_a_run_records_the_task_with_its_numbers(run):
     assert json.loads((run.folder / "run.json").read_text())["task"]["classes"] == 3
 
 
+def graphs():
+    gc.collect()
+    items = [item for item in gc.get_objects() if isinstance(item, FuncGraph)]
+    return sum(len(graph.get_operations()) > 100 for graph in items)
+
+
 def test_each_class_has_its_accuracy_and_the_mistakes_are_drawn(tmp_path):
-    recipe = RECIPE.with_values(epochs=1, learning_rate=0.01)
+    recipe, before = RECIPE.with_values(epochs=1, learning_rate=0.01), graphs()
     run = train(recipe, output=tmp_path / "run", data=DATA)
+    assert graphs() <= before  # a graph holds weights and images
     opened = dataset.from_splits(run.recipe, arrays.to_splits(DATA, run.recipe))
     answers = np.concatenate([run.model()(*example) for example in opened.examples()]).argmax(1)
     right = {str(c): 100 * np.mean(answers[DATA[3] == c] == c) for c in range(3)}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import tensorflow as tf
+from tensorflow.python.framework import ops
 
 from dawnbench_tf import files, tensorflow_env
 from dawnbench_tf.data import dataset
@@ -23,6 +24,23 @@ from dawnbench_tf.recipe.schedule import Phase, split
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.training import averages, losses, optimizers, selection, strategies
 from dawnbench_tf.tta import TimeToAccuracy
+
+
+@contextmanager
+def freeing_graphs() -> Iterator[None]:
+    """Drops, at its end, the gradients that TensorFlow registered in it.
+
+    `tf.custom_gradient` registers one for each trace and keeps it for good, and with it the whole
+    graph of the step: weights, and the training images that are on the device.
+    """
+    registered = ops.gradient_registry._registry
+    before = {*registered}
+    try:
+        yield
+    finally:
+        for name in registered.keys() - before:
+            if name.startswith("CustomGradient"):
+                del registered[name]
 
 
 def build(

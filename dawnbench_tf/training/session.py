@@ -129,7 +129,7 @@ def open_session(
         finished = newest is not None and newest.is_last(recipe)
         beats = [partial(folder.write_clock, clock)] if chief and not finished else []
         # `beating` writes the clock once more at the end, however the body ends.
-        with beating(*beats), fitting.refusing(recipe, output):
+        with beating(*beats), fitting.refusing(recipe, output), fitting.freeing_graphs():
             with folder.restored_if_refused():
                 session = _build(folder, options, clock, strategy, newest, examples)
                 if chief:

@@ -81,6 +81,7 @@ class Laps(tf.keras.callbacks.Callback):
         terminal.status(f"{sum(steps for _, steps in self.laps)} steps", logged=False)
 
 
+@fitting.freeing_graphs()
 def measure(
     recipe: Recipe | str,
     options: RunOptions,
