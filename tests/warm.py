@@ -170,6 +170,8 @@ def _become(request, streams):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["environment"])
+    added = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [folder for folder in added if folder]
     os.chdir(request["folder"])
     status = 0
     costs.count_tensorflow()

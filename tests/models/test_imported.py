@@ -12,6 +12,7 @@ from dawnbench_tf.refusals import Refusal
 MODULE = """
 import tensorflow as tf
 keras = tf.keras
+operations = keras.ops if hasattr(keras, "ops") else tf.nn  # Keras 3 takes its own alone
 
 def small(num_classes, input_shape):
     dense = keras.layers.Dense(num_classes, name="logits")
@@ -33,7 +34,8 @@ def softmax(classes):
 
 def hidden_softmax(classes, input_shape):
     x = keras.Input(input_shape)
-    return keras.Model(x, tf.nn.softmax(keras.layers.Dense(classes)(keras.layers.Flatten()(x))))
+    logits = keras.layers.Dense(classes)(keras.layers.Flatten()(x))
+    return keras.Model(x, operations.softmax(logits))
 
 def nested_softmax(classes, input_shape):
     flat, dense = keras.layers.Flatten(), keras.layers.Dense(classes)
