@@ -51,7 +51,7 @@ def _inexact(graph: tf.Graph) -> Counter[str]:
     counts: Counter[str] = Counter()
     graphs = [graph]
     for graph in graphs:  # grows
-        for op in graph.get_operations():
+        for op in _needed(graph):
             graphs += [called for called in _functions(graph, op) if called not in graphs]
             dtypes = {x.dtype.name for x in op.inputs} & BOTH
             if not op.type.endswith("While"):
@@ -59,6 +59,20 @@ def _inexact(graph: tf.Graph) -> Counter[str]:
             if dtypes and _terms(op) > FEW:
                 counts[f"{op.type} {', '.join(dtypes)}"] += 1
     return counts
+
+
+def _needed(graph: tf.Graph) -> list[tf.Operation]:
+    """Returns the operations of a graph; of a function those that its outputs need.
+
+    The others, as the gradient of a constant divisor, do not run.
+    """
+    needed = [*graph.control_outputs, *(tensor.op for tensor in graph.outputs)]
+    reached = {*needed}
+    for op in needed:  # grows
+        inputs = {*(tensor.op for tensor in op.inputs), *op.control_inputs} - reached
+        needed += inputs
+        reached |= inputs
+    return needed or graph.get_operations()  # of the graph that is being built
 
 
 def _functions(graph: tf.Graph, op: tf.Operation) -> Iterator[tf.Graph]:

@@ -96,8 +96,11 @@ class Mish(tf.keras.layers.Layer):
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
             return _activate(_mish_forward, _mish_backward, inputs)
+        # Not tanh(softplus): on CPUs with oneDNN, TensorFlow 2.20 fuses that with a convolution and
+        # BN in front of it into a kernel that it lacks.
         wide = widen(inputs)
-        return tf.cast(wide * tf.tanh(tf.nn.softplus(wide)), inputs.dtype)
+        least = tf.math.expm1(-2 * tf.nn.softplus(wide))
+        return tf.cast(wide * (-least / (least + 2)), inputs.dtype)
 
 
 @_compiled

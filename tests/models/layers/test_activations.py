@@ -77,6 +77,21 @@ def test_values_and_derivatives_equal_the_formulas(name, dtype, error, training)
     )
 
 
+def test_inference_after_a_convolution_and_bn_equals_the_eager_one():
+    """TensorFlow fuses these on CPUs, Mish into a kernel that it has not."""
+    layers = [make(dtype="float32") for make, _, _ in FORMULAS.values()]
+    images = tf.random.stateless_normal((2, 8, 8, 3), (0, 1))
+    kernels = tf.unstack(tf.random.stateless_normal((len(layers), 3, 3, 3, 4), (0, 2)))
+    norm = tf.keras.layers.BatchNormalization()
+
+    def outputs(images):
+        maps = [norm(tf.nn.conv2d(images, kernel, 1, "SAME")) for kernel in kernels]
+        return [layer(x) for layer, x in zip(layers, maps, strict=True)]
+
+    for one, other in zip(tf.function(outputs)(images), outputs(images), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", FORMULAS)
 def test_xla_compiles_a_training_step(name):
     layer = FORMULAS[name][0](dtype="bfloat16")
