@@ -14,6 +14,7 @@ import pytest
 from dawnbench_tf import recipes
 from dawnbench_tf.recipe import Questions, Recipe
 from dawnbench_tf.recipe.evidence import Published
+from dawnbench_tf.recipes import own
 from dawnbench_tf.refusals import Refusal
 from tests.stated_settings import RATES, STATED
 
@@ -114,7 +115,8 @@ def hashes():
     """
     defaults = Recipe().values()
     lines = [f"{fingerprint(defaults)}  (defaults)\n"]
-    for name, recipe in sorted(recipes.rows().items()):
+    starts = {item.name: item for item in vars(own).values() if isinstance(item, Recipe)}
+    for name, recipe in sorted({**recipes.rows(), **starts}.items()):
         values = recipe.values().items()
         changes = {key: value for key, value in values if value != defaults.get(key, ...)}
         lines.append(f"{fingerprint(changes)}  {name}\n")

@@ -264,11 +264,15 @@ def test_a_factor_that_alone_never_reaches_the_goal_has_no_product(tmp_path):
         Factor("b", (Level("-", {}), Level("B", {"learning_rate": 0.2}))),
     )
 
-    def outcome(planned):
-        missed = planned.labels == ("A", "-")
-        status = outcomes.MISSED if missed else outcomes.REACHED
-        return samples.outcome(planned.labels, planned.seed, 10.0, status)
+    def text(misses):
+        def outcome(planned):
+            status = outcomes.MISSED if planned.labels in misses else outcomes.REACHED
+            return samples.outcome(planned.labels, planned.seed, 10.0, status)
 
-    samples.write(tmp_path / "s", samples.study(factors=factors, figure="factors"), outcome)
-    text = reports.format_text(reports.load(tmp_path / "s"), "")
-    assert "all together 1.00. Alone no more than half reach it: A." in text
+        folder = tmp_path / str(len(misses))
+        samples.write(folder, samples.study(factors=factors, figure="factors"), outcome)
+        return reports.format_text(reports.load(folder), "")
+
+    assert "all together 1.00. Alone no more than half reach it: A." in text([("A", "-")])
+    product = "1.00 (A) x 1.00 (B) = 1.00; all together 1.00; an interval needs five runs"
+    assert product in " ".join(text([]).split())
