@@ -35,11 +35,16 @@ class Data(Protocol):
     `open` returns one: `images.data.ImageData` or `questions.data.QuestionData`. A batch size is
     that of the global batch, of all replicas together. The columns of scores are those of the
     recipe's task, e.g. top1Accuracy.
+
+    Args:
+      recipe: the recipe that is trained; its seed decides order and augmentation.
+      splits: the training and test examples.
+      placement: distribution strategy and image layout of the batches.
     """
 
-    recipe: Recipe  # that is trained; its seed decides order and augmentation
-    splits: Splits  # the training and test examples
-    placement: Placement  # distribution strategy and image layout of the batches
+    recipe: Recipe
+    splits: Splits
+    placement: Placement
     answers_file: ClassVar[str] = ""  # name of the file that `save_answers` writes, if it does
     fixed_shape: ClassVar[bool] = True  # whether all examples have one shape
 
