@@ -101,6 +101,12 @@ TRAINING = [  # rule, line of the TSV, words of the message; changed fields
         "should be in digits",
         {"misc": {**GOOD["misc"], "recipe": {"task": "digits"}}},
     ),
+    (
+        "embedded",
+        1,
+        "on 100 train, 10000 test examples; cifar10 has 50,000 and 10,000",
+        {"misc": {"recipe": {"task": {"name": "cifar10", "train_examples": 100}}}},
+    ),
     ("author", 1, "is no address", {"authorEmail": "me"}),
     ("machine type", 1, "machine type", {"hardware": "8 V100"}),
     ("cluster price", 1, "is one p3.2xlarge's; 4 of them cost 12.24", {"hardware": "4 p3.2xlarge"}),
