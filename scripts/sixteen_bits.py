@@ -62,10 +62,7 @@ def _inexact(graph: tf.Graph) -> Counter[str]:
 
 
 def _needed(graph: tf.Graph) -> list[tf.Operation]:
-    """Returns the operations of a graph; of a function those that its outputs need.
-
-    The others, as the gradient of a constant divisor, do not run.
-    """
+    """Returns the operations of a graph; of a function those that its outputs need, so that run."""
     needed = [*graph.control_outputs, *(tensor.op for tensor in graph.outputs)]
     reached = {*needed}
     for op in needed:  # grows
