@@ -23,6 +23,12 @@ def test_the_clock_is_the_start_and_the_steps_that_compiling_has_not_taken():
     assert speed_test().clock_seconds(math.inf) == math.inf
 
 
+def test_all_steps_take_the_median_of_the_calls():
+    test = speed_test([(1.0, 10), (2.0, 10), (9.0, 10)])  # 30 epochs of 20 steps
+    assert test.seconds_per_step == pytest.approx(0.2)
+    assert test.seconds == pytest.approx(30 * 20 * 0.2)
+
+
 def test_evaluations_before_the_first_one_take_no_time():
     # Of 5 epochs the fourth and the fifth are evaluated, 2 s each; 4 s of imports and 1 s are once.
     late = speed_test().wall_seconds(5, replace(DIGITS, eval_from=4))
