@@ -190,10 +190,8 @@ def _define_flag(name: str, item: Field[Any], default: Any) -> None:
         return
     serializer: Any = flags.ArgumentSerializer()
     if get_origin(kind) is tuple:
-        parser, serializer = (
-            _NumberParser(get_args(kind)[0], several=True),
-            flags.CsvListSerializer(","),
-        )
+        parser = _NumberParser(get_args(kind)[0], several=True)
+        serializer = flags.CsvListSerializer(",")
     elif choices:
         parser = flags.EnumParser(list(choices), case_sensitive=False)
     else:

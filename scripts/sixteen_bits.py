@@ -62,14 +62,14 @@ def _inexact(graph: tf.Graph) -> Counter[str]:
 
 
 def _needed(graph: tf.Graph) -> list[tf.Operation]:
-    """Returns the operations of a graph; of a function those that its outputs need, so that run."""
+    """Returns the operations of a graph; of a function only those that its outputs need."""
     needed = [*graph.control_outputs, *(tensor.op for tensor in graph.outputs)]
     reached = {*needed}
     for op in needed:  # grows
         inputs = {*(tensor.op for tensor in op.inputs), *op.control_inputs} - reached
         needed += inputs
         reached |= inputs
-    return needed or graph.get_operations()  # of the graph that is being built
+    return needed or graph.get_operations()  # a graph that is being built has no outputs
 
 
 def _functions(graph: tf.Graph, op: tf.Operation) -> Iterator[tf.Graph]:

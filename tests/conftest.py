@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 
 import pytest
 from hypothesis import settings
@@ -68,10 +69,7 @@ ENOUGH = 100e6  # bytes more than then, to collect again: it takes a second
 def _forget_models():
     if "tensorflow" in sys.modules and costs.resident_bytes() > KEPT[0] + ENOUGH:
         sys.modules["tensorflow"].keras.backend.clear_session()
-        # Each trace of a `tf.custom_gradient` is kept for good, with its graph and its variables.
-        gradients = sys.modules["tensorflow.python.framework.ops"].gradient_registry._registry
-        for name in [name for name in gradients if name.startswith("CustomGradient")]:
-            del gradients[name]
+        import_module("dawnbench_tf.training.fitting").drop_gradients()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # or freed graphs stay the process's: 6 GB at the end
         KEPT[0] = costs.resident_bytes()

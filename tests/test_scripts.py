@@ -125,7 +125,7 @@ def test_a_mutant_is_another_program_and_the_same_seed_chooses_the_same(scripts)
         changed = text[: mutant.start] + mutant.replacement + text[mutant.end :]
         assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
     assert chosen == mutants["choose"](8, 1) != mutants["choose"](8, 2)
-    folders = ["runs", ".git", "tests"]  # the tree that it tests is whole
+    folders = ["runs", ".git", "tests"]  # packages named runs are copied
     assert mutants["_ignored"](str(ROOT), folders) == {"runs", ".git"}
     assert mutants["_ignored"](str(ROOT / "tests"), folders) & {*folders} == set()
 

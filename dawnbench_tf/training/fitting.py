@@ -3,7 +3,7 @@
 import json
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -28,19 +28,21 @@ from dawnbench_tf.tta import TimeToAccuracy
 
 @contextmanager
 def freeing_graphs() -> Iterator[None]:
-    """Drops, at its end, the gradients that TensorFlow registered in it.
-
-    `tf.custom_gradient` registers one for each trace and keeps it for good, and with it the whole
-    graph of the step: weights, and the training images that are on the device.
-    """
-    registered = ops.gradient_registry._registry
-    before = {*registered}
+    """Drops the custom gradients that its body has traced, when the body ends."""
+    before = {*ops.gradient_registry._registry}
     try:
         yield
     finally:
-        for name in registered.keys() - before:
-            if name.startswith("CustomGradient"):
-                del registered[name]
+        drop_gradients(before)
+
+
+def drop_gradients(kept: Container[str] = ()) -> None:
+    """Drops the registered custom gradients that are not in `kept`, and so their graphs."""
+    # `tf.custom_gradient` registers each trace for good. Its graph holds weights and images.
+    registered = ops.gradient_registry._registry
+    for name in [*registered]:
+        if name.startswith("CustomGradient") and name not in kept:
+            del registered[name]
 
 
 def build(

@@ -96,11 +96,11 @@ class Mish(tf.keras.layers.Layer):
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
             return _activate(_mish_forward, _mish_backward, inputs)
-        # Not tanh(softplus): on CPUs with oneDNN, TensorFlow 2.20 fuses that with a convolution and
-        # BN in front of it into a kernel that it lacks.
+        # tanh(s) is computed as -m / (m + 2), with m = exp(-2 s) - 1. On CPUs with oneDNN,
+        # TensorFlow 2.20 fuses convolution, BN and tanh(softplus), but has no kernel for it.
         wide = widen(inputs)
-        least = tf.math.expm1(-2 * tf.nn.softplus(wide))
-        return tf.cast(wide * (-least / (least + 2)), inputs.dtype)
+        m = tf.math.expm1(-2 * tf.nn.softplus(wide))
+        return tf.cast(wide * (-m / (m + 2)), inputs.dtype)
 
 
 @_compiled

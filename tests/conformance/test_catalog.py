@@ -269,11 +269,12 @@ def test_it_is_exported_and_another_build_takes_its_weights(name, tmp_path):
     kind.model.save_weights(tmp_path / "model.weights.h5")
     rebuilt.load_weights(tmp_path / "model.weights.h5")
     np.testing.assert_array_equal(rebuilt(kind.images, training=False), wanted)
-    if name == "resnet9_mish":  # Keras's Mish after BN: docs/models.md
-        return
     rebuilt.export(str(tmp_path / "saved"))
     saved = tf.saved_model.load(str(tmp_path / "saved"))
-    np.testing.assert_allclose(saved.serve(kind.images), wanted, rtol=1e-4, atol=1e-4)
+    serve = saved.serve
+    if name == "resnet9_mish":  # fails without XLA on CPUs with oneDNN: docs/models.md
+        serve = tf.function(saved.serve, jit_compile=True)
+    np.testing.assert_allclose(serve(kind.images), wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.skipif(not LEGACY, reason="that it learns is seen under tf-keras")
@@ -281,7 +282,7 @@ def test_it_is_exported_and_another_build_takes_its_weights(name, tmp_path):
 def test_it_overfits_one_batch(name):
     model, images, labels = small(name), batch(name), np.arange(8)
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    # Of hiverge94 the head's weights start large. The logits of all three are divided: by 9, 64.
+    # These networks divide their logits, by 64 and by 9. The head of hiverge94 has large weights.
     divided = ("hiverge94", "airbench94_muon", "airbench94_muon_unwhitened")
     rate = 0.03 if name in divided else 3e-3
     model.compile(tf.keras.optimizers.Adam(rate), loss, jit_compile=False)

@@ -123,7 +123,7 @@ def is_large_reader(name):
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in NAMES if not is_large_reader(name)])
 def test_every_train_step_compiles_with_xla_at_static_shapes(name):
-    """In processes of their own: TensorFlow never frees what it lowered, 13 GB in all."""
+    """Each recipe has its own process: TensorFlow does not free the memory of a lowering."""
     program = "import sys; from tests.conformance import test_recipes as tests; "
     program += "tests.is_lowered_whole(tests.recipes.get(sys.argv[1]))"
     command = [*warm.python(), "-c", program, name]

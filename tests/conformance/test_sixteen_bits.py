@@ -28,10 +28,11 @@ IMAGES, LARGE_IMAGES, QUESTIONS = 64, 4, 16
 # tokens. A whole LSTM's gradients are 2.6 % off for 400 tokens and 60 questions.
 LSTM = {"BiasAddGrad", "While", "StatelessWhile"}
 ALLOWED = {"bidafs": LSTM, "drqas": LSTM, "fastfusionnets": {"BiasAddGrad"}}
-# One rounding to bfloat16 is at most 0.004 off, in one element. In float16 a CPU's convolutions sum
-# in 16 bits, and so in bfloat16 without instructions for it: their gradients are 1 to 32 % off, or
-# wholly where a sum is 0, as that of a kernel with one input channel before BN. A GPU's are right.
+# One rounding to bfloat16 is at most 0.004 off, in one element. In float16 a CPU's convolutions are
+# up to 0.03 off; other sums in 16 bits are found by their names.
 CONVOLUTION = re.compile("^Conv2D|^gradient .*(conv|shortcut|downsample)", re.I)
+# The smallest AmoebaNet has kernels of one input channel before BN. Their exact gradient is 0.
+CANCELLING = {"imagenet/amoebanet_d"}
 ROUNDED = {"mixed_bfloat16": 0.01, "mixed_float16": 0.05}
 
 
@@ -60,7 +61,9 @@ def test_each_weight_s_gradient_is_the_sum_of_its_terms(name, precision, monkeyp
     assert {name.partition(" ")[0] for name in counts} <= allowed
     assert any(key.startswith("gradient 0, of ") for key in errors)
     off = {key: e for key, e in errors.items() if not e < ROUNDED[precision]}
-    if precision == "mixed_float16" or not machine.has_bfloat16():
+    is_narrow = precision == "mixed_bfloat16" and not machine.has_bfloat16()
+    if is_narrow or (recipe.name in CANCELLING and precision == "mixed_float16"):
+        # TensorFlow then sums convolutions in 16 bits: their gradients are 1 to 32 % off.
         off = {key: e for key, e in off.items() if not CONVOLUTION.search(key)}
     assert off == {}
 

@@ -12,7 +12,7 @@ from dawnbench_tf.refusals import Refusal
 MODULE = """
 import tensorflow as tf
 keras = tf.keras
-operations = keras.ops if hasattr(keras, "ops") else tf.nn  # Keras 3 takes its own alone
+operations = keras.ops if hasattr(keras, "ops") else tf.nn  # Keras 3 needs its own operations
 
 def small(num_classes, input_shape):
     dense = keras.layers.Dense(num_classes, name="logits")

@@ -78,7 +78,7 @@ def test_values_and_derivatives_equal_the_formulas(name, dtype, error, training)
 
 
 def test_inference_after_a_convolution_and_bn_equals_the_eager_one():
-    """TensorFlow fuses these on CPUs, Mish into a kernel that it has not."""
+    """TensorFlow fuses these operations on CPUs, and has no fused kernel for Mish."""
     layers = [make(dtype="float32") for make, _, _ in FORMULAS.values()]
     images = tf.random.stateless_normal((2, 8, 8, 3), (0, 1))
     kernels = tf.unstack(tf.random.stateless_normal((len(layers), 3, 3, 3, 4), (0, 2)))
