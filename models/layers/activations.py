@@ -16,7 +16,7 @@ import tensorflow as tf
 from .broadcast import widen
 from .registration import register
 
-_compiled = partial(tf.function, jit_compile=True)
+_compiled = partial(tf.function, jit_compile=True, autograph=False)
 
 
 def _activate(
