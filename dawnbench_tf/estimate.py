@@ -210,6 +210,11 @@ def table(rows: Sequence[Estimate]) -> str:
             "the clock. in all: with imports and evaluations, off the clock. 95 %: of one further "
             "run; -: too few were measured.",
         )
+    if any(row.device_gib for row in done):
+        notes.append(
+            "On a GPU the steps are timed without XLA, which `train` uses where it saves time; "
+            "--jit_compile times them with it."
+        )
     if generated := ", ".join(row.recipe for row in done if row.generated):
         notes.append(
             f"On generated examples, without the time to load the data: {generated}. "

@@ -222,7 +222,7 @@ def _help_text(settings: dict[str, Any], common: Callable[[], Collection[str]] |
 def _help_lines(name: str, item: Field[Any], default: Any) -> list[str]:
     """Returns the lines of a flag in the help text: name, help, choices, default."""
     help = help_text(item)
-    name = f"  --[no]{name}" if item.type is bool else f"  --{name}"
+    name = f"  --[no]{name}" if item.type in (bool, bool | None) else f"  --{name}"
     if not isinstance(default, bool) and default not in (None, "", ()):
         help += f" ({default})"
     lines = textwrap.wrap(help, 80 - _INDENT, break_on_hyphens=False)

@@ -102,11 +102,12 @@ class RunOptions:
         "Ctrl-C waits for the call to end",
         low=1,
     )
-    jit_compile: bool = setting(
-        False,
+    jit_compile: bool | None = setting(
+        None,
         "compile the training step with XLA: fuses operations, for GPUs; slower on CPUs, whose "
         "convolutions oneDNN runs; refused on TPUs, where XLA always compiles; examples of several "
-        "lengths or sizes compile once for each",
+        "lengths or sizes compile once for each; default: on one GPU, where it is expected to save "
+        "more than it compiles",
     )
     max_steps: int = setting(
         0,

@@ -31,6 +31,7 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
         raise ModuleNotFoundError("no tf-keras", name="tf_keras")
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT", "1")
     if platform.machine() in ("x86_64", "AMD64"):
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     check_keras()

@@ -250,6 +250,7 @@ def _recorded(
     if used:
         files.write_json(folder.path / run_folder.UTILIZATION, used)
     facts: dict[str, object] = {
+        "jitCompile": session.model.jit_compile,
         "data": session.data.origin.facts(),
         "utilization": used,
         "heldOut": held_out,

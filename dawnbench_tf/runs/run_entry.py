@@ -40,7 +40,6 @@ def training_entry(
         "strategy": options.strategy,
         "dataFormat": options.data_format,
         "stepsPerExecution": options.steps_per_execution,
-        "jitCompile": options.jit_compile,
         "examplesPerSecond": examples_per_second,
         "data": {},
         **facts,

@@ -2,8 +2,9 @@
 
 import json
 import math
+import os
 import zlib
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, cast
 import tensorflow as tf
 from tensorflow.python.framework import ops
 
-from dawnbench_tf import files, tensorflow_env
+from dawnbench_tf import files, models, tensorflow_env
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images.data import ImageData
@@ -22,7 +23,14 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.schedule import Phase, split
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.training import averages, losses, optimizers, selection, strategies
+from dawnbench_tf.training import (
+    averages,
+    losses,
+    optimizers,
+    selection,
+    strategies,
+    utilization,
+)
 from dawnbench_tf.tta import TimeToAccuracy
 
 
@@ -49,11 +57,12 @@ def build(
     data: Data,
     steps_per_execution: int = 1,
     restored: bool = False,
-    jit_compile: bool = False,
+    jit_compile: bool | None = None,
 ) -> tf.keras.Model:
     """Builds and compiles a recipe's network, with initial weights from the recipe's seed.
 
-    If a checkpoint follows, weights that come from data or files are not read (`restored`).
+    If a checkpoint follows, weights that come from data or files are not read (`restored`). XLA
+    compiles the training step if `jit_compile` says so; None: if `xla_pays`.
     """
     tensorflow_env.check_keras()
     try:  # also where only activations use XLA, which logs its first compilation at every level
@@ -64,6 +73,10 @@ def build(
             text = f"this TensorFlow has no XLA for its device: {error.message}"
             refuse("jit_compile", True, text)
     recipe, steps = data.recipe, data.epoch_steps
+    if jit_compile is None:
+        jit_compile = xla_pays(data)
+    if (gpu_seconds(recipe, steps) or _AUTOTUNING) < _AUTOTUNING:  # read with the first convolution
+        os.environ.setdefault("TF_CUDNN_USE_AUTOTUNE", "0")
     tf.keras.utils.set_random_seed(recipe.seed)
     with data.placement.strategy.scope():
         model = data.network()
@@ -92,6 +105,44 @@ def build(
     # By default tf-keras logs the sum of the workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
+
+
+# On an H200 (docs/hardware.md): operations a second of wide networks and seconds of a narrow one's
+# step, both without XLA; the share of its time that XLA saved at least; and the seconds that XLA
+# compiled longer, for each shape of a batch.
+_RATE, _STEP, _SAVED, _COMPILING = 100e12, 0.007, 0.3, 30
+_AUTOTUNING = 60  # seconds of training in which cuDNN's choice of algorithms saves its own time
+
+
+def gpu_seconds(recipe: Recipe, epoch_steps: Sequence[int]) -> float | None:
+    """Returns about how long an H200 trains a recipe without XLA; None: unknown for its network.
+
+    It follows from the recipe alone: a run that goes on is compiled as it was before.
+    """
+    network, examples = models.get(recipe.model), recipe.epochs * recipe.task_row.train_examples
+    if network.multiply_adds:
+        forward = 2 * network.multiply_adds * (max(recipe.sizes) / network.image_size) ** 2
+    elif network.wordpieces:  # a BERT: each weight is used once for each token
+        forward = 2 * network.parameters * recipe.data.bucket_boundaries[-1]
+    else:
+        return None
+    flops = utilization.flops_per_example(forward) * examples
+    return max(flops / _RATE, recipe.total_steps(epoch_steps) * _STEP)
+
+
+def xla_pays(data: Data) -> bool:
+    """Whether XLA is expected to save more time than it compiles: on one GPU, in long training.
+
+    Not measured, so never: several GPUs; readers other than BERTs. Texts of several lengths come in
+    too many shapes.
+    """
+    recipe, seconds = data.recipe, gpu_seconds(data.recipe, data.epoch_steps)
+    lengths = getattr(recipe.data, "bucket_boundaries", ())
+    if seconds is None or len(lengths) > 1 or data.placement.strategy.num_replicas_in_sync > 1:
+        return False
+    shapes = len({*recipe.sizes}) * len({*recipe.batch_sizes})
+    saves = seconds * _SAVED > _COMPILING * shapes
+    return saves and bool(tf.config.list_logical_devices("GPU"))
 
 
 def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -> list[Phase]:
@@ -251,7 +302,7 @@ def check_agreement(
         zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1,  # fits int32
         options.steps_per_execution,
         int(options.data_format == "NCHW"),
-        int(options.jit_compile),
+        bool(options.jit_compile),
     ]
 
     def gathered() -> tf.Tensor:

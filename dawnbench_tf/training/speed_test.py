@@ -128,7 +128,9 @@ def measure(
         count, most = 0, _steps_per_call(data, options, STEPS_SHARE * seconds, len(bounds))
     terminal.status("building the model")
     with clock.part("build"):
-        model = fitting.build(data, most, jit_compile=options.jit_compile)
+        # In little time XLA by its own choice would leave none for the steps.
+        by_xla = options.jit_compile if seconds is None else bool(options.jit_compile)
+        model = fitting.build(data, most, jit_compile=by_xla)
     machine = strategies.machine_of(strategy)
     if seconds is None:
         terminal.status("")

@@ -89,11 +89,6 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
         refuse("precision", recipe.precision, text)
     if options.data_format == "NCHW" and not _runs_nchw(recipe.precision):
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
-    is_measured = recipe.task_row.name == "imagenet" and recipe.precision != "float32"
-    if on_gpu and options.strategy in _ONE_DEVICE and is_measured and not options.jit_compile:
-        terminal.say(
-            "--jit_compile made ResNet-50 2.5 times as fast on an H100; compiling takes longer"
-        )
     on_cpu = options.strategy != "tpu" and not on_gpu
     if on_cpu and recipe.precision == "mixed_bfloat16" and not machine.has_bfloat16():
         terminal.say(

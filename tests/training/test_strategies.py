@@ -374,11 +374,3 @@ def test_a_process_that_stays_on_fewer_cpus_states_those_of_the_machine():
     here = strategies.machine_of(tf.distribute.get_strategy(), cpus=48)
     if not tf.config.get_visible_devices("GPU"):
         assert here.hardware.startswith("48 CPU ") and here.tag == "48cpu"
-
-
-def test_an_imagenet_recipe_in_16_bits_on_a_gpu_names_xla(monkeypatch, capsys):
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind=None: [kind])
-    recipe = recipes.get("imagenet/resnet50_tpu", precision="mixed_bfloat16")
-    for options in (RunOptions(), RunOptions(jit_compile=True)):
-        strategies.check(tf.distribute.get_strategy(), options, recipe)
-        assert ("--jit_compile made" in capsys.readouterr().err) != options.jit_compile
