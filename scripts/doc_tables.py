@@ -158,16 +158,16 @@ def gpu_seeds() -> str:
 def gpu_times() -> str:
     """Formats a row for each run that had a GPU to itself."""
     lines = [
-        "| recipe | GPU | seed | score | s on the clock | training | compiling | evaluation, "
+        "| recipe | GPU | date | seed | score | s on the clock | training | compiling | evaluation, "
         "off the clock | images/s | TFLOP/s | of the peak |"
     ]
-    lines.append("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    lines.append("|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for row in ladder.csv_rows(ladder.GPU_RUNS):
         if row["alone"] == "0":
             continue
         name = f"`{row['recipe'].removeprefix('cifar10/')}`"
         name += ", `--jit_compile`" if row["jit_compile"] == "1" else ""
-        cells = [name, row["gpu"], row["seed"], row["score"]]
+        cells = [name, row["gpu"], row["date"], row["seed"], row["score"]]
         cells += [row[part] for part in ("seconds", "train", "compile", "evaluation")]
         cells += [f"{int(row['images_per_second']):,}", f"{float(row['tflops']):.0f}"]
         cells.append(f"{100 * float(row['share_of_peak']):.0f} %")
