@@ -324,12 +324,12 @@ def _plan_run(
     recipe = recipes.named_by(recipe, settings.get("data_dir", ""))
     credits = Credits(**{k: v for k, v in settings.items() if k in _CREDITS})
     # By default XLA compiles what trains long on one GPU: perhaps some levels, and others not.
-    of_run = {"jit_compile": False, **settings} if labels else settings
-    options = RunOptions(**{k: v for k, v in of_run.items() if k in _RUN}, credits=credits)
+    values = {"jit_compile": False, **settings} if labels else settings
+    options = RunOptions(**{k: v for k, v in values.items() if k in _RUN}, credits=credits)
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
     setting = "_".join(filter(None, words)) or "baseline"
     if len(setting) > 2 * LONGEST:
         expected = f"names of levels should come to {2 * LONGEST} characters at most"
         raise Refusal(f"{setting[:40]}...: {expected}")
-    flags = tuple(flag_text(name, value) for name, value in of_run.items())
+    flags = tuple(flag_text(name, value) for name, value in values.items())
     return PlannedRun(f"{setting}/seed-{seed}", labels, seed, recipe, options, flags, settings)
