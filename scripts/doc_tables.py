@@ -158,8 +158,8 @@ def gpu_seeds() -> str:
 def gpu_times() -> str:
     """Formats a row for each run that had a GPU to itself."""
     lines = [
-        "| recipe | GPU | date | seed | score | s on the clock | training | compiling | evaluation, "
-        "off the clock | images/s | TFLOP/s | of the peak |"
+        "| recipe | GPU | date | seed | score | s on the clock | training | compiling | "
+        "evaluation, off the clock | images/s | TFLOP/s | of the peak |"
     ]
     lines.append("|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for row in ladder.csv_rows(ladder.GPU_RUNS):
