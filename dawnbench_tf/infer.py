@@ -205,6 +205,7 @@ def infer(options: Options, data: Any = None) -> Entry:
         "data": loaded.data.origin.facts(),
         "examples": latencies.seconds.shape[1],
         "threads": options.threads,
+        "device": runtime.device,
         "cpus": cpus,
         "modelBytes": runtime.size,
         "peakGiB": round(peak_gib, 2),
@@ -219,7 +220,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     own_interval = f" (± {interval:.2g}, 95 %)" if math.isfinite(interval) else ""
     percentiles = ", ".join(f"p{p} {latencies.percentile(p) * 1e3:.4g}" for p in (50, 90, 99))
     lines = [
-        f"{name}, {precision}, {options.threads} threads: "
+        f"{name}, {precision}, on the {runtime.device}, {options.threads} threads: "
         f"{mean_ms:.4g} ms{own_interval} for one example; "
         f"{percentiles}; {1e3 / mean_ms:,.0f} examples/s",
         f"{task.metric} {score:.6g} of {task.threshold:g}, on the outputs that were timed",

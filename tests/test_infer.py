@@ -73,7 +73,7 @@ def test_auto_takes_the_fastest_that_keeps_the_accuracy(timed):
     fastest = min(kept, key=lambda row: float(row[2]))  # by p50, in ms
     (chosen,) = (line for line in lines if line.startswith("* "))
     assert chosen[2:].split() == fastest
-    assert f"{fastest[0]}, {fastest[1]}, 1 threads: " in done.stdout
+    assert f"{fastest[0]}, {fastest[1]}, on the CPU, 1 threads: " in done.stdout
 
 
 def test_auto_tries_every_runtime_and_precision(monkeypatch):
@@ -90,7 +90,12 @@ def test_the_entry_is_valid_and_says_how_it_was_timed(timed):
     (path,) = (home / "digits/inference").glob("*.json")
     assert str(path) in done.stdout and "entry of an embedded task, ranked apart" in done.stdout
     entry = read_entry(path)
-    assert entry.score >= 98 and 0 < entry.latency < 100 and entry.misc["threads"] == 1
+    assert (
+        entry.score >= 98
+        and 0 < entry.latency < 100
+        and entry.misc["device"] == "CPU"
+        and entry.misc["threads"] == 1
+    )
     assert entry.cost == pytest.approx(0.34 * entry.latency / 3_600_000)
     assert entry.misc["p50Ms"] <= entry.misc["p90Ms"] <= entry.misc["p99Ms"]
     assert entry.misc["loopOverheadMs"] < 0.01 and len(entry.misc["cpus"]) == 1

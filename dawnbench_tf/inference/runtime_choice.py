@@ -151,13 +151,13 @@ def time_until_reached(
 
 def format_table(candidates: list[Candidate], chosen: Candidate, task: Task) -> str:
     """Formats all candidates as a text table; * marks the chosen one."""
-    lines = [f"  runtime   precision  p50 ms   p99 ms  {task.metric:>12}   same  MB"]
+    lines = [f"  runtime   precision  p50 ms   p99 ms  {task.metric:>12}   same     MB on"]
     for candidate in candidates:
         mark = "*" if candidate is chosen else " "
         head = f"{mark} {candidate.name:9} {candidate.precision:9}"
         if candidate.runtime:
             times = f"{candidate.p50 * 1e3:8.3f} {candidate.p99 * 1e3:8.3f}"
-            size = f"{candidate.runtime.size / 1e6:6.2f}"
+            size = f"{candidate.runtime.size / 1e6:6.2f} {candidate.runtime.device}"
             once = f"  timed in {candidate.rounds} of {ROUNDS} rounds: too slow"
             lines.append(
                 f"{head} {times} {candidate.score:13.5g} {candidate.agreement:6.1%} {size}"
@@ -170,8 +170,9 @@ def format_table(candidates: list[Candidate], chosen: Candidate, task: Task) -> 
 
 def _candidate_names(precision: str) -> Iterator[tuple[str, str]]:
     yield "keras", "float32"  # the reference
+    usable = machine.has_bfloat16() or machine.gpus()
     for candidate_precision in (precision,) if precision else PRECISIONS:
-        if candidate_precision == "bfloat16" and not precision and not machine.has_bfloat16():
+        if candidate_precision == "bfloat16" and not precision and not usable:
             continue
         for name, row in RUNTIMES.items():
             if name != "keras" and candidate_precision in row.precisions:

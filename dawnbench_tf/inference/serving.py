@@ -35,6 +35,7 @@ class Runtime(NamedTuple):
 
     call: Callable[[Example], np.ndarray]  # example -> logits, a new array
     size: int  # bytes of the weights in the runtime's format
+    device: str = "CPU"  # or GPU: where it answers
 
 
 class Serving(NamedTuple):

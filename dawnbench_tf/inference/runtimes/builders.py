@@ -11,6 +11,11 @@ from dawnbench_tf.inference.serving import Runtime, Served
 from dawnbench_tf.models.layers import recurrent
 
 
+def _device() -> str:
+    """Returns where TensorFlow runs a network."""
+    return "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+
+
 def _model(served: Served, precision: str) -> tuple[tf.keras.Model, int]:
     """Returns the Keras model in a runtime's precision, and the size of its weights in bytes."""
     model = served.build("mixed_bfloat16" if precision == "bfloat16" else precision)
@@ -20,7 +25,7 @@ def _model(served: Served, precision: str) -> tuple[tf.keras.Model, int]:
 def keras(served: Served, precision: str, threads: int) -> Runtime:
     """`model.predict`, the reference for the others."""
     model, size = _model(served, precision)
-    return Runtime(lambda example: model.predict(list(example), verbose=0), size)
+    return Runtime(lambda example: model.predict(list(example), verbose=0), size, _device())
 
 
 def function(served: Served, precision: str, threads: int) -> Runtime:
@@ -28,14 +33,14 @@ def function(served: Served, precision: str, threads: int) -> Runtime:
     model, size = _model(served, precision)
     recurrent.fuse(model)
     forward = exports.freeze(model, served)
-    return Runtime(lambda example: forward(*map(tf.constant, example))[0].numpy(), size)
+    return Runtime(lambda example: forward(*map(tf.constant, example))[0].numpy(), size, _device())
 
 
 def xla(served: Served, precision: str, threads: int) -> Runtime:
     """`tf.function` compiled by XLA."""
     model, size = _model(served, precision)
     forward = tf.function(lambda *inputs: model(list(inputs), training=False), jit_compile=True)
-    return Runtime(lambda example: forward(*map(tf.constant, example)).numpy(), size)
+    return Runtime(lambda example: forward(*map(tf.constant, example)).numpy(), size, _device())
 
 
 def litert(served: Served, precision: str, threads: int) -> Runtime:
@@ -57,17 +62,21 @@ def litert(served: Served, precision: str, threads: int) -> Runtime:
 
 
 def onnx(served: Served, precision: str, threads: int) -> Runtime:
-    """ONNX Runtime, on the CPU."""
+    """ONNX Runtime, on a GPU where its package is the one for CUDA."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     content = exports.onnx(served, precision)
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    usable = {"CUDAExecutionProvider": "GPU", "CPUExecutionProvider": "CPU"}
+    providers = [name for name in usable if name in onnxruntime.get_available_providers()]
+    session = onnxruntime.InferenceSession(content, options, providers=providers)
     names = exports.onnx_input_names(served)
     return Runtime(
-        lambda example: session.run(None, dict(zip(names, example, strict=True)))[0], len(content)
+        lambda example: session.run(None, dict(zip(names, example, strict=True)))[0],
+        len(content),
+        usable[session.get_providers()[0]],  # CUDA's is left out where its libraries are missing
     )
 
 
