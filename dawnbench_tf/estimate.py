@@ -212,8 +212,8 @@ def table(rows: Sequence[Estimate]) -> str:
         )
     if any(row.device_gib for row in done):
         notes.append(
-            "On a GPU the steps are timed without XLA, which `train` uses where it saves time; "
-            "--jit_compile times them with it."
+            "On a GPU the steps are timed without XLA, unless --jit_compile is given. On one GPU "
+            "`train` uses it where it saves time."
         )
     if generated := ", ".join(row.recipe for row in done if row.generated):
         notes.append(

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from dawnbench_tf import models, recipes
+from dawnbench_tf import recipes
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.training import utilization
@@ -47,21 +47,9 @@ GPU_RUNS = DOCS / "measured/gpus.csv"
 
 def petaflop(recipe: Recipe) -> float:
     """Returns the operations of a recipe's whole training."""
-    model, data = models.get(recipe.model), recipe.data
-    proxy = 2 * models.get(data.proxy).multiply_adds if data.proxy else 0
-    total = 0.0
-    for start, end, batch_size in recipe.phases():
-        whole_batches, rest = divmod(TRAINED, batch_size)
-        per_epoch = whole_batches + bool(rest and not recipe.drop_remainder)
-        steps = math.ceil(round((min(end, recipe.epochs) - start) * per_epoch, 6))
-        hardest = min(data.hardest or batch_size, batch_size) / batch_size
-        share = data.proxy_share if data.proxy else hardest
-        each = utilization.flops_per_example(
-            2 * model.multiply_adds, proxy, share, data.proxy_every
-        )
-        area = (recipe.in_epoch(start).sizes[0] / model.image_size) ** 2
-        total += steps * batch_size * each * area
-    return total / 1e15
+    sizes = [recipe.in_epoch(epoch).batch_size for epoch in range(math.ceil(recipe.epochs))]
+    whole = math.floor if recipe.drop_remainder else math.ceil
+    return utilization.training_flops(recipe, [whole(TRAINED / size) for size in sizes]) / 1e15
 
 
 def measured(recipe: Recipe, gpu: bool = False) -> Measured | None:

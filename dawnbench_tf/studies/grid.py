@@ -157,7 +157,7 @@ class PlannedRun(NamedTuple):
     recipe: Recipe
     options: RunOptions
     flags: tuple[str, ...]  # of `dawnbench train`, without --output_dir
-    settings: Settings  # the settings that the flags set
+    settings: Settings  # the study's, of this run
 
 
 def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> Study:
@@ -324,7 +324,7 @@ def _plan_run(
     recipe = recipes.named_by(recipe, settings.get("data_dir", ""))
     credits = Credits(**{k: v for k, v in settings.items() if k in _CREDITS})
     # By default XLA compiles what trains long on one GPU: perhaps some levels, and others not.
-    values = {"jit_compile": False, **settings} if labels else settings
+    values = {"jit_compile": False, **settings}
     options = RunOptions(**{k: v for k, v in values.items() if k in _RUN}, credits=credits)
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
     setting = "_".join(filter(None, words)) or "baseline"

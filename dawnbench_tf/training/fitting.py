@@ -36,12 +36,14 @@ from dawnbench_tf.tta import TimeToAccuracy
 
 @contextmanager
 def freeing_graphs() -> Iterator[None]:
-    """Drops the custom gradients that its body has traced, when the body ends."""
-    before = {*ops.gradient_registry._registry}
+    """Drops what its body leaves in the process: custom gradients, and `build`'s environment."""
+    before, autotune = {*ops.gradient_registry._registry}, os.environ.get(_AUTOTUNE)
     try:
         yield
     finally:
         drop_gradients(before)
+        if autotune is None:
+            os.environ.pop(_AUTOTUNE, None)
 
 
 def drop_gradients(kept: Container[str] = ()) -> None:
@@ -62,7 +64,8 @@ def build(
     """Builds and compiles a recipe's network, with initial weights from the recipe's seed.
 
     If a checkpoint follows, weights that come from data or files are not read (`restored`). XLA
-    compiles the training step if `jit_compile` says so; None: if `xla_pays`.
+    compiles the training step if `jit_compile` says so; None: if `xla_pays`. In a short training
+    cuDNN's trials are turned off, in the environment, unless it says whether to try.
     """
     tensorflow_env.check_keras()
     try:  # also where only activations use XLA, which logs its first compilation at every level
@@ -75,8 +78,8 @@ def build(
     recipe, steps = data.recipe, data.epoch_steps
     if jit_compile is None:
         jit_compile = xla_pays(data)
-    if (gpu_seconds(recipe, steps) or _AUTOTUNING) < _AUTOTUNING:  # read with the first convolution
-        os.environ.setdefault("TF_CUDNN_USE_AUTOTUNE", "0")
+    if (gpu_seconds(recipe, steps) or _AUTOTUNED) < _AUTOTUNED:  # each kernel reads it when made
+        os.environ.setdefault(_AUTOTUNE, "0")
     tf.keras.utils.set_random_seed(recipe.seed)
     with data.placement.strategy.scope():
         model = data.network()
@@ -107,42 +110,40 @@ def build(
     return model
 
 
-# On an H200 (docs/hardware.md): operations a second of wide networks and seconds of a narrow one's
-# step, both without XLA; the share of its time that XLA saved at least; and the seconds that XLA
-# compiled longer, for each shape of a batch.
+# Of an H200 without XLA (docs/hardware.md): operations a second of wide networks, the least seconds
+# of a step. Of XLA: about the share of its time that a step saves, and the seconds that a shape of
+# batches compiles longer.
 _RATE, _STEP, _SAVED, _COMPILING = 100e12, 0.007, 0.3, 30
-_AUTOTUNING = 60  # seconds of training in which cuDNN's choice of algorithms saves its own time
+_AUTOTUNE, _AUTOTUNED = "TF_CUDNN_USE_AUTOTUNE", 60  # seconds of training from which trials pay
 
 
 def gpu_seconds(recipe: Recipe, epoch_steps: Sequence[int]) -> float | None:
-    """Returns about how long an H200 trains a recipe without XLA; None: unknown for its network.
-
-    It follows from the recipe alone: a run that goes on is compiled as it was before.
-    """
-    network, examples = models.get(recipe.model), recipe.epochs * recipe.task_row.train_examples
+    """Returns about how long an H200 trains a recipe without XLA; None: unknown for its network."""
+    network = models.get(recipe.model)
     if network.multiply_adds:
-        forward = 2 * network.multiply_adds * (max(recipe.sizes) / network.image_size) ** 2
+        flops = utilization.training_flops(recipe, epoch_steps)
     elif network.wordpieces:  # a BERT: each weight is used once for each token
-        forward = 2 * network.parameters * recipe.data.bucket_boundaries[-1]
+        each = 2 * network.parameters * recipe.data.bucket_boundaries[-1]
+        examples = recipe.epochs * recipe.task_row.train_examples
+        flops = utilization.flops_per_example(each) * examples
     else:
         return None
-    flops = utilization.flops_per_example(forward) * examples
     return max(flops / _RATE, recipe.total_steps(epoch_steps) * _STEP)
 
 
 def xla_pays(data: Data) -> bool:
-    """Whether XLA is expected to save more time than it compiles: on one GPU, in long training.
+    """Whether XLA is expected to save more time than it compiles.
 
-    Not measured, so never: several GPUs; readers other than BERTs. Texts of several lengths come in
-    too many shapes.
+    It does so on one GPU, for networks of images and BERTs with one length of texts that train
+    long. Several lengths come in too many shapes. Several GPUs and other readers are left out.
     """
     recipe, seconds = data.recipe, gpu_seconds(data.recipe, data.epoch_steps)
     lengths = getattr(recipe.data, "bucket_boundaries", ())
-    if seconds is None or len(lengths) > 1 or data.placement.strategy.num_replicas_in_sync > 1:
+    if seconds is None or len(lengths) > 1 or not strategies.is_one_gpu(data.placement.strategy):
         return False
-    shapes = len({*recipe.sizes}) * len({*recipe.batch_sizes})
-    saves = seconds * _SAVED > _COMPILING * shapes
-    return saves and bool(tf.config.list_logical_devices("GPU"))
+    phases = recipe.phases()
+    shapes = {(p.batch_size, side) for p in phases for side in recipe.in_epoch(p.start).sizes}
+    return seconds * _SAVED > _COMPILING * len(shapes)
 
 
 def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -> list[Phase]:

@@ -250,6 +250,10 @@ class Profiler(tf.keras.callbacks.Callback):
             with tensorflow_env.silent():
                 tf.profiler.experimental.stop()
             self.profile = read(self._folder, self._step - step, self._now - begin, step + 1)
+            if self.profile.device == "CPU" and tf.config.list_logical_devices("GPU"):
+                terminal.say(
+                    "the profile is the CPU's: the driver may let only root read a GPU's counters"
+                )
         terminal.say(str(self.profile))
 
     def _not_counted(self) -> AbstractContextManager[None]:

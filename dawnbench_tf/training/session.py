@@ -133,7 +133,8 @@ def open_session(
             with folder.restored_if_refused():
                 session = _build(folder, options, clock, strategy, newest, examples)
                 if chief:
-                    folder.record(session.data.recipe, to_record(options))
+                    chosen = {"jit_compile": True} if session.model.jit_compile else {}
+                    folder.record(session.data.recipe, to_record(options) | chosen)
             if chief:
                 machine = session.saver.machine
                 terminal.status("")
@@ -172,7 +173,9 @@ def _build(
     terminal.status("building the model")
     with clock.part("build"):
         steps, restored = options.steps_per_execution, newest is not None
-        model = fitting.build(data, steps, restored, options.jit_compile)
+        # A run goes on as it began, in earlier releases without XLA.
+        by_xla = bool(options.jit_compile) if newest else options.jit_compile
+        model = fitting.build(data, steps, restored, by_xla)
 
     evaluate = evaluation.Evaluator(data, model)
     timer = tta.TimeToAccuracy(

@@ -62,6 +62,13 @@ def build(options: RunOptions) -> tf.distribute.Strategy:
     return tf.distribute.get_strategy()
 
 
+def is_one_gpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether a strategy trains on one GPU, without communication."""
+    mirrored = tf.distribute.MirroredStrategy, tf.distribute.MultiWorkerMirroredStrategy
+    is_one = strategy.num_replicas_in_sync == 1 and not isinstance(strategy, mirrored)
+    return is_one and bool(tf.config.list_logical_devices("GPU"))
+
+
 def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe) -> None:
     """Raises Refusal if a recipe can't be trained on the strategy's devices; warns of slow ones."""
     for name, quantity in (("bucket_boundaries", "length"), ("image_sizes", "size")):

@@ -8,7 +8,7 @@ import math
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from dawnbench_tf import models
 from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.schedule import steps_before
 from dawnbench_tf.training import strategies
 from dawnbench_tf.tta import TimeToAccuracy
 
@@ -232,6 +234,24 @@ def flops_per_example(forward: float, proxy: float = 0, share: float = 1, every:
     """
     selection = proxy + proxy * (STEP_TO_FORWARD - 1) / every
     return round(forward * STEP_TO_FORWARD * share + selection)
+
+
+def training_flops(recipe: Recipe, epoch_steps: Sequence[int]) -> float:
+    """Returns the operations of all epochs of a recipe with a network of images in the catalogue.
+
+    `epoch_steps` is as in `steps_before`.
+    """
+    model, data, total = models.get(recipe.model), recipe.data, 0.0
+    proxy = 2 * (models.get(data.proxy).multiply_adds or 0) if data.proxy else 0
+    for start, end, batch_size in recipe.phases():
+        steps = steps_before(min(end, recipe.epochs), epoch_steps)
+        steps = math.ceil(round(steps - steps_before(start, epoch_steps), 6))
+        hardest = min(data.hardest or batch_size, batch_size) / batch_size
+        share = data.proxy_share if data.proxy else hardest
+        each = flops_per_example(2 * (model.multiply_adds or 0), proxy, share, data.proxy_every)
+        area = (recipe.in_epoch(start).sizes[0] / model.image_size) ** 2
+        total += steps * batch_size * each * area
+    return total
 
 
 def measure_peak(precision: str) -> tuple[float, str]:

@@ -1,18 +1,25 @@
 """Building a recipe's model for its data."""
 
+import os
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf import recipes
+from dawnbench_tf import recipes, runs
+from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import tested
+from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.training import fitting
+from dawnbench_tf.training import fitting, session
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def build(model, data_format):
@@ -98,3 +105,20 @@ def test_xla_compiles_what_it_saves_on_one_gpu(monkeypatch):
             assert not fitting.xla_pays(data)
         if measured:
             assert 0.7 < fitting.gpu_seconds(recipe, steps) / measured < 1.4, name
+
+
+def test_a_run_goes_on_as_xla_began_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(fitting, "xla_pays", lambda data: True)
+    monkeypatch.delenv("TF_CUDNN_USE_AUTOTUNE", raising=False)
+
+    def built(folder):
+        recipe = recipes.get("digits/resnet8", seed=5)
+        with session.open_session(recipe, RunOptions(), folder, Clock()) as opened:
+            assert os.environ["TF_CUDNN_USE_AUTOTUNE"] == "0"  # the digits train for seconds
+            opened.folder.release()
+        assert "TF_CUDNN_USE_AUTOTUNE" not in os.environ
+        return opened.model.jit_compile
+
+    new, old = tmp_path / "new", shutil.copytree(FIXTURES / "digits_run_0_3_0", tmp_path / "old")
+    assert built(new) and runs.options_of(new).jit_compile
+    assert not built(old) and runs.options_of(old).jit_compile is None  # begun without the choice
