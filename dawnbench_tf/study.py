@@ -83,7 +83,8 @@ class Options:
     plot: str = setting("", "report: file for the figure, .png, .svg or .pdf")
     json: bool = setting(False, "report: print all results as JSON")
     evidence: bool = setting(
-        False, "report: print Measured(...) source for settings that are unmodified recipes"
+        False,
+        "report: print the fields of recipes/evidence.tsv of settings that are unmodified recipes",
     )
     csv: bool = setting(False, "report: print a CSV row for each run")
     run: RunOptions = RunOptions()

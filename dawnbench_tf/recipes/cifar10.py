@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
-from dawnbench_tf.recipe.evidence import Published
 
 # Source: resnet_main.py of DAWNBench's TensorFlow seeds. Learning rate 0.01 for the first epoch,
 # 0.1 until epoch 91, 0.01 until 136, 0.001 until 181. The entries of 2017 trained 181 epochs of 391
@@ -23,22 +22,11 @@ RESNET164_NB_TF = replace(
     RESNET20_TF,
     name="cifar10/resnet164_nb_tf",
     model="resnet164_nb_tf",
-    evidence=(
-        Published("CIFAR10/train/dawn_resnet164_nb_16vCPUs-gc_tensorflow"),
-        Published("CIFAR10/train/dawn_resnet164_nb_1k80-gc_tensorflow"),
-        Published("CIFAR10/train/dawn_resnet164_nb_1p100-dawn_tensorflow"),
-    ),
 )
 RESNET164_B_TF = replace(
     RESNET20_TF,
     name="cifar10/resnet164_b_tf",
     model="resnet164_b_tf",
-    evidence=(
-        Published("CIFAR10/train/dawn_resnet164_b_16vCPUs-gc_tensorflow"),
-        Published("CIFAR10/train/dawn_resnet164_b_1k80-ec2_tensorflow"),
-        Published("CIFAR10/train/dawn_resnet164_b_1k80-gc_tensorflow"),
-        Published("CIFAR10/train/dawn_resnet164_b_1p100-dawn_tensorflow"),
-    ),
 )
 
 # Source: reedwm/dawn-bench-models, branch tensorflow_perf: the seed with ReLU, for speed.
@@ -46,7 +34,6 @@ RESNET164_NB_RELU = replace(
     RESNET20_TF,
     name="cifar10/resnet164_nb_relu",
     model="resnet164_nb_relu",
-    evidence=(Published("CIFAR10/train/dawn_resnet164_nb_1p100-dawn_tensorflow_part2"),),
 )
 
 # Source: examples/ResNet/cifar10-resnet.py of tensorpack, as it was when the entries were made;
@@ -70,7 +57,6 @@ RESNET50_TENSORPACK = Recipe(
         channel_mean=(0.4914, 0.4822, 0.4465),
         channel_deviation=(128 / 255, 128 / 255, 128 / 255),
     ),
-    evidence=(Published("CIFAR10/train/diux_cifar_g3"), Published("CIFAR10/train/diux_cifar_p3")),
 )
 
 # Source: examples/cifar10.py and basenet/lr.py of basenet, at the commit that the entry names. The
@@ -99,7 +85,6 @@ BASENET = Recipe(
         channel_mean=(0.4914, 0.4822, 0.4465),
         channel_deviation=(63 / 255, 62.1 / 255, 66.7 / 255),
     ),
-    evidence=(Published("CIFAR10/train/basenet"),),
 )
 
 # Source: cifar10/dawn_mod.py of fastai/imagenet-fast with the flags in dawn_submission/README.md,
@@ -131,7 +116,6 @@ WRN_22_6 = Recipe(
         channel_mean=(0.4914, 0.48216, 0.44653),
         channel_deviation=(0.24703, 0.24349, 0.26159),
     ),
-    evidence=(Published("CIFAR10/train/fastai_pytorch_single_volta"),),
 )
 # Source: the same at 1bc5aee, the entry's: eight GPUs with 128 images each, over which BN is. Its
 # distributed.py averages the GPUs' gradients.
@@ -150,12 +134,6 @@ WRN_22_6_8GPU = replace(
         WRN_22_6.schedule,
         epochs=(0, 17.5, 35, 40),
         factors=(1 / 50, 1, 1 / 50, 1 / 5000),
-    ),
-    evidence=(
-        Published(
-            "CIFAR10/train/fastai_pytorch",
-            "BN is over the 128 images of a GPU: add --strategy=mirrored, on 8 GPUs.",
-        ),
     ),
 )
 
@@ -192,23 +170,11 @@ PREACT164 = replace(
     model="preact164",
     epochs=181,
     schedule=replace(RESNET56_PROJ.schedule, epochs=(1, 91, 136)),
-    evidence=(
-        Published("CIFAR10/train/dawn_resnet164_b_16vCPUs-gc_pytorch"),
-        Published("CIFAR10/train/dawn_resnet164_b_1k80-ec2_pytorch"),
-        Published("CIFAR10/train/dawn_resnet164_b_1k80-gc_pytorch"),
-        Published("CIFAR10/train/dawn_resnet164_b_1p100-dawn_pytorch"),
-    ),
 )
 PREACT164_BASIC = replace(
     PREACT164,
     name="cifar10/preact164_basic",
     model="preact164_basic",
-    evidence=(
-        Published("CIFAR10/train/dawn_resnet164_nb_16vCPUs-gc_pytorch"),
-        Published("CIFAR10/train/dawn_resnet164_nb_1k80-ec2_pytorch"),
-        Published("CIFAR10/train/dawn_resnet164_nb_1k80-gc_pytorch"),
-        Published("CIFAR10/train/dawn_resnet164_nb_1p100-dawn_pytorch"),
-    ),
 )
 
 # Source: cifar-10.py and models/kresnet.py of wang-chen/KervNets, at the commit that the entry
@@ -228,5 +194,4 @@ KERVRESNET34 = replace(
     model="kervresnet34",
     epochs=200,
     schedule=Schedule(form="steps", epochs=(50, 100, 150), factors=(1, 0.1, 0.01, 0.001)),
-    evidence=(Published("CIFAR10/train/KRes34_1GTX1080Ti_pytorch"),),
 )

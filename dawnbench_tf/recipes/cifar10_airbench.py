@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Images, Optimizer, Recipe, Schedule
-from dawnbench_tf.recipe.evidence import Measured
 
 # Source: legacy/airbench94.py and legacy/airbench96.py of cifar10-airbench. Their rates, 11.5 and 9
 # per 1,024 examples, are the total weight of one gradient over all steps: with Nesterov momentum,
@@ -52,36 +51,6 @@ AIRBENCH94_12EP = replace(
     epochs=12,
     eval_from=10,
     schedule=replace(AIRBENCH94.schedule, epochs=(0, 0.23 * 12, 12)),
-    evidence=(
-        Measured(
-            date="2026-11-27",
-            machine="2 cores of an AMD EPYC with AVX512_BF16, at times busy, TensorFlow 2.20",
-            runs=5,
-            reached=5,
-            mean=94.19,
-            sd=0.12,
-            seconds=1125.8,
-            command=(
-                "dawnbench study trials --recipe=cifar10/airbench94_12ep --trials=5 --seed=300 "
-                "--data_dir=DIR"
-            ),
-            epochs=(12, 12, 11, 12, 12),
-        ),
-        Measured(
-            date="2026-11-22",
-            machine="2 cores of an AMD EPYC with AVX512_BF16, busy besides, TensorFlow 2.20",
-            runs=10,
-            reached=10,
-            mean=94.18,
-            sd=0.13,
-            seconds=947.5,
-            command=(
-                "dawnbench study trials --recipe=cifar10/airbench94_12ep --trials=10 --data_dir=DIR"
-            ),
-            epochs=(11, 12, 12, 11, 11, 12, 12, 12, 12, 11),
-            note="with biases' gradients summed in 16 bits",
-        ),
-    ),
 )
 AIRBENCH96 = replace(
     AIRBENCH94,
@@ -139,20 +108,6 @@ AIRBENCH94_MUON = replace(
     ),
     schedule=Schedule(form="linear", epochs=(0, 8), factors=(1, 0)),
     average=Average(),
-    evidence=(
-        Measured(
-            date="2026-11-27",
-            machine="one GPU, NVIDIA H100 or H200, TensorFlow 2.20",
-            runs=13,
-            reached=7,
-            mean=94.0,
-            sd=0.13,
-            seconds=None,
-            command="dawnbench train --recipe=cifar10/airbench94_muon --seed=N --data_dir=DIR",
-            epochs=(8,) * 7,
-            note="ten runs shared the GPU; of three without, the newest took 13.7 s on an H200",
-        ),
-    ),
 )
 # Source: cifar10_speedrun.py of hiverge/cifar10-speedrun. Differences: it scales a momentum to
 # norms of 0.5 to 0.08, then divides it by its norm plus 1e-5, before it orthogonalizes it: that is
@@ -185,20 +140,6 @@ HIVERGE94 = replace(
         test_views="mirror_and_even_shifts",
         views_share=0.25,
     ),
-    evidence=(
-        Measured(
-            date="2026-11-27",
-            machine="one GPU, NVIDIA H100 or H200, TensorFlow 2.20",
-            runs=12,
-            reached=11,
-            mean=94.07,
-            sd=0.07,
-            seconds=16.4,
-            command="dawnbench train --recipe=cifar10/hiverge94 --seed=N --data_dir=DIR",
-            epochs=(7.59375,) * 11,
-            note="ten runs shared the GPU; the seconds are those of two without, on an H200",
-        ),
-    ),
 )
 # Made for CPUs, where an image of 16 pixels takes 0.22 of the time of one of 32, and where choosing
 # examples costs nothing: the epochs on 32 pixels, but for the last, train on two thirds of the
@@ -214,31 +155,4 @@ CPU94 = replace(
     eval_every=0.25,
     schedule=replace(HIVERGE94.schedule, epochs=(0, 13)),
     data=replace(HIVERGE94.data, image_sizes=(16, 32), image_size_epochs=(3,), hardest=1536),
-    evidence=(
-        Measured(
-            date="2026-11-26",
-            machine="2 cores of an AMD EPYC with AVX512_BF16, TensorFlow 2.20",
-            runs=20,
-            reached=20,
-            mean=94.15,
-            sd=0.12,
-            seconds=707.9,
-            command=(
-                "dawnbench study trials --recipe=cifar10/cpu94 --trials=20 --seed=200 "
-                "--data_dir=DIR"
-            ),
-            epochs=(
-                *(12.625,) * 4,
-                12.9375,
-                *(12.625,) * 3,
-                12.9375,
-                12.625,
-                13.0,
-                *(12.625,) * 7,
-                12.9375,
-                12.625,
-            ),
-            note="with biases' gradients summed in 16 bits",
-        ),
-    ),
 )

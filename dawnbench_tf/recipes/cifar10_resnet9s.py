@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Recipe, Schedule
-from dawnbench_tf.recipe.evidence import Measured, Published
 
 # Source: dawn.py of cifar10-fast, at the commit that the entry names. Its loss is the sum over the
 # batch, its rate is divided and its decay multiplied by 512: equal to ours, whose loss is the mean.
@@ -30,22 +29,6 @@ RESNET9_24EP = Recipe(
         channel_mean=(0.4914, 0.4822, 0.4465),
         channel_deviation=(0.2471, 0.2435, 0.2616),
     ),
-    evidence=(
-        Published("CIFAR10/train/davidcpage_resnet9_1v100-ec2_pytorch"),
-        Published("CIFAR10/train/ajay_resnet9_1v100_pytorch"),
-        Measured(
-            date="2026-11-26",
-            machine="one GPU, NVIDIA H100 or H200, TensorFlow 2.20",
-            runs=3,
-            reached=1,
-            mean=94.0,
-            sd=0.04,
-            seconds=None,
-            command="dawnbench train --recipe=cifar10/resnet9_24ep --seed=N --data_dir=DIR",
-            epochs=(24,),
-            note="in TF32",
-        ),
-    ),
 )
 
 # Source: new_dawn.py of cifar10-fast. BN's shifts, its only biases, have 64 times the learning rate
@@ -69,20 +52,6 @@ RESNET9_10EP = replace(
     ),
     average=Average(decay=0.99, every=5),
     data=replace(RESNET9_24EP.data, cutout=0, test_views="mirror"),
-    evidence=(
-        Measured(
-            date="2026-11-26",
-            machine="one GPU, NVIDIA H100 or H200, TensorFlow 2.20",
-            runs=3,
-            reached=3,
-            mean=94.04,
-            sd=0.04,
-            seconds=168.6,
-            command="dawnbench train --recipe=cifar10/resnet9_10ep --seed=N --data_dir=DIR",
-            epochs=(9, 10, 10),
-            note="in TF32; other runs shared the GPU",
-        ),
-    ),
 )
 
 # Source: training.py of CIFAR10-Training-BaiduNet9, at the commit that the entry names: dawn.py
@@ -94,7 +63,6 @@ BAIDUNET9 = replace(
     model="baidunet9",
     precision="mixed_bfloat16",
     schedule=replace(RESNET9_24EP.schedule, factors=(_STEP / 5, 1, 0.001 / 0.4)),
-    evidence=(Published("CIFAR10/train/BAIDU-USA-GAIT_BaiduNet9_1GV100_pytorch"),),
 )
 
 # Source: train.py of CIFAR10-Inference-BaiduNet8, whose network an inference entry timed. Cutout is
@@ -143,7 +111,6 @@ RESNET9_KAKAO = replace(
     precision="mixed_bfloat16",
     schedule=Schedule(form="linear", epochs=(0, 4, 25), factors=(0.025 / 0.4, 1, 0.001 / 0.4)),
     data=replace(RESNET9_24EP.data, pad=2, crop_size=30, cutout_clipped=True, test_views="mirror"),
-    evidence=(Published("CIFAR10/train/kakaobrain_custom-resnet9_1v100-braincloud_pytorch"),),
 )
 # Source: bin/dawnbench/cifar10_multigpu.py: four GPUs with 500 images each. Its rate is divided by
 # the batch of one GPU and its gradient summed over all, so the rate is four times as high. BN is
@@ -157,12 +124,6 @@ RESNET9_KAKAO_4GPU = replace(
     network=Network(synchronized_batch_norm=False),
     optimizer=replace(RESNET9_KAKAO.optimizer, learning_rate=1.6),
     schedule=replace(RESNET9_KAKAO.schedule, epochs=(0, 4, 35)),
-    evidence=(
-        Published(
-            "CIFAR10/train/kakaobrain_custom-resnet9_4v100-braincloud_pytorch",
-            "BN is over the 500 images of a GPU: add --strategy=mirrored, on 4 GPUs.",
-        ),
-    ),
 )
 
 # Source: ml-cifar-10-faster: new_dawn.py on eight GPUs with 256 images each, without the average.
@@ -185,22 +146,6 @@ RESNET9_APPLE = replace(
         factors=(_APPLE_STEP / 3.6, 1, 0.1),
     ),
     average=Average(),
-    evidence=(
-        Published("CIFAR10/train/apple_resnet9_8v100_pytorch"),
-        Measured(
-            date="2026-11-24",
-            machine="2 cores of an AMD EPYC with AVX512_BF16, busy besides, TensorFlow 2.20",
-            runs=1,
-            reached=1,
-            mean=94.19,
-            sd=0.0,
-            seconds=9050.9,
-            command=(
-                "dawnbench train --recipe=cifar10/resnet9_apple --data_dir=DIR --eval_every=3"
-            ),
-            epochs=(18,),
-        ),
-    ),
 )
 # Source: iyaja/cifar-10-faster, at the commit that the entry names, with the flags in its `misc`:
 # Apple's code with Mish, on four GPUs with 512 images each.
@@ -214,7 +159,6 @@ RESNET9_MISH = replace(
         epochs=(0, 2.8 - _APPLE_STEP, 12 - _APPLE_STEP),
         factors=(_APPLE_STEP / 2.8, 1, 0.1),
     ),
-    evidence=(Published("CIFAR10/train/ajay_resnet9_4v100_pytorch"),),
 )
 
 # Source: train_cifar10_BaiduNet9P.py, with fastai 1.0's fit_one_cycle, mixup and AdamW: a cosine
@@ -254,15 +198,5 @@ BAIDUNET9P = Recipe(
         standardize="channel",
         channel_mean=(0.491, 0.482, 0.447),
         channel_deviation=(0.247, 0.243, 0.261),
-    ),
-    evidence=(
-        Published(
-            "CIFAR10/train/BAIDU-USA-GAIT_BaiduNet9P_8GV100_pytorch",
-            "BN is over the 128 images of a GPU: add --strategy=mirrored, on 8 GPUs.",
-        ),
-        Published(
-            "CIFAR10/train/lambda_BaiduNet9_lambda_cloud_single_pytorch",
-            "BN is over the 256 images of a GPU: add --strategy=mirrored, on 4 GPUs.",
-        ),
     ),
 )

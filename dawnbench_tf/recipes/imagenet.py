@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Recipe, Schedule
-from dawnbench_tf.recipe.evidence import Published, Reported
 
 # Source: He et al. 2018 (arXiv 1812.01187), sections 2 to 5. Learning rate 0.1 per 256 examples,
 # five epochs of warmup, cosine schedule, label smoothing, no weight decay of BN and biases, the
@@ -27,12 +26,6 @@ RESNET50_V1_5 = Recipe(
         channel_mean=(0.485, 0.456, 0.406),  # torchvision's and timm's weights expect these
         channel_deviation=(0.229, 0.224, 0.225),
     ),
-    evidence=(
-        Reported(
-            score=93.28,
-            source="arXiv 1812.01187, table 5: ResNet-50-B, 120 epochs, steps, no smoothing",
-        ),
-    ),
 )
 RESNET50D = replace(
     RESNET50_V1_5,
@@ -40,13 +33,11 @@ RESNET50D = replace(
     model="resnet50d",
     epochs=120,
     batch_size=1024,
-    evidence=(Reported(score=94.09, source="arXiv 1812.01187, table 6: with label smoothing"),),
 )
 RESNET26D = replace(  # the network of the fastest inference entries
     RESNET50D,
     name="imagenet/resnet26d",
     model="resnet26d",
-    evidence=(Reported(score=93.156, source="timm's resnet26d.bt_in1k, trained otherwise"),),
 )
 
 # Source: models/official/resnet of tensorflow/tpu: `train_batch_size` 32768, 3,558 steps; learning
@@ -60,7 +51,6 @@ RESNET50_LARS = replace(
         RESNET50_V1_5.optimizer, name="lars", learning_rate=34, scale_learning_rate_from=0
     ),
     schedule=Schedule(form="quadratic", epochs=(12,)),
-    evidence=(),
 )
 
 # Source: Google's entries of 2018-09. Their learning rate drops in one step; here over a hundredth
@@ -75,14 +65,6 @@ RESNET50_TPU = replace(
         epochs=(0, 5, 30, 30.01, 60, 60.01, 80, 80.01),
         factors=(0, 1, 1, 0.1, 0.1, 0.01, 0.01, 0.001),
     ),
-    evidence=(
-        Published("ImageNet/train/google_resnet50_tpu_tensorflow111"),
-        Published("ImageNet/train/google_resnet50_tpu_tensorflow18"),
-        Published(
-            "ImageNet/train/google_resnet50_tpu_tensorflow17",
-            "It trained 95 epochs: add --epochs=95.",
-        ),
-    ),
 )
 # The same on half of a pod: batch size 8,192, 100 epochs.
 RESNET50_TPU_POD = replace(
@@ -90,7 +72,6 @@ RESNET50_TPU_POD = replace(
     name="imagenet/resnet50_tpu_pod",
     epochs=100,
     batch_size=8192,
-    evidence=(Published("ImageNet/train/google_resnet50_tpupod_tensorflow18"),),
 )
 # Progressive resizing of fast.ai's entries of 2018, in Google's port: resnet_benchmark.py
 # --use_fast_lr. Its batch size is constant; fast.ai's grew. Learning rates change at epochs 4, 21,
@@ -102,7 +83,6 @@ RESNET50_PROGRESSIVE = replace(
     epochs=50,
     schedule=replace(RESNET50_TPU.schedule, epochs=(0, 4, 21, 21.01, 35, 35.01, 43, 43.01)),
     data=replace(RESNET50_TPU.data, image_sizes=(128, 224, 288), image_size_epochs=(18, 41)),
-    evidence=(Published("ImageNet/train/google_resnet50_tpu_tensorflow111_fastai"),),
 )
 
 # Source: scripts/train-resnet152-imagenet-gpus=4, resnet_model.py and tf_cnn_benchmarks.py of
@@ -122,7 +102,6 @@ RESNET152_DAWN = replace(
         RESNET50_V1_5.optimizer, scale_learning_rate_from=0, nesterov=True, decays="all"
     ),
     schedule=Schedule(form="steps", epochs=(30, 60, 90), factors=(1, 0.1, 0.01, 0.001)),
-    evidence=(Published("ImageNet/train/dawn_resnet152_b_4M60_ec2_tensorflow"),),
 )
 
 # Source: train.sh and train_resnet.py of deepakn94/mxnet-resnet: pre-activation, Nesterov momentum.
@@ -135,7 +114,6 @@ RESNET152_MXNET = replace(
     epochs=110,
     batch_size=256,
     optimizer=replace(RESNET152_DAWN.optimizer, decays="kernels"),
-    evidence=(Published("ImageNet/train/dawn_resnet152_b_8k80_ec2_mxnet"),),
 )
 
 # Source: examples/ResNet/imagenet-resnet.py of tensorpack at 4e933ef99, 5,000 steps an epoch.
@@ -153,7 +131,6 @@ RESNET152_TENSORPACK = replace(
     schedule=Schedule(
         form="steps", epochs=(30, 60, 85, 95, 105), factors=(1, 0.1, 0.01, 1e-3, 1e-4, 1e-5)
     ),
-    evidence=(Published("ImageNet/train/ppwwyyxx_resnet152_8P100-DGX1_tensorpack"),),
 )
 # Source: dawn/resnet.b512.baseline.py of diux-dev/cluster; learning rates as the entry states them.
 RESNET50_TENSORPACK = replace(
@@ -166,7 +143,6 @@ RESNET50_TENSORPACK = replace(
     schedule=Schedule(
         form="steps", epochs=(1, 2, 30, 60, 80), factors=(0.5, 0.75, 1, 0.1, 0.01, 0.001)
     ),
-    evidence=(Published("ImageNet/train/diux_resnet50_p3-tensorpack"),),
 )
 
 
@@ -208,7 +184,6 @@ AMOEBANET_D = Recipe(
         channel_mean=(0.5, 0.5, 0.5),
         channel_deviation=(0.5, 0.5, 0.5),
     ),
-    evidence=(Published("ImageNet/train/google_amoeba_net_d_tpu_tensorflow18"),),
 )
 
 # On a sixteenth and a quarter of a pod: batch size 4,096. The warmup of three epochs ends at the
@@ -219,12 +194,10 @@ AMOEBANET_D_POD = replace(
     name="imagenet/amoebanet_d_pod",
     batch_size=4096,
     schedule=_amoebanet_schedule(35, _POD_START),
-    evidence=(Published("ImageNet/train/google_amoeba_net_d_sixteenth_tpupod_tensorflow18"),),
 )
 AMOEBANET_D_POD_41 = replace(
     AMOEBANET_D_POD,
     name="imagenet/amoebanet_d_pod_41",
     epochs=41,
     schedule=_amoebanet_schedule(41, _POD_START),
-    evidence=(Published("ImageNet/train/google_amoeba_net_d_quater_tpupod_tensorflow18"),),
 )

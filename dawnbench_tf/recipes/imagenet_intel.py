@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
-from dawnbench_tf.recipe.evidence import Published
 
 # Source: branch DAWN_Bench of intel/caffe (abf2a5c, a2ebeab, 866eb3d), train_val.prototxt and
 # solver.prototxt in models/intel_optimized_models/multinode. It trains in float32, 32 images on
@@ -38,7 +37,6 @@ RESNET50_INTEL_2K = Recipe(
         channel_mean=(123 / 255, 117 / 255, 104 / 255),
         channel_deviation=(128 / 255, 128 / 255, 128 / 255),
     ),
-    evidence=(Published("ImageNet/train/Intel_Resnet50_ec2_Xeon_8124M_intelcaffe"),),
 )
 RESNET50_INTEL_4K = replace(
     RESNET50_INTEL_2K,
@@ -48,11 +46,9 @@ RESNET50_INTEL_4K = replace(
     schedule=replace(
         RESNET50_INTEL_2K.schedule, factors=(0.0625, *RESNET50_INTEL_2K.schedule.factors[1:])
     ),
-    evidence=(Published("ImageNet/train/Intel_Resnet50_4K_ec2_Xeon_8124M_intelcaffe"),),
 )
 RESNET56_INTEL = replace(
     RESNET50_INTEL_4K,
     name="imagenet/resnet56_intel",
     model="resnet56_v1_5",
-    evidence=(Published("ImageNet/train/Intel_Resnet56_ec2_Xeon_8124M_intercaffe"),),
 )

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Images, Network, Optimizer, Recipe, Schedule
-from dawnbench_tf.recipe.evidence import Published
 from dawnbench_tf.tasks import TASKS
 
 Rates = tuple[int, int, float, float]  # first epoch, end, learning rate at the first, at the end
@@ -53,7 +52,6 @@ def _linear(corners: Sequence[tuple[float, float]], peak: float) -> Schedule:
 
 def _fastai(
     name: str,
-    evidence: Published,
     batch_sizes: Mapping[int, int],  # first epoch: global batch size
     images: Mapping[int, tuple[int, float]],  # first epoch: side of the images, smallest crop
     rates: Sequence[Rates],  # each phase of them has one batch size
@@ -74,7 +72,6 @@ def _fastai(
             image_size_epochs=tuple(images)[1:],
             smallest_crops=crops,
         ),
-        evidence=(evidence,),
     )
     examples = TASKS["imagenet"].train_examples
     corners = corners_ahead(rates, lambda epoch: -(-examples // recipe.in_epoch(epoch).batch_size))
@@ -92,10 +89,6 @@ def _fastai(
 # 16 machines: rates of the code; the entry's `misc` has lower ones from epoch 16 to 31.
 FASTAI_4_MACHINES = _fastai(
     "resnet50_fastai_4m",
-    Published(
-        "ImageNet/train/fastai_resnet50_p3_4_machine_pytorch",
-        "BN is over the 128 to 512 images of a GPU: use 32 GPUs.",
-    ),
     batch_sizes={0: 8192, 6: 16_384, 13: 7168, 28: 4096},
     images={0: (128, 0.08), 13: (224, 0.087), 28: (288, 0.5)},
     rates=(
@@ -110,10 +103,6 @@ FASTAI_4_MACHINES = _fastai(
 )
 FASTAI_8_MACHINES = _fastai(
     "resnet50_fastai_8m",
-    Published(
-        "ImageNet/train/fastai_resnet50_p3_8_machine_pytorch",
-        "BN is over the 128 to 256 images of a GPU: use 64 GPUs.",
-    ),
     batch_sizes={0: 8192, 6: 16_384, 14: 8192, 17: 14_336, 29: 8192},
     images={0: (128, 0.08), 14: (224, 0.087), 29: (288, 0.5)},
     rates=(
@@ -128,10 +117,6 @@ FASTAI_8_MACHINES = _fastai(
 )
 FASTAI_16_MACHINES = _fastai(
     "resnet50_fastai_16m",
-    Published(
-        "ImageNet/train/fastai_resnet50_p3_16_machine_pytorch",
-        "BN is over the 64 to 192 images of a GPU: use 128 GPUs.",
-    ),
     batch_sizes={0: 8192, 6: 16_384, 16: 8192, 19: 24_576, 37: 16_384},
     images={0: (128, 0.08), 16: (224, 0.08), 37: (288, 0.5)},
     rates=(
@@ -148,10 +133,6 @@ FASTAI_16_MACHINES = _fastai(
 # of 224 pixels were resized to a short side of 320 before.
 LAMBDA = _fastai(
     "resnet50_lambda",
-    Published(
-        "ImageNet/train/lambda_resnet50_lambda_cloud_single_pytorch",
-        "BN is over the 64 to 256 images of a GPU: use 4 GPUs.",
-    ),
     batch_sizes={0: 1024, 15: 448, 28: 256},
     images={0: (128, 0.08), 15: (224, 0.087), 28: (288, 0.5)},
     rates=(
@@ -186,12 +167,6 @@ FASTAI = replace(
         image_sizes=(128, 224, 288),
         image_size_epochs=(18, 41),
         smallest_crops=(0.08, 0.08, 0.5),
-    ),
-    evidence=(
-        Published(
-            "ImageNet/train/fastai_pytorch",
-            "BN is over the 128 images of a GPU: add --strategy=mirrored, on 8 GPUs.",
-        ),
     ),
 )
 
@@ -235,11 +210,5 @@ GE = replace(
         channel_deviation=(70 / 255, 68 / 255, 71 / 255),
         image_sizes=(128, 224, 288),
         image_size_epochs=(21, 36),
-    ),
-    evidence=(
-        Published(
-            "ImageNet/train/gehc_resnet50_1_p3_16xlarge_tensorflow111",
-            "BN is over the 128 to 740 images of a GPU: add --strategy=mirrored, on 8 GPUs.",
-        ),
     ),
 )

@@ -1,7 +1,6 @@
 """Imagenette to 80 % top-1: ImageNet's pipeline on ten of its classes, for small machines."""
 
 from dawnbench_tf.recipe import Images, Optimizer, Recipe, Schedule
-from dawnbench_tf.recipe.evidence import Measured
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # as in torchvision
 
@@ -25,19 +24,5 @@ RESNET18 = Recipe(
         standardize="channel",
         channel_mean=_MEAN,
         channel_deviation=_DEVIATION,
-    ),
-    evidence=(
-        Measured(
-            date="2026-11-22",
-            machine="2 cores of an AMD EPYC with AVX512_BF16, at times busy, TensorFlow 2.20",
-            runs=5,
-            reached=5,
-            mean=81.26,
-            sd=0.99,
-            seconds=589.1,
-            command="dawnbench study trials --recipe=imagenette/resnet18 --trials=5 --data_dir=DIR",
-            epochs=(15, 13, 14, 15, 16),
-            note="with biases' gradients summed in 16 bits",
-        ),
     ),
 )

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from dawnbench_tf.recipe import Average, Network, Optimizer, Questions, Recipe, Schedule
-from dawnbench_tf.recipe.evidence import Published, Reported
 
 # Source: basic/cli.py of BiDAF's seed. Adam at a constant 0.001, batch size 60, 20,000 steps: 14 of
 # our epochs, which contain every question of at most 30 words whose answer is within the first 400
@@ -20,19 +19,12 @@ BIDAF_TF = Recipe(
     optimizer=Optimizer(name="adam", learning_rate=0.001, epsilon=1e-8),
     average=Average(decay=0.999),
     data=Questions(bucket_boundaries=(100, 125, 150, 200, 250, 400)),
-    evidence=(
-        Published("SQuAD/train/dawn_bidaf_16vCPUs-gc_tensorflow"),
-        Published("SQuAD/train/dawn_bidaf_1k80-ec2_tensorflow"),
-        Published("SQuAD/train/dawn_bidaf_1k80-gc_tensorflow"),
-        Published("SQuAD/train/dawn_bidaf_1p100-dawn_tensorflow"),
-    ),
 )
 BIDAF_PAPER = replace(
     BIDAF_TF,
     name="squad/bidaf_paper",
     epochs=12,
     optimizer=replace(BIDAF_TF.optimizer, name="adadelta", learning_rate=0.5),
-    evidence=(),
 )
 
 # Source: experimental/qanet of tensorflow/tpu, `build_config` and README. Warmup over 1,000 steps.
@@ -58,7 +50,6 @@ QANET_TPU = Recipe(
         most_question_tokens=64,
         most_answer_tokens=30,
     ),
-    evidence=(Published("SQuAD/train/dawn_qanet_1tpu"),),
 )
 
 # Source: hitvoice/DrQA, defaults of its flags: 40 epochs, where the entries stop after 10 or 11.
@@ -81,20 +72,11 @@ DRQA = Recipe(
         most_question_tokens=64,
         most_answer_tokens=15,
     ),
-    evidence=(
-        Published("SQuAD/train/dawn_drqa_1t4-gc_pytorch"),
-        Published("SQuAD/train/dawn_drqa_1p4-gc_pytorch"),
-    ),
 )
 DRQA_128 = replace(
     DRQA,
     name="squad/drqa_128",
     batch_size=128,
-    evidence=(
-        Published("SQuAD/train/dawn_drqa_1nv2080-dev"),
-        Published("SQuAD/train/dawn_drqa_1p100-ec2"),
-        Published("SQuAD/train/dawn_drqa_1k80-ec2"),
-    ),
 )
 
 # Source: felixgwu/FastFusionNet, README's command and defaults of its flags: 100 epochs, of which
@@ -107,7 +89,6 @@ FASTFUSIONNET = replace(
     model="fastfusionnet",
     epochs=100,
     optimizer=replace(DRQA.optimizer, learning_rate=0.001, clip_norm=20),
-    evidence=(Published("SQuAD/train/dawn_fastfusionnet-1080ti"),),
 )
 
 # Source: google-research/bert, flags of run_squad.py and README for BERT-Base on a GPU.
@@ -131,7 +112,6 @@ BERT_BASE = Recipe(
         most_answer_tokens=30,
         sequence_length=384,
     ),
-    evidence=(Reported(score=0.885, source="arXiv 1810.04805, table 2: BERT-Base, dev set"),),
 )
 BERT_LARGE = replace(  # README's settings for a TPU
     BERT_BASE,
@@ -140,7 +120,6 @@ BERT_LARGE = replace(  # README's settings for a TPU
     batch_size=24,
     network=replace(BERT_BASE.network, pretrained="uncased_L-24_H-1024_A-16"),
     data=replace(BERT_BASE.data, bucket_boundaries=(381,)),
-    evidence=(Reported(score=0.909, source="arXiv 1810.04805, table 2: BERT-Large, dev set"),),
 )
 # Small BERTs of Turc et al. 2019: four epochs; learning rate and batch size are among those that
 # the README suggests. PA-Occam-Bert, the fastest inference entry (F1 0.7589, 7.6 ms on a V100), is
@@ -154,7 +133,6 @@ BERT_MINI = replace(
     optimizer=replace(BERT_BASE.optimizer, learning_rate=3e-4),
     schedule=replace(BERT_BASE.schedule, epochs=(0, 0.4, 4)),
     network=replace(BERT_BASE.network, pretrained="uncased_L-4_H-256_A-4"),
-    evidence=(),
 )
 BERT_TINY = replace(
     BERT_MINI,
