@@ -10,11 +10,11 @@ under every strategy, and after every restart.
 Axes: b batch, h height, w width, c channels.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.data.dataset import Data
@@ -111,7 +111,7 @@ def preparation(
 
 
 def on_each_device(
-    images: np.ndarray, strategy: tf.distribute.Strategy
+    images: tf.Tensor, strategy: tf.distribute.Strategy
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """Copies all images to every device; returns a function from indices to images.
 
@@ -119,9 +119,11 @@ def on_each_device(
     values of variables, which fails for uint8, and TensorFlow keeps int32 variables in host memory.
     """
     count, *shape = images.shape
-    rows = images.reshape(count, -1)
-    size = rows.shape[1]
-    words = np.pad(rows, [(0, 0), (0, -size % 4)]).view(np.float32)
+    size = math.prod(shape)
+    with tf.device("CPU:0"):  # without a copy, unless the rows are padded
+        rows = tf.reshape(images, [count, size])
+        rows = tf.pad(rows, [[0, 0], [0, -size % 4]]) if size % 4 else rows
+        words = tf.bitcast(tf.reshape(rows, [count, -1, 4]), tf.float32)
     with strategy.scope():
         held = tf.Variable(words, trainable=False, name="training_images")
 
