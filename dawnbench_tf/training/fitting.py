@@ -241,27 +241,35 @@ def _make_train_function(model: tf.keras.Model, force: bool = False) -> Callable
     return model.train_function
 
 
-class LastCall(tf.keras.callbacks.Callback):
-    """A Keras callback that ends a training's last call with its last step, also inside an epoch.
+class Calls(tf.keras.callbacks.Callback):
+    """A Keras callback that sets the number of steps of the next call into TensorFlow.
 
-    `fit` itself does so at the end of each epoch. The timer, with `last_step`, precedes it.
+    The first call of a `fit` compiles, and has one step, so that "compile" is little else. The
+    second has the rest: all others end where they would have. The last call ends with the
+    training's last step, also inside an epoch. The timer, with `last_step`, precedes it.
     """
 
     def __init__(self, timer: TimeToAccuracy) -> None:
         super().__init__()
         self._timer = timer
 
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._usual = int(self.model._steps_per_execution.numpy())
+        self._begin = self._timer.step
+
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._shorten()
+        self._set()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._shorten()
+        self._set()
 
-    def _shorten(self) -> None:
-        steps = self.model._steps_per_execution
-        left = (self._timer.last_step or 0) - self._timer.step
-        if 0 < left < steps.numpy():
-            steps.assign(left)
+    def on_train_end(self, logs: Any = None) -> None:
+        self.model._steps_per_execution.assign(self._usual)
+
+    def _set(self) -> None:
+        done, left = self._timer.step - self._begin, (self._timer.last_step or 0) - self._timer.step
+        count = 1 if not done else self._usual - done if done < self._usual else self._usual
+        self.model._steps_per_execution.assign(min(count, left) if left > 0 else count)
 
 
 _LOST_WORKER_ERRORS = (

@@ -196,7 +196,7 @@ def _build(
     if newest and newest.is_last(recipe):
         saver.complete(newest)
     meter = utilization.Utilization(recipe, options, strategy, timer, data.placement.waits)
-    callbacks = [timer, fitting.LastCall(timer), saver, meter]
+    callbacks = [timer, fitting.Calls(timer), saver, meter]
     if folder.writer:
         callbacks.append(progress.Line(timer, recipe.epochs))
         logs = folder.path / "tensorboard"
