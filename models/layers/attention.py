@@ -11,7 +11,7 @@ import tensorflow as tf
 from .broadcast import multiply, widen
 from .dropout import Dropout
 from .registration import register
-from .text import NEVER, no_mask
+from .text import NEVER, Unmasked
 
 
 def _softmax(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -50,7 +50,7 @@ def _trilinear(h: tf.Tensor, u: tf.Tensor, parts: tf.Variable) -> tf.Tensor:
 
 
 @register
-class BidirectionalAttention(tf.keras.layers.Layer):
+class BidirectionalAttention(Unmasked):
     """BiDAF's attention flow (Seo et al. 2016, section 2, layer 4).
 
     Inputs: [h, u, mask of h, mask of u]; h is the context (batch, context, width), u the question
@@ -59,8 +59,6 @@ class BidirectionalAttention(tf.keras.layers.Layer):
     context token's attention, h~ the context averaged by the question's attention.
     The similarity of two tokens is w . [h; u; h * u] + b.
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def build(self, input_shape: Any) -> None:
         """Creates w, as three vectors, and b."""
@@ -84,7 +82,7 @@ class BidirectionalAttention(tf.keras.layers.Layer):
 
 
 @register
-class Coattention(tf.keras.layers.Layer):
+class Coattention(Unmasked):
     """QANet's context-question attention: dynamic coattention (Xiong et al. 2016).
 
     Inputs: [c, q, mask of c, mask of q]; c is the context (batch, context, width), q the question
@@ -93,8 +91,6 @@ class Coattention(tf.keras.layers.Layer):
     context token's attention. b is the context averaged by each question token's attention, and
     these averages averaged by each context token's attention.
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def build(self, input_shape: Any) -> None:
         """Creates the similarity's weights."""
@@ -114,7 +110,7 @@ class Coattention(tf.keras.layers.Layer):
 
 
 @register
-class AlignedQuestion(tf.keras.layers.Layer):
+class AlignedQuestion(Unmasked):
     """Aligned question embedding (Chen et al. 2017, section 3.2): attention over the question.
 
     Inputs: [context keys (batch, context, width), question keys (batch, question, width), question
@@ -122,8 +118,6 @@ class AlignedQuestion(tf.keras.layers.Layer):
     Output: for each context token the average of the values by the softmax of the keys' products,
     (batch, context, value width).
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         context_keys, question_keys, values, question_mask = inputs
@@ -133,27 +127,23 @@ class AlignedQuestion(tf.keras.layers.Layer):
 
 
 @register
-class AttentionPooling(tf.keras.layers.Layer):
+class AttentionPooling(Unmasked):
     """Attention pooling: the average of a text's tokens by the softmax of their logits.
 
     Inputs: [logits (batch, tokens, 1), x (batch, tokens, width), mask]. Output: (batch, width).
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         return _average(*inputs)[:, 0]
 
 
 @register
-class StartAttention(tf.keras.layers.Layer):
+class StartAttention(Unmasked):
     """Features of the predicted answer start, for predicting its end (BiDAF's seed, not its paper).
 
     Inputs: [start logits (batch, context, 1), m (batch, context, width), mask].
     Output: [a; m * a], (batch, context, 2 width); a is m averaged by the start's probability.
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         _, m, _ = inputs
@@ -176,7 +166,7 @@ def _join_heads(x: tf.Tensor) -> tf.Tensor:
 
 
 @register
-class ScaledDotProductAttention(tf.keras.layers.Layer):
+class ScaledDotProductAttention(Unmasked):
     """Multi-head scaled dot-product attention (Vaswani et al. 2017, section 3.2), no weights.
 
     Inputs: [queries, keys, values, mask of keys]; the first three are (batch, tokens, width).
@@ -187,8 +177,6 @@ class ScaledDotProductAttention(tf.keras.layers.Layer):
       heads: number of heads, a divisor of the width.
       dropout: share of the attention weights that training drops, in [0, 1).
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def __init__(self, heads: int, dropout: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -205,7 +193,7 @@ class ScaledDotProductAttention(tf.keras.layers.Layer):
 
 
 @register
-class MultiLevelAttention(tf.keras.layers.Layer):
+class MultiLevelAttention(Unmasked):
     """Fully-aware attention of several levels (Huang et al. 2018, arXiv 1711.07341, section 3.1).
 
     Inputs: [context keys (batch, context, key width), question keys (batch, question, key width),
@@ -217,8 +205,6 @@ class MultiLevelAttention(tf.keras.layers.Layer):
     Args:
       levels: number of levels, a divisor of both widths.
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def __init__(self, levels: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)

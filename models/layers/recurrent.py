@@ -9,7 +9,7 @@ import tensorflow as tf
 from . import broadcast
 from .dropout import Dropout
 from .registration import register
-from .text import no_mask
+from .text import Unmasked
 
 
 @register
@@ -137,7 +137,7 @@ def _scan(decays: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
 
 
 @register
-class SRU(tf.keras.layers.Layer):
+class SRU(Unmasked):
     """Bidirectional simple recurrent unit (Lei et al. 2017, arXiv 1709.02755v1, equations 3 to 7).
 
         f, r = sigmoid(W' x + b), sigmoid(W'' x + b')
@@ -155,8 +155,6 @@ class SRU(tf.keras.layers.Layer):
       dropout: share of the channels of x (before the projections) and of tanh(c) that training
         drops, in [0, 1); a channel is dropped in all tokens of a text.
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def __init__(self, hidden: int, dropout: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)

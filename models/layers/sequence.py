@@ -8,11 +8,11 @@ from typing import Any
 import tensorflow as tf
 
 from .registration import register
-from .text import no_mask
+from .text import Unmasked
 
 
 @register
-class BertSequence(tf.keras.layers.Layer):
+class BertSequence(Unmasked):
     """BERT's input for a question and a passage: [CLS] question [SEP] passage [SEP].
 
     Inputs: ids [question, context], int32 (batch, tokens); id 0 is padding, at the end of each.
@@ -23,8 +23,6 @@ class BertSequence(tf.keras.layers.Layer):
       cls_id: token id of [CLS].
       sep_id: token id of [SEP].
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def __init__(self, cls_id: int, sep_id: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -50,14 +48,12 @@ class BertSequence(tf.keras.layers.Layer):
 
 
 @register
-class ContextSlice(tf.keras.layers.Layer):
+class ContextSlice(Unmasked):
     """Slices the passage's tokens out of a sequence of `BertSequence`.
 
     Inputs: [x (batch, question + context + 3, width), question ids, context ids]; the ids are the
     inputs of `BertSequence`. Output: (batch, context, width).
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         x, question, context = inputs

@@ -1,7 +1,7 @@
 """Token-wise layers of readers: embeddings, normalization, highway, positions, masks, span logits.
 
 Masks are boolean, (batch, tokens), true for tokens and false for padding. Masks are inputs of these
-layers, not Keras's implicit ones: a layer sets `supports_masking = True, compute_mask = no_mask`.
+layers, not Keras's implicit ones: the layers are `Unmasked`.
 """
 
 import math
@@ -19,8 +19,13 @@ NEVER = -1e30  # logit of an impossible choice: its softmax is 0
 _FEW = 8
 
 
-def no_mask(self: tf.keras.layers.Layer, inputs: Any, previous_mask: Any = None) -> None:
-    """Returns None: `compute_mask` of layers that pass no implicit mask on to Keras."""
+class Unmasked(tf.keras.layers.Layer):
+    """A layer that takes inputs with an implicit mask of Keras, and passes none on."""
+
+    supports_masking = True
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """Returns None; Keras calls it."""
 
 
 @register
@@ -200,10 +205,8 @@ class LayerNorm(tf.keras.layers.Layer):
 
 
 @register
-class Highway(tf.keras.layers.Layer):
+class Highway(Unmasked):
     """Highway (Srivastava et al. 2015): g * relu(W x + b) + (1 - g) * x, g = sigmoid(V x + c)."""
-
-    supports_masking, compute_mask = True, no_mask
 
     def build(self, input_shape: Any) -> None:
         """Creates both matrices and biases, of the input's width."""
@@ -226,14 +229,12 @@ class Highway(tf.keras.layers.Layer):
 
 
 @register
-class CharacterMaxPool(tf.keras.layers.Layer):
+class CharacterMaxPool(Unmasked):
     """Maximum over the characters of each token, without padding.
 
     Inputs: [x (batch, tokens, characters, width), character ids (batch, tokens, characters)]; id 0
     is padding. Output: (batch, tokens, width); zeros for a token without characters.
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         x, ids = inputs
@@ -262,20 +263,16 @@ class PositionSignal(tf.keras.layers.Layer):
 
 
 @register
-class AppendOne(tf.keras.layers.Layer):
+class AppendOne(Unmasked):
     """Appends a channel of ones: (batch, tokens, width) to (batch, tokens, width + 1)."""
-
-    supports_masking, compute_mask = True, no_mask
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         return tf.pad(x, [[0, 0], [0, 0], [0, 1]], constant_values=1)
 
 
 @register
-class ApplyMask(tf.keras.layers.Layer):
+class ApplyMask(Unmasked):
     """Sets padding to zeros: [x (batch, tokens, width), mask] to (batch, tokens, width)."""
-
-    supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         x, mask = inputs
@@ -283,14 +280,12 @@ class ApplyMask(tf.keras.layers.Layer):
 
 
 @register
-class SpanLogits(tf.keras.layers.Layer):
+class SpanLogits(Unmasked):
     """Logits of an answer's first and last token: joins them and masks padding.
 
     Inputs: [start logits, end logits, mask]; the logits are (batch, context, 1).
     Output: float32 (batch, 2, context), -1e30 at padding.
     """
-
-    supports_masking, compute_mask = True, no_mask
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         start, end, mask = inputs
