@@ -170,9 +170,10 @@ def read_state(checkpoint: Path, metric: str) -> dict[str, Any]:
         if files.digest(present[name]) != checksum:  # TensorFlow would load a damaged one
             raise Refusal(f"{present[name]}: damaged; it is not what was written")
     try:
-        # Releases 0.1 and 0.2 did not write all of these.
-        optional: dict[str, Any] = {"clock": {}, "files": {}, "machines": []}
+        # Earlier releases did not write all of these.
+        optional: dict[str, Any] = {"clock": {}, "files": {}, "machines": [], "jitCompile": False}
         kinds = {"rows": Any, "step": int, "clock": Any, "files": Any, "machines": list[Machine]}
+        kinds |= {"jitCompile": bool}
         typed.check_fields({**optional, **state}, kinds, "state")
         check_rows(state["rows"], metric)
         check_clock(state.get("clock", {}))

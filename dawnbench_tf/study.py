@@ -84,7 +84,7 @@ class Options:
     json: bool = setting(False, "report: print all results as JSON")
     evidence: bool = setting(
         False,
-        "report: print the fields of recipes/evidence.tsv of settings that are unmodified recipes",
+        "report: print settings that are unmodified recipes as evidence of these",
     )
     csv: bool = setting(False, "report: print a CSV row for each run")
     run: RunOptions = RunOptions()

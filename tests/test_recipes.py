@@ -177,6 +177,8 @@ def test_an_unknown_recipe_suggests_the_nearest():
 
 def test_evidence_equals_the_published_files():
     items = [(row, item) for row in recipes.rows().values() for item in row.evidence]
+    table = Path(recipes.__file__).with_name("evidence.tsv").read_text(encoding="utf-8")
+    assert len(items) == len(table.splitlines()) - 1
     published = [(row, item) for row, item in items if isinstance(item, Published)]
     paths = {path.stem: path for path in PUBLISHED.glob("*.json")}
     kept = [pair for pair in published if Path(pair[1].entry).name in paths]

@@ -105,6 +105,7 @@ class Saver(tf.keras.callbacks.Callback):
             _flush(path)
         state = self.timer.state() | {"clock": self.timer.clock.parts()}
         state.pop("epochs")  # the folder's name has them
+        state["jitCompile"] = bool(self._model.jit_compile)
         state["machines"] = [machine._asdict() for machine in self.machines]
         state["files"] = {path.name: files.digest(path) for path in sorted(temporary.iterdir())}
         files.write_json(temporary / STATE, state)

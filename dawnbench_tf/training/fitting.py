@@ -141,8 +141,7 @@ def xla_pays(data: Data) -> bool:
     lengths = getattr(recipe.data, "bucket_boundaries", ())
     if seconds is None or len(lengths) > 1 or not strategies.is_one_gpu(data.placement.strategy):
         return False
-    phases = recipe.phases()
-    shapes = {(p.batch_size, side) for p in phases for side in recipe.in_epoch(p.start).sizes}
+    shapes = {utilization.shape_in(recipe, epoch) for epoch in range(math.ceil(recipe.epochs))}
     return seconds * _SAVED > _COMPILING * len(shapes)
 
 
@@ -255,6 +254,9 @@ class Calls(tf.keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._usual = int(self.model._steps_per_execution.numpy())
+        # For callbacks of the user's: made while a call has one step, these would have no loop.
+        self.model.make_predict_function()
+        self.model.make_test_function()
         self._begin = self._timer.step
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:

@@ -133,8 +133,7 @@ def open_session(
             with folder.restored_if_refused():
                 session = _build(folder, options, clock, strategy, newest, examples)
                 if chief:
-                    chosen = {"jit_compile": True} if session.model.jit_compile else {}
-                    folder.record(session.data.recipe, to_record(options) | chosen)
+                    folder.record(session.data.recipe, to_record(options))
             if chief:
                 machine = session.saver.machine
                 terminal.status("")
@@ -173,8 +172,9 @@ def _build(
     terminal.status("building the model")
     with clock.part("build"):
         steps, restored = options.steps_per_execution, newest is not None
-        # A run goes on as it began, in earlier releases without XLA.
-        by_xla = bool(options.jit_compile) if newest else options.jit_compile
+        by_xla = options.jit_compile
+        if by_xla is None and newest:  # a run goes on as it began, in earlier releases without XLA
+            by_xla = newest.state.get("jitCompile", False) and strategies.is_one_gpu(strategy)
         model = fitting.build(data, steps, restored, by_xla)
 
     evaluate = evaluation.Evaluator(data, model)

@@ -236,6 +236,14 @@ def flops_per_example(forward: float, proxy: float = 0, share: float = 1, every:
     return round(forward * STEP_TO_FORWARD * share + selection)
 
 
+def shape_in(recipe: Recipe, epoch: int) -> tuple[int, int]:
+    """Returns batch size and image size of an epoch."""
+    changes = getattr(recipe.data, "image_size_epochs", ())
+    return recipe.in_epoch(epoch).batch_size, recipe.sizes[
+        sum(epoch >= change for change in changes)
+    ]
+
+
 def training_flops(recipe: Recipe, epoch_steps: Sequence[int]) -> float:
     """Returns the operations of all epochs of a recipe with a network of images in the catalogue.
 
@@ -243,14 +251,14 @@ def training_flops(recipe: Recipe, epoch_steps: Sequence[int]) -> float:
     """
     model, data, total = models.get(recipe.model), recipe.data, 0.0
     proxy = 2 * (models.get(data.proxy).multiply_adds or 0) if data.proxy else 0
-    for start, end, batch_size in recipe.phases():
-        steps = steps_before(min(end, recipe.epochs), epoch_steps)
-        steps = math.ceil(round(steps - steps_before(start, epoch_steps), 6))
+    for epoch in range(math.ceil(recipe.epochs)):
+        batch_size, side = shape_in(recipe, epoch)
+        steps = steps_before(min(epoch + 1, recipe.epochs), epoch_steps)
+        steps = math.ceil(round(steps - steps_before(epoch, epoch_steps), 6))
         hardest = min(data.hardest or batch_size, batch_size) / batch_size
         share = data.proxy_share if data.proxy else hardest
         each = flops_per_example(2 * (model.multiply_adds or 0), proxy, share, data.proxy_every)
-        area = (recipe.in_epoch(start).sizes[0] / model.image_size) ** 2
-        total += steps * batch_size * each * area
+        total += steps * batch_size * each * (side / model.image_size) ** 2
     return total
 
 
