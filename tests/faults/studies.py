@@ -17,7 +17,7 @@ TRIALS, JOBS = 3, 2
 # In place of `train`: locks its folder, goes on from its rows, writes two rows and an entry.
 STAND_IN = """
 import fcntl, json, os, sys, time
-flags = dict(f[2:].split("=", 1) for f in sys.argv[4:])
+flags = dict(f[2:].split("=", 1) for f in sys.argv[4:] if "=" in f)
 folder = flags["output_dir"]
 os.makedirs(folder + "/digits/train", exist_ok=True)
 lock = os.open(folder + "/.lock", os.O_CREAT | os.O_RDWR)
