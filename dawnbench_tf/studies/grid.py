@@ -324,7 +324,7 @@ def _plan_run(
     recipe = recipes.named_by(recipe, settings.get("data_dir", ""))
     credits = Credits(**{k: v for k, v in settings.items() if k in _CREDITS})
     # By default XLA compiles what trains long on one GPU: perhaps some levels, and others not.
-    values = {"jit_compile": False, **settings}
+    values = settings | {"jit_compile": settings.get("jit_compile", False)}
     options = RunOptions(**{k: v for k, v in values.items() if k in _RUN}, credits=credits)
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
     setting = "_".join(filter(None, words)) or "baseline"

@@ -83,11 +83,11 @@ def test_a_grid_is_all_combinations_trial_by_trial():
     assert [run.seed for run in planned] == [0] * 4 + [1] * 4
     assert planned[1].name == "32_NCHW/seed-0"
     assert planned[1].flags == (
-        "--nojit_compile",  # in all settings
         "--recipe=digits/resnet8",
         "--batch_size=32",
         "--data_format=NCHW",
         "--seed=0",
+        "--nojit_compile",  # in all settings
     )
 
 
