@@ -137,10 +137,11 @@ def xla_pays(data: Data) -> bool:
     It does so on one GPU, for networks of images and BERTs with one length of texts that train
     long. Several lengths come in too many shapes. Several GPUs and other readers are left out.
     """
-    recipe, seconds = data.recipe, gpu_seconds(data.recipe, data.epoch_steps)
+    recipe = data.recipe
     lengths = getattr(recipe.data, "bucket_boundaries", ())
-    if seconds is None or len(lengths) > 1 or not strategies.is_one_gpu(data.placement.strategy):
+    if len(lengths) > 1 or not strategies.is_one_gpu(data.placement.strategy):
         return False
+    seconds = gpu_seconds(recipe, data.epoch_steps) or 0.0
     shapes = {utilization.shape_in(recipe, epoch) for epoch in range(math.ceil(recipe.epochs))}
     return seconds * _SAVED > _COMPILING * len(shapes)
 
@@ -270,7 +271,9 @@ class Calls(tf.keras.callbacks.Callback):
 
     def _set(self) -> None:
         done, left = self._timer.step - self._begin, (self._timer.last_step or 0) - self._timer.step
-        count = 1 if not done else self._usual - done if done < self._usual else self._usual
+        count = self._usual
+        if done < self._usual:  # the first call of this `fit`, or the second
+            count = self._usual - done if done else 1
         self.model._steps_per_execution.assign(min(count, left) if left > 0 else count)
 
 
