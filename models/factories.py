@@ -27,6 +27,7 @@ class LayerClasses(NamedTuple):
     mish: Callable = partial(tf.keras.layers.Activation, "mish")
     silu: Callable = partial(tf.keras.layers.Activation, "silu")
     dense: Callable = tf.keras.layers.Dense
+    max_pool: Callable = tf.keras.layers.MaxPooling2D
 
 
 KERAS = LayerClasses()
@@ -41,6 +42,7 @@ TRAINING = LayerClasses(
     activations.Mish,
     activations.SiLU,
     broadcast.Dense,
+    image.MaxPooling2D,
 )
 
 
@@ -109,7 +111,7 @@ def layers(
         polynomial=partial(kervolution.PolynomialKernel, dtype=dtype),
         add=partial(keras.Add, dtype=dtype),
         concatenate=partial(keras.Concatenate, axis=axis, dtype=dtype),
-        max_pool=partial(_padded, partial(keras.MaxPooling2D, **layout), padding, layout),
+        max_pool=partial(_padded, partial(classes.max_pool, **layout), padding, layout),
         average_pool=partial(keras.AveragePooling2D, padding="same", **layout),
         pad_channels=partial(image.PadChannels, axis=axis, dtype=dtype),
         shift=partial(_shift, layout),

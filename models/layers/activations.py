@@ -16,7 +16,7 @@ import tensorflow as tf
 from .broadcast import widen
 from .registration import register
 
-_compiled = partial(tf.function, jit_compile=True, autograph=False)
+compiled = partial(tf.function, jit_compile=True, autograph=False)
 
 
 def _activate(
@@ -51,13 +51,13 @@ def _normal_cdf(x: tf.Tensor) -> tf.Tensor:
     return 0.5 * (1 + tf.math.erf(x * math.sqrt(0.5)))
 
 
-@_compiled
+@compiled
 def _gelu_forward(x: tf.Tensor) -> tf.Tensor:
     wide = widen(x)
     return tf.cast(wide * _normal_cdf(wide), x.dtype)
 
 
-@_compiled
+@compiled
 def _gelu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     # d/dx x cdf(x) = cdf(x) + x density(x)
     wide = widen(x)
@@ -75,13 +75,13 @@ class SiLU(tf.keras.layers.Layer):
         return tf.cast(tf.nn.silu(widen(inputs)), inputs.dtype)
 
 
-@_compiled
+@compiled
 def _silu_forward(x: tf.Tensor) -> tf.Tensor:
     wide = widen(x)
     return tf.cast(wide * tf.sigmoid(wide), x.dtype)
 
 
-@_compiled
+@compiled
 def _silu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     # d/dx x sigmoid(x) = sigmoid(x) (1 + x (1 - sigmoid(x)))
     wide = widen(x)
@@ -103,13 +103,13 @@ class Mish(tf.keras.layers.Layer):
         return tf.cast(wide * (-m / (m + 2)), inputs.dtype)
 
 
-@_compiled
+@compiled
 def _mish_forward(x: tf.Tensor) -> tf.Tensor:
     wide = widen(x)
     return tf.cast(wide * tf.tanh(tf.nn.softplus(wide)), x.dtype)
 
 
-@_compiled
+@compiled
 def _mish_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
     # With t = tanh(softplus(x)): d/dx x t = t + x sigmoid(x) (1 - t^2)
     wide = widen(x)
@@ -137,14 +137,14 @@ class CELU(tf.keras.layers.Layer):
         return tf.cast(tf.nn.elu(wide / self.alpha) * self.alpha, inputs.dtype)
 
 
-@_compiled
+@compiled
 def _celu_forward(x: tf.Tensor, alpha: float) -> tf.Tensor:
     wide = widen(x)
     below = alpha * tf.math.expm1(tf.minimum(wide, 0) / alpha)
     return tf.cast(tf.where(wide > 0, wide, below), x.dtype)
 
 
-@_compiled
+@compiled
 def _celu_backward(x: tf.Tensor, upstream: tf.Tensor, alpha: float) -> tf.Tensor:
     return tf.cast(widen(upstream) * tf.exp(tf.minimum(widen(x), 0) / alpha), x.dtype)
 
@@ -167,7 +167,7 @@ class LeakyReLU(tf.keras.layers.Layer):
         return tf.nn.leaky_relu(inputs, self.slope)
 
 
-@_compiled
+@compiled
 def _leaky_backward(x: tf.Tensor, upstream: tf.Tensor, slope: float) -> tf.Tensor:
     wide = widen(upstream)
     return tf.cast(tf.where(x > 0, wide, wide * slope), x.dtype)

@@ -1,11 +1,13 @@
-"""Layers for feature maps: stochastic depth, whitening, PyTorch's and ghost batch normalization."""
+"""Layers for feature maps: pooling, stochastic depth, whitening, PyTorch's and ghost BN."""
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
 
 from . import broadcast
+from .activations import compiled
 from .dropout import create_counter
 from .registration import register
 
@@ -28,6 +30,75 @@ class PadChannels(tf.keras.layers.Layer):
         paddings = [[0, 0]] * 4
         paddings[self.axis] = [missing // 2, missing - missing // 2]
         return tf.pad(inputs, paddings)
+
+
+@register
+class MaxPooling2D(tf.keras.layers.MaxPooling2D):
+    """Keras's max pooling, whose gradient is faster on GPUs for windows of 2x2 side by side."""
+
+    def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        if not training or (*self.pool_size, *self.strides) != (2, 2, 2, 2):
+            return super().call(inputs)
+        height = 1 if self.data_format == "channels_last" else 2
+        sides = inputs.shape[height : height + 2]
+        rounded_up = self.padding == "same" and any(side is None or side % 2 for side in sides)
+        if None in sides or rounded_up or not tf.config.list_logical_devices("GPU"):
+            return super().call(inputs)
+        return pool_pairs(inputs, height)
+
+
+def pool_pairs(x: tf.Tensor, height: int) -> tf.Tensor:
+    """Max pooling by windows of 2x2, which notes each maximum's corner for its gradient.
+
+    cuDNN's gradient, which finds them anew, takes 3 of the 13 ms of a step of airbench94_muon on an
+    H200. On CPUs oneDNN's takes half as long as this one. The gradient goes to the first of equal
+    pixels. `height` is the axis of the height, before the width's.
+    """
+    sides = x.shape[height], x.shape[height + 1]
+
+    @tf.custom_gradient
+    def pool(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+        maxima, corners = _pool_forward(x, height)
+        return maxima, lambda upstream: _pool_backward(corners, upstream, sides, height)
+
+    return pool(x)
+
+
+@compiled
+def _pool_forward(x: tf.Tensor, height: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the maxima of windows of 2x2, and their corners, 0 to 3 row by row.
+
+    `height` is the axis of the height, before the width's. An odd side's last pixel is left out.
+    """
+    before, after = x.shape[1:height], x.shape[height + 2 :]
+    rows, columns = (side // 2 for side in x.shape[height : height + 2])
+    index = [slice(None)] * height + [slice(2 * rows), slice(2 * columns)]
+    windows = tf.reshape(broadcast.widen(x[index]), [-1, *before, rows, 2, columns, 2, *after])
+    above, below = tf.unstack(windows, axis=height + 1)
+    (a, b), (c, d) = tf.unstack(above, axis=height + 2), tf.unstack(below, axis=height + 2)
+    above, below = tf.maximum(a, b), tf.maximum(c, d)
+    corners = tf.where(below > above, tf.where(d > c, 3, 2), tf.where(b > a, 1, 0))
+    return tf.cast(tf.maximum(above, below), x.dtype), tf.cast(corners, tf.int8)
+
+
+@compiled
+def _pool_backward(
+    corners: tf.Tensor, upstream: tf.Tensor, sides: tuple[int, int], height: int
+) -> tf.Tensor:
+    """Returns the gradient of a map with these sides, of `_pool_forward`'s corners."""
+    before, after = corners.shape[1:height], corners.shape[height + 2 :]
+    rows, columns = corners.shape[height : height + 2]
+
+    def repeated(values: tf.Tensor) -> tf.Tensor:  # for the pixels of a window
+        return tf.expand_dims(tf.expand_dims(values, height + 2), height + 1)
+
+    own = tf.reshape(tf.constant([0, 1, 2, 3], tf.int8), [2, 1, 2, *[1] * len(after)])
+    wide = repeated(broadcast.widen(upstream))
+    windows = tf.where(repeated(corners) == own, wide, tf.zeros([], wide.dtype))
+    pixels = tf.reshape(windows, [-1, *before, 2 * rows, 2 * columns, *after])
+    lost = [[0, sides[0] - 2 * rows], [0, sides[1] - 2 * columns]]
+    paddings = [[0, 0]] * height + lost + [[0, 0]] * len(after)
+    return tf.cast(tf.pad(pixels, paddings), upstream.dtype)
 
 
 @register

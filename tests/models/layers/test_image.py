@@ -1,5 +1,6 @@
 """Layers for feature maps equal their papers' formulas or a plain NumPy version."""
 
+import itertools
 import subprocess
 
 import numpy as np
@@ -13,6 +14,45 @@ from tests import warm
 RNG = np.random.default_rng(0)
 IMAGES = RNG.normal(size=(4, 8, 8, 3)).astype("f")
 SHORTCUT = RNG.normal(size=(4, 4, 4, 5)).astype("f")
+
+
+def test_pooled_pairs_and_their_gradient_equal_tensorflow_s():
+    """In every precision and layout, with equal values in a window and with odd sides."""
+    for dtype, layout, (rows, columns) in itertools.product(
+        ("float64", "float32", "float16", "bfloat16"), ("NHWC", "NCHW"), ((7, 5), (6, 9))
+    ):
+        x = tf.cast(RNG.integers(-2, 3, (3, rows, columns, 2)), dtype)
+        upstream = tf.cast(RNG.normal(size=(3, rows // 2, columns // 2, 2)), dtype)
+        expected = tf.nn.max_pool2d(x, 2, 2, "VALID")
+        settings = {"ksize": (1, 2, 2, 1), "strides": (1, 2, 2, 1), "padding": "VALID"}
+        gradient = tf.raw_ops.MaxPoolGrad(
+            orig_input=x, orig_output=expected, grad=upstream, **settings
+        )
+        if layout == "NCHW":
+            x, upstream, expected, gradient = (
+                tf.transpose(values, (0, 3, 1, 2)) for values in (x, upstream, expected, gradient)
+            )
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            pooled = image.pool_pairs(x, layout.index("H"))
+        np.testing.assert_array_equal(pooled, expected)
+        np.testing.assert_array_equal(tape.gradient(pooled, x, upstream), gradient)
+
+
+def test_pairs_are_pooled_on_a_gpu_in_training_where_windows_do_not_overlap(monkeypatch):
+    x, calls = tf.constant(IMAGES), []
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
+    monkeypatch.setattr(image, "pool_pairs", lambda x, height: calls.append(height))
+    for arguments, training in (
+        ((2, 2), False),
+        ((3, 2), True),
+        ((2, 1), True),
+        ((2, 2, "same"), True),  # of IMAGES' even sides: no padding
+        ((2, 2), True),
+    ):
+        image.MaxPooling2D(*arguments)(x, training=training)
+    image.MaxPooling2D(2, 2, "same")(x[:, :7], training=True)  # padded
+    assert calls == [1, 1]
 
 
 def branch():
