@@ -33,7 +33,8 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         trust: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(*args, **kwargs)
+        # Not by XLA, which tf-keras uses on GPUs: it would compile anew for each shape of weights.
+        super().__init__(*args, jit_compile=False, **kwargs)
         self._in_velocity, self._rates, self._trust = rate_in_velocity, rates, trust
         self._momentum_at = momentum_at
 
