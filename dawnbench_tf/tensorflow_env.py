@@ -19,7 +19,8 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
     `tf.keras` is then tf-keras 2: Keras 3's `fit` fails on several workers and knows no TPU
     strategy. oneDNN is on: TensorFlow leaves it out on x86 CPUs without AVX512_VNNI, where
     training is up to twice as fast with it, and NCHW needs it. On GPUs batch normalization in 16
-    bits uses cuDNN's NHWC kernels.
+    bits uses cuDNN's NHWC kernels, and memory is taken as it is needed: to take all of an H200's
+    at the start lasts 2 s, and leaves none to other runtimes.
 
     Args:
       verbosity: absl's, for what is logged from then on.
@@ -33,6 +34,7 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT", "1")
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     if platform.machine() in ("x86_64", "AMD64"):
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     check_keras()
