@@ -99,6 +99,7 @@ def test_xla_compiles_what_it_saves_on_one_gpu(monkeypatch):
         "cifar10/airbench94_muon": (2.5, False),
         "squad/bert_base": (2 * 87_599 / 316, False),  # six lengths of texts
         "squad/bert_large": (None, True),
+        "imagenet/amoebanet_d": (None, False),  # XLA stopped the process
         "squad/drqa": (None, False),
     }
     for name, (measured, pays) in cases.items():
