@@ -170,8 +170,9 @@ def format_table(candidates: list[Candidate], chosen: Candidate, task: Task) -> 
 
 def _candidate_names(precision: str) -> Iterator[tuple[str, str]]:
     yield "keras", "float32"  # the reference
+    usable = machine.has_bfloat16() or machine.gpus()
     for candidate_precision in (precision,) if precision else PRECISIONS:
-        if candidate_precision == "bfloat16" and not precision and not machine.has_bfloat16():
+        if candidate_precision == "bfloat16" and not precision and not usable:
             continue
         for name, row in RUNTIMES.items():
             if name != "keras" and candidate_precision in row.precisions:

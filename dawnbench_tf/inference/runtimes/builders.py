@@ -62,17 +62,21 @@ def litert(served: Served, precision: str, threads: int) -> Runtime:
 
 
 def onnx(served: Served, precision: str, threads: int) -> Runtime:
-    """ONNX Runtime, on the CPU."""
+    """ONNX Runtime, on a GPU where its package is the one for CUDA."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     content = exports.onnx(served, precision)
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    usable = {"CUDAExecutionProvider": "GPU", "CPUExecutionProvider": "CPU"}
+    providers = [name for name in usable if name in onnxruntime.get_available_providers()]
+    session = onnxruntime.InferenceSession(content, options, providers=providers)
     names = exports.onnx_input_names(served)
     return Runtime(
-        lambda example: session.run(None, dict(zip(names, example, strict=True)))[0], len(content)
+        lambda example: session.run(None, dict(zip(names, example, strict=True)))[0],
+        len(content),
+        usable[session.get_providers()[0]],  # CUDA's is left out where its libraries are missing
     )
 
 
