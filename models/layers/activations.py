@@ -19,17 +19,28 @@ from .registration import register
 compiled = partial(tf.function, jit_compile=True, autograph=False)
 
 
-def _activate(
-    forward: Callable[..., tf.Tensor],
-    backward: Callable[..., tf.Tensor],
-    x: tf.Tensor,
-    *args: float,
+@compiled
+def _forward(formula: Callable[..., tf.Tensor], x: tf.Tensor, *args: float) -> tf.Tensor:
+    return tf.cast(formula(widen(x), *args), x.dtype)
+
+
+@compiled
+def _backward(
+    formula: Callable[..., tf.Tensor], x: tf.Tensor, upstream: tf.Tensor, *args: float
 ) -> tf.Tensor:
-    """Returns forward(x, *args), with backward(x, upstream, *args) as its gradient."""
+    wide = widen(x)
+    with tf.GradientTape() as tape:
+        tape.watch(wide)
+        y = formula(wide, *args)
+    return tf.cast(tape.gradient(y, wide, widen(upstream)), x.dtype)
+
+
+def _activate(formula: Callable[..., tf.Tensor], x: tf.Tensor, *args: float) -> tf.Tensor:
+    """Returns formula(x, *args), computed in float32 at least; a network's layers share a trace."""
 
     @tf.custom_gradient
     def activate(x: tf.Tensor) -> tuple[tf.Tensor, Callable]:
-        return forward(x, *args), lambda upstream: backward(x, upstream, *args)
+        return _forward(formula, x, *args), lambda dy: _backward(formula, x, dy, *args)
 
     return activate(x)
 
@@ -43,26 +54,12 @@ class GELU(tf.keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
-            return _activate(_gelu_forward, _gelu_backward, inputs)
+            return _activate(_gelu, inputs)
         return tf.cast(tf.nn.gelu(widen(inputs)), inputs.dtype)
 
 
-def _normal_cdf(x: tf.Tensor) -> tf.Tensor:
-    return 0.5 * (1 + tf.math.erf(x * math.sqrt(0.5)))
-
-
-@compiled
-def _gelu_forward(x: tf.Tensor) -> tf.Tensor:
-    wide = widen(x)
-    return tf.cast(wide * _normal_cdf(wide), x.dtype)
-
-
-@compiled
-def _gelu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
-    # d/dx x cdf(x) = cdf(x) + x density(x)
-    wide = widen(x)
-    density = tf.exp(-0.5 * wide * wide) / math.sqrt(2 * math.pi)
-    return tf.cast(widen(upstream) * (_normal_cdf(wide) + wide * density), x.dtype)
+def _gelu(x: tf.Tensor) -> tf.Tensor:
+    return x * (0.5 * (1 + tf.math.erf(x * math.sqrt(0.5))))
 
 
 @register
@@ -71,22 +68,12 @@ class SiLU(tf.keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
-            return _activate(_silu_forward, _silu_backward, inputs)
+            return _activate(_silu, inputs)
         return tf.cast(tf.nn.silu(widen(inputs)), inputs.dtype)
 
 
-@compiled
-def _silu_forward(x: tf.Tensor) -> tf.Tensor:
-    wide = widen(x)
-    return tf.cast(wide * tf.sigmoid(wide), x.dtype)
-
-
-@compiled
-def _silu_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
-    # d/dx x sigmoid(x) = sigmoid(x) (1 + x (1 - sigmoid(x)))
-    wide = widen(x)
-    share = tf.sigmoid(wide)
-    return tf.cast(widen(upstream) * share * (1 + wide * (1 - share)), x.dtype)
+def _silu(x: tf.Tensor) -> tf.Tensor:
+    return x * tf.sigmoid(x)
 
 
 @register
@@ -95,7 +82,7 @@ class Mish(tf.keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
-            return _activate(_mish_forward, _mish_backward, inputs)
+            return _activate(_mish, inputs)
         # tanh(s) is computed as -m / (m + 2), with m = exp(-2 s) - 1. On CPUs with oneDNN,
         # TensorFlow 2.20 fuses convolution, BN and tanh(softplus), but has no kernel for it.
         wide = widen(inputs)
@@ -103,19 +90,8 @@ class Mish(tf.keras.layers.Layer):
         return tf.cast(wide * (-m / (m + 2)), inputs.dtype)
 
 
-@compiled
-def _mish_forward(x: tf.Tensor) -> tf.Tensor:
-    wide = widen(x)
-    return tf.cast(wide * tf.tanh(tf.nn.softplus(wide)), x.dtype)
-
-
-@compiled
-def _mish_backward(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
-    # With t = tanh(softplus(x)): d/dx x t = t + x sigmoid(x) (1 - t^2)
-    wide = widen(x)
-    squashed = tf.tanh(tf.nn.softplus(wide))
-    slope = squashed + wide * tf.sigmoid(wide) * (1 - squashed * squashed)
-    return tf.cast(widen(upstream) * slope, x.dtype)
+def _mish(x: tf.Tensor) -> tf.Tensor:
+    return x * tf.tanh(tf.nn.softplus(x))
 
 
 @register
@@ -132,21 +108,13 @@ class CELU(tf.keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training:
-            return _activate(_celu_forward, _celu_backward, inputs, self.alpha)
+            return _activate(_celu, inputs, self.alpha)
         wide = widen(inputs)
         return tf.cast(tf.nn.elu(wide / self.alpha) * self.alpha, inputs.dtype)
 
 
-@compiled
-def _celu_forward(x: tf.Tensor, alpha: float) -> tf.Tensor:
-    wide = widen(x)
-    below = alpha * tf.math.expm1(tf.minimum(wide, 0) / alpha)
-    return tf.cast(tf.where(wide > 0, wide, below), x.dtype)
-
-
-@compiled
-def _celu_backward(x: tf.Tensor, upstream: tf.Tensor, alpha: float) -> tf.Tensor:
-    return tf.cast(widen(upstream) * tf.exp(tf.minimum(widen(x), 0) / alpha), x.dtype)
+def _celu(x: tf.Tensor, alpha: float) -> tf.Tensor:
+    return tf.where(x > 0, x, alpha * tf.math.expm1(tf.minimum(x, 0) / alpha))
 
 
 @register
@@ -163,11 +131,5 @@ class LeakyReLU(tf.keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         if training and inputs.dtype.size < 4:  # in float32 TensorFlow's own is as fast
-            return _activate(tf.nn.leaky_relu, _leaky_backward, inputs, self.slope)
-        return tf.nn.leaky_relu(inputs, self.slope)
-
-
-@compiled
-def _leaky_backward(x: tf.Tensor, upstream: tf.Tensor, slope: float) -> tf.Tensor:
-    wide = widen(upstream)
-    return tf.cast(tf.where(x > 0, wide, wide * slope), x.dtype)
+            return _activate(tf.nn.leaky_relu, inputs, self.slope)
+        return tf.cast(tf.nn.leaky_relu(widen(inputs), self.slope), inputs.dtype)
