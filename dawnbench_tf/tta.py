@@ -39,7 +39,18 @@ Logs = dict[str, Any] | None
 
 # Words of the names of metrics of which more, or less, is better.
 _MAX = {"accuracy", "acc", "auc", "precision", "recall", "f1", "iou", "top"}
-_MIN = {"loss", "error", "crossentropy", "divergence", "perplexity", "mse", "mae", "rmse", "mape"}
+_MIN = {
+    "loss",
+    "error",
+    "err",
+    "crossentropy",
+    "divergence",
+    "perplexity",
+    "mse",
+    "mae",
+    "rmse",
+    "mape",
+}
 _KERAS = {"keras", "tf_keras", "tensorflow"}  # packages
 _KERAS_S = {"model", "_model", "validation_data"}  # attributes that Keras gives a callback
 _FRACTIONS = ("accuracy", "acc", "auc", "precision", "recall", "f1_score")  # Keras's, in 0..1
@@ -51,12 +62,13 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     `rows` has a dict for each evaluation, `{"epoch", "hours", metric, ...}`, with the hours on the
     clock when the training before it ended.
 
-    On the clock: compiling, that is from the start of `fit` to the end of the first execution, and
+    On the clock: compiling, that is from `on_train_begin` to the end of the first execution, and
     each epoch from its begin to the end of its last step on the device, with its input and what
     callbacks do inside it: a checkpoint every 100 steps counts. Off the clock: all that follows,
     until the next epoch begins: validation, `evaluate`, and what other callbacks do at the end of
     an epoch, whatever their order. Also off it: `evaluate` inside an epoch, the time between two
-    calls of `fit`, and, if an exception ends `fit`, all after the last step or epoch before it.
+    calls of `fit`, and, if an exception ends `fit`, all after the last step or epoch before it; and
+    what `fit` does before it calls callbacks: it copies arrays, and draws a generator's first item.
 
     Each `fit` begins with no rows, at step 0, and with the clock at 0 unless `clock` was given. To
     go on from an earlier `fit`, call `timer.restore(timer.state())` before the next one; in another
@@ -68,8 +80,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     Args:
       threshold: value of the metric at which training stops, in the metric's unit; reached when
-        the metric is at least the threshold, or at most with mode="min". Keras's metrics are
-        float32, so they are compared with the threshold as float32.
+        the metric is at least the threshold, or at most with mode="min", but for rounding: Keras's
+        metrics are float32, in which 94 of 100 is less than 0.94.
       metric: name of the metric, in what `evaluate` returns or in Keras's logs; a single number,
         not one a class.
       evaluate: function `() -> {name: value}` with single numbers, called while the clock stops.
@@ -77,7 +89,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         validation_data, and an epoch that `validation_freq` leaves out has no row.
       every: epochs between evaluations, over 0. A fraction needs `evaluate`; the evaluation then
         waits for the end of an execution (`steps_per_execution`).
-      first: number of epochs before which nothing is evaluated, but the end of `fit` always is.
+      first: number of epochs before which nothing is evaluated, but after the last epoch.
       mode: "max" if more is better, "min" if less is; "auto" infers it from the metric's name,
         and refuses a name that tells neither.
       clock: a Clock that runs already, to count loading and building too; None: a new one.
@@ -110,15 +122,18 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         super().__init__()
         mode = _direction(metric) if mode == "auto" else mode
         _check({"threshold": threshold, "every": every, "first": first}, metric, evaluate, mode)
-        if log is not None and (os.path.isdir(log) or not Path(log).absolute().parent.is_dir()):
-            raise ValueError(f"`log` should be a file in a folder that exists. Received: log={log}")
+        path = None if log is None else Path(log).absolute()
+        if path and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+            text = "`log` should be a file in a folder that exists and can be written"
+            raise ValueError(f"{text}. Received: log={log}")
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
         self.first = first
         self._own_clock = clock is None
         self.clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
         self.last_step = last_step
-        self._evaluate, self._log = evaluate, log
+        self._evaluate, self._log = evaluate, path
+        self._inode = 0  # of the log, when a row was written to it
         self._goes_on = True  # with the clock since the construction
         self._begin()
 
@@ -127,6 +142,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._first_hit: Hit | None = None
         self._columns: list[str] = []  # of the log
         self.rows: list[dict[str, float]] = []
+        self._params: dict[str, Any] = {}
         self.step = self._steps_in_epoch = 0
         self._measured = True  # there is nothing to measure
         self._step_end = self.clock.now()  # end of the last step, or begin of an epoch
@@ -197,10 +213,12 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
           state: what `state()` returned; with an empty "clock" the clock stays as it is.
         """
         rows = [dict(row) for row in state["rows"]]
+        if not all(self.metric in row for row in rows):
+            raise ValueError(f"`state` should have rows of {self.metric!r}. Received: {rows[0]}")
         hours = rows[-1]["hours"] if rows else 0.0  # of versions whose state had no clock
         parts, now = state.get("clock", {"train": 3600 * hours}), self.clock.parts()
         lacks = any(now.get(name, 0.0) < seconds for name, seconds in parts.items())
-        same_run = rows == self.rows[: len(rows)] and state["step"] <= self.step
+        same_run = rows == self.rows[: len(rows)] and 0 < state["step"] <= self.step
         if self._own_clock and parts and (lacks or not same_run):
             self.clock = Clock(parts)
         elif lacks:
@@ -209,13 +227,18 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.rows, self.step = rows, state["step"]
         self._first_hit = next((Hit(row) for row in rows if self._is_hit(row)), None)
         self._epochs_before = self._evaluated_epochs = float(state["epochs"])
-        self._steps_in_epoch = 0
+        self._steps_in_epoch, self._columns = 0, []
         if self._log is not None and self.rows:
+            if not _begins_with(self._log, self.rows[0]):
+                _keep_earlier(self._log)
             self._write_log(self._log, whole=True)
 
     # What Keras calls.
 
     def on_train_begin(self, logs: Logs = None) -> None:
+        self._params = dict(
+            getattr(self, "params", None) or {}
+        )  # `evaluate(callbacks=)` sets its own
         steps = self._param("steps")  # an epoch's; None until fit has counted them
         if steps is None and self._fractional:
             raise ValueError(
@@ -281,13 +304,15 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.clock.switch(self._before_test)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        if not self._steps_in_epoch and not self._validated:  # a loop without hooks of batches
+            self._step_end = self.clock.now()
         self._pause()
         self._steps = self._steps or self._steps_in_epoch
         in_epoch = self._param("steps")
         if self._steps_in_epoch >= in_epoch if in_epoch else not self._inside:  # whole
             self._epochs_before, self._steps_in_epoch = int(self._epochs_before) + 1, 0
-        whole = not self._fractional and self._epochs % self.every == 0
-        due = whole and self._epochs >= self.first
+        epochs = math.ceil(self._epochs)  # Keras 3 goes on after an epoch whose data ended early
+        due = not self._fractional and epochs % self.every == 0 and epochs >= self.first
         if self.last_step is None:
             last = epoch + 1 == self._param("epochs")
         else:
@@ -335,7 +360,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
 
     def _param(self, name: str) -> Any:
         """Returns one of `fit`'s parameters; None in a loop that gives none."""
-        return (getattr(self, "params", None) or {}).get(name)
+        return (self._params or getattr(self, "params", None) or {}).get(name)
 
     def _crossed(self) -> bool:
         """Whether a multiple of `every` epochs lies between the last evaluation and now."""
@@ -390,6 +415,13 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         return {name: row[name] for name in map(str, values) if name in row}
 
     def _add_row(self, values: dict[str, float]) -> None:
+        if clash := {"epoch", "hours"} & set(values):
+            raise ValueError(
+                f"a metric should not be called {clash.pop()!r}, a column of the timer"
+            )
+        if not self.rows and self.mode == "max" and self.threshold <= 1 < values[self.metric]:
+            text = "%s is %g: with values in percent, %g should be a percentage too"
+            _warn(text, self.metric, values[self.metric], self.threshold)
         self._measured, self._evaluated_epochs = True, self._epochs
         row = {"epoch": self.epoch, "hours": self.clock.hours(), **values}
         self.rows.append(row)
@@ -397,8 +429,12 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             self._first_hit = Hit(row)
         if self._log is not None:
             if len(self.rows) == 1:
-                _keep_earlier(Path(self._log))
-            self._write_log(self._log, whole=not set(row) <= set(self._columns))
+                _keep_earlier(self._log)
+            is_there = self._log.exists()  # False: somebody has moved it
+            if len(self.rows) > 1 and is_there and self._log.stat().st_ino != self._inode:
+                other, self._log, is_there = self._log, _free(self._log), False
+                _warn("%s is another timer's now; the log goes on as %s", other, self._log)
+            self._write_log(self._log, whole=not is_there or not set(row) <= set(self._columns))
         if self.reached:
             self.model.stop_training = True
 
@@ -414,7 +450,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         if self._timed_examples and spent > 0:
             self.examples_per_second = self._timed_examples / spent
 
-    def _write_log(self, log: str | os.PathLike, whole: bool) -> None:
+    def _write_log(self, log: Path, whole: bool) -> None:
         """Writes all rows, or adds the last one, under a column for each name in any row."""
         if whole:
             self._columns = list(dict.fromkeys(name for row in self.rows for name in row))
@@ -423,6 +459,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             if whole and self.rows:
                 writer.writeheader()
             writer.writerows(self.rows if whole else self.rows[-1:])
+            self._inode = os.fstat(file.fileno()).st_ino
 
 
 class Versus(NamedTuple):
@@ -459,8 +496,8 @@ class Versus(NamedTuple):
             reached = sum(map(math.isfinite, times))
             width = f"median {middle:.4g} s" if math.isfinite(middle) else "never in half of them"
             if interval:
-                end = f"{interval[1]:.4g} s" if math.isfinite(interval[1]) else "never"
-                width += f", 95 % interval {interval[0]:.4g} to {end}"
+                ends = [f"{s:.4g} s" if math.isfinite(s) else "never" for s in interval]
+                width += f", 95 % interval {ends[0]} to {ends[1]}"
             lines.append(f"{name}: {reached} of {len(times)} fits reached it, {width}")
         first, second = self.names
         if self.faster is None:
@@ -516,7 +553,13 @@ def compare(
         from dawnbench_tf import time_statistics
     except ImportError as error:
         raise Refusal(f"compare needs SciPy ({error}); pip install scipy matplotlib") from None
-    sign = 1 if (_direction(metric) if mode == "auto" else mode) == "max" else -1
+    for paths in (first, second):
+        if isinstance(paths, str | os.PathLike):
+            raise ValueError(f"`first` and `second` should be lists of paths. Received: {paths}")
+    mode = _direction(metric) if mode == "auto" else mode
+    # As of a timer with `evaluate`: logs may be in percent.
+    _check({"threshold": threshold, "every": 1}, metric, dict, mode)
+    sign = 1 if mode == "max" else -1
 
     def times_of(paths: Sequence[str | os.PathLike[str]]) -> list[float]:
         return [_seconds_to(Path(path), metric, threshold, sign) for path in paths]
@@ -539,9 +582,13 @@ def compare(
 
 def _seconds_to(log: Path, metric: str, threshold: float, sign: int) -> float:
     """Returns the seconds of a log's first row at the threshold; inf if there is none."""
-    with open(log, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = list[dict[str, str]]()
     try:
+        with open(log, encoding="utf-8", newline="") as file:
+            whole = [
+                line for line in file if line.endswith("\n")
+            ]  # its writer may have been killed
+        rows = list(csv.DictReader(whole, delimiter="\t"))
         values = [(float(row["hours"]) * 3600, float(row[metric] or "nan")) for row in rows]
     except (KeyError, TypeError, ValueError):
         values = []
@@ -641,22 +688,22 @@ def _reaches(value: float, threshold: float, sign: int) -> bool:
     """Whether a value is at the threshold or past it; `sign` is -1 if less is better.
 
     Keras's metrics are float32: 94 of 100 is 0.93999998, less than 0.94. A value that float32
-    represents exactly, or 100 times such a value, is compared with the threshold in float32. Other
-    values are compared in float64.
+    represents exactly, or 100 times such a value, reaches a threshold that is at most 1e-6 of it
+    away: so far off is 1 - 0.94 in float32. Other values, as 100 * 0.57, which is not 57, reach one
+    at most 1e-12 away.
     """
     with np.errstate(over="ignore"):
-        as_single = [
-            bool(sign * single >= sign * np.float32(threshold / scale))
-            for scale in (1.0, 100.0)
-            if scale * float(single := np.float32(value / scale)) == value
-        ]
-    return any(as_single) if as_single else sign * value >= sign * threshold
+        single = any(scale * float(np.float32(value / scale)) == value for scale in (1.0, 100.0))
+    near = math.isclose(value, threshold, rel_tol=1e-6 if single else 1e-12)
+    return near or sign * value >= sign * threshold
 
 
 def _direction(metric: str) -> str:
     """Returns the mode that the last telling word of a metric's name implies. Raises ValueError."""
     words = re.findall("f1|[a-z]+", re.sub("([A-Z])", r"_\1", metric).lower())
-    modes = ["max" if word in _MAX else "min" for word in words if word in _MAX | _MIN]
+    words = [word for word in words if word in _MAX | _MIN]
+    words = [word for word in words if word != "top"] or words  # top1_err, error_top1
+    modes = ["max" if word in _MAX else "min" for word in words]
     if not modes:
         raise ValueError(
             f'`mode` should be "max" or "min": the name of the metric {metric!r} does not tell '
@@ -673,7 +720,7 @@ def _check(numbers: dict[str, Any], metric: str, evaluate: Callable | None, mode
         if not isinstance(value, Real) or math.isnan(value):
             raise ValueError(f"`{name}` should be a number. Received: {name}={value!r}")
     threshold, every = numbers["threshold"], numbers["every"]
-    if not every > 0 or (evaluate is None and every != int(every)):
+    if not 0 < every < math.inf or (evaluate is None and every != int(every)):
         raise ValueError(
             f"`every` should be over 0, and whole without `evaluate`. Received: every={every}"
         )
@@ -689,8 +736,23 @@ def _is_fraction(metric: str) -> bool:
     return any(name == word or name.endswith(f"_{word}") for word in _FRACTIONS)
 
 
+def _begins_with(log: Path, row: Mapping[str, float]) -> bool:
+    """Whether a log's first row is this one; False if there is no log."""
+    try:
+        with open(log, encoding="utf-8", newline="") as file:
+            first = next(csv.DictReader(file, delimiter="\t"), {})
+    except (OSError, ValueError):
+        return False
+    return first.get("hours") == str(row["hours"])
+
+
 def _keep_earlier(log: Path) -> None:
     """Renames the log of an earlier run, which this one's would replace."""
     if log.is_file() and log.stat().st_size:
-        names = (log.with_name(f"{log.stem}.{number}{log.suffix}") for number in count(1))
-        log.rename(next(name for name in names if not name.exists()))
+        log.rename(_free(log))
+
+
+def _free(log: Path) -> Path:
+    """Returns the first of NAME.1.tsv and so on that does not exist."""
+    names = (log.with_name(f"{log.stem}.{number}{log.suffix}") for number in count(1))
+    return next(name for name in names if not name.exists())

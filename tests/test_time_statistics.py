@@ -196,9 +196,9 @@ def test_two_kinds_of_fits_are_compared_by_their_timers_logs(tmp_path):
     assert versus.seconds[1][-1] == INF and versus.faster == 1
     assert versus.p_value == pytest.approx(2 / math.comb(10, 5))  # of all orders, two are so
     lines = str(versus).splitlines()
-    assert lines[0] == "adam: 5 of 5 fits reached it, median 12 s, 95 % interval 10 to 14 s"
+    assert lines[0] == "adam: 5 of 5 fits reached it, median 12 s, 95 % interval 10 s to 14 s"
     assert lines[1].startswith(
-        "sgd: 4 of 5 fits reached it, median 24 s, 95 % interval 20 to never"
+        "sgd: 4 of 5 fits reached it, median 24 s, 95 % interval 20 s to never"
     )
     assert lines[2].startswith("adam is 2 times as fast as sgd, 95 % interval 1.")
     assert lines[3].endswith("with probability 1.00, p = 0.0079") and len(lines) == 4
@@ -212,11 +212,12 @@ def test_few_fits_have_medians_and_no_winner(tmp_path):
         "second: 1 of 2 fits reached it, never in half of them",
         "too few fits to say which is faster: 5 of each are the least",
     ]
-
-
-def test_a_loss_is_reached_from_above(tmp_path):
-    paths = logs(tmp_path, "a", [3], column="val_loss")  # 0.5, then 0.9
+    # A loss is reached from above: 0.5, then 0.9.
+    paths = logs(tmp_path, "loss", [3], column="val_loss")
     assert tta.compare(paths, paths, 0.6, "val_loss").seconds[0] == pytest.approx([0.036])
+    with open(paths[0], "a") as file:  # a row that its writer did not finish: of 0.45
+        file.write("3\t1.0\t0.")
+    assert tta.compare(paths, paths, 0.1, "val_loss").seconds[0] == [INF]
 
 
 def test_what_is_no_log_is_named(tmp_path):
@@ -226,8 +227,16 @@ def test_what_is_no_log_is_named(tmp_path):
     ):
         tta.compare(paths, paths, 0.9, "val_loss")
     (tmp_path / "empty.tsv").touch()
-    with pytest.raises(ValueError, match=r"empty.tsv: .* Received columns: none"):
-        tta.compare([tmp_path / "empty.tsv"], paths, 0.9)
+    (tmp_path / "binary.tsv").write_bytes(b"\xff\xfe")
+    for name in ("empty.tsv", "binary.tsv"):
+        with pytest.raises(ValueError, match=f"{name}: .* Received columns: none"):
+            tta.compare([tmp_path / name], paths, 0.9)
+    with pytest.raises(ValueError, match="should be lists of paths. Received: a.tsv"):
+        tta.compare("a.tsv", paths, 0.9)
+    with pytest.raises(ValueError, match="`mode` should be .* Received: mode='maximize'"):
+        tta.compare(paths, paths, 0.9, mode="maximize")
+    with pytest.raises(ValueError, match="`threshold` should be a number"):
+        tta.compare(paths, paths, INF - INF)
 
 
 def test_without_scipy_that_is_said_in_one_line(monkeypatch, tmp_path):

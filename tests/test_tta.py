@@ -49,18 +49,15 @@ def test_it_stops_at_the_first_row_at_the_threshold():
     timer = fit(TimeToAccuracy(70, "top1", evaluate=sequence(50, 70, 60, 90)))
     assert [row["top1"] for row in timer.rows] == [50, 70]
     assert timer.reached and timer.first_hit["epoch"] == 2 and timer.best == 70
+    timer = fit(TimeToAccuracy(95, "top1", evaluate=sequence(50, 80, 60, 70, 75)))
+    assert not timer.reached and timer.first_hit is None and timer.best == 80
+    assert [row["epoch"] for row in timer.rows] == [1, 2, 3, 4, 5]
 
 
 def test_the_metric_joins_keras_s_own_logs():
     timer = TimeToAccuracy(95, "top1", evaluate=sequence(50, 80))
     history = model().fit(X, Y, epochs=2, verbose=0, callbacks=[timer])
     assert history.history["top1"] == [50, 80]
-
-
-def test_never_reached_is_not_reached():
-    timer = fit(TimeToAccuracy(95, "top1", evaluate=sequence(50, 80, 60, 70, 75)))
-    assert not timer.reached and timer.first_hit is None and timer.best == 80
-    assert [row["epoch"] for row in timer.rows] == [1, 2, 3, 4, 5]
 
 
 def test_training_can_end_inside_an_epoch():
@@ -225,6 +222,7 @@ def test_a_loss_that_is_not_finite_stops_at_its_step(steps, words):
         ({"mode": "most"}, "`mode` should be"),
         ({"every": 0}, "`every` should be over 0"),
         ({"every": 0.5}, "whole without `evaluate`"),
+        ({"every": float("inf")}, "`every` should be over 0"),
         ({"every": "2"}, "`every` should be a number. Received: every='2'"),
         ({"threshold": "0.9"}, "`threshold` should be a number. Received: threshold='0.9'"),
         ({"threshold": float("nan")}, "`threshold` should be a number"),
@@ -254,6 +252,8 @@ METRICS = (
     "top1_error",
     "binary_crossentropy",
     "auc_loss",
+    "top1_err",
+    "error_top1",
 )
 
 
@@ -274,10 +274,10 @@ def test_a_loss_over_its_threshold_is_not_reached():
 def test_a_second_fit_begins_anew_unless_it_was_told_to_go_on():
     timer = TimeToAccuracy(9, "top1", evaluate=sequence(1, 2, 3, 4, 5, 6))
     fit(timer, epochs=2)
-    before = timer.clock.parts()
+    before = timer.clock
     fit(timer, epochs=2)
     assert [row["epoch"] for row in timer.rows] == [1, 2] and timer.best == 4
-    assert timer.step == 8 and timer.clock.parts()["other"] < sum(before.values())
+    assert timer.step == 8 and timer.clock is not before
     assert timer.rows[-1]["hours"] * 3600 <= sum(timer.clock.parts().values())
     timer.restore(timer.state())
     fit(timer, epochs=4, initial_epoch=2)
@@ -307,6 +307,42 @@ def test_the_log_of_an_earlier_run_is_kept(tmp_path):
     assert [text.count("\n") for text in logs] == [2, 3, 4]
     kept = [(tmp_path / name).read_text() for name in ("tta.1.tsv", "tta.2.tsv", "tta.tsv")]
     assert kept == logs
+
+
+def rows_of(log):
+    with open(log, newline="") as file:
+        return [float(row["top1"]) for row in csv.DictReader(file, delimiter="\t")]
+
+
+def test_a_log_has_the_rows_of_one_fit_whatever_happens_to_its_file(tmp_path, monkeypatch, caplog):
+    log = tmp_path / "tta.tsv"
+    timer, other = (endless_scores(log=log) for _ in range(2))
+    monkeypatch.chdir(tmp_path)
+    relative = endless_scores(log="relative.tsv")
+    for each in (timer, other, relative):
+        each.set_model(SimpleNamespace(stop_training=False))
+        each.set_params({"steps": 1, "epochs": 9})
+        each.on_train_begin()
+
+    def epochs(each, *numbers):
+        for epoch in numbers:
+            each.on_epoch_begin(epoch)
+            each.on_train_batch_end(0, {"loss": 1.0})
+            each.on_epoch_end(epoch, {})
+
+    epochs(timer, 0, 1)
+    epochs(other, 0)  # in the same file: the first one's is renamed
+    epochs(timer, 2)
+    epochs(other, 1)
+    assert "is another timer's now" in caplog.text
+    assert rows_of(log) == [-99, -98] and rows_of(tmp_path / "tta.2.tsv") == [-99, -98, -97]
+    epochs(relative, 0)
+    monkeypatch.chdir("/")
+    epochs(relative, 1)
+    (tmp_path / "relative.tsv").rename(tmp_path / "moved.tsv")
+    epochs(relative, 2)
+    assert rows_of(tmp_path / "moved.tsv") == [-99, -98]
+    assert rows_of(tmp_path / "relative.tsv") == [-99, -98, -97]
 
 
 class Stop(tf.keras.callbacks.Callback):
@@ -343,12 +379,18 @@ def test_k_right_of_n_reach_k_of_n_and_one_less_does_not():
                 )
                 assert _reaches(100 * fractions[k], k / 10, 1)
                 assert not _reaches(100 * fractions[k - 1], k / 10, 1)
+            if n in (100, 1000):
+                share, single, goal = k / n, np.float32(k / n), float(f"{100 * k / n:.1f}")
+                for percent in (100 * share, float(100 * single)):  # 100 * 0.57 is less than 57
+                    assert _reaches(percent, goal, 1) and not _reaches(percent, goal + 0.01, 1)
+                for error in (1 - share, float(1 - single)) if share < 0.97 else ():
+                    assert _reaches(error, float(f"{1 - share:.3f}"), -1)
     assert not _reaches(0.75 - 1e-9, 0.75, 1)  # in float64, as our scores are
+    assert not _reaches(float(np.float32(0.500002)), 0.5, -1)
     assert _reaches(float("inf"), 1e300, 1) and not _reaches(float("nan"), 0.0, 1)
 
 
-@pytest.mark.parametrize("mode", ["logs", "evaluate"])
-def test_a_threshold_that_is_met_exactly_is_reached(mode):
+def test_a_threshold_that_is_met_exactly_is_reached():
     x = np.eye(2, dtype="f")[np.arange(100) % 2]
     y = np.arange(100) % 2
     y[:6] ^= 1  # so 94 of 100 are right
@@ -362,10 +404,10 @@ def test_a_threshold_that_is_met_exactly_is_reached(mode):
     def evaluate():
         return network.evaluate(x, y, verbose=0, return_dict=True)
 
-    own = {"metric": "accuracy", "evaluate": evaluate} if mode == "evaluate" else {}
-    timer = TimeToAccuracy(0.94, **own)
-    network.fit(x, y, validation_data=(x, y), epochs=2, verbose=0, callbacks=[timer])
-    assert timer.first_hit == timer.rows[0] and len(timer.rows) == 1
+    for own in ({}, {"metric": "accuracy", "evaluate": evaluate}):
+        timer = TimeToAccuracy(0.94, **own)
+        network.fit(x, y, validation_data=(x, y), epochs=2, verbose=0, callbacks=[timer])
+        assert timer.first_hit == timer.rows[0] and len(timer.rows) == 1
 
 
 class Slow(tf.keras.callbacks.Callback):
@@ -715,9 +757,13 @@ def test_loops_of_one_s_own_and_epochs_of_any_length():
     assert loop(endless_scores(every=0.5), [4, 4], begin=5, steps=4) == [5.5, 6, 6.5, 7]
     bare = endless_scores()
     bare.set_model(SimpleNamespace(stop_training=False))
-    for call in (bare.on_train_begin, lambda: bare.on_epoch_begin(0), lambda: bare.on_epoch_end(0)):
-        call()
+    seconds.now, bare.clock = 0.0, Clock(now=seconds)
+    bare.on_train_begin()
+    bare.on_epoch_begin(0)
+    seconds.now += 3
+    bare.on_epoch_end(0)
     assert [row["epoch"] for row in bare.rows] == [1]
+    assert bare.rows[0]["hours"] * 3600 == pytest.approx(3)
 
 
 def test_a_restored_timer_counts_on():
@@ -741,6 +787,8 @@ def test_the_weights_are_measured_where_the_data_ends_before_the_last_epoch():
         timer.on_epoch_end(epoch, {})
     timer.on_train_end({})
     assert [row["epoch"] for row in timer.rows] == [2]
+    # Keras 3 goes on where each epoch's data end early: 3 of 4 steps.
+    assert loop(endless_scores(), [3, 3, 3], steps=4) == [0.75, 1.75, 2.75]
 
 
 class Sometimes(tf.keras.callbacks.Callback):
@@ -781,3 +829,15 @@ def test_what_restore_must_not_lose(tmp_path):
     rows = [{"epoch": n, "hours": n, "top1": value} for n, value in ((1, float("nan")), (2, 0.5))]
     timer.restore({"rows": rows, "step": 2, "epochs": 2})
     assert timer.best == 0.5
+    with pytest.raises(ValueError, match="`state` should have rows of 'top1'"):
+        timer.restore({"rows": [{"epoch": 1, "hours": 1, "loss": 2}], "step": 2, "epochs": 1})
+    other = endless_scores(log=log)  # whose file has another run's rows
+    other.restore({"rows": rows[1:], "step": 2, "epochs": 2})
+    assert rows_of(log) == [0.5] and rows_of(tmp_path / "tta.4.tsv")[1] == 0.5
+    fold = endless_scores(log=tmp_path / "fold.tsv", clock=None)
+    begin = fold.state()
+    for _ in range(2):  # each fold from the begin: its own clock, a whole log
+        fold.restore(begin)
+        fit(fold, epochs=1)
+        assert len(rows_of(tmp_path / "fold.tsv")) == len(fold.rows) == 1
+    assert "hours" in (tmp_path / "fold.tsv").read_text()

@@ -16,7 +16,7 @@ IMAGES = RNG.normal(size=(4, 8, 8, 3)).astype("f")
 SHORTCUT = RNG.normal(size=(4, 4, 4, 5)).astype("f")
 
 
-def test_pooled_pairs_and_their_gradient_equal_tensorflow_s():
+def test_pooled_pairs_and_their_gradient_equal_tensorflow_s(monkeypatch):
     """In every precision and layout, with equal values in a window and with odd sides."""
     for dtype, layout, (rows, columns) in itertools.product(
         ("float64", "float32", "float16", "bfloat16"), ("NHWC", "NCHW"), ((7, 5), (6, 9))
@@ -37,9 +37,7 @@ def test_pooled_pairs_and_their_gradient_equal_tensorflow_s():
             pooled = image.pool_pairs(x, layout.index("H"))
         np.testing.assert_array_equal(pooled, expected)
         np.testing.assert_array_equal(tape.gradient(pooled, x, upstream), gradient)
-
-
-def test_pairs_are_pooled_on_a_gpu_in_training_where_windows_do_not_overlap(monkeypatch):
+    # On a GPU, in training, if the windows lie side by side.
     x, calls = tf.constant(IMAGES), []
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
     monkeypatch.setattr(image, "pool_pairs", lambda x, height: calls.append(height))
