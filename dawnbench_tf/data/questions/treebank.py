@@ -11,7 +11,6 @@ from dawnbench_tf.refusals import refuse
 # squad/utils.py of the seed: tokens are split at these characters; each character becomes a token.
 _SIGNS = "-\u2212\u2014\u2013/~\"'\u201c\u2019\u201d\u2018\u00b0"
 _PARTS = re.compile(f"[{_SIGNS}]|[^{_SIGNS}]+")
-_QUOTE = re.compile("``|''|\"")  # quotes that nltk writes as `` or ''
 
 
 @cache
@@ -39,12 +38,6 @@ def offsets(text: str) -> Iterator[tuple[int, int]]:
     """Yields first and past-the-last character of each token."""
     sentences, words = _tokenizers()
     for begin, end in sentences.span_tokenize(text):
-        first, sentence = 0, text[begin:end]
-        # nltk returns words without offsets. Each is found after the word before it.
-        for word in words.tokenize(sentence):
-            quote = _QUOTE.search(sentence, first) if word in ("``", "''") else None
-            first = quote.start() if quote else sentence.index(word, first)
-            past = quote.end() if quote else first + len(word)
-            for part in _PARTS.finditer(sentence, first, past):
-                yield begin + part.start(), begin + part.end()
-            first = past
+        for first, past in words.span_tokenize(text[begin:end]):
+            for part in _PARTS.finditer(text, begin + first, begin + past):
+                yield part.span()
