@@ -31,18 +31,14 @@ def write_whole(path: Path, text: str, durable: bool = True) -> None:
     What is not `durable` may be lost with the machine's power: thousands of files that a command
     makes anew take seconds instead of minutes.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
-    discard(temporary)  # of a process that was killed; or a link, which would be written through
-    try:
-        with open(temporary, "x", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        discard(temporary)
-        raise cannot_write(path, error) from None
+    with (
+        renamed_to(path) as temporary,
+        open(temporary, "x", encoding="utf-8", errors="replace") as file,
+    ):
+        file.write(text)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def discard(path: Path) -> None:
@@ -120,7 +116,7 @@ def renamed_to(path: Path) -> Iterator[Path]:
     Raises Refusal if it can't be written.
     """
     temporary = path.with_name(f".{path.stem}.tmp{path.suffix}")
-    discard(temporary)
+    discard(temporary)  # of a process that was killed; or a link, which would be written through
     try:
         yield temporary
         os.replace(temporary, path)
