@@ -128,8 +128,8 @@ class OwnRates(Averages):
                 super()._apply_weight_decay([variable])
 
 
-class RMSprop(OwnRates, tf.keras.optimizers.RMSprop):
-    """Keras's RMSprop with `OwnRates`; the mean of squared gradients starts at 1 (TensorFlow 1)."""
+class RMSprop(tf.keras.optimizers.RMSprop):
+    """Keras's RMSprop; the mean of squared gradients starts at 1 (TensorFlow 1)."""
 
     def build(self, var_list: list[tf.Variable]) -> None:
         """Creates the variables and sets the means to 1; Keras calls it."""
@@ -144,43 +144,39 @@ def _sgd(
 ) -> tuple[Callable[..., SGD], dict[str, Any]]:
     """Returns class and own arguments of SGD, LARS or Muon."""
     settings, momentum_at = recipe.optimizer, schedules.momentum(recipe, epoch_steps)
-    lars = settings.name == "lars"
+    lars, references = settings.name == "lars", muon.kernels(model, recipe) if model else set()
+    weights = enumerate(model.trainable_variables if model else [])
+    kernels = {index for index, weight in weights if weight.ref() in references}
     arguments: dict[str, Any] = {
+        "nesterov": settings.nesterov,
         "momentum": settings.momentum,
         "rate_in_velocity": lars or settings.rate_in_velocity,
         "momentum_at": momentum_at,
         "trust": settings.trust if lars else 0.0,
-    }
-    if settings.name != "muon":
-        return SGD, {"rates": _rates(recipe, epoch_steps, model), **arguments}
-    references = muon.kernels(model, recipe) if model else set()
-    weights = enumerate(model.trainable_variables if model else [])
-    kernels = {index for index, weight in weights if weight.ref() in references}
-    own = {
-        "kernels": kernels,
-        "kernel_momentum_at": momentum_at,
-        "momentum_at": lambda step: settings.sgd_momentum,
         "rates": _rates(recipe, epoch_steps, model, kernels),
     }
-    return Muon, arguments | own
+    if settings.name != "muon":
+        return SGD, arguments
+    arguments["momentum_at"] = lambda step: settings.sgd_momentum
+    return Muon, {**arguments, "kernels": kernels, "kernel_momentum_at": momentum_at}
 
 
 def _other(
-    recipe: Recipe, epoch_steps: Sequence[int]
+    recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None
 ) -> tuple[Callable[..., OwnRates], dict[str, Any]]:
     """Returns class and own arguments of an optimizer that is not SGD, LARS or Muon."""
+    settings, keras = recipe.optimizer, tf.keras.optimizers
     cycle = schedules.momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
-    adam = {"beta_2": recipe.optimizer.beta_2, "momentum_at": cycle}
-    keras = tf.keras.optimizers
+    adam = {"beta_2": settings.beta_2, "momentum_at": cycle}
     classes: dict[str, tuple[type, dict[str, Any]]] = {
         "adadelta": (keras.Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
         "adam": (keras.Adam, adam),
-        "adamw": (keras.AdamW, {"weight_decay": recipe.optimizer.weight_decay, **adam}),
+        "adamw": (keras.AdamW, {"weight_decay": settings.weight_decay, **adam}),
         "adamax": (keras.Adamax, {}),
+        "rmsprop": (RMSprop, {"rho": 0.9, "momentum": settings.momentum}),
     }
-    if recipe.optimizer.name == "rmsprop":
-        return RMSprop, {"rho": 0.9, "momentum": recipe.optimizer.momentum}
-    cls, arguments = classes[recipe.optimizer.name]
+    cls, own = classes[settings.name]
+    arguments = {"epsilon": settings.epsilon, "rates": _part_rates(recipe, model), **own}
     return type(cls.__name__, (OwnRates, cls), {}), arguments
 
 
@@ -191,29 +187,20 @@ def build(
 
     Rates of single weights and averages need the model. `epoch_steps` is as in `steps_before`.
     """
+    own = _sgd if recipe.optimizer.name in ("sgd", "lars", "muon") else _other
+    cls, arguments = own(recipe, epoch_steps, model)
     factor = schedules.factor(recipe, epoch_steps)
-    schedule = schedules.LearningRate(recipe.scaled_learning_rate, factor)
-    common: dict[str, Any] = {
-        "recipe": recipe,
-        "steps": recipe.total_steps(epoch_steps),
-        "model": model,
-        "global_clipnorm": recipe.optimizer.clip_norm or None,
-    }
-    if recipe.optimizer.name in ("sgd", "lars", "muon"):
-        cls, arguments = _sgd(recipe, epoch_steps, model)
-        optimizer = cls(schedule, nesterov=recipe.optimizer.nesterov, **arguments, **common)
-    else:
-        cls, arguments = _other(recipe, epoch_steps)
-        optimizer = cls(
-            schedule,
-            epsilon=recipe.optimizer.epsilon,
-            rates=_part_rates(recipe, model),
-            **arguments,
-            **common,
-        )
-        if model and recipe.optimizer.name == "adamw":
-            still = [w for w in model.trainable_variables if not losses.decays(w, recipe)]
-            optimizer.exclude_from_weight_decay(var_list=still)
+    optimizer = cls(
+        schedules.LearningRate(recipe.scaled_learning_rate, factor),
+        recipe=recipe,
+        steps=recipe.total_steps(epoch_steps),
+        model=model,
+        global_clipnorm=recipe.optimizer.clip_norm or None,
+        **arguments,
+    )
+    if model and recipe.optimizer.name == "adamw":
+        still = [w for w in model.trainable_variables if not losses.decays(w, recipe)]
+        optimizer.exclude_from_weight_decay(var_list=still)
     if recipe.precision == "mixed_float16":
         return tf.keras.mixed_precision.LossScaleOptimizer(optimizer)
     return optimizer
