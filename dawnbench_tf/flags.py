@@ -11,7 +11,8 @@ import signal
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import Field, fields, is_dataclass
 from functools import partial
 from types import FrameType
@@ -36,6 +37,7 @@ from dawnbench_tf.terminal import (
 T = TypeVar("T")
 _OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # what a full disk raises
 _OF_PATHS = (errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)  # whatever is asked
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS_TO_UNWIND = 3  # of an interrupted run, at most; saving its clock takes 0.02
 _INDENT = 22  # columns before the text of a flag's help
 GROUPS = (  # headings of --help, in order; a command's own come first
@@ -99,6 +101,19 @@ def run(
     )
 
 
+@contextmanager
+def handling_signals(handler: Any) -> Iterator[None]:
+    """Gives SIGNALS another handler in the body; those that are ignored, as by nohup, stay so."""
+    before = {n: signal.getsignal(n) for n in SIGNALS if signal.getsignal(n) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
 def interrupt(number: int, frame: FrameType | None) -> NoReturn:
     """Raises KeyboardInterrupt(number); again later, as a destructor of TensorFlow may swallow it.
 
@@ -119,7 +134,7 @@ def _in_frame(
     argv: list[str],
 ) -> int | None:
     """Runs `main`; what it raises for the user becomes one line and an exit status."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, interrupt)
     try:

@@ -12,13 +12,12 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from dawnbench_tf import files, terminal
+from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.clock import duration
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.studies import outcomes, plans, store
@@ -129,7 +128,7 @@ class Runner:
           KeyboardInterrupt: a signal ended the study; the same command continues it.
         """
         shown_at = time.monotonic() if not terminal.is_terminal() else 0.0
-        with _signals_as_interrupts():
+        with flags.handling_signals(_interrupt):
             try:
                 while self._waiting or self._running:
                     for slot in range(self.jobs):
@@ -283,19 +282,6 @@ def _is_training(folder: Path) -> bool:
     return (folder / outcomes.RUN).is_dir() and files.is_locked(folder / outcomes.RUN)
 
 
-@contextmanager
-def _signals_as_interrupts() -> Iterator[None]:
-    """Raises KeyboardInterrupt on SIGTERM and SIGHUP too; ignored signals (nohup) stay ignored."""
-
-    def interrupt(number: int, _: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt(number)
-
-    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) != signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _interrupt(number: int, _: FrameType | None) -> NoReturn:
+    """Raises KeyboardInterrupt, each time; `flags.interrupt` does so at the first signal alone."""
+    raise KeyboardInterrupt(number)

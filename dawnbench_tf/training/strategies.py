@@ -12,8 +12,7 @@ import signal
 import socket
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -21,7 +20,7 @@ import tensorflow as tf
 from official.common import distribute_utils
 
 import dawnbench_tf
-from dawnbench_tf import machine, tensorflow_env, terminal
+from dawnbench_tf import flags, machine, tensorflow_env, terminal
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -128,7 +127,8 @@ def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
     if not options.output_dir:
         text = "several workers need the same folder; name one that all of them see"
         refuse("output_dir", "", text)
-    with _default_signal_handlers():
+    # Signals kill the process: no Python handler runs while TensorFlow waits for workers in C++.
+    with flags.handling_signals(signal.SIG_DFL):
         terminal.say(
             f"worker {resolver.task_id} of {len(workers)}; waits for all of {', '.join(workers)}",
             sys.stdout,
@@ -152,21 +152,6 @@ def _check_gpus(devices: Sequence[str]) -> None:
     if len({*counts.values()}) > 1:
         each = ", ".join(f"{count} on worker {task}" for task, count in sorted(counts.items()))
         raise Refusal(f"--num_gpus: all workers need the same number of GPUs, not {each}")
-
-
-@contextmanager
-def _default_signal_handlers() -> Iterator[None]:
-    """Lets signals kill the process in the body, where no Python handler runs.
-
-    Python handles signals between its own instructions; TensorFlow waits for workers in C++.
-    """
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, signal.SIG_DFL) for number in signals]
-    try:
-        yield
-    finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)
 
 
 def _cluster(options: RunOptions) -> tf.distribute.cluster_resolver.ClusterResolver:

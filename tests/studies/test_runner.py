@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from dawnbench_tf.flags import handling_signals
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import grid, outcomes, runner, store
 from dawnbench_tf.studies.grid import Factor, Level
@@ -372,7 +373,7 @@ with store.claimed(folder, samples.study(trials=1)) as study:
 def test_what_is_ignored_stays_ignored_as_under_nohup():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with runner._signals_as_interrupts():
+        with handling_signals(runner._interrupt):
             assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
