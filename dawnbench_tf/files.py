@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from dawnbench_tf import terminal
-from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
+from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing, shown
 
 CHECKSUM = "sha256"  # key in a JSON file: the checksum of its other values
 FIGURES = (".png", ".svg", ".pdf")  # formats of pictures, by suffix
@@ -72,7 +72,7 @@ def read_json(
 
     Raises Refusal, which ends in the `hint`: it can't be read, or is not what was written.
     """
-    try:
+    with refusing(path, "can't be read", OSError, ValueError, RecursionError, hint=hint):
         if not path.is_file():
             raise Refusal(f"{path}: is no file; {hint}")
         if path.stat().st_size > largest:
@@ -83,11 +83,6 @@ def read_json(
         checksum = values.pop(CHECKSUM, None)
         if checksum is not None and checksum != _checksum(values):
             raise ValueError("its checksum differs: it is not what was written")
-    except Refusal:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
-        reason = one_line(getattr(error, "strerror", None) or str(error), 100)
-        raise Refusal(f"{path}: can't be read ({reason}); {hint}") from None
     return values
 
 
@@ -102,11 +97,8 @@ def is_regular(path: Path) -> bool:
 
 def digest(path: Path) -> str:
     """Returns the SHA-256 of a file in hexadecimal. Raises Refusal if the file can't be read."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise cannot_read(path, error) from None
+    with refusing(path, "can't be read", OSError), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
@@ -223,12 +215,6 @@ def take_lock(folder: Path) -> int | None:
         f"{folder}: can't be locked on this file system; start one command at a time in it"
     )
     return descriptor
-
-
-def cannot_read(path: Path | str, error: Exception) -> Refusal:
-    """Returns the Refusal for an input file that can't be read."""
-    reason = getattr(error, "strerror", None) or str(error)
-    return Refusal(f"{path}: can't be read ({one_line(reason, 80)})")
 
 
 def cannot_write(path: Path, error: Exception) -> Refusal:

@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -30,6 +31,19 @@ def refuse(name: str, value: object, expected: str) -> NoReturn:
     elif isinstance(value, bool):
         value = str(value).lower()
     raise Refusal(f"--{name}={one_line(value)}: {expected}")
+
+
+@contextmanager
+def refusing(where: object, fault: str, *kinds: type[Exception], hint: str = "") -> Iterator[None]:
+    """Raises Refusal for errors of `kinds` in the body: "where: fault (reason); hint"."""
+    try:
+        yield
+    except Refusal:
+        raise
+    except kinds as error:
+        texts = (getattr(error, name, None) for name in ("strerror", "message"))  # TensorFlow's
+        reason = one_line(next(filter(None, texts), error), 100)
+        raise Refusal(f"{where}: {fault} ({reason}){'; ' * bool(hint)}{hint}") from None
 
 
 def suggestion(

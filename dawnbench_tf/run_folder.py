@@ -33,7 +33,7 @@ from dawnbench_tf.clock import Clock
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions, with_recorded
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
+from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing, shown
 
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
 UTILIZATION, TRIAL = "utilization.json", "trial.json"
@@ -169,7 +169,7 @@ def read_state(checkpoint: Path, metric: str) -> dict[str, Any]:
             raise Refusal(f"{checkpoint}: {text}")
         if files.digest(present[name]) != checksum:  # TensorFlow would load a damaged one
             raise Refusal(f"{present[name]}: damaged; it is not what was written")
-    try:
+    with refusing(path, "should hold rows, step and clock of a run", ValueError):
         # Earlier releases did not write all of these.
         optional: dict[str, Any] = {"clock": {}, "files": {}, "machines": [], "jitCompile": False}
         kinds = {"rows": Any, "step": int, "clock": Any, "files": Any, "machines": list[Machine]}
@@ -179,9 +179,6 @@ def read_state(checkpoint: Path, metric: str) -> dict[str, Any]:
         check_clock(state.get("clock", {}))
         if state["step"] < 0:
             raise ValueError("step should be at least 0")
-    except ValueError as error:
-        text = f"should hold rows, step and clock of a run ({one_line(error, 80)})"
-        raise Refusal(f"{path}: {text}") from None
     return state
 
 
@@ -219,14 +216,12 @@ def read_rows(folder: Path, metric: str) -> Rows:
 
 def _read_table(path: Path, metric: str) -> Rows:
     """Reads the complete rows of rows.tsv; a crash may have cut off the last one."""
-    try:
+    with refusing(path, "can't be read", OSError, ValueError):
         if not path.is_file():
             raise ValueError("is no file")
         if path.stat().st_size > files.LARGEST_JSON:
             raise ValueError(f"is larger than {files.LARGEST_JSON >> 20} MiB")
         lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, ValueError) as error:
-        raise Refusal(f"{path}: can't be read ({one_line(error)})") from None
     columns, rows = lines[0].split("\t"), list[dict[str, float]]()
     if not {metric, "hours", "epoch"} <= set(columns) and len(lines) > 1:
         names = one_line(" ".join(columns), 100)
@@ -277,15 +272,11 @@ def read_weights(folder: Path) -> list[np.ndarray]:
         raise Refusal(f"{path.parent}: {text}")
     if not files.is_regular(path):
         raise Refusal(f"{path}: is no regular file; should be the weights of a run")
-    try:
+    with refusing(path, "can't be read", OSError, ValueError):
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != sums[WEIGHTS]:
             raise Refusal(f"{path}: damaged; it is not what was written")
         arrays = files.read_npz(content)
-    except Refusal:
-        raise
-    except (OSError, ValueError) as error:
-        raise Refusal(f"{path}: can't be read ({one_line(error, 80)})") from None
     return [arrays[name] for name in sorted(arrays)]
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from dawnbench_tf import files
-from dawnbench_tf.refusals import Refusal, one_line, suggestion
+from dawnbench_tf.refusals import Refusal, one_line, refusing, suggestion
 
 DEEPEST = 12  # lists and objects within each other
 LONGEST = 10_000  # characters of a text
@@ -106,15 +105,13 @@ def read_toml(path: Path, keys: Keys) -> dict[str, Any]:
     Raises Refusal: the file can't be read, a key is unknown (the message suggests the nearest), or
     a value is of another type.
     """
-    try:
+    with refusing(path, "can't be read", OSError, ValueError, RecursionError):
         if path.exists() and not path.is_file():
             raise ValueError("is no regular file")
         if path.stat().st_size > LARGEST:
             raise ValueError(f"is larger than {LARGEST >> 10} KiB")
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         check(values, dict[str, Any], path.name)
-    except (OSError, ValueError, RecursionError) as error:
-        raise files.cannot_read(path, error) from None
     for key, value in values.items():
         if key not in keys:
             raise Refusal(f"{path}: {one_line(key, 60)}: {suggestion(key, keys)}")

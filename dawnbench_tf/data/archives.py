@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dawnbench_tf import files
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, refusing
 
 LARGEST_MEMBER = 64 * 2**20  # bytes; CIFAR-10's largest file is 31 MB
 LARGEST_CONTENT = 512 * 2**20  # bytes, uncompressed; CIFAR-10's archives have 187 MB
@@ -29,7 +29,7 @@ def is_published(path: Path, checksums: Mapping[str, str]) -> bool:
 def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
     """Reads files by their base names from a folder or a tar archive."""
     members = {}
-    try:
+    with refusing(path, "damaged or truncated", *_DAMAGES, hint="fetch it again"):
         if path.is_dir():
             for file in (path / name for name in names if (path / name).is_file()):
                 _check_size(file, file.stat().st_size)
@@ -48,11 +48,6 @@ def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
                     ):
                         _check_size(f"{path}:{name}", member.size)
                         members[name] = opened.read()
-    except Refusal:
-        raise
-    except _DAMAGES as error:
-        reason = one_line(error, 100)
-        raise Refusal(f"{path}: damaged or truncated ({reason}); fetch it again") from None
     missing = [name for name in names if name not in members]
     if missing:
         raise Refusal(f"{path}: should hold {', '.join(names)}; {missing[0]} is missing")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dawnbench_tf.models.weights import pickles
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import refusing
 
 _NAMES: dict[tuple[str, str], str | type] = {
     ("numpy.core.multiarray", "_reconstruct"): "array",
@@ -19,14 +19,12 @@ _NAMES: dict[tuple[str, str], str | type] = {
 
 def unpickle_arrays(where: str, content: bytes) -> dict[str, Any]:
     """Reads a pickled dict of arrays and plain values; no code of the pickle is run."""
-    try:
+    problem = "not a pickle of plain arrays"  # damaged pickles raise errors of any type
+    with refusing(where, problem, Exception, hint="fetch it again"):
         loaded = pickles.load(BytesIO(content), _NAMES)
         if not isinstance(loaded, dict):
             raise ValueError(f"it is a {type(loaded).__name__}, should be a dict")
         return {_text(key): _array(value) for key, value in loaded.items()}
-    except Exception as error:  # damaged pickles raise errors of any type
-        reason = one_line(error, 120)
-        raise Refusal(f"{where}: not a pickle of plain arrays ({reason}); fetch it again") from None
 
 
 def _text(value: Any) -> Any:

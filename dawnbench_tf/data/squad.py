@@ -29,7 +29,7 @@ from dawnbench_tf.data.questions.squad_json import Corpus, Question
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.data.questions.word_vectors import WORD_VECTORS
 from dawnbench_tf.recipe import Questions, Recipe
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, refusing
 
 TRAIN, TEST = "train-v1.1.json", "dev-v1.1.json"
 # SHA-256, as published by TensorFlow Datasets.
@@ -38,6 +38,7 @@ PUBLISHED = {
     TEST: "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
 }
 HOME = "https://rajpurkar.github.io/SQuAD-explorer/"
+_FETCH = f"fetch it from {HOME}, or add --download"
 # Counts that a token without a vector, or a character, has to exceed; as in DAWNBench's seed.
 MIN_COUNTS = (10, 50)
 
@@ -112,19 +113,13 @@ def _refuse_folder(recipe: Recipe, data_dir: str) -> NoReturn:
 
 def _check_file(path: Path) -> None:
     if not path.is_file():
-        raise _unreadable(path, "No such file")
-
-
-def _unreadable(path: Path, reason: str | None) -> Refusal:
-    return Refusal(f"{path}: can't be read ({reason}); fetch it from {HOME}, or add --download")
+        raise Refusal(f"{path}: can't be read (No such file); {_FETCH}")
 
 
 def read(path: Path) -> Corpus:
     """Reads a file in SQuAD v1.1's form. Raises Refusal if it can't be read or has another form."""
-    try:
+    with refusing(path, "can't be read", OSError, hint=_FETCH):
         content = path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error.strerror) from None
     return squad_json.parse(str(path), content)
 
 
@@ -194,12 +189,8 @@ def _cache_file(
     """Returns the path of the cache; its name is a hash of the data and of this package's code."""
     key = (train, test, tokens.version(form.tokenizer), form.word_vectors, cased)
     digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
-    try:
-        if source:
-            with open(source, "rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    except OSError as error:
-        raise Refusal(f"{source}: can't be read ({error.strerror}); fetch it again") from None
+    if source:
+        digest.update(bytes.fromhex(files.digest(source)))
     for path in sorted(Path(encoding.__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     folder = files.cache_folder()

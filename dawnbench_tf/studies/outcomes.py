@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dawnbench_tf import files, run_folder, runs, typed
-from dawnbench_tf.refusals import Refusal, one_line, shown
+from dawnbench_tf.refusals import Refusal, one_line, refusing, shown
 from dawnbench_tf.studies.grid import PlannedRun
 
 RUN, LOG, OUTCOME = "run", "log.txt", "outcome.json"  # in a run's folder, see `store`
@@ -222,7 +222,7 @@ def read(path: Path, planned: PlannedRun) -> Outcome:
     settings = json.loads(json.dumps(dict(planned.settings)))
     if values.pop("labels", None) is not None:  # version 0.1.0 wrote labels, not settings
         values.setdefault("settings", settings)
-    try:
+    with refusing(path, "is no outcome of a run", ValueError):
         typed.check_fields(values, Outcome, "outcome")
         outcome = Outcome(**values)
         if outcome.status not in STATUSES:
@@ -232,8 +232,6 @@ def read(path: Path, planned: PlannedRun) -> Outcome:
             raise ValueError(f"facts.{other}")
         run_folder.check_rows(outcome.rows, outcome.metric)
         run_folder.check_clock(outcome.clock)
-    except ValueError as error:
-        raise Refusal(f"{path}: is no outcome of a run ({one_line(shown(error), 80)})") from None
     if outcome.metric != planned.recipe.task_row.metric or outcome.settings != settings:
         raise Refusal(f"{path}: is of a run with other settings than the study's; remove it")
     return outcome

@@ -15,9 +15,8 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from dawnbench_tf import files
 from dawnbench_tf.data.images.splits import Split
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, refusing
 
 JPEG = b"\xff\xd8\xff"  # first bytes of a JPEG
 VALIDATION = "ILSVRC2012_val_"  # prefix of a validation image's file; eight digits follow
@@ -46,12 +45,9 @@ class JpegIndex(NamedTuple):
     def raw(self, example: int) -> bytes:
         """Returns the bytes of an image as stored, in any format."""
         path, checksum = self.path(example), self.checksums[example]
-        try:
-            with open(path, "rb", buffering=0) as file:
-                file.seek(self.offsets[example])
-                content = file.read(self.lengths[example])
-        except OSError as error:
-            raise files.cannot_read(path, error) from None
+        with refusing(path, "can't be read", OSError), open(path, "rb", buffering=0) as file:
+            file.seek(self.offsets[example])
+            content = file.read(self.lengths[example])
         if len(content) == LARGEST:
             raise Refusal(f"{path}: holds more than an image can; fetch it again")
         if checksum not in (UNKNOWN, zlib.crc32(content)):

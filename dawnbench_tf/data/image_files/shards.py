@@ -19,7 +19,7 @@ import tensorflow as tf
 from dawnbench_tf import files, machine, terminal
 from dawnbench_tf.data.image_files import jpeg_index
 from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, one_line, refusing
 
 HEADER, FOOTER = 12, 4  # bytes around a record: length and its checksum, checksum of the data
 _NAME = re.compile(r"(?:.*[-.])?(train|validation)(?:\.tfrecord)?-(\d{5})-of-(\d{5})")
@@ -75,13 +75,11 @@ def read(root: Path, split: str) -> JpegIndex:
     path = root / INDEX.format(split=split)
     if not path.exists():
         return scan(root, names)
-    try:
+    again = "run `prepare` with the same --out again, which keeps the shards; or remove it"
+    with refusing(path, "can't be read", OSError, ValueError, hint=again):
         if not path.is_file() or path.stat().st_size > LARGEST_INDEX:
             raise ValueError(f"is no file of at most {LARGEST_INDEX} bytes")
         index, sizes = unpack(root, path.read_bytes())
-    except (OSError, ValueError) as error:
-        again = "run `prepare` with the same --out again, which keeps the shards; or remove it"
-        raise Refusal(f"{path}: can't be read ({one_line(error, 80)}); {again}") from None
     if not _describes(index, sizes, names):
         raise Refusal(f"{path}: is not of the shards beside it; remove it, or prepare them again")
     return index
@@ -150,7 +148,8 @@ _SCANNED = ("offsets", "lengths", "labels", "numbers", "checksums")
 def _scan_records(path: str) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields the columns _SCANNED of each image of a shard."""
     position = 0  # offset of the record's header in the file
-    try:
+    damaged = refusing(path, "damaged", tf.errors.OpError, hint="copy it again")
+    with refusing(path, "can't be read", OSError), damaged:
         _check_lengths(path)
         for record in tf.data.TFRecordDataset(path, buffer_size=BUFFER).as_numpy_iterator():
             image, label, number = _read_record(record, path)
@@ -158,10 +157,6 @@ def _scan_records(path: str) -> Iterator[tuple[int, int, int, int, int]]:
             offset = position + HEADER + record.find(image[:_PREFIX])
             yield offset, len(image), label, number, zlib.crc32(image)
             position += HEADER + len(record) + FOOTER
-    except OSError as error:
-        raise files.cannot_read(path, error) from None
-    except tf.errors.OpError as error:
-        raise Refusal(f"{path}: damaged ({one_line(error.message, 80)}); copy it again") from None
 
 
 def _check_lengths(path: str) -> None:
@@ -182,10 +177,9 @@ def _check_lengths(path: str) -> None:
 
 def _read_record(record: bytes, path: str) -> tuple[bytes, int, int]:
     """Returns a record's image as stored, its label from 0 on, and its validation number or 0."""
-    try:
+    # Exception: protobuf's DecodeError; importing it would add a dependency.
+    with refusing(path, "holds no tf.train.Example", Exception):
         features = tf.train.Example.FromString(record).features.feature
-    except Exception as error:  # protobuf's DecodeError; importing it would add a dependency
-        raise Refusal(f"{path}: holds no tf.train.Example ({one_line(error, 80)})") from None
     for form in FORMS:
         if form.image in features and form.label in features:
             image = features[form.image].bytes_list.value

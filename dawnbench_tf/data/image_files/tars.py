@@ -7,9 +7,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from dawnbench_tf import files, terminal
+from dawnbench_tf import terminal
 from dawnbench_tf.data.image_files.jpeg_index import UNKNOWN, JpegIndex, number
-from dawnbench_tf.refusals import Refusal, one_line, shown
+from dawnbench_tf.refusals import Refusal, refusing, shown
 
 LARGEST_IMAGE = 2**31 - 1  # bytes: lengths are int32
 
@@ -45,19 +45,18 @@ def read_flat(path: Path, labels: Sequence[int]) -> JpegIndex:
 
 
 def _open(path: Path) -> BinaryIO:
-    try:
+    with refusing(path, "can't be read", OSError):
         if path.exists() and not path.is_file():
             raise OSError("is no regular file")
         return open(path, "rb")
-    except OSError as error:
-        raise files.cannot_read(path, error) from None
 
 
 def _members(path: Path, file: BinaryIO, offset: int = 0, size: int | None = None) -> list[_Member]:
     """Returns the regular files of the uncompressed archive at an offset of an open file."""
     members: dict[str, _Member] = {}
     end = path.stat().st_size if size is None else offset + size
-    try:
+    kinds = tarfile.TarError, OSError, EOFError, MemoryError
+    with refusing(path, "damaged", *kinds, hint="fetch it again"):
         file.seek(offset)
         with tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
@@ -69,8 +68,6 @@ def _members(path: Path, file: BinaryIO, offset: int = 0, size: int | None = Non
                     raise Refusal(f"{path}: truncated at {shown(name)}; fetch it again")
                 if member.isfile():
                     members[name] = (name, member.offset_data, member.size)
-    except (tarfile.TarError, OSError, EOFError, MemoryError) as error:
-        raise Refusal(f"{path}: damaged ({one_line(error, 80)}); fetch it again") from None
     return list(members.values())
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf import files
 from dawnbench_tf.data.image_files.jpeg_index import JpegIndex, index_files
-from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.refusals import Refusal, refusing
 
 SUFFIXES = (".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".bmp", ".gif", ".webp")
 
@@ -76,8 +75,5 @@ def list_images(folder: Path) -> list[str]:
 
 
 def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry for entry in entries if not entry.name.startswith(".")]
-    except OSError as error:
-        raise files.cannot_read(folder, error) from None
+    with refusing(folder, "can't be read", OSError), os.scandir(folder) as entries:
+        return [entry for entry in entries if not entry.name.startswith(".")]

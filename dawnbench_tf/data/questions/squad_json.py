@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from dawnbench_tf.data.own import division
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.refusals import Refusal, one_line, refusing
 
 T = TypeVar("T")
 MOST = 5_000_000  # lists and objects, of 100 bytes each; SQuAD's training file has 500,000
@@ -36,10 +36,9 @@ def parse(where: str, content: bytes) -> Corpus:
     """Parses the content of a SQuAD v1.1 file."""
     if content.count(b"[") + content.count(b"{") > MOST:
         raise Refusal(f"{where}: holds more lists and objects than SQuAD; fetch it again")
-    try:
+    kinds = ValueError, RecursionError, MemoryError
+    with refusing(where, "not JSON", *kinds, hint="fetch it again"):
         whole = json.loads(content)
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise Refusal(f"{where}: not JSON ({one_line(error)}); fetch it again") from None
     contexts: list[str] = []
     questions: list[Question] = []
     ids: set[str] = set()

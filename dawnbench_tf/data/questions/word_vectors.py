@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.refusals import Refusal, refuse, refusing
 
 LONGEST_LINE = 1 << 16  # bytes; a line of 300 numbers has 3,000
 _BOM = b"\xef\xbb\xbf"
@@ -74,25 +74,20 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
     Skips lines whose word contains spaces; glove.840B.300d has some.
     """
     wanted, vectors = WORD_VECTORS[name], {}
-    try:
-        with _open(path, wanted.file) as file:
-            for number, line in enumerate(_lines(file, path), 1):
-                word, _, rest = line.partition(b" ")
-                if number == 1 and _is_header(line, wanted.width):
-                    continue
-                where = f"{path}:{number}"
-                if number <= 2 or len(rest) < 2 * wanted.width:
-                    _vector(rest, wanted, where)  # refuses another width, and truncated lines
-                token = word.removeprefix(_BOM if number == 1 else b"").decode("utf-8", "replace")
-                if token in tokens and not _has_spaces(rest, wanted.width):
-                    if token in vectors:
-                        raise Refusal(f"{where}: {token!a} is there twice; fetch it again")
-                    vectors[token] = _vector(rest, wanted, where)
-    except Refusal:
-        raise
-    except _DAMAGES as error:
-        reason = one_line(error, 100)
-        raise Refusal(f"{path}: can't be read ({reason}); fetch it again") from None
+    refusing_damage = refusing(path, "can't be read", *_DAMAGES, hint="fetch it again")
+    with refusing_damage, _open(path, wanted.file) as file:
+        for number, line in enumerate(_lines(file, path), 1):
+            word, _, rest = line.partition(b" ")
+            if number == 1 and _is_header(line, wanted.width):
+                continue
+            where = f"{path}:{number}"
+            if number <= 2 or len(rest) < 2 * wanted.width:
+                _vector(rest, wanted, where)  # refuses another width, and truncated lines
+            token = word.removeprefix(_BOM if number == 1 else b"").decode("utf-8", "replace")
+            if token in tokens and not _has_spaces(rest, wanted.width):
+                if token in vectors:
+                    raise Refusal(f"{where}: {token!a} is there twice; fetch it again")
+                vectors[token] = _vector(rest, wanted, where)
     if not vectors:
         raise Refusal(f"{path}: has none of the data's words; should be {wanted.file}")
     return vectors

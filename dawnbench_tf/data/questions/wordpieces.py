@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dawnbench_tf.data.questions.annotation import Annotated
 from dawnbench_tf.data.questions.vocabulary import FIRST, SIGNS, Vocabulary
-from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.refusals import Refusal, refuse, refusing
 
 VOCABULARY = "vocab.txt"
 WEIGHTS = (
@@ -38,13 +38,10 @@ def find(root: Path, name: str) -> tuple[Path, Path]:
 
 def read(path: Path, cased: bool) -> Vocabulary:
     """Reads a BERT's vocabulary, one piece a line. Raises Refusal if it is damaged or not one."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read(LONGEST + 1)
+    kinds = OSError, UnicodeDecodeError
+    with refusing(path, "can't be read", *kinds, hint="fetch it again"), open(path, "rb") as file:
+        content = file.read(LONGEST + 1)
         lines = content.decode().rstrip("\n").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = one_line(error, 100)
-        raise Refusal(f"{path}: can't be read ({reason}); fetch it again") from None
     lines = [line.removesuffix("\r") for line in lines]
     has_signs = lines[0] == "[PAD]" and set(SIGNS) <= set(lines[FIRST:])
     if not has_signs or len(content) > LONGEST or len(set(lines)) < len(lines):
