@@ -159,14 +159,7 @@ def encode_question(
     corpus = Corpus([context], [Question("", question, 0, ())])
     words: dict[str, int] = {}
     split = encode(corpus, words, form.tokenizer, pieces=vocab if vocab.pieces else None)
-    none = np.empty((0, 0), np.float32)
-    return Encoded(split, split, corpus, vocab, none, none, *_ids(vocab, list(words)), form)
-
-
-def _ids(vocab: Vocabulary, words: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the tables `token_ids`, `character_ids` and `lower_ids` of distinct tokens."""
-    token_ids, character_ids = vocab.ids(words)
-    return token_ids, character_ids, _lower_ids(words)
+    return assemble(split, split, corpus, list(words), {}, vocab, form)
 
 
 def _lower_ids(words: list[str]) -> np.ndarray:
@@ -247,8 +240,9 @@ def assemble(
     """
 
     def table(words: list[str]) -> np.ndarray:
-        rows = [vectors[word] for word in words]
+        rows = [vectors[word] for word in words if word in vectors]
         return np.array(rows, np.float32).reshape(len(rows), WORD_VECTORS[form.word_vectors].width)
 
-    fixed, tuned = table(vocab.fixed), table([word for word in vocab.trained if word in vectors])
-    return Encoded(train, test, test_corpus, vocab, fixed, tuned, *_ids(vocab, words), form)
+    ids = (*vocab.ids(words), _lower_ids(words))
+    fixed, tuned = table(vocab.fixed), table(vocab.trained)
+    return Encoded(train, test, test_corpus, vocab, fixed, tuned, *ids, form)
