@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import dawnbench_tf
 from dawnbench_tf import flags, machine, terminal
 from dawnbench_tf.refusals import one_line, shown
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import Checked, setting
 
 __all__ = ["examine", "Finding", "Options"]
 
@@ -45,13 +45,10 @@ _FIND_CAUSE += 'tf.config.list_physical_devices("GPU")\''
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Checked):
     """Flags of `dawnbench doctor`."""
 
     steps: bool = setting(True, "train a few steps on each kind of device of this machine")
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 class Finding(NamedTuple):

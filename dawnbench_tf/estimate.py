@@ -28,7 +28,7 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import Checked, setting
 from dawnbench_tf.speed import Estimate
 from dawnbench_tf.submission import prices
 from dawnbench_tf.terminal import dollars
@@ -45,7 +45,7 @@ LARGEST = 10 << 20  # bytes of such a file
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Checked):
     """The flags of the command; each setting of a recipe is a flag as well.
 
     Attributes:
@@ -60,9 +60,6 @@ class Options:
     output: str = setting("", "file to write the estimates to, as JSON")
     compare: bool = setting(False, "compare the files of several machines: --compare A.json B.json")
     run: RunOptions = RunOptions()
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 def main(options: Options, names: list[str]) -> int:

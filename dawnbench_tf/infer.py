@@ -26,7 +26,7 @@ from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
 from dawnbench_tf.options import Credits
 from dawnbench_tf.refusals import refuse, shown
 from dawnbench_tf.runs import run_entry
-from dawnbench_tf.settings import check, documented, setting
+from dawnbench_tf.settings import Checked, documented, setting
 from dawnbench_tf.submission import prices
 from dawnbench_tf.submission.entry import Entry
 from dawnbench_tf.tasks import TASKS
@@ -37,7 +37,7 @@ __all__ = ["infer", "Options"]
 
 @documented
 @dataclass(frozen=True)
-class Options:
+class Options(Checked):
     """Options of `infer`: the run, the runtime, and how long it is timed.
 
     Attributes:
@@ -87,9 +87,6 @@ class Options:
         "folder to write the entry to; default: the folder of --model, or infer/MODEL-FILE-DIGEST",
     )
     credits: Credits = Credits()
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 def main(options: Options, _: list[str]) -> None:

@@ -29,7 +29,7 @@ from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import Table
 from dawnbench_tf.recipe.evidence import published_entries
 from dawnbench_tf.refusals import Refusal, defused, refuse, shown, suggestion
-from dawnbench_tf.settings import check, setting
+from dawnbench_tf.settings import Checked, setting
 from dawnbench_tf.tasks import RANKED
 
 __all__ = ["rank", "Ranking", "format_ranking", "draw_curves"]
@@ -41,7 +41,7 @@ NARROW = 100  # columns below which only rows of yours have hardware and folder
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Checked):
     """Flags of `dawnbench leaderboard`: which entries are ranked, and the output."""
 
     dataset: str = setting(
@@ -65,9 +65,6 @@ class Options:
         "file for a plot of accuracy over time, .png, .svg or .pdf. The arguments name the runs "
         "and the published entries in it; no table is printed",
     )
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 def format_ranking(table: Table, top: int, columns: int = COLUMNS) -> str:

@@ -134,6 +134,13 @@ def check(instance: Any) -> None:
                 refuse(name, one, f"should be one of {', '.join(choices)}{'; ' * bool(hint)}{hint}")
 
 
+class Checked:
+    """A dataclass whose settings are of their types and within their bounds."""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
 def refuse_group(instance: Any, group: str, expected: str) -> None:
     """Raises Refusal, which ends in `expected`, for a group's setting that is not its default."""
     for item in setting_fields(instance):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dawnbench_tf.settings import check, documented, setting
+from dawnbench_tf.settings import Checked, documented, setting
 
 BERTS = (  # names of google-research/bert and Microsoft's UniLM
     "uncased_L-2_H-128_A-2",
@@ -20,7 +20,7 @@ BERTS = (  # names of google-research/bert and Microsoft's UniLM
 
 @documented
 @dataclass(frozen=True)
-class Network:
+class Network(Checked):
     """Model arguments that a recipe sets. Raises Refusal if invalid."""
 
     GROUP: ClassVar[str] = "images"
@@ -69,6 +69,3 @@ class Network:
     def cased(self) -> bool:
         """Whether the pretrained BERT distinguishes upper and lower case."""
         return self.pretrained.startswith("cased")
-
-    def __post_init__(self) -> None:
-        check(self)
