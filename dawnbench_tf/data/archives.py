@@ -11,13 +11,15 @@ import tarfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from dawnbench_tf import files
-from dawnbench_tf.refusals import Refusal, refusing
+from dawnbench_tf.refusals import Refusal, refusing, shown
 
 LARGEST_MEMBER = 64 * 2**20  # bytes; CIFAR-10's largest file is 31 MB
 LARGEST_CONTENT = 512 * 2**20  # bytes, uncompressed; CIFAR-10's archives have 187 MB
 _FORMS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
+Member = tuple[str, int, int]  # name, offset in the file, length; both in bytes
 _DAMAGES = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError)
 
 
@@ -28,30 +30,44 @@ def is_published(path: Path, checksums: Mapping[str, str]) -> bool:
 
 def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
     """Reads files by their base names from a folder or a tar archive."""
-    members = {}
+    contents = {}
     with refusing(path, "damaged or truncated", *_DAMAGES, hint="fetch it again"):
         if path.is_dir():
             for file in (path / name for name in names if (path / name).is_file()):
                 _check_size(file, file.stat().st_size)
-                members[file.name] = file.read_bytes()
+                contents[file.name] = file.read_bytes()
         else:
-            with tarfile.open(fileobj=io.BytesIO(_content(path)), mode="r:") as archive:
-                for member in archive:
-                    if member.size < 0:  # tarfile would loop forever
-                        raise ValueError("a member has a size below 0")
-                    name = member.name.rsplit("/", 1)[-1]
-                    # Links, which may point anywhere, are skipped.
-                    if (
-                        member.isfile()
-                        and name in names
-                        and (opened := archive.extractfile(member))
-                    ):
-                        _check_size(f"{path}:{name}", member.size)
-                        members[name] = opened.read()
-    missing = [name for name in names if name not in members]
+            whole = _content(path)
+            for name, offset, size in members(path, io.BytesIO(whole), 0, len(whole)):
+                if name in names:
+                    _check_size(f"{path}:{name}", size)
+                    contents[name] = whole[offset : offset + size]
+    missing = [name for name in names if name not in contents]
     if missing:
         raise Refusal(f"{path}: should hold {', '.join(names)}; {missing[0]} is missing")
-    return members
+    return contents
+
+
+def members(path: Path, file: BinaryIO, offset: int = 0, size: int | None = None) -> list[Member]:
+    """Returns the regular files of the uncompressed archive at an offset of an open file.
+
+    Links, which may point anywhere, are skipped.
+    """
+    found: dict[str, Member] = {}
+    end = path.stat().st_size if size is None else offset + size
+    with refusing(path, "damaged or truncated", *_DAMAGES, MemoryError, hint="fetch it again"):
+        file.seek(offset)
+        with tarfile.open(fileobj=file, mode="r:") as archive:
+            for member in archive:
+                name = member.name.rsplit("/", 1)[-1]
+                if member.size < 0 or name in found:  # tarfile loops forever on a negative size
+                    reason = "is there twice" if name in found else "has a size below 0"
+                    raise Refusal(f"{path}: {shown(name)} {reason}; fetch it again")
+                if member.offset_data + member.size > end:
+                    raise Refusal(f"{path}: truncated at {shown(name)}; fetch it again")
+                if member.isfile():
+                    found[name] = (name, member.offset_data, member.size)
+    return list(found.values())
 
 
 def _content(path: Path) -> bytes:
