@@ -72,13 +72,13 @@ def prepare(options: Options) -> Counter[str]:
       Refusal: images are missing or damaged, which names them, or the folder can't be written.
       KeyboardInterrupt: call it again with the same options to go on.
     """
-    from dawnbench_tf.data.image_files import shard_writer
+    from dawnbench_tf.data.image_files import layouts, shard_writer
     from dawnbench_tf.data.images.data import check
 
     task = TASKS[options.task]
-    module = import_module(f"dawnbench_tf.data.{task.name}")
+    wanted = import_module(f"dawnbench_tf.data.{task.name}").WANTED
     terminal.status(f"looking for the images in {options.raw}")
-    located = module.find(options.raw, "raw")
+    located = layouts.find(wanted, options.raw, "raw")
     check(task, located.splits())
     out = Path(options.out).expanduser()
     files.make_folder(out)

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from dawnbench_tf.data.image_files import jpeg_index, layouts, trees
-from dawnbench_tf.data.image_files.layouts import DataSet, Located
+from dawnbench_tf.data.image_files.layouts import DataSet
 from dawnbench_tf.data.images.splits import Split, Splits
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.recipe import Recipe
@@ -29,17 +29,11 @@ def classes() -> list[str]:
     return file.read_text(encoding="utf-8").split()
 
 
-def find(data_dir: str, flag: str = "data_dir") -> Located:
-    """Finds ImageNet's JPEGs in a folder. Raises Refusal, naming `flag`, if there are none."""
-    imagenet = DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order)
-    return layouts.find(imagenet, data_dir, flag)
-
-
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     """Loads ImageNet's 1,281,167 training and 50,000 validation JPEGs."""
     if download:
         refuse("download", True, f"ImageNet is given out at {HOME} only; name its --data_dir")
-    located = find(data_dir)
+    located = layouts.find(WANTED, data_dir)
     if recipe.skip_blacklisted:
         numbers = _read_blacklist(Path(data_dir).expanduser())
         located = located._replace(test=located.test.without(numbers))
@@ -89,3 +83,6 @@ def _labels_in_order(folder: Path) -> Sequence[int]:
         return [labels[name] for name in text.split()]
     except KeyError as error:
         raise Refusal(f"{path}: {error} is no class of ImageNet's") from None
+
+
+WANTED = DataSet("imagenet", classes(), "imagenet2012/*", ARCHIVES, _labels_in_order)

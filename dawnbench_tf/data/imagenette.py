@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dawnbench_tf.data import tfds
 from dawnbench_tf.data.image_files import layouts
-from dawnbench_tf.data.image_files.layouts import DataSet, Located
+from dawnbench_tf.data.image_files.layouts import DataSet
 from dawnbench_tf.data.images.splits import Splits
 from dawnbench_tf.recipe import Recipe
 
@@ -27,12 +27,7 @@ CLASSES = (
 )
 
 
-_WANTED = DataSet("imagenette", CLASSES, "imagenette/*-v2/*")
-
-
-def find(data_dir: str, flag: str = "data_dir") -> Located:
-    """Finds Imagenette's JPEGs in a folder. Raises Refusal, naming `flag`, if there are none."""
-    return layouts.find(_WANTED, data_dir, flag)
+WANTED = DataSet("imagenette", CLASSES, "imagenette/*-v2/*")
 
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
@@ -41,4 +36,4 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
         root, name = Path(data_dir).expanduser(), "imagenette/full-size-v2"
         tfds.check_reachable(HOME, root / name)
         tfds.builder(root, name, download=True)
-    return find(data_dir).splits()
+    return layouts.find(WANTED, data_dir).splits()

@@ -36,8 +36,11 @@ def load(folder: str | Path) -> Results:
     folder = Path(folder)
     study = store.read(folder)
     planned = grid.plan(study)
-    by_name = store.read_outcomes(folder, planned)
-    settings = summaries.group_by_setting(study, planned, by_name)
+    labels, factors = {run.name: run.labels for run in planned}, [f.name for f in study.factors]
+    by_labels: dict[tuple[str, ...], list[Outcome]] = {}
+    for name, outcome in store.read_outcomes(folder, planned).items():  # as planned
+        by_labels.setdefault(labels[name], []).append(outcome)
+    settings = [Setting(own, group, tuple(factors)) for own, group in by_labels.items()]
     if not settings:
         raise Refusal(f"{folder}: no run has ended yet; `dawnbench study` continues it")
     thresholds = summaries.choose_thresholds(study, settings)

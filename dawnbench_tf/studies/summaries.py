@@ -12,7 +12,7 @@ from scipy import stats
 
 from dawnbench_tf import time_statistics
 from dawnbench_tf.studies import outcomes
-from dawnbench_tf.studies.grid import PlannedRun, Study
+from dawnbench_tf.studies.grid import Study
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.time_statistics import UNKNOWN, Interval, Times, compare
 
@@ -90,18 +90,6 @@ class Results(NamedTuple):
     def metric(self) -> str:
         """The metric of the thresholds."""
         return self.settings[0].outcomes[0].metric
-
-
-def group_by_setting(
-    study: Study, planned: Sequence[PlannedRun], by_name: Mapping[str, Outcome]
-) -> list[Setting]:
-    """Groups outcomes (by run name) by setting, as planned; leaves out settings without one."""
-    by_labels: dict[tuple[str, ...], list[Outcome]] = {}
-    for run in planned:
-        if run.name in by_name:
-            by_labels.setdefault(run.labels, []).append(by_name[run.name])
-    factors = tuple(factor.name for factor in study.factors)
-    return [Setting(labels, group, factors) for labels, group in by_labels.items()]
 
 
 def choose_thresholds(study: Study, settings: Sequence[Setting]) -> tuple[float, ...]:

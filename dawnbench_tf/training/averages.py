@@ -93,27 +93,25 @@ def inner_optimizer(model: tf.keras.Model) -> Any:
 @contextmanager
 def use_averages(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Replaces a compiled model's variables by their averages, if it has any, inside the body."""
-    pairs = _pairs(model)
-    _exchange(pairs, strategy)
+
+    def exchange() -> None:
+        with strategy.scope():
+            for variables in _pairs(model):
+                weight, average = (tf.identity(variable) for variable in variables)
+                variables[0].assign(average)
+                variables[1].assign(weight)
+
+    exchange()
     try:
         yield
     finally:
-        _exchange(pairs, strategy)
+        exchange()
 
 
 def _pairs(model: tf.keras.Model) -> Pairs:
     """Returns pairs of a compiled model's variables and averages; [] without averages."""
     optimizer = inner_optimizer(model)
     return optimizer.pairs() if getattr(optimizer, "use_ema", False) else []
-
-
-def _exchange(pairs: Pairs, strategy: tf.distribute.Strategy) -> None:
-    """Swaps variables and their averages on all replicas; a second call restores them."""
-    with strategy.scope():
-        for variables in pairs:
-            weight, average = (tf.identity(variable) for variable in variables)
-            variables[0].assign(average)
-            variables[1].assign(weight)
 
 
 def values(model: tf.keras.Model) -> list[np.ndarray]:

@@ -88,8 +88,9 @@ class ImageData(Data):
 
     def collect(self, outputs: list[np.ndarray], batch_size: int) -> np.ndarray:
         logits = np.concatenate(outputs)[: len(self.splits.test.labels)]  # the rest is padding
-        ratios = self._ratios
-        return logits if ratios is None else logits[np.argsort(tested.sort_by_ratio(ratios))]
+        if self._ratios is None:
+            return logits
+        return logits[np.argsort(np.argsort(self._ratios, kind="stable"))]  # as in `test_batches`
 
     def examples(self) -> Sequence[Example]:
         test = self.splits.test

@@ -32,7 +32,7 @@ def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) 
     per_replica = batch_size // strategy.num_replicas_in_sync
     count = len(split.labels)
     steps = -(-count // batch_size)
-    order = np.arange(count) if ratios is None else sort_by_ratio(ratios)
+    order = np.arange(count) if ratios is None else np.argsort(ratios, kind="stable")
     indices = np.resize(order, steps * batch_size)
     plan = _test_plan(split, data.recipe, indices.reshape(steps, batch_size), ratios)
 
@@ -43,11 +43,6 @@ def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) 
         return dataset.prefetch(2).with_options(without_autotune())
 
     return data.placement.distribute(make_pipeline)
-
-
-def sort_by_ratio(ratios: np.ndarray) -> np.ndarray:
-    """Returns indices that sort test images by aspect ratio, so that a batch has one shape."""
-    return np.argsort(ratios, kind="stable")
 
 
 def _test_plan(
