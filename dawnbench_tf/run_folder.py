@@ -185,10 +185,8 @@ def read_state(checkpoint: Path, metric: str) -> dict[str, Any]:
 def read_clock(path: Path) -> dict[str, float]:
     """Reads the seconds by part of a run's clock. Raises Refusal if the file is damaged."""
     parts = files.read_json(path)
-    try:
+    with refusing(path, "should hold seconds by part of the clock", ValueError):
         check_clock(parts or None)
-    except ValueError:
-        raise Refusal(f"{path}: should hold seconds by part of the clock") from None
     return parts
 
 
@@ -203,10 +201,8 @@ def read_rows(folder: Path, metric: str) -> Rows:
     if not states:
         return rows
     saved: Rows = files.read_json(states[-1]).get("rows", "none")
-    try:
+    with refusing(states[-1], "should hold a run's rows", ValueError, hint="restore it"):
         check_rows(saved, metric)
-    except ValueError:
-        raise Refusal(f"{states[-1]}: should hold a run's rows; restore it") from None
     both = min(len(rows), len(saved))
     if rows[:both] != saved[:both]:
         problem = f"differs from the rows in {states[-1].parent.name}"

@@ -1,7 +1,7 @@
 """Vocabularies: ids of tokens and characters."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,8 @@ def load(folder: Path) -> Vocabulary:
     values = files.read_json(path, LARGEST)
     lists = [values.get(name) for name in ("trained", "fixed", "characters")]
     flags = set(values) - {"trained", "fixed", "characters"}
-    if not all(map(_are_texts, lists)) or not flags <= {"cased", "pieces"}:
+    texts = all(isinstance(v, list) and all(isinstance(text, str) for text in v) for v in lists)
+    if not texts or not flags <= {"cased", "pieces"}:
         raise Refusal(f"{path}: should hold lists of texts: trained, fixed, characters")
     for flag in flags:
         if type(values[flag]) is not bool:
@@ -60,10 +61,6 @@ def load(folder: Path) -> Vocabulary:
     if values.get("pieces") and not set(SIGNS) <= set(values["trained"]):
         raise Refusal(f"{path}: pieces should have {', '.join(SIGNS)} among those trained")
     return Vocabulary(**values)
-
-
-def _are_texts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def normalize(token: str, cased: bool = False) -> str:

@@ -93,14 +93,11 @@ def _sources(text: str, cased: bool) -> list[int]:
     """
     sources = []
     for index, character in enumerate(text):
-        if character.isspace() or ord(character) in (0, 0xFFFD) or _is_control(character):
+        control = unicodedata.category(character) in ("Cc", "Cf")
+        if control or character.isspace() or ord(character) == 0xFFFD:
             continue
         if not cased:
             character = unicodedata.normalize("NFD", character.lower())
         kept = (part for part in character if cased or unicodedata.category(part) != "Mn")
         sources += [index for _ in kept]
     return sources
-
-
-def _is_control(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf")
