@@ -35,7 +35,10 @@ def refuse(name: str, value: object, expected: str) -> NoReturn:
 
 @contextmanager
 def refusing(where: object, fault: str, *kinds: type[Exception], hint: str = "") -> Iterator[None]:
-    """Raises Refusal for errors of `kinds` in the body: "where: fault (reason); hint"."""
+    """Raises Refusal for errors of `kinds` in the body: "where: fault (reason); hint".
+
+    Without a fault it is "where: reason".
+    """
     try:
         yield
     except Refusal:
@@ -43,7 +46,8 @@ def refusing(where: object, fault: str, *kinds: type[Exception], hint: str = "")
     except kinds as error:
         texts = (getattr(error, name, None) for name in ("strerror", "message"))  # TensorFlow's
         reason = one_line(next(filter(None, texts), error), 100)
-        raise Refusal(f"{where}: {fault} ({reason}){'; ' * bool(hint)}{hint}") from None
+        text = f"{fault} ({reason})" if fault else reason
+        raise Refusal(f"{where}: {text}{'; ' * bool(hint)}{hint}") from None
 
 
 def suggestion(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import tensorflow as tf
 
-from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.refusals import one_line, refuse, refusing
 
 if TYPE_CHECKING:
     import tensorflow_datasets
@@ -47,13 +47,9 @@ def read(
     import tensorflow_datasets
 
     decoders = {name: tensorflow_datasets.decode.SkipDecoding() for name in encoded}
-    try:
+    fault = f"TensorFlow Datasets can't read {opened.info.full_name}"
+    with refusing(f"--data_dir={one_line(opened.data_dir)}", fault, Exception):  # of a dozen types
         return convert(opened.as_dataset(split=split, decoders=decoders))
-    except Refusal:
-        raise
-    except Exception as error:  # TFDS raises a dozen error types for damaged or missing files
-        text = f"TensorFlow Datasets can't read {opened.info.full_name}: {one_line(error)}"
-        refuse("data_dir", opened.data_dir, text)
 
 
 def builder(
@@ -63,10 +59,9 @@ def builder(
     import tensorflow_datasets  # takes seconds; only TFDS's folders need it
 
     action = "could not download" if download else "can't read"
-    try:
+    fault = f"TensorFlow Datasets {action} {name} in it"
+    with refusing(f"--data_dir={one_line(root)}", fault, Exception):
         opened = tensorflow_datasets.builder(name, data_dir=root)
         if download:
             opened.download_and_prepare()
         return opened
-    except Exception as error:  # TFDS raises a dozen error types
-        refuse("data_dir", root, f"TensorFlow Datasets {action} {name} in it: {one_line(error)}")

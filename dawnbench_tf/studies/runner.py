@@ -19,7 +19,7 @@ from typing import NamedTuple, NoReturn
 
 from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.clock import duration
-from dawnbench_tf.refusals import Refusal, refuse
+from dawnbench_tf.refusals import Refusal, refuse, refusing
 from dawnbench_tf.studies import outcomes, plans, store
 from dawnbench_tf.studies.grid import PlannedRun
 from dawnbench_tf.studies.outcomes import Outcome
@@ -33,10 +33,8 @@ def check_template(template: str) -> None:
     """Raises Refusal if a template has no placeholder for the command, or its program is absent."""
     if not template:
         return
-    try:
+    with refusing(f"--launch={template}", "can't be split into words", ValueError):
         words = shlex.split(template)
-    except ValueError as error:
-        refuse("launch", template, f"can't be split into words ({error})")
     for word in words:
         if word not in (COMMAND, QUOTED) and (COMMAND in word or QUOTED in word):
             text = "should have {command} or {quoted} as words of their own, outside quotes"

@@ -13,7 +13,7 @@ from typing import Any, cast
 import tensorflow as tf
 from tensorflow.python.framework import ops
 
-from dawnbench_tf import files, models, tensorflow_env
+from dawnbench_tf import files, models, refusals, tensorflow_env
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images.data import ImageData
@@ -86,10 +86,8 @@ def build(
         if not restored:
             data.adapt(model)
         if count := recipe.network.frozen_parts:
-            try:
+            with refusals.refusing(f"--frozen_parts={count}", "", ValueError):  # it has fewer
                 parts.freeze(model, count)
-            except ValueError as error:  # the network has fewer
-                refuse("frozen_parts", count, str(error))
         losses.add_weight_decay(model, recipe)
         model.compile(
             optimizers.build(recipe, steps, model),

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from dawnbench_tf.models import parts
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import refuse
+from dawnbench_tf.refusals import refusing
 from dawnbench_tf.training.sgd import SGD
 
 
@@ -21,10 +21,8 @@ def kernels(model: tf.keras.Model, recipe: Recipe) -> set[Any]:
     """Returns references to the weights that Muon trains; none without Muon. Raises Refusal."""
     if recipe.optimizer.name != "muon":
         return set()
-    try:
+    with refusing("--optimizer=muon", "", ValueError):
         return {weight.ref() for weight in parts.hidden_kernels(model)}
-    except ValueError as error:
-        refuse("optimizer", "muon", str(error))
 
 
 def orthogonalize(

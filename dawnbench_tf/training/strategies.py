@@ -24,7 +24,7 @@ from dawnbench_tf import flags, machine, tensorflow_env, terminal
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing
 
 SECONDS_TO_REACH_A_TPU = 5
 _ONE_DEVICE = ("off", "one_device")  # strategies without communication
@@ -223,10 +223,9 @@ def _tpu(options: RunOptions) -> tf.distribute.Strategy:
 def _reach(address: str) -> None:
     """Raises Refusal if nothing answers at grpc://HOST:PORT within SECONDS_TO_REACH_A_TPU."""
     host, _, port = address.removeprefix("grpc://").rpartition(":")
-    try:
+    expected = "should be grpc://HOST:PORT of a TPU that answers"
+    with refusing(f"--tpu={one_line(address)}", expected, OSError, ValueError):
         socket.create_connection((host, int(port)), SECONDS_TO_REACH_A_TPU).close()
-    except (OSError, ValueError) as error:
-        refuse("tpu", address, f"should be grpc://HOST:PORT of a TPU that answers ({error})")
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
