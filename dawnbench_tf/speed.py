@@ -445,14 +445,13 @@ def take(
         path, log_path = Path(folder) / RESULT, Path(folder) / "log.txt"
         own = with_recorded(RunOptions(), to_record(options))  # without the options of one call
         (Path(folder) / REQUEST).write_bytes(pickle.dumps((recipe, own, seconds)))
-        with open(log_path, "w", encoding="utf-8") as log:
-            process = subprocess.Popen(  # its stdin closes when this process ends, also by SIGKILL
-                [*COMMAND, folder],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        pipe = subprocess.PIPE  # it closes when this process ends, also by SIGKILL
+        with (
+            open(log_path, "w", encoding="utf-8") as log,
+            subprocess.Popen(
+                [*COMMAND, folder], stdin=pipe, stdout=log, stderr=log, start_new_session=True
+            ) as process,
+        ):
             try:
                 process.wait(max(seconds + (GRACE if patience is None else patience), 1.0))
             except subprocess.TimeoutExpired:
@@ -462,9 +461,6 @@ def take(
             finally:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
-                if process.stdin:
-                    process.stdin.close()
         if path.exists():
             result = pickle.loads(path.read_bytes())
             if isinstance(result, Refusal):

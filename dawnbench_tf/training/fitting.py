@@ -312,36 +312,29 @@ def check_agreement(
     """
     if strategy.num_replicas_in_sync == 1:
         return
-    own = [
-        epochs_done,
-        zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1,  # fits int32
-        options.steps_per_execution,
-        int(options.data_format == "NCHW"),
-        bool(options.jit_compile),
-    ]
+    digest = zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1  # fits int32
+    own = {
+        "recipes, or flags that replace their fields": digest,
+        "--steps_per_execution": options.steps_per_execution,
+        "--data_format": int(options.data_format == "NCHW"),
+        "--jit_compile": bool(options.jit_compile),
+    }
 
     def gathered() -> tf.Tensor:
-        facts = strategy.run(lambda: tf.constant([own], tf.int32))
+        facts = strategy.run(lambda: tf.constant([[epochs_done, *own.values()]], tf.int32))
         return strategy.gather(facts, axis=0)  # (replicas, 5)
 
-    epochs, recipes, steps, layouts, compilers = tf.function(gathered)().numpy().T
-    reason = ""
-    if epochs.min() != epochs.max():
-        reason = (
-            f"--output_dir: workers found checkpoints of epochs {sorted(set(epochs.tolist()))}; "
-            "it should be one folder that all workers see"
-        )
-    for facts, source in (
-        (recipes, "recipes, or flags that replace their fields"),
-        (steps, "--steps_per_execution"),
-        (layouts, "--data_format"),
-        (compilers, "--jit_compile"),
-    ):
-        if facts.min() != facts.max() and not reason:
-            reason = f"workers were given different {source}; give all of them the same flags"
-    if reason:
-        # A barrier: no worker exits before all have read the facts. It is a new tf.function: a
-        # second call of the first one would meet workers that still wait for that one's values.
-        with suppress(*_LOST_WORKER_ERRORS):
-            tf.function(gathered)()
-        raise Refusal(reason)
+    epochs, *others = tf.function(gathered)().numpy().T.tolist()
+    different = [source for source, facts in zip(own, others, strict=True) if len({*facts}) > 1]
+    if len({*epochs}) > 1:
+        reason = f"--output_dir: workers found checkpoints of epochs {sorted({*epochs})}; "
+        reason += "it should be one folder that all workers see"
+    elif different:
+        reason = f"workers were given different {different[0]}; give all of them the same flags"
+    else:
+        return
+    # A barrier: no worker exits before all have read the facts. It is a new tf.function: a second
+    # call of the first one would meet workers that still wait for that one's values.
+    with suppress(*_LOST_WORKER_ERRORS):
+        tf.function(gathered)()
+    raise Refusal(reason)

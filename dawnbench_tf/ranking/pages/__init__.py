@@ -10,6 +10,8 @@ import base64
 import hashlib
 import re
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -106,17 +108,13 @@ def _templates(style: tuple[Markup, str], script: tuple[Markup, str]) -> Environ
 def _links(results: list[Result]) -> dict[Result, str]:
     """Returns result -> file name of its page: unique regardless of case, safe in a URL."""
     taken: set[str] = set()
-    numbers: dict[str, int] = defaultdict(int)
+    numbers = defaultdict[str, Iterator[int]](lambda: count(1))  # not yet tried, of a stem
     links = {}
     for result in results:
         name = f"{result.dataset}-{result.phase}-{result.name[:200]}"
         stem = re.sub(r"[^A-Za-z0-9.-]+", "-", name)[:100].strip("-.")
-        while True:
-            numbers[stem.lower()] += 1
-            number = numbers[stem.lower()]
-            name = stem if number == 1 else f"{stem}-{number}"
-            if name.lower() not in taken:
-                break
+        names = (stem if n == 1 else f"{stem}-{n}" for n in numbers[stem.lower()])
+        name = next(name for name in names if name.lower() not in taken)
         taken.add(name.lower())
         links[result] = f"{name}.html"
     return links
