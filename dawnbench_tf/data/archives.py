@@ -9,7 +9,7 @@ import io
 import lzma
 import tarfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,36 +38,42 @@ def read_members(path: Path, names: list[str]) -> dict[str, bytes]:
                 contents[file.name] = file.read_bytes()
         else:
             whole = _content(path)
-            for name, offset, size in members(path, io.BytesIO(whole), 0, len(whole)):
-                if name in names:
-                    _check_size(f"{path}:{name}", size)
-                    contents[name] = whole[offset : offset + size]
+            for name, offset, size in members(path, io.BytesIO(whole), 0, len(whole), names):
+                _check_size(f"{path}:{name}", size)
+                contents[name] = whole[offset : offset + size]
     missing = [name for name in names if name not in contents]
     if missing:
         raise Refusal(f"{path}: should hold {', '.join(names)}; {missing[0]} is missing")
     return contents
 
 
-def members(path: Path, file: BinaryIO, offset: int = 0, size: int | None = None) -> list[Member]:
+def members(
+    path: Path,
+    file: BinaryIO,
+    offset: int = 0,
+    size: int | None = None,
+    names: Collection[str] | None = None,
+) -> list[Member]:
     """Returns the regular files of the uncompressed archive at an offset of an open file.
 
-    Links, which may point anywhere, are skipped.
+    Links, which may point anywhere, are skipped, and files of other base names than `names`.
     """
-    found: dict[str, Member] = {}
+    entries: dict[str, Member] = {}
     end = path.stat().st_size if size is None else offset + size
     with refusing(path, "damaged or truncated", *_DAMAGES, MemoryError, hint="fetch it again"):
         file.seek(offset)
         with tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 name = member.name.rsplit("/", 1)[-1]
-                if member.size < 0 or name in found:  # tarfile loops forever on a negative size
-                    reason = "is there twice" if name in found else "has a size below 0"
+                # tarfile would loop forever on a negative size.
+                if member.size < 0 or name in entries:
+                    reason = "is there twice" if name in entries else "has a size below 0"
                     raise Refusal(f"{path}: {shown(name)} {reason}; fetch it again")
                 if member.offset_data + member.size > end:
                     raise Refusal(f"{path}: truncated at {shown(name)}; fetch it again")
-                if member.isfile():
-                    found[name] = (name, member.offset_data, member.size)
-    return list(found.values())
+                if member.isfile() and (names is None or name in names):
+                    entries[name] = (name, member.offset_data, member.size)
+    return list(entries.values())
 
 
 def _content(path: Path) -> bytes:
