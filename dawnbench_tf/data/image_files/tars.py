@@ -17,7 +17,9 @@ LARGEST_IMAGE = 2**31 - 1  # bytes: lengths are int32
 def read(path: Path, classes: Sequence[str]) -> JpegIndex:
     """Indexes an archive of archives CLASS.tar: by class, then by image name."""
     with _open(path) as file:
-        tar_files = {name.removesuffix(".tar"): (at, n) for name, at, n in members(path, file)}
+        tar_files = {
+            name.removesuffix(".tar"): (offset, size) for name, offset, size in members(path, file)
+        }
         for name in sorted(set(classes) ^ set(tar_files)):
             reason = "is missing" if name in classes else f"is none of the {len(classes)} classes"
             raise Refusal(f"{path}:{shown(name)}.tar: {reason}; should be the published archive")
