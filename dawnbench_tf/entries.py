@@ -181,6 +181,9 @@ def main(options: Options, arguments: list[str]) -> int:
         usage = "should be: validate PATH..., or package RUN_DIR"
         raise Refusal(f"{shown(one_line(' '.join(arguments))) or 'nothing'}: {usage}")
     credits = options.credits
+    if credits.instance:
+        text = "is of this machine, for train and infer; give --cost_per_hour and --hardware"
+        refuse("instance", credits.instance, text)
     if credits.author in ("", ANONYMOUS):
         refuse("author", credits.author, "should name who submits the entry")
     if not credits.author_email:

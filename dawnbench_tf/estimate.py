@@ -172,7 +172,7 @@ def table(rows: Sequence[Estimate]) -> str:
         low, high = row.epochs_range or (math.inf, math.inf)
         epochs = "never" if not row.epochs_range else f"{low:g}"
         if low != high:
-            epochs = f"{low:g} to {high:g}"
+            epochs = f"{low:.3g} to {high:.3g}"
         if row.at_most:
             epochs = f"all {row.epochs:g}"
             notes.append(
@@ -190,8 +190,9 @@ def table(rows: Sequence[Estimate]) -> str:
         evaluation = "-" if row.evaluation_seconds is None else f"{row.evaluation_seconds:.1f} s"
         name = row.recipe + "*" * bool(row.changed)
         lines += [
-            f"{name:27} {epochs:>8} {share:>8} {_time(row.hours):>13} {interval:>20}",
-            f"{row.step_ms:11.4g} {row.examples_per_second:12,.4g} {peak:>5}"
+            f"{name}{epochs:>{max(36 - len(name), len(epochs) + 1)}} {share:>8} "
+            f"{_time(row.hours):>13} {interval:>20}",
+            f"{row.step_ms:11.4g} {float(f'{row.examples_per_second:.4g}'):12,.9g} {peak:>5}"
             f" {max(row.process_gib, row.device_gib or 0.0):5.1f} GiB {row.start_seconds:6.1f} s"
             f" {evaluation:>11} {_time(row.wall_hours):>9} {_cost(row.usd):>8}",
         ]
@@ -260,6 +261,8 @@ def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Esti
     if not any(names.count(name) > 1 for name in names):
         text = " and ".join(machines)
         raise Refusal(f"{text}: no recipe was estimated on two of these machines")
+    if alone := [name for name in names if names.count(name) == 1]:
+        terminal.say(f"left out, estimated on one machine alone: {shown(', '.join(alone))}")
     return {
         path: {name: row for name, row in own.items() if names.count(name) > 1}
         for path, own in machines.items()
@@ -280,7 +283,7 @@ def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
         lines.append(terminal.cut(f"{number}  {shown(path)}: {row.hardware}, {cost}", COLUMNS))
     lines += [
         "",
-        f"{'recipe':27} machine {'ms a step':>10} {'to threshold':>13}   speed {'USD':>9}",
+        f"{'recipe':27} machine {'ms a step':>10} {'to threshold':>15}   speed {'USD':>9}",
     ]
     for name in dict.fromkeys(name for own in machines.values() for name in own):
         rows = {n: own[name] for n, own in enumerate(machines.values(), 1) if name in own}
@@ -290,12 +293,12 @@ def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
             if differences:
                 text = f"* {shown(name)} on {number}, against {one}: {', '.join(differences)}"
                 notes.append(terminal.wrapped(text))
-            head = terminal.cut(shown(name), 27) if row is first else ""
+            head = terminal.padded(shown(name) if row is first else "", 27)
             ratio = row.examples_per_second / first.examples_per_second
             time_text = _time(row.hours) + " (all)" * row.at_most
             lines.append(
-                f"{head:27} {f'{number}' + '*' * bool(differences):>7} {row.step_ms:10.4g} "
-                f"{time_text:>13} {ratio:6.2f}x {_cost(row.usd):>9}"
+                f"{head} {f'{number}' + '*' * bool(differences):>7} {row.step_ms:10.4g} "
+                f"{time_text:>15} {ratio:6.2f}x {_cost(row.usd):>9}"
             )
     if any(row.at_most for own in machines.values() for row in own.values()):
         notes.append(

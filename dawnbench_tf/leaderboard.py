@@ -21,8 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.cells import set_cell_size
-
 from dawnbench_tf import flags, terminal
 from dawnbench_tf.ranking import results, tables
 from dawnbench_tf.ranking.results import Result
@@ -107,17 +105,12 @@ def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int)
     model, hardware, recipe, author = cells
     left = columns - len(f"{rank}  {figure:>12}  {date:10}  ") - LONGEST - 2
     if columns < NARROW:
-        texts = [_padded(model, left - 2), _padded(recipe, LONGEST)]
+        texts = [terminal.padded(model, left - 2), terminal.padded(recipe, LONGEST)]
         return "  ".join([rank, f"{figure:>12}", *texts, f"{date:10}"]).rstrip()
     widths = [(left - 6) * share // sum(SHARES) for share in SHARES]
-    model, hardware, author = map(_padded, (model, hardware, author), widths)
-    texts = [model, hardware, _padded(recipe, LONGEST), f"{date:10}", author]
+    model, hardware, author = map(terminal.padded, (model, hardware, author), widths)
+    texts = [model, hardware, terminal.padded(recipe, LONGEST), f"{date:10}", author]
     return "  ".join([rank, f"{figure:>12}", *texts]).rstrip()
-
-
-def _padded(text: str, width: int) -> str:
-    """Returns a text in exactly `width` cells of a terminal."""
-    return set_cell_size(terminal.cut(text, max(width, 4)), width)
 
 
 def collect(folders: list[Path]) -> list[Result]:
@@ -231,6 +224,8 @@ def rank(
     if dataset and others:
         names = ", ".join(sorted({*others}))
         terminal.say(f"left out: {len(others)} of yours, of {names} and not of {dataset}")
+    if late := [result for result in collected if result.mine and result.date > last_date]:
+        terminal.say(f"left out: {len(late)} of yours, later than {until}")
     wanted = [r for r in collected if dataset in ("", r.dataset) and r.date <= last_date]
     if threshold is not None:
         wanted = [results.at_threshold(result, threshold) for result in wanted]

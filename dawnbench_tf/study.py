@@ -25,7 +25,7 @@ from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
-from dawnbench_tf.refusals import Refusal, suggestion
+from dawnbench_tf.refusals import Refusal, refuse, suggestion
 from dawnbench_tf.settings import check, documented, flat, setting
 from dawnbench_tf.studies import grid, grid_files, plans, rows, runner, store
 from dawnbench_tf.submission import prices
@@ -231,8 +231,12 @@ def _folder(name: str, options: Options) -> Path:
 def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid.Study:
     """Returns the study with the changes of the options; `grid.plan` checks its runs."""
     study, settings = find_study(name, options.scale), {}
-    credits = prices.with_instance_price(options.run.credits)
-    credits = replace(credits, instance="")  # levels may multiply its price
+    levels = [level.settings for factor in study.factors for level in factor.levels]
+    instance = options.run.credits.instance
+    if instance and any("cost_per_hour" in settings for settings in levels):
+        text = f"is the price of all its devices; give the --cost_per_hour of one to {study.name}"
+        refuse("instance", instance, text)
+    credits = replace(prices.with_instance_price(options.run.credits), instance="")
     for own in (options.run, credits):
         default = flat(type(own)())
         settings.update({n: value for n, value in flat(own).items() if value != default[n]})
@@ -276,7 +280,9 @@ def report(options: Options, folders: list[Path]) -> int:
     else:
         words = ["dawnbench", "study", *sys.argv[1:]] if options.evidence else []
         parts = [reports.printable(lines)] if lines else []
-        parts += [reports.format_text(results, shlex.join(words)) for results in studies]
+        for results in studies:
+            parts += [f"{reports.printable([results.study.name])}:"] * len(studies[1:])
+            parts.append(reports.format_text(results, shlex.join(words)))
         print(terminal.wrapped("\n\n".join(parts)), path, sep="\n\n")
     return 0
 
@@ -297,8 +303,13 @@ def write_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Pa
 
     studies = [reports.load(folder) for folder in folders]
     names = [folder.resolve().name for folder in folders]
+    end = names[-1]
+    if studies[1:]:  # told apart by their folders: both may be of one study
+        names = names if names[0] != names[1] else [*map(str, folders)]
+        pairs = zip(studies, names, strict=True)
+        studies = [r._replace(study=replace(r.study, name=name)) for r, name in pairs]
     lines = reports.compare_studies(studies[0], studies[1], names) if studies[1:] else []
-    path = folders[0] / (f"versus-{names[1]}.html" if lines else REPORT_PAGE)
+    path = folders[0] / (f"versus-{end}.html" if lines else REPORT_PAGE)
     reports.write_page(path, studies, lines)
     return studies, lines, path
 

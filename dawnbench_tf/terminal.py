@@ -123,6 +123,11 @@ def cut(line: str, most: int) -> str:
     return line if cell_len(line) <= most else f"{set_cell_size(line, most - 3)}..."
 
 
+def padded(text: str, width: int) -> str:
+    """Returns a text in exactly `width` columns; a longer one is cut."""
+    return set_cell_size(cut(text, max(width, 4)), width)
+
+
 def wrapped(text: str, most: int = COLUMNS, indent: int = 2) -> str:
     """Breaks lines between words at `most` columns; those that begin with a space stay whole."""
     wrapper = textwrap.TextWrapper(

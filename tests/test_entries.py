@@ -300,6 +300,7 @@ def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, ve
             ".: holds no entry; runs that may not",
         ),
         (["package", "no", "--author=A", "--author_email=a@b"], "no: is no folder"),
+        (["package", "no", "--instance=p3.2xlarge"], "--instance=p3.2xlarge: is of this machine"),
         (["validate", ".", "--lenint"], "lenint"),
     ],
 )

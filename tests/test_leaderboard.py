@@ -168,6 +168,10 @@ def test_one_s_own_is_ranked_among_the_published_at_another_threshold(tmp_path):
 
 
 def test_until_threshold_and_csv(tmp_path):
+    write(tmp_path / "late", HEAD + "1\t0.001\t95\n", timestamp="2020-01-02")
+    late = run(tmp_path / "late", "--until=2020-01-01")
+    assert late.stderr == "left out: 1 of yours, later than 2020-01-01\n"
+    shutil.rmtree(tmp_path / "late")
     early = json.loads(run("--until=2017-12-31", "--json").stdout)
     assert all(row["date"] <= "2017-12-31" for t in early for row in t["rows"]) and early
     (day,) = {row["date"] for t in early for row in t["rows"] if row["date"] > "2017-12-01"}

@@ -33,6 +33,10 @@ STUDY = ("-m", "dawnbench_tf.study")
         (("none.toml",), "none.toml: can't be read"),
         (("trials", "--launch=none {command}"), "none is no program on this machine's PATH"),
         (("report",), "report: should be followed by the folder of a study"),
+        (
+            ("scaling", "--instance=p3.16xlarge", "--hardware=8 V100", "--dry_run"),
+            "--instance=p3.16xlarge: is the price of all its devices; give the --cost_per_hour of",
+        ),
         (("report", "none"), "none: holds no study.json"),
         (("report", "none", "--plot=x.gif"), "--plot=x.gif: should end in one of .png"),
     ],

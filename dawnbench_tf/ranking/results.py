@@ -174,6 +174,7 @@ def at_threshold(result: Result, threshold: float) -> Result:
       result: the result.
       threshold: in the unit of the data set's metric.
     """
+    result = replace(result, task=replace(result.task, threshold=threshold))
     metric, score = result.task.metric, result.score
     if result.phase != "train":
         below = score is None or score < threshold

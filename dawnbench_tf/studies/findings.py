@@ -39,7 +39,8 @@ def _describe_runs(results: Results) -> str:
     jobs = max(outcome.facts.get("jobs", 1) for outcome in runs)
     shared = f" Up to {jobs} ran at a time: on one machine they share it." if jobs > 1 else ""
     count = f"{len(results.settings)} settings" if results.settings[1:] else "one setting"
-    return f"{counted(len(runs), 'run')} in {count}: {parts}.{shared}"
+    planned = f"{len(runs)} of " * (len(runs) < results.planned)
+    return f"{planned}{counted(results.planned, 'run')} in {count}: {parts}.{shared}"
 
 
 def _goal(results: Results, threshold: float) -> str:
@@ -61,10 +62,8 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     if not ranked:
         return too_few
     significant = best.p_value is not None and best.p_value < 1 - time_statistics.LEVEL
-    text = (
-        f"The fastest to {goal} is" if significant else f"The shortest median to {goal} is that of"
-    )
-    text += f" {best.setting}: {in_units(best.median_seconds)}"
+    text = f"The shortest median to {goal} is that of {best.setting}: "
+    text += in_units(best.median_seconds)
     if best.speed_up:
         limits = format_interval(best.speed_up_interval)
         text += f", {best.speed_up:.2f} times as fast as {rows[0].setting}{limits}"
@@ -131,14 +130,16 @@ def _describe_main_effects(results: Results, threshold: float) -> list[str]:
     lines = []
     effects = summaries.main_effects(results.study, results.settings, threshold)
     for (factor, level), speed_ups in effects.items():
-        finite = [ratio for ratio in speed_ups if ratio]
+        finite = [ratio for ratio in speed_ups if 0 < ratio < math.inf]
         text = f"{factor}: to {_goal(results, threshold)} {level} is"
         if finite:
             mean = math.exp(statistics.mean(map(math.log, finite)))
             text += f" {mean:.2f} times as fast ({min(finite):.2f} to {max(finite):.2f})"
-        never = len(speed_ups) - len(finite)
         text += f" in {len(finite)} of {len(speed_ups)} pairs"
-        lines.append(f"{text}; in {never} no more than half reach it." if never else f"{text}.")
+        never, alone = speed_ups.count(0), speed_ups.count(math.inf)
+        text += f"; in {never} no more than half reach it" * bool(never)
+        text += f"; in {alone} it alone has more than half reach it" * bool(alone)
+        lines.append(f"{text}.")
     return lines
 
 
@@ -162,7 +163,8 @@ def _describe_spread(results: Results) -> list[str]:
         return [*lines, f"Time to it: {format_range(row)}."]
     median = format_median(row.middle_seconds) + format_interval(row.median_interval, in_units)
     mean = in_units(row.mean_seconds) + format_interval(row.mean_interval, in_units)
-    lines.append(f"Time to it: median {median}, mean {mean}.")
+    whose = " of those that reach it" * (row.reached < row.runs)
+    lines.append(f"Time to it: median {median}, mean{whose} {mean}.")
     if row.variation is not None:
         needed = time_statistics.trials_for_mean(row.variation)
         lines.append(
@@ -250,7 +252,8 @@ def evidence(results: Results, command: str) -> list[str]:
         name, *others = {_recipe_name(outcome) for outcome in setting.outcomes}
         if not name or others:
             continue
-        goal = recipes.get(name).goal
+        goal, highest = recipes.get(name).goal, recipes.get(name).task_row.highest
+        digits = 2 if highest > 1 else 4  # of percent, of a fraction
         times = setting.times(goal)
         ended = [outcome for outcome in setting.outcomes if outcome.rows]
         hits = [outcome.row_at(goal) for outcome in ended]
@@ -261,8 +264,8 @@ def evidence(results: Results, command: str) -> list[str]:
             machine=f"{newest.get('hardware', '')}, {newest.get('framework', '')}",
             runs=len(setting.outcomes),
             reached=len(times.reached),
-            mean=round(statistics.mean(last), 2) if last else 0.0,
-            sd=round(statistics.stdev(last), 2) if last[1:] else 0.0,
+            mean=round(statistics.mean(last), digits) if last else 0.0,
+            sd=round(statistics.stdev(last), digits) if last[1:] else 0.0,
             seconds=round(median, 1) if math.isfinite(median) else None,
             command=command,
             epochs=tuple(hit["epoch"] for hit in hits if hit is not None),

@@ -70,7 +70,7 @@ class Plan(NamedTuple):
             every = None if row.seconds is None else row.seconds * row.runs
             cost = "" if row.usd is None else dollars(row.usd * row.runs)
             lines.append(
-                f"{terminal.cut(row.name, 28):28} {row.runs:4} {epochs:>6} "
+                f"{terminal.padded(row.name, 28)} {row.runs:4} {epochs:>6} "
                 f"{text(row.clock_seconds):>12} {text(row.seconds):>8} {text(every):>8} "
                 f"{cost:>8}".rstrip()
             )

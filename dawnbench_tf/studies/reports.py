@@ -9,10 +9,11 @@ from typing import Any, TextIO
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from rich.cells import cell_len
 
-from dawnbench_tf import files, time_statistics
+from dawnbench_tf import files, terminal, time_statistics
 from dawnbench_tf.clock import in_units
-from dawnbench_tf.refusals import Refusal, defused, one_line, shown
+from dawnbench_tf.refusals import Refusal, defused, shown
 from dawnbench_tf.studies import figures, findings, grid, store, summaries
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Setting, Summary
@@ -31,18 +32,20 @@ def load(folder: str | Path) -> Results:
       folder: folder of the study.
 
     Raises:
-      Refusal: the folder holds no study, or none of its runs has ended.
+      Refusal: the folder holds no study, or no run of its baseline has ended.
     """
     folder = Path(folder)
     study = store.read(folder)
     planned = grid.plan(study)
     labels, factors = {run.name: run.labels for run in planned}, [f.name for f in study.factors]
-    by_labels: dict[tuple[str, ...], list[Outcome]] = {}
-    for name, outcome in store.read_outcomes(folder, planned).items():  # as planned
-        by_labels.setdefault(labels[name], []).append(outcome)
-    settings = [Setting(own, group, tuple(factors)) for own, group in by_labels.items()]
-    if not settings:
-        raise Refusal(f"{folder}: no run has ended yet; `dawnbench study` continues it")
+    # As planned, whichever ended first: all are compared with the first setting.
+    by_labels: dict[tuple[str, ...], list[Outcome]] = {run.labels: [] for run in planned}
+    for name, outcome in store.read_outcomes(folder, planned).items():
+        by_labels[labels[name]].append(outcome)
+    if not by_labels[planned[0].labels]:
+        first = planned[0].name.partition("/")[0]
+        raise Refusal(f"{folder}: no run of {first} has ended yet; `dawnbench study` continues it")
+    settings = [Setting(own, group, tuple(factors)) for own, group in by_labels.items() if group]
     thresholds = summaries.choose_thresholds(study, settings)
     by_threshold = {t: summaries.summarize(settings, t) for t in thresholds}
     return Results(study, len(planned), settings, thresholds, by_threshold)
@@ -61,7 +64,9 @@ def format_text(results: Results, command: str) -> str:
     parts = [findings.sentences(results), *(list(_table(results, t)) for t in results.thresholds)]
     missed = summaries.misses(results.settings, results.thresholds[-1])
     if missed:
-        parts.append([f"{name}, seed {o.seed}: {o.status}: {o.reason}" for name, o in missed])
+        parts.append(
+            [f"{n}, seed {o.seed}: {o.status}{': ' * bool(o.reason)}{o.reason}" for n, o in missed]
+        )
     if command:
         parts += [text.split("\n") for text in findings.evidence(results, command)]
     return "\n\n".join(map(printable, parts))
@@ -69,17 +74,21 @@ def format_text(results: Results, command: str) -> str:
 
 def _table(results: Results, threshold: float) -> Iterator[str]:
     rows = results.by_threshold[threshold]
-    width = min(30, max(len(row.setting) for row in rows))  # the lines fit 80 columns
+    width = min(30, max(cell_len(row.setting) for row in rows))  # the lines fit 80 columns
     usd = "       USD" * any(row.usd for row in rows)
     yield f"To {results.metric} {threshold:g}:"
     yield f"{'setting':{width}} reached       median  speed-up  epochs{usd}"
     for row in rows:
         never = math.isinf(row.median_seconds)
         speed_up = f"{row.speed_up:.2f}" if row.speed_up else ""
-        usd = f"{row.usd:10.4f}" if row.usd is not None and not never else ""
+        usd = f"{terminal.dollars(row.usd):>10}" if row.usd is not None and not never else ""
         epochs = "-" if never else f"{row.epochs:.3g}"
+        name = shown(row.setting)
+        if cell_len(name) > width:  # a cut one could be another's
+            yield name
+            name = ""
         yield (
-            f"{one_line(row.setting, width):{width}} {row.reached:3} of {row.runs:<3}"
+            f"{terminal.padded(name, width)} {row.reached:3} of {row.runs:<3}"
             f"{findings.format_median(row.middle_seconds):>11}  {speed_up:>8}  {epochs:>6}{usd}"
         )
 
@@ -214,7 +223,7 @@ PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("variation", "variation", ".1%"),
     ("epochs", "epochs", ".3g"),
     ("best score", "best_mean", ".4g"),
-    ("sd", "best_sd", ".2f"),
+    ("sd", "best_sd", ".2g"),
     ("USD", "usd", ".4g"),
     ("speed-up", "speed_up", ".2f"),
     ("P(faster)", "faster", ".2f"),
@@ -231,11 +240,12 @@ def compare_studies(ours: Results, theirs: Results, names: Sequence[str]) -> lis
     """Compares the second study with the first: a line for each shared threshold and setting."""
     both = f"report: {ours.study.name} and {theirs.study.name} have no"
     shared = [t for t in ours.thresholds if t in theirs.thresholds]
-    if ours.metric != theirs.metric or not shared:
-        text = "threshold of a metric in common; compare studies of one task at one threshold"
+    tasks = [results.study.get(results.study.recipe).task for results in (ours, theirs)]
+    if tasks[0] != tasks[1] or not shared:
+        text = "task and threshold in common; compare studies of one task at one threshold"
         raise Refusal(f"{both} {text}")
-    by_labels = {setting.labels: setting for setting in theirs.settings}
-    pairs = [(s, by_labels[s.labels]) for s in ours.settings if s.labels in by_labels]
+    others = {(s.factors, s.labels): s for s in theirs.settings}
+    pairs = [(s, others[key]) for s in ours.settings if (key := (s.factors, s.labels)) in others]
     if len(ours.settings) == len(theirs.settings) == 1:
         pairs = [(ours.settings[0], theirs.settings[0])]
     if not pairs:

@@ -26,10 +26,10 @@ class Setting(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Labels joined by commas, without "-" (baseline); numbers follow their factor's name."""
+        """Labels joined by commas, without "-"; numbers and booleans follow their factor's name."""
         factors = self.factors or ("",) * len(self.labels)
         names = [
-            label if re.search("[A-Za-z]", label) else f"{factor} {label}".strip()
+            f"{factor} {label}".strip() if re.fullmatch("True|False|[-+0-9.,e]+", label) else label
             for factor, label in zip(factors, self.labels, strict=True)
             if label != "-"
         ]
@@ -46,16 +46,17 @@ class Setting(NamedTuple):
         count = settings.get("num_gpus", -1)
         return count if isinstance(count, int) and count > 0 else settings.get("logical_cpus")
 
-    def times(self, threshold: float) -> Times:
-        """Returns the seconds on the clock to a threshold, of each run."""
-        seconds, censored = [], []
+    def times(self, threshold: float, column: str = "hours") -> Times:
+        """Returns the seconds on the clock, or the epochs, to a threshold, of each run."""
+        values, censored = [], []
         for outcome in self.outcomes:
-            reached = outcome.seconds_to(threshold)
-            crashed = reached is None and outcome.status == outcomes.CRASHED
-            never = outcome.seconds if crashed else math.inf
-            seconds.append(never if reached is None else reached)
-            censored.append(crashed)
-        return Times(np.array(seconds, float), np.array(censored, bool))
+            row = outcome.row_at(threshold)
+            # One that crashed, or ended at a lower threshold of its own, might have reached it.
+            censored.append(not row and outcome.status in (outcomes.CRASHED, outcomes.REACHED))
+            last = outcome.rows[-1][column] if outcome.rows else 0.0
+            values.append(row[column] if row else last if censored[-1] else math.inf)
+        scale = 3600 if column == "hours" else 1
+        return Times(np.array(values, float) * scale, np.array(censored, bool))
 
     def figures(self, *names: str) -> np.ndarray:
         """Returns a numeric fact of each run that has it: `names` is its path in the facts."""
@@ -118,7 +119,6 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
     for setting in settings:
         times, runs = setting.times(threshold), len(setting.outcomes)
         reached, middle = times.reached, time_statistics.middle(times)
-        rows = [outcome.row_at(threshold) for outcome in setting.outcomes]
         best = [outcome.best for outcome in setting.outcomes if outcome.best is not None]
         prices = (outcome.facts.get("costPerHour") for outcome in setting.outcomes)
         price = next(filter(None, prices), None)
@@ -138,7 +138,7 @@ def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
             mean_seconds=_statistic(np.mean, reached),  # of runs that reached it, as the next two
             mean_interval=time_statistics.bootstrap(reached, np.mean),
             variation=_statistic(stats.variation, reached, 2, ddof=1),
-            epochs=float(np.median([row["epoch"] if row else np.inf for row in rows])),
+            epochs=time_statistics.median(setting.times(threshold, "epoch")),
             best_mean=_statistic(np.mean, best),  # mean over runs of the best score
             best_sd=_statistic(np.std, best, 2, ddof=1),
             usd=price * sum(middle) / 2 / 3600 if price else None,  # to the threshold, the median
@@ -193,20 +193,20 @@ def main_effects(
 ) -> dict[tuple[str, str], list[float]]:
     """Returns the main effect of each level, (factor, level), in a grid of several factors.
 
-    It is the level's speed-up over the factor's first one, for each setting of the other factors; 0
-    if it never reaches the threshold. Pairs whose first level has no finite median are left out.
+    It is the level's speed-up over the factor's first one, for each setting of the other factors: 0
+    if it has no finite median, inf if the first level alone has none, nan if both have none.
     """
     if len(study.factors) < 2:
         return {}
     # Each setting is paired with the one that has the first level of one factor and is otherwise
-    # equal; `first` is the first level of each factor, as settings are in the order of the plan.
+    # equal; `first` has the first level of each factor.
     medians = {s.labels: time_statistics.median(s.times(threshold)) for s in settings}
-    first: dict[int, str] = {}
+    first = settings[0].labels
     pairs: dict[tuple[int, str], list[float]] = {}
     for labels, seconds in medians.items():
         for index, label in enumerate(labels):
-            base = (*labels[:index], first.setdefault(index, label), *labels[index + 1 :])
-            if base != labels and math.isfinite(medians.get(base, math.inf)):
+            base = (*labels[:index], first[index], *labels[index + 1 :])
+            if base != labels and base in medians:
                 pairs.setdefault((index, label), []).append(medians[base] / seconds)
     return {(study.factors[i].name, label): each for (i, label), each in pairs.items()}
 
@@ -214,16 +214,19 @@ def main_effects(
 def misses(settings: Sequence[Setting], threshold: float) -> list[tuple[str, Outcome]]:
     """Returns (name of the setting, outcome) of each run that did not reach a threshold."""
     return [
-        (setting.name, outcome)
+        (setting.name, outcome._replace(status=status))
         for setting in settings
         for outcome in setting.outcomes
-        if status_at(outcome, threshold) != outcomes.REACHED
+        if (status := status_at(outcome, threshold)) != outcomes.REACHED
     ]
 
 
 def status_at(outcome: Outcome, threshold: float) -> str:
     """Returns the status at `threshold`: REACHED if it was, however the run ended later."""
-    return outcomes.REACHED if outcome.row_at(threshold) else outcome.status
+    if outcome.row_at(threshold):
+        return outcomes.REACHED
+    at_its_own = outcome.status == outcomes.REACHED
+    return f"ended at {outcome.goal:g}" if at_its_own else outcome.status
 
 
 def efficiency(row: Summary, first: Summary) -> float | None:

@@ -48,21 +48,23 @@ def test_five_runs_of_each_are_ranked(tmp_path):
     assert "takes less time than one of batch size 32 with probability 0.80" in text
 
 
-@pytest.mark.parametrize(("reached", "median"), [(2, "15.0 s"), (1, ">=10.0 s"), (0, "never")])
-def test_the_median_of_two_runs_is_their_mean_or_what_it_is_at_least(tmp_path, reached, median):
-
-    def some(planned):
-        status = outcomes.REACHED if planned.seed < reached else outcomes.MISSED
-        return samples.outcome((), planned.seed, 10.0 * (1 + planned.seed), status)
-
-    samples.write(tmp_path / "a", samples.study(factors=(), trials=2), some)
-    results = reports.load(tmp_path / "a")
-    text = reports.format_text(results, "")
-    assert re.search(rf"baseline +{reached} of 2 +{median} ", text)
-    headings, (cells,) = reports.tabulate(results.highest)
-    assert cells[headings.index("median time")] == (
-        "did not converge" if median == "never" else median
-    )
+def test_the_median_of_two_runs_is_their_mean_or_what_it_is_at_least(tmp_path):
+    for reached, median in enumerate(("never", ">=10.0 s", "15.0 s")):
+        times = [10.0 * (1 + seed) for seed in range(2)]
+        statuses = [outcomes.REACHED] * reached + [outcomes.MISSED] * 2
+        folder = tmp_path / str(reached)
+        samples.write(
+            folder,
+            samples.study(factors=(), trials=2),
+            lambda run, times=times, statuses=statuses: samples.outcome(
+                (), run.seed, times[run.seed], statuses[run.seed]
+            ),
+        )
+        results = reports.load(folder)
+        assert re.search(rf"baseline +{reached} of 2 +{median} ", reports.format_text(results, ""))
+        headings, (cells,) = reports.tabulate(results.highest)
+        shown = "did not converge" if median == "never" else median
+        assert cells[headings.index("median time")] == shown
 
 
 def test_json_and_csv_have_every_run(folder):
@@ -214,13 +216,6 @@ def test_a_crash_after_a_second_is_not_101_times_as_fast(tmp_path):
     assert "b is 1.00 times as fast" in line and "with probability 0.50" in line
 
 
-def test_two_studies_are_drawn_one_below_the_other(folder):
-    results = reports.load(folder)
-    one, two = figures.draw(results), figures.draw(results, results)
-    drawn = [len(figure.findobj(figures.Axes)) for figure in (one, two)]
-    assert drawn[1] == 2 * drawn[0] and two.get_size_inches()[1] == 2 * one.get_size_inches()[1]
-
-
 def test_two_studies_are_held_against_each_other(folder, tmp_path):
     samples.write(tmp_path / "five", samples.study(trials=5), make_outcome)
     samples.write(
@@ -239,23 +234,21 @@ def test_two_studies_are_held_against_each_other(folder, tmp_path):
     assert "sample 13.0 s (4 of 5 runs)" in second
     reports.write_page(tmp_path / "both.html", [ours, theirs], [first, second])
     assert (tmp_path / "both.html").read_text().count("<svg") == 2
+    one, two = figures.draw(ours), figures.draw(ours, ours)  # one below the other
+    axes = [len(figure.findobj(figures.Axes)) for figure in (one, two)]
+    assert axes[1] == 2 * axes[0] and two.get_size_inches()[1] == 2 * one.get_size_inches()[1]
 
 
 def test_studies_with_nothing_in_common_are_refused(folder):
     results = reports.load(folder)
-    with pytest.raises(Refusal, match="no threshold of a metric in common"):
+    with pytest.raises(Refusal, match="no task and threshold in common"):
         reports.compare_studies(results, results._replace(thresholds=(93,)), ("a", "b"))
+    with pytest.raises(Refusal, match="no task and threshold in common"):
+        other = samples.study(recipe="cifar10/airbench94")
+        reports.compare_studies(results, results._replace(study=other), ("a", "b"))
     with pytest.raises(Refusal, match="no setting in common"):
         other = [s._replace(labels=("x",)) for s in results.settings]
         reports.compare_studies(results, results._replace(settings=other), ("a", "b"))
-
-
-def test_a_study_without_a_finished_run_has_no_report(tmp_path):
-    with store.claimed(tmp_path / "a", samples.study()):
-        pass
-    with pytest.raises(Refusal, match="no run has ended yet"):
-        reports.load(tmp_path / "a")
-    assert len(grid.plan(store.read(tmp_path / "a"))) == 6
 
 
 def test_a_factor_that_alone_never_reaches_the_goal_has_no_product(tmp_path):
@@ -276,3 +269,29 @@ def test_a_factor_that_alone_never_reaches_the_goal_has_no_product(tmp_path):
     assert "all together 1.00. Alone no more than half reach it: A." in text([("A", "-")])
     product = "1.00 (A) x 1.00 (B) = 1.00; all together 1.00; an interval needs five runs"
     assert product in " ".join(text([]).split())
+
+
+def test_the_baseline_is_the_plan_s_first_setting_whichever_run_ended_first(tmp_path):
+    samples.write(tmp_path / "a", samples.study(trials=6), make_outcome)
+    (tmp_path / "a/32/seed-0/outcome.json").unlink()
+    results = reports.load(tmp_path / "a")
+    assert [row.setting for row in results.highest] == ["batch size 32", "batch size 64"]
+    assert findings.sentences(results)[0].startswith("11 of 12 runs in 2 settings")
+    for path in (tmp_path / "a").glob("32/*/outcome.json"):
+        path.unlink()
+    with store.claimed(tmp_path / "b", samples.study()):
+        pass
+    for name in "ab":
+        with pytest.raises(Refusal, match="no run of 32 has ended yet"):
+            reports.load(tmp_path / name)
+    assert len(grid.plan(store.read(tmp_path / "b"))) == 6
+
+
+def test_long_names_stay_whole_in_the_table(tmp_path):
+    rates = tuple(Level("", {"weight_decay": rate}) for rate in (1e-5, 2e-5))
+    flips = tuple(Level("", {"nesterov": value}) for value in (False, True))
+    study = samples.study(factors=(Factor("nesterov", flips), Factor("weight decay", rates)))
+    samples.write(tmp_path / "a", study, lambda planned: samples.outcome((), planned.seed))
+    lines = reports.format_text(reports.load(tmp_path / "a"), "").splitlines()
+    assert "nesterov False, weight decay 1e-05" in lines
+    assert "nesterov True, weight decay 2e-05" in lines

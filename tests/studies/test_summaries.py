@@ -104,19 +104,35 @@ def test_a_main_effect_is_over_pairs_that_differ_in_one_level():
     assert effects == {("a", "a"): [2.0, 4.0], ("b", "b"): [3.0, 6.0]}
     settings[3] = setting(("a", "b"), math.inf)
     assert summaries.main_effects(study, settings, 98.0)["a", "a"] == [2.0, 0.0]
+    settings[0] = setting(("-", "-"), math.inf)
+    effects = summaries.main_effects(study, settings, 98.0)
+    assert effects["b", "b"] == [math.inf, 0.0]
     assert summaries.main_effects(samples.study(), settings[:2], 98.0) == {}
 
 
-def test_the_gap_to_held_out_examples_is_of_the_last_row():
+def test_held_out_scores_belong_to_the_last_row_and_thresholds_to_the_study_or_the_lowest_goal():
     runs = setting(("a",), 1.0, 2.0, heldOut={samples.METRIC: 97.5})
     assert summaries.held_out_pairs(runs) == [(99, 97.5), (99, 97.5)]
     assert summaries.held_out_pairs(setting(("a",), 1.0)) == []
-
-
-def test_thresholds_are_the_study_s_or_the_lowest_goal():
     runs = [setting(("a",), 1.0), Setting(("b",), [samples.outcome(("b",), goal=100.0)])]
     assert summaries.choose_thresholds(samples.study(), runs) == (98.0,)
     assert summaries.choose_thresholds(samples.study(thresholds=(95, 98)), runs) == (95, 98)
+
+
+def test_a_run_that_ended_at_a_lower_threshold_is_censored_at_a_higher_one():
+    lower = samples.outcome(goal=50.0)
+    lower = lower._replace(rows=lower.rows[:1] + [{**lower.rows[1], samples.METRIC: 60.0}])
+    assert summaries.status_at(lower, 98.0) == "ended at 50"
+    (miss,) = summaries.misses([Setting(("a",), [lower])], 98.0)
+    assert miss[1].status == "ended at 50"
+    times = Setting(("a",), [lower]).times(98.0)
+    assert times.seconds.tolist() == [10.0] and times.censored.all()
+    # The epochs of crashed runs are censored as their times are.
+    runs = setting(("a",), 10.0, 12.0).outcomes
+    runs += [samples.outcome(("a",), n, 7.0, outcomes.CRASHED) for n in (2, 3, 4)]
+    runs[2:] = [run._replace(rows=run.rows[:1]) for run in runs[2:]]
+    (row,) = summaries.summarize([Setting(("a",), runs)], 98.0)
+    assert (row.median_seconds, row.epochs) == (11.0, 2.0)
 
 
 def test_a_run_that_reached_the_threshold_and_then_crashed_reached_it():
