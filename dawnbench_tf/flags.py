@@ -12,7 +12,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import Field, fields, is_dataclass
 from functools import partial
 from types import FrameType
@@ -80,6 +80,8 @@ def run(
       interrupted: what to say after an interrupt; {command} is the command line.
     """
     hold_standard_streams()
+    with suppress(OSError, AttributeError):  # of a notebook's or another program's stream
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # as stderr
     show()
     if spec := main.__globals__.get("__spec__"):  # messages begin with the command as users know it
         sys.argv[0] = f"dawnbench {spec.name.split('.')[1]}"

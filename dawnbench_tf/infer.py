@@ -12,6 +12,7 @@ infer/MODEL-FILE-DIGEST. Exit status: 0, or 1 for bad input.
 import math
 import os
 import resource
+import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -255,6 +256,8 @@ def infer(options: Options, data: Any = None) -> Entry:
             loaded, name, precision, options.threads, options.batch_sizes, terminal.status
         ):
             rows.append(row)
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt(*interrupt.args[:1] or [signal.SIGINT], f"{path} stays") from None
     finally:  # a size may fail: the rows before it are kept
         terminal.status("")
         if rows:

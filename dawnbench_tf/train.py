@@ -283,6 +283,7 @@ def _by_class(session: "Session", run: Run) -> dict[str, Any]:
         shares = ((entry.misc if entry else None) or {}).get("classAccuracy")
         return {} if shares is None else {"classAccuracy": shares}
     names = session.data.splits.classes or [*map(str, range(answers.shape[1]))]
+    files.discard(session.folder.path / MISTAKES)  # of a run that goes on
     if wrong := scores.mistakes(answers, split.labels, 10):
         images = tested.pixels(split, run.recipe, np.array([i for i, _, _ in wrong]))
         titles = [

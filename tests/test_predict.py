@@ -15,8 +15,10 @@ from PIL import Image
 
 from dawnbench_tf import machine, predict, recipes, runs
 from dawnbench_tf.data import dataset, qa_mini
-from dawnbench_tf.data.images import augment
-from dawnbench_tf.inference.reader import Answer
+from dawnbench_tf.data.image_files import jpeg_index
+from dawnbench_tf.data.images import augment, tested
+from dawnbench_tf.data.questions import tokens
+from dawnbench_tf.inference.reader import Answer, Reader
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import Task
@@ -64,7 +66,7 @@ def test_the_reader_answers_out_of_the_passage(trained):
     assert f">>>{answer}<<<" in marked and others.startswith("others: ")
 
 
-def test_answers_share_no_word_and_the_first_is_the_most_probable(trained):
+def test_answers_share_no_word_and_the_first_is_the_most_probable(trained, monkeypatch):
     done = ask(trained, "--json", "--count=4")
     values = json.loads(done.stdout)
     answers = [values, *values["others"]]
@@ -72,6 +74,21 @@ def test_answers_share_no_word_and_the_first_is_the_most_probable(trained):
     assert len(answers) == 4 and all(a[1] <= b[0] for a, b in pairwise(spans))
     assert values["probability"] == max(answer["probability"] for answer in answers)
     assert all(PASSAGE[a["begin"] : a["end"]] == a["text"] for a in answers)
+    # The next answers are the best of the words that are left.
+    reader = Reader(trained / "run")
+    begins, ends = zip(*tokens.offsets(PASSAGE), strict=True)
+    count = len(begins)
+    logits = np.random.default_rng(0).normal(size=(1, 2, count)).astype(np.float32)
+    monkeypatch.setattr(reader, "_forward", lambda _: logits)
+    answers = reader.answers(PASSAGE, "Where does Ada live?", 99)
+    spans = [(i, j) for i in range(count) for j in range(i, count)]
+    spans.sort(key=lambda span: -logits[0, 0, span[0]] - logits[0, 1, span[1]])
+    expected = []
+    while spans:
+        i, j = spans[0]
+        expected.append((begins[i], ends[j]))
+        spans = [span for span in spans if span[1] < i or j < span[0]]
+    assert [(answer.begin, answer.end) for answer in answers] == expected
 
 
 def test_questions_are_typed_one_after_another(trained):
@@ -218,11 +235,23 @@ def test_what_is_no_image_is_one_line(photos, arguments, words):
     assert done.stderr.count("\n") <= 2 and "Traceback" not in done.stderr
 
 
-def test_images_of_a_task_of_one_size_are_resized(trained_digits, tmp_path):
+def test_every_image_is_read_as_the_run_reads_it(photos, trained_digits, tmp_path):
+    Image.open(photos / "data/val/red/0.jpg").convert("CMYK").save(tmp_path / "cmyk.jpg")
+    run, index = runs.read(photos / "run"), jpeg_index.index_files(tmp_path, ["cmyk.jpg"], [0])
+    split = jpeg_index.split(index)
+    logits = run.model()(tested.prepare(split, run.recipe, "NHWC", np.arange(1)))
+    (image,) = predict.predict(photos / "run", tmp_path / "cmyk.jpg")
+    assert image.probabilities[0] == pytest.approx(float(tf.reduce_max(tf.nn.softmax(logits))))
+    run = runs.read(trained_digits / "run")
+    digits = dataset.open(run.recipe)
+    Image.fromarray(digits.splits.test.images(slice(1))[0]).save(tmp_path / "digit.png")
+    (image,) = predict.predict(trained_digits / "run", tmp_path / "digit.png", 10)
+    probabilities = np.sort(tf.nn.softmax(run.model()(*digits.examples()[0])[0]))[::-1]
+    assert image.probabilities == pytest.approx(probabilities, rel=1e-5)
+    # Those of a task of one size are resized.
     pixels = np.zeros((60, 90, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "black.png")
     (image,) = predict.predict(trained_digits / "run", [tmp_path / "black.png"], 10)
-    run = runs.read(trained_digits / "run")
     standardize = augment.standardizer(run.recipe, "NHWC")
     logits = run.model()(standardize(np.zeros((1, 32, 32, 3), np.uint8)))
     assert image.names == [str(i) for i in np.argsort(-logits[0], kind="stable")]

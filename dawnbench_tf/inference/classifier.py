@@ -1,6 +1,5 @@
 """Classification of images with a trained image model."""
 
-import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from PIL import Image, ImageOps
 
 from dawnbench_tf import files, run_folder, terminal
 from dawnbench_tf.data.image_files import jpeg_index, shard_writer, trees
+from dawnbench_tf.data.image_files.jpeg_index import JpegIndex
 from dawnbench_tf.data.images import data, splits, tested
 from dawnbench_tf.inference import serving
 from dawnbench_tf.refusals import Refusal
@@ -84,7 +84,7 @@ class Classifier:
             names = [str(path.absolute())[1:] for path in block]
             index = jpeg_index.index_files(Path("/"), names, np.zeros(len(block)))
             checked = [shard_writer.check_image(index.raw(n), str(p)) for n, p in enumerate(block)]
-            probabilities = tf.nn.softmax(self._forward(self._prepared(checked))).numpy()
+            probabilities = tf.nn.softmax(self._forward(self._prepared(index))).numpy()
             best = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
             terminal.status("")
             for path, (_, _, unusual), chosen, row in zip(
@@ -93,18 +93,15 @@ class Classifier:
                 names, turned = [self.classes[i] for i in chosen], shard_writer.TURNED in unusual
                 yield Classes(str(path), names, row[chosen].tolist(), turned)
 
-    def _prepared(self, checked: Sequence[tuple[bytes, tuple[int, int], list[str]]]) -> np.ndarray:
-        """Returns the network's inputs for JPEGs, float32 (images, height, width, 3)."""
-        contents, side = [content for content, _, _ in checked], self.recipe.task_row.image_size
-        labels = np.zeros(len(contents), np.int64)
-        if self.recipe.task_row.jpegs:
-            held = tf.constant(contents)
-            split = splits.Split(labels, jpegs=lambda indices: tf.gather(held, indices))
-        else:
-            pictures = [Image.open(io.BytesIO(content)).convert("RGB") for content in contents]
-            squares = [ImageOps.fit(picture, (side, side)) for picture in pictures]
-            split = splits.in_memory(np.stack([np.asarray(square) for square in squares]), labels)
-        return tested.prepare(split, self.recipe, "NHWC", np.arange(len(contents)))
+    def _prepared(self, index: JpegIndex) -> np.ndarray:
+        """Returns the network's inputs for images, float32 (images, height, width, 3)."""
+        split, side = jpeg_index.split(index), self.recipe.task_row.image_size
+        numbers = np.arange(len(split.labels))
+        if not self.recipe.task_row.jpegs:
+            pixels = [np.asarray(jpeg_index.decode(index.raw(int(n)))) for n in numbers]
+            squares = [ImageOps.fit(Image.fromarray(image), (side, side)) for image in pixels]
+            split = splits.in_memory(np.stack([*map(np.asarray, squares)]), split.labels)
+        return tested.prepare(split, self.recipe, "NHWC", numbers)
 
 
 def _images(path: Path) -> list[Path]:

@@ -93,24 +93,25 @@ class Reader:
         logits = np.concatenate(  # (windows, 2, context)
             [self._forward([tf.constant(ids[block]) for ids in example]) for block in blocks]
         )
-        free, answers = logits.copy(), list[Answer]()  # `free`: without the words of `answers`
-        while len(answers) < count and np.isfinite(free).all(1).any():
+        tokens = own.firsts[:, None] + np.arange(logits.shape[2])  # of the context
+
+        def best(first: int, past: int) -> Merged:
+            """Returns the best answer within a run of the context's tokens."""
             merged = Merged(own, most_words or form.most_answer_tokens)
-            merged.add(rows, logits, free)
-            span = merged.spans[0]
-            within = [
-                (max(0, span[0] - first), max(0, span[1] + 1 - first)) for first in own.firsts
-            ]
-            if any(np.isinf(free[row, 1, a:b]).any() for row, (a, b) in enumerate(within)):
-                for row, (a, _) in enumerate(within):  # it has words of an answer in its middle
-                    free[row, 0, a : a + 1] = -np.inf
-                continue
-            offsets = split.offsets.values[span]  # (2, 2): first and last token, begin, end
-            begin, end = int(offsets[0, 0]), int(offsets[1, 1])
-            probability = float(merged.probabilities[0])
-            answers.append(Answer(context[begin:end], begin, end, probability))
-            for row, (a, b) in enumerate(within):
-                free[row, :, a:b] = -np.inf
+            inside = (first <= tokens) & (tokens < past)
+            merged.add(rows, logits, np.where(inside[:, None], logits, -np.inf))
+            return merged
+
+        whole, answers = (0, len(split.contexts.values)), list[Answer]()
+        runs = {whole: best(*whole)}  # tokens of no answer yet
+        while len(answers) < count and runs:
+            run = max(runs, key=lambda run: runs[run].scores[0])
+            merged = runs.pop(run)
+            first, last = merged.spans[0].tolist()
+            begin, end = int(split.offsets.values[first, 0]), int(split.offsets.values[last, 1])
+            answers.append(Answer(context[begin:end], begin, end, float(merged.probabilities[0])))
+            sides = (run[0], first), (last + 1, run[1])
+            runs |= {side: best(*side) for side in sides if side[0] < side[1]}
         return answers
 
     def _check_memory(self, arrays: list[np.ndarray]) -> None:

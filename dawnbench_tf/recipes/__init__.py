@@ -111,7 +111,8 @@ def _from_file(path: Path, based_on: tuple[Path, ...] = ()) -> Recipe:
     try:
         base = base or _row(file["base"])
         own_name = file["name"].partition("/")[0]
-        task = {"task": find_task(file["task"], name=own_name)} if file["task"] else {}
+        kind = file["task"] or base.whole_task.reader * bool(own_name)
+        task = {"task": find_task(kind, name=own_name)} if kind else {}
         recipe = changed(base, **task, **file["settings"])
     except Refusal as refusal:  # names the file: `FILE: setting=value: expected`
         raise Refusal(f"{path}: {str(refusal).removeprefix('--')}") from None

@@ -105,14 +105,14 @@ def as_jpeg(content: bytes, where: Any) -> bytes:
     """Re-encodes an image of another format as JPEG."""
     try:
         with tf.device("CPU:0"):
-            pixels = _decoded(content)
+            pixels = decode(content)
             return tf.io.encode_jpeg(pixels, quality=RE_ENCODED, chroma_downsampling=False).numpy()
     except (OSError, ValueError, SyntaxError):
         reason = "is empty" if not content else "holds no image that can be decoded"
         raise Refusal(f"{where}: {reason}; fetch it again") from None
 
 
-def _decoded(content: bytes) -> Any:
+def decode(content: bytes) -> Any:
     """Decodes an image; by Pillow what TensorFlow can't, and BMPs: it takes palettes for grey."""
     if not content.startswith(b"BM"):
         with contextlib.suppress(tf.errors.InvalidArgumentError):

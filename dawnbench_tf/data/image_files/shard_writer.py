@@ -25,7 +25,7 @@ from dawnbench_tf.refusals import Refusal
 
 _ORDER_SEED = 2012
 _MOST_PIXELS = 100_000_000  # largest image, in pixels
-_PIXELS_PER_BYTE = 1_000  # limit for images over 2^20 pixels; single-color JPEGs have 170
+_PIXELS_PER_BYTE = 1_000  # limit for JPEGs over 2^20 pixels; single-color ones have 170
 Image.MAX_IMAGE_PIXELS = None  # Pillow's own limit, which warns or raises; check_image has ours
 _ORIENTATION = 0x0112  # EXIF tag; 1 is upright
 TURNED = "turned by EXIF, left as it is stored"
@@ -121,7 +121,9 @@ def check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list
     except (OSError, ValueError, SyntaxError):
         reason = "holds no image that can be decoded" if content else "is empty"
         raise Refusal(f"{path}: {reason}; fetch it again") from None
-    most = min(max(_PIXELS_PER_BYTE * len(content), 2**20), _MOST_PIXELS)
+    most = _MOST_PIXELS  # a page in one bit a pixel has 8,000 a byte
+    if is_jpeg:
+        most = min(max(_PIXELS_PER_BYTE * len(content), 2**20), most)
     if size[0] * size[1] > most:
         claim = f"{len(content):,} bytes that claim {size[0]:,} x {size[1]:,} pixels"
         raise Refusal(f"{path}: {claim}, more than an image of that size has; fetch it again")

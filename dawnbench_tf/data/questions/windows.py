@@ -68,7 +68,7 @@ class Merged:
     def __init__(self, windows: Windows, most_tokens: int):
         self._windows, self._most = windows, most_tokens
         count = int(windows.questions[-1]) + 1
-        self._scores = np.full(count, -np.inf)  # logit sum of the best answer so far
+        self.scores = np.full(count, -np.inf)  # logit sum of the best answer so far
         self._several = np.bincount(windows.questions)[windows.questions] > 1
         self.spans = np.zeros((count, 2), np.int32)  # first and last token in the context
         self.probabilities = np.zeros(count)  # p(first) p(last) within the answer's window
@@ -81,12 +81,12 @@ class Merged:
         allowed = self._mask_starts(rows, logits if free is None else free)
         best = spans.best(allowed, self._most)
         batch = np.arange(len(rows))
-        scores = logits[batch, 0, best[:, 0]] + logits[batch, 1, best[:, 1]]
+        scores = allowed[batch, 0, best[:, 0]] + allowed[batch, 1, best[:, 1]]
         probabilities = spans.probability(logits, best)
         for i, row in enumerate(rows):
             question = self._windows.questions[row]
-            if scores[i] > self._scores[question]:
-                self._scores[question] = scores[i]
+            if scores[i] > self.scores[question]:
+                self.scores[question] = scores[i]
                 # From tokens of the window to tokens of the context.
                 self.spans[question] = best[i] + self._windows.firsts[row]
                 self.probabilities[question] = probabilities[i]
