@@ -95,9 +95,9 @@ def is_regular(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def digest(path: Path) -> str:
+def digest(path: Path, hint: str = "") -> str:
     """Returns the SHA-256 of a file in hexadecimal. Raises Refusal if the file can't be read."""
-    with refusing(path, "can't be read", OSError), open(path, "rb") as file:
+    with refusing(path, "can't be read", OSError, hint=hint), open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

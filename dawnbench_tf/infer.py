@@ -257,7 +257,9 @@ def infer(options: Options, data: Any = None) -> Entry:
         ):
             rows.append(row)
     except KeyboardInterrupt as interrupt:
-        raise KeyboardInterrupt(*interrupt.args[:1] or [signal.SIGINT], f"{path} stays") from None
+        raise KeyboardInterrupt(
+            *interrupt.args[:1] or [signal.SIGINT], f"the entry {path} stays"
+        ) from None
     finally:  # a size may fail: the rows before it are kept
         terminal.status("")
         if rows:

@@ -224,7 +224,8 @@ def rank(
     if dataset and others:
         names = ", ".join(sorted({*others}))
         terminal.say(f"left out: {len(others)} of yours, of {names} and not of {dataset}")
-    if late := [result for result in collected if result.mine and result.date > last_date]:
+    own = [r for r in collected if r.mine and dataset in ("", r.dataset)]
+    if late := [result for result in own if result.date > last_date]:
         terminal.say(f"left out: {len(late)} of yours, later than {until}")
     wanted = [r for r in collected if dataset in ("", r.dataset) and r.date <= last_date]
     if threshold is not None:

@@ -44,8 +44,9 @@ def refusing(where: object, fault: str, *kinds: type[Exception], hint: str = "")
     except Refusal:
         raise
     except kinds as error:
-        texts = (getattr(error, name, None) for name in ("strerror", "message"))  # TensorFlow's
-        reason = one_line(next(filter(None, texts), error), 100)
+        own = str(getattr(error, "filename", None) or where) == str(where)
+        text = (own and getattr(error, "strerror", None)) or getattr(error, "message", None)
+        reason = one_line(text or error)  # `message` is TensorFlow's
         text = f"{fault} ({reason})" if fault else reason
         raise Refusal(f"{where}: {text}{'; ' * bool(hint)}{hint}") from None
 

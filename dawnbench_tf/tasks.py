@@ -301,8 +301,7 @@ def find_task(text: str, data_dir: str = "", name: str = "") -> Task:
         return TASKS[text]
     check_reader(text)
     kind, _, dataset = text.partition(":")
-    path = Path(data_dir).expanduser().absolute()  # a folder's name may have a point
-    stem = dataset or (path.name if path.is_dir() else path.stem) * bool(data_dir)
+    stem = dataset or Path(data_dir).expanduser().absolute().stem if data_dir else dataset
     name = name or re.sub(r"[^A-Za-z0-9.]+", "-", stem)[:60].strip("-.") or kind
     _check_own_name(name)
     scoring = "squad" if kind == "squad_json" else "top1"

@@ -123,7 +123,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         mode = _direction(metric) if mode == "auto" else mode
         _check({"threshold": threshold, "every": every, "first": first}, metric, evaluate, mode)
         path = None if log is None else Path(log).absolute()
-        if path and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+        usable = not path or (path.parent.is_dir() and os.access(path.parent, os.W_OK))
+        if path and (path.is_dir() or not usable):
             text = "`log` should be a file in a folder that exists and can be written"
             raise ValueError(f"{text}. Received: log={log}")
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
@@ -133,8 +134,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
         self.last_step = last_step
         self._evaluate, self._log = evaluate, path
-        self._inode = 0  # of the log, when a row was written to it
         self._goes_on = True  # with the clock since the construction
+        self._params: dict[str, Any] = {}  # of the call of `fit`
         self._begin()
 
     def _begin(self) -> None:
@@ -142,7 +143,6 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         self._first_hit: Hit | None = None
         self._columns: list[str] = []  # of the log
         self.rows: list[dict[str, float]] = []
-        self._params: dict[str, Any] = {}
         self.step = self._steps_in_epoch = 0
         self._measured = True  # there is nothing to measure
         self._step_end = self.clock.now()  # end of the last step, or begin of an epoch
@@ -236,9 +236,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     # What Keras calls.
 
     def on_train_begin(self, logs: Logs = None) -> None:
-        self._params = dict(
-            getattr(self, "params", None) or {}
-        )  # `evaluate(callbacks=)` sets its own
+        # Its own: `evaluate(callbacks=)` sets others.
+        self._params = dict(getattr(self, "params", None) or {})
         steps = self._param("steps")  # an epoch's; None until fit has counted them
         if steps is None and self._fractional:
             raise ValueError(
@@ -431,7 +430,7 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             if len(self.rows) == 1:
                 _keep_earlier(self._log)
             is_there = self._log.exists()  # False: somebody has moved it
-            if len(self.rows) > 1 and is_there and self._log.stat().st_ino != self._inode:
+            if len(self.rows) > 1 and is_there and not _begins_with(self._log, self.rows[0]):
                 other, self._log, is_there = self._log, _free(self._log), False
                 _warn("%s is another timer's now; the log goes on as %s", other, self._log)
             self._write_log(self._log, whole=not is_there or not set(row) <= set(self._columns))
@@ -459,7 +458,6 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             if whole and self.rows:
                 writer.writeheader()
             writer.writerows(self.rows if whole else self.rows[-1:])
-            self._inode = os.fstat(file.fileno()).st_ino
 
 
 class Versus(NamedTuple):
@@ -585,10 +583,11 @@ def _seconds_to(log: Path, metric: str, threshold: float, sign: int) -> float:
     rows = list[dict[str, str]]()
     try:
         with open(log, encoding="utf-8", newline="") as file:
-            whole = [
-                line for line in file if line.endswith("\n")
-            ]  # its writer may have been killed
-        rows = list(csv.DictReader(whole, delimiter="\t"))
+            lines = file.readlines()
+        if lines and not lines[-1].endswith("\n"):  # its writer was killed, or runs
+            _warn("%s: the last row is left out, as it is not complete: no line ends there", log)
+            del lines[-1]
+        rows = list(csv.DictReader(lines, delimiter="\t"))
         values = [(float(row["hours"]) * 3600, float(row[metric] or "nan")) for row in rows]
     except (KeyError, TypeError, ValueError):
         values = []

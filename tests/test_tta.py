@@ -223,6 +223,7 @@ def test_a_loss_that_is_not_finite_stops_at_its_step(steps, words):
         ({"every": 0}, "`every` should be over 0"),
         ({"every": 0.5}, "whole without `evaluate`"),
         ({"every": float("inf")}, "`every` should be over 0"),
+        ({"log": f"{__file__}/tta.tsv"}, "in a folder that exists"),
         ({"every": "2"}, "`every` should be a number. Received: every='2'"),
         ({"threshold": "0.9"}, "`threshold` should be a number. Received: threshold='0.9'"),
         ({"threshold": float("nan")}, "`threshold` should be a number"),
@@ -764,6 +765,25 @@ def test_loops_of_one_s_own_and_epochs_of_any_length():
     bare.on_epoch_end(0)
     assert [row["epoch"] for row in bare.rows] == [1]
     assert bare.rows[0]["hours"] * 3600 == pytest.approx(3)
+
+
+class Evaluates(tf.keras.callbacks.Callback):
+    """Evaluates inside `fit`, with the timer, which Keras then gives the parameters of that."""
+
+    def __init__(self, timer):
+        super().__init__()
+        self.timer = timer
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.model.evaluate(X[:8], Y[:8], verbose=0, callbacks=[self.timer])
+
+
+def test_an_evaluation_with_the_timer_does_not_change_the_steps_of_any_fit():
+    timer, network = endless_scores(), model()
+    for _ in range(2):
+        evaluates = Evaluates(timer)
+        network.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[timer, evaluates])
+        assert timer.step == 8 and [row["epoch"] for row in timer.rows] == [1, 2]
 
 
 def test_a_restored_timer_counts_on():

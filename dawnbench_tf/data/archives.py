@@ -65,13 +65,14 @@ def members(
         with tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 name = member.name.rsplit("/", 1)[-1]
+                wanted = member.isfile() and (names is None or name in names)
                 # tarfile would loop forever on a negative size.
-                if member.size < 0 or name in entries:
-                    reason = "is there twice" if name in entries else "has a size below 0"
+                if member.size < 0 or (wanted and name in entries):
+                    reason = "has a size below 0" if member.size < 0 else "is there twice"
                     raise Refusal(f"{path}: {shown(name)} {reason}; fetch it again")
                 if member.offset_data + member.size > end:
                     raise Refusal(f"{path}: truncated at {shown(name)}; fetch it again")
-                if member.isfile() and (names is None or name in names):
+                if wanted:
                     entries[name] = (name, member.offset_data, member.size)
     return list(entries.values())
 

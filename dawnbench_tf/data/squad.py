@@ -190,7 +190,7 @@ def _cache_file(
     key = (train, test, tokens.version(form.tokenizer), form.word_vectors, cased)
     digest = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass"))
     if source:
-        digest.update(bytes.fromhex(files.digest(source)))
+        digest.update(bytes.fromhex(files.digest(source, hint="fetch it again")))
     for path in sorted(Path(encoding.__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     folder = files.cache_folder()

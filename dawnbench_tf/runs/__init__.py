@@ -63,7 +63,7 @@ class Run(NamedTuple):
     def entry_path(self) -> Path | None:
         """The path of the entry's JSON, below `not_an_entry/` if it can't be ranked; else None."""
         for root in [self.folder, self.folder / NOT_RANKED] if self.folder else []:
-            if paths := sorted((root / self.recipe.task_row.folder / "train").glob("*.json")):
+            if paths := sorted((root / self.recipe.task_row.folder / "train").glob("[!.]*.json")):
                 return paths[-1]
         return None
 

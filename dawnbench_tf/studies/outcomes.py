@@ -195,7 +195,9 @@ def _is_fact(name: str, value: object) -> bool:
 
 
 def _read_newest(run: Path, phase: str) -> dict[str, Any]:
-    paths = [*run.glob(f"*/{phase}/*.json"), *run.glob(f"not_an_entry/*/{phase}/*.json")]
+    # Not those of a write that was killed, which begin with a point.
+    roots = f"*/{phase}", f"not_an_entry/*/{phase}"
+    paths = [path for root in roots for path in run.glob(f"{root}/[!.]*.json")]
     for path in sorted(filter(Path.is_file, paths), key=os.path.getmtime, reverse=True):
         try:
             values = files.read_json(path)

@@ -240,7 +240,8 @@ def compare_studies(ours: Results, theirs: Results, names: Sequence[str]) -> lis
     """Compares the second study with the first: a line for each shared threshold and setting."""
     both = f"report: {ours.study.name} and {theirs.study.name} have no"
     shared = [t for t in ours.thresholds if t in theirs.thresholds]
-    tasks = [results.study.get(results.study.recipe).task for results in (ours, theirs)]
+    # As planned: a task of one's own has the name of its data.
+    tasks = [grid.plan(r.study)[0].recipe.whole_task.name for r in (ours, theirs)]
     if tasks[0] != tasks[1] or not shared:
         text = "task and threshold in common; compare studies of one task at one threshold"
         raise Refusal(f"{both} {text}")

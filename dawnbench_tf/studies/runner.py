@@ -19,7 +19,7 @@ from typing import NamedTuple, NoReturn
 
 from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.clock import duration
-from dawnbench_tf.refusals import Refusal, refuse, refusing
+from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing
 from dawnbench_tf.studies import outcomes, plans, store
 from dawnbench_tf.studies.grid import PlannedRun
 from dawnbench_tf.studies.outcomes import Outcome
@@ -33,7 +33,7 @@ def check_template(template: str) -> None:
     """Raises Refusal if a template has no placeholder for the command, or its program is absent."""
     if not template:
         return
-    with refusing(f"--launch={template}", "can't be split into words", ValueError):
+    with refusing(f"--launch={one_line(template)}", "can't be split into words", ValueError):
         words = shlex.split(template)
     for word in words:
         if word not in (COMMAND, QUOTED) and (COMMAND in word or QUOTED in word):

@@ -244,8 +244,11 @@ def test_studies_with_nothing_in_common_are_refused(folder):
     with pytest.raises(Refusal, match="no task and threshold in common"):
         reports.compare_studies(results, results._replace(thresholds=(93,)), ("a", "b"))
     with pytest.raises(Refusal, match="no task and threshold in common"):
-        other = samples.study(recipe="cifar10/airbench94")
-        reports.compare_studies(results, results._replace(study=other), ("a", "b"))
+        own = [  # of two folders of one's own, both by the recipe own/photos
+            results._replace(study=samples.study(recipe="own/photos", settings={"data_dir": name}))
+            for name in ("photos", "birds")
+        ]
+        reports.compare_studies(*own, ("a", "b"))
     with pytest.raises(Refusal, match="no setting in common"):
         other = [s._replace(labels=("x",)) for s in results.settings]
         reports.compare_studies(results, results._replace(settings=other), ("a", "b"))

@@ -240,9 +240,10 @@ def assemble(
     """
 
     def table(words: list[str]) -> np.ndarray:
-        rows = [vectors[word] for word in words if word in vectors]
+        rows = [vectors[word] for word in words]
         return np.array(rows, np.float32).reshape(len(rows), WORD_VECTORS[form.word_vectors].width)
 
     ids = (*vocab.ids(words), _lower_ids(words))
-    fixed, tuned = table(vocab.fixed), table(vocab.trained)
+    fixed = table(vocab.fixed if vectors else [])  # a question of its own has no vectors
+    tuned = table([word for word in vocab.trained if word in vectors])
     return Encoded(train, test, test_corpus, vocab, fixed, tuned, *ids, form)
