@@ -370,7 +370,7 @@ class RunFolder:
     def read_clock(self, newest: Checkpoint | None) -> dict[str, float]:
         """Returns the seconds of earlier processes by part of the clock.
 
-        Reads clock.json; uses the checkpoint's clock if that is later, or clock.json is damaged.
+        Reads clock.json; writes the checkpoint's clock to it if that is later, or it is damaged.
         """
         path = self.path / CLOCK
         saved = (newest.state.get("clock") if newest else None) or {}
@@ -383,6 +383,9 @@ class RunFolder:
             return written
         if not written:
             terminal.say(f"{path}: not there; the clock goes on from the checkpoint's")
+        if self.writer:  # a finished run writes no clock, and its entry is made from this file
+            with suppress(Refusal):
+                files.write_json(path, saved)
         return saved
 
     def write_clock(self, clock: Clock) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.framework.config import is_op_determinism_enabled
 
 from dawnbench_tf import run_folder, terminal, tta
 from dawnbench_tf.clock import Clock, beating
@@ -84,8 +85,8 @@ def prepare(
     The recipe of the result has its task's numbers of examples and classes, from the data. Raises
     Refusal: files are missing or damaged, or a task of the user's own has no threshold.
     """
-    # A deterministic tf.data pipeline can't read the time.
-    waits = None if options.deterministic else Waits()
+    # A deterministic tf.data pipeline can't read the time. An earlier call may have set this.
+    waits = None if is_op_determinism_enabled() else Waits()
     placement = Placement(strategy, options.data_format, waits)
     if examples is None:
         dataset.check_files(recipe, options.data_dir)

@@ -104,6 +104,7 @@ def test_a_clock_that_is_gone_or_damaged_goes_on_from_the_checkpoint_s(tmp_path,
             (tmp_path / "clock.json").write_bytes(content)
         folder = run_folder.RunFolder(tmp_path, RECIPE)
         assert folder.read_clock(folder.newest()) == spent, content
+        assert files.read_json(tmp_path / "clock.json") == spent  # a finished run's entry reads it
         assert "the clock goes on from the checkpoint's" in capsys.readouterr().err
 
 
