@@ -66,7 +66,7 @@ def test_the_reader_answers_out_of_the_passage(trained):
     assert f">>>{answer}<<<" in marked and others.startswith("others: ")
 
 
-def test_answers_share_no_word_and_the_first_is_the_most_probable(trained, monkeypatch):
+def test_answers_share_no_word_and_the_first_is_the_most_probable(trained):
     done = ask(trained, "--json", "--count=4")
     values = json.loads(done.stdout)
     answers = [values, *values["others"]]
@@ -74,21 +74,6 @@ def test_answers_share_no_word_and_the_first_is_the_most_probable(trained, monke
     assert len(answers) == 4 and all(a[1] <= b[0] for a, b in pairwise(spans))
     assert values["probability"] == max(answer["probability"] for answer in answers)
     assert all(PASSAGE[a["begin"] : a["end"]] == a["text"] for a in answers)
-    # The next answers are the best of the words that are left.
-    reader = Reader(trained / "run")
-    begins, ends = zip(*tokens.offsets(PASSAGE), strict=True)
-    count = len(begins)
-    logits = np.random.default_rng(0).normal(size=(1, 2, count)).astype(np.float32)
-    monkeypatch.setattr(reader, "_forward", lambda _: logits)
-    answers = reader.answers(PASSAGE, "Where does Ada live?", 99)
-    spans = [(i, j) for i in range(count) for j in range(i, count)]
-    spans.sort(key=lambda span: -logits[0, 0, span[0]] - logits[0, 1, span[1]])
-    expected = []
-    while spans:
-        i, j = spans[0]
-        expected.append((begins[i], ends[j]))
-        spans = [span for span in spans if span[1] < i or j < span[0]]
-    assert [(answer.begin, answer.end) for answer in answers] == expected
 
 
 def test_questions_are_typed_one_after_another(trained):
@@ -113,12 +98,29 @@ def test_a_stranger_s_text_is_printed_without_what_a_terminal_acts_on():
     assert text.endswith(f"Ada{bad}[2J\tis\nin{bad} >>>Os{bad}lo{bad}<<< now.")
 
 
-def test_a_text_that_would_take_all_memory_is_refused_at_once(trained, monkeypatch):
+def test_a_reader_refuses_what_takes_all_memory_and_answers_with_the_best_words_left(
+    trained, monkeypatch
+):
     monkeypatch.setattr(machine, "free_gib", lambda: 0.5)
     text = PASSAGE * 1500  # 24,000 tokens, whose self-attention takes 2.3 GB a matrix
+    reader = Reader(trained / "run")
     with pytest.raises(Refusal, match=r"the passage has 2\d,\d{3} tokens.* cut it to "):
-        predict.ask(str(trained / "run"), text, "Where does Ada live now?")
-    assert predict.ask(str(trained / "run"), PASSAGE * 10, "Where does Ada live now?").text
+        reader.answers(text, "Where does Ada live now?", 1)
+    assert reader.answers(PASSAGE * 10, "Where does Ada live now?", 1)[0].text
+    # The next answers are the best of the words that are left.
+    begins, ends = zip(*tokens.offsets(PASSAGE), strict=True)
+    count = len(begins)
+    logits = np.random.default_rng(0).normal(size=(1, 2, count)).astype(np.float32)
+    monkeypatch.setattr(reader, "_forward", lambda _: logits)
+    answers = reader.answers(PASSAGE, "Where does Ada live?", 99)
+    spans = [(i, j) for i in range(count) for j in range(i, count)]
+    spans.sort(key=lambda span: -logits[0, 0, span[0]] - logits[0, 1, span[1]])
+    expected = []
+    while spans:
+        i, j = spans[0]
+        expected.append((begins[i], ends[j]))
+        spans = [span for span in spans if span[1] < i or j < span[0]]
+    assert [(answer.begin, answer.end) for answer in answers] == expected
 
 
 @pytest.mark.parametrize(
@@ -186,18 +188,22 @@ def classify(home, *arguments):
     return subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
 
 
-def test_probabilities_are_the_model_s_for_the_test_images(photos):
+def test_probabilities_are_the_model_s_for_the_test_images(photos, tmp_path):
     run = runs.read(photos / "run")
     opened = dataset.open(run.recipe, str(photos / "data"))
     model = run.model()
     paths = [photos / "data" / name for name in opened.splits.test.names]
-    images = predict.predict(photos / "run", paths)
+    Image.open(paths[0]).convert("CMYK").save(tmp_path / "cmyk.jpg")  # read as the run reads it
+    *images, cmyk = predict.predict(photos / "run", [*paths, tmp_path / "cmyk.jpg"])
     for image, example in zip(images, opened.examples(), strict=True):
         probabilities = tf.nn.softmax(model(*example)[0]).numpy()
         order = np.argsort(-probabilities)
         assert image.names == [opened.splits.classes[i] for i in order]
         assert image.probabilities == pytest.approx(probabilities[order], rel=1e-4)
     assert [image.turned for image in images] == [False] * 8
+    split = jpeg_index.split(jpeg_index.index_files(tmp_path, ["cmyk.jpg"], [0]))
+    logits = model(tested.prepare(split, run.recipe, "NHWC", np.arange(1)))
+    assert cmyk.probabilities[0] == pytest.approx(float(tf.reduce_max(tf.nn.softmax(logits))))
 
 
 def test_every_format_is_read_and_a_folder_is_a_table(photos, tmp_path):
@@ -235,24 +241,19 @@ def test_what_is_no_image_is_one_line(photos, arguments, words):
     assert done.stderr.count("\n") <= 2 and "Traceback" not in done.stderr
 
 
-def test_every_image_is_read_as_the_run_reads_it(photos, trained_digits, tmp_path):
-    Image.open(photos / "data/val/red/0.jpg").convert("CMYK").save(tmp_path / "cmyk.jpg")
-    run, index = runs.read(photos / "run"), jpeg_index.index_files(tmp_path, ["cmyk.jpg"], [0])
-    split = jpeg_index.split(index)
-    logits = run.model()(tested.prepare(split, run.recipe, "NHWC", np.arange(1)))
-    (image,) = predict.predict(photos / "run", tmp_path / "cmyk.jpg")
-    assert image.probabilities[0] == pytest.approx(float(tf.reduce_max(tf.nn.softmax(logits))))
+def test_images_of_a_task_of_one_size_are_read_as_the_run_reads_them_or_resized(
+    trained_digits, tmp_path
+):
     run = runs.read(trained_digits / "run")
-    digits = dataset.open(run.recipe)
-    Image.fromarray(digits.splits.test.images(slice(1))[0]).save(tmp_path / "digit.png")
-    (image,) = predict.predict(trained_digits / "run", tmp_path / "digit.png", 10)
-    probabilities = np.sort(tf.nn.softmax(run.model()(*digits.examples()[0])[0]))[::-1]
-    assert image.probabilities == pytest.approx(probabilities, rel=1e-5)
-    # Those of a task of one size are resized.
-    pixels = np.zeros((60, 90, 3), np.uint8)
-    Image.fromarray(pixels).save(tmp_path / "black.png")
-    (image,) = predict.predict(trained_digits / "run", [tmp_path / "black.png"], 10)
+    digits, model = dataset.open(run.recipe), run.model()
+    pixels = digits.splits.test.images(slice(1))[0], np.zeros((60, 90, 3), np.uint8)
+    paths = tmp_path / "digit.png", tmp_path / "black.png"
+    for path, image in zip(paths, pixels, strict=True):
+        Image.fromarray(image).save(path)
+    digit, image = predict.predict(trained_digits / "run", paths, 10)
+    probabilities = np.sort(tf.nn.softmax(model(*digits.examples()[0])[0]))[::-1]
+    assert digit.probabilities == pytest.approx(probabilities, rel=1e-5)
     standardize = augment.standardizer(run.recipe, "NHWC")
-    logits = run.model()(standardize(np.zeros((1, 32, 32, 3), np.uint8)))
+    logits = model(standardize(np.zeros((1, 32, 32, 3), np.uint8)))
     assert image.names == [str(i) for i in np.argsort(-logits[0], kind="stable")]
     assert sum(image.probabilities) == pytest.approx(1)
