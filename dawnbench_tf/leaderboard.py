@@ -224,10 +224,10 @@ def rank(
     if dataset and others:
         names = ", ".join(sorted({*others}))
         terminal.say(f"left out: {len(others)} of yours, of {names} and not of {dataset}")
-    own = [r for r in collected if r.mine and dataset in ("", r.dataset)]
-    if late := [result for result in own if result.date > last_date]:
+    wanted = [r for r in collected if dataset in ("", r.dataset)]
+    if late := [r for r in wanted if r.mine and r.date > last_date]:
         terminal.say(f"left out: {len(late)} of yours, later than {until}")
-    wanted = [r for r in collected if dataset in ("", r.dataset) and r.date <= last_date]
+    wanted = [r for r in wanted if r.date <= last_date]
     if threshold is not None:
         wanted = [results.at_threshold(result, threshold) for result in wanted]
     ranked = sorted(tables.rank(wanted), key=lambda table: not table.has_mine)

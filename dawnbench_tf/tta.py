@@ -39,18 +39,8 @@ Logs = dict[str, Any] | None
 
 # Words of the names of metrics of which more, or less, is better.
 _MAX = {"accuracy", "acc", "auc", "precision", "recall", "f1", "iou", "top"}
-_MIN = {
-    "loss",
-    "error",
-    "err",
-    "crossentropy",
-    "divergence",
-    "perplexity",
-    "mse",
-    "mae",
-    "rmse",
-    "mape",
-}
+_MIN = {"loss", "error", "err", "crossentropy", "divergence", "perplexity"}
+_MIN |= {"mse", "mae", "rmse", "mape"}
 _KERAS = {"keras", "tf_keras", "tensorflow"}  # packages
 _KERAS_S = {"model", "_model", "validation_data"}  # attributes that Keras gives a callback
 _FRACTIONS = ("accuracy", "acc", "auc", "precision", "recall", "f1_score")  # Keras's, in 0..1
@@ -123,8 +113,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         mode = _direction(metric) if mode == "auto" else mode
         _check({"threshold": threshold, "every": every, "first": first}, metric, evaluate, mode)
         path = None if log is None else Path(log).absolute()
-        usable = not path or (path.parent.is_dir() and os.access(path.parent, os.W_OK))
-        if path and (path.is_dir() or not usable):
+        folder = path.parent if path else Path()
+        if path and (path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK)):
             text = "`log` should be a file in a folder that exists and can be written"
             raise ValueError(f"{text}. Received: log={log}")
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every

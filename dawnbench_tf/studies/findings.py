@@ -252,8 +252,8 @@ def evidence(results: Results, command: str) -> list[str]:
         name, *others = {_recipe_name(outcome) for outcome in setting.outcomes}
         if not name or others:
             continue
-        goal, highest = recipes.get(name).goal, recipes.get(name).task_row.highest
-        digits = 2 if highest > 1 else 4  # of percent, of a fraction
+        recipe = recipes.get(name)
+        goal, digits = recipe.goal, 2 if recipe.task_row.highest > 1 else 4  # percent or fraction
         times = setting.times(goal)
         ended = [outcome for outcome in setting.outcomes if outcome.rows]
         hits = [outcome.row_at(goal) for outcome in ended]
