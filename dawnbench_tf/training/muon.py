@@ -5,7 +5,7 @@ airbench94_muon.py of KellerJordan/cifar10-airbench, which normalizes the kernel
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import tensorflow as tf
 from dawnbench_tf.models import parts
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import refusing
+from dawnbench_tf.training.schedules import OfStep, lookup
 from dawnbench_tf.training.sgd import SGD
 
 
@@ -68,8 +69,9 @@ class Muon(SGD):
     """Muon for the `kernels`, by index among the trained weights; SGD for the other weights.
 
     An update of a kernel (height, width, channels, filters), whose momentum is Nesterov's or not,
-    is orthogonalized as a matrix (height x width x channels, filters). Kernels of one shape are
-    orthogonalized together.
+    is orthogonalized as a matrix (height x width x channels, filters). Kernels of as many filters
+    are orthogonalized together, completed by rows of zeros, which stay so: a GPU takes longer to
+    start an operation than to compute it.
     """
 
     def __init__(
@@ -78,14 +80,14 @@ class Muon(SGD):
         recipe: Recipe,
         kernels: Iterable[int],
         steps: int,
-        kernel_momentum_at: Callable[[tf.Tensor], tf.Tensor],
+        kernel_momentum_at: OfStep,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, recipe=recipe, steps=steps, **kwargs)
         self._settings, self._kernels = recipe.optimizer, frozenset(kernels)
         self._low_precision = recipe.precision == "mixed_bfloat16"
-        # An array: Keras would wrap a list, at a cost for each step.
-        self._due = np.array(normalized_steps(recipe.optimizer.kernel_norm_steps, steps))
+        due = np.array([*normalized_steps(recipe.optimizer.kernel_norm_steps, steps), False])
+        self._normalizes, self._due_at = due.any(), lookup(lambda step: due[step], steps)
         self._kernel_momentum_at = kernel_momentum_at
 
     def _distributed_apply_gradients_fn(
@@ -96,9 +98,7 @@ class Muon(SGD):
         others = []
         for gradient, weight in grads_and_vars:
             if self._index_dict[self._var_key(weight)] in self._kernels:
-                *rows, filters = weight.shape
-                shape = math.prod(rows), filters, weight.dtype
-                groups.setdefault(shape, []).append((gradient, weight))
+                groups.setdefault((weight.shape[-1], weight.dtype), []).append((gradient, weight))
             else:
                 others.append((gradient, weight))
         for group in groups.values():
@@ -111,35 +111,40 @@ class Muon(SGD):
     def _update_kernels(
         self, first: tf.Variable, gradients: Sequence[tf.Tensor], weights: Sequence[tf.Variable]
     ) -> None:
-        """Updates kernels of one shape, `first` among them, on one replica."""
+        """Updates kernels of as many filters, `first` among them, on one replica."""
+        settings, dtype, filters = self._settings, first.dtype, first.shape[-1]
         indices = [self._index_dict[self._var_key(weight)] for weight in weights]
-        momentum = tf.cast(self._kernel_momentum_at(self.iterations), first.dtype)
+        rows = [weight.shape.num_elements() // filters for weight in weights]
+        momentum = tf.cast(self._kernel_momentum_at(self.iterations), dtype)
         directions = []
-        for index, gradient in zip(indices, gradients, strict=True):
+        for index, gradient, own in zip(indices, gradients, rows, strict=True):
             velocity = self.momentums[index]
             velocity.assign(momentum * velocity + gradient)
             direction = gradient + momentum * velocity if self.nesterov else velocity
-            directions.append(tf.reshape(direction, [-1, first.shape[-1]]))
-        settings = self._settings
+            matrix = tf.reshape(direction, [own, filters])
+            directions.append(tf.pad(matrix, [[0, max(rows) - own], [0, 0]]))
         updates = orthogonalize(
             tf.stack(directions),
             settings.newton_schulz,
             settings.newton_schulz_steps,
-            "bfloat16" if self._low_precision else first.dtype,
+            "bfloat16" if self._low_precision else dtype,
         )
-        rate = tf.cast(self.learning_rate, first.dtype)
-        for index, weight, update in zip(indices, weights, tf.unstack(updates), strict=True):
-            own = rate * self._scale(update, weight, index)
-            value = self._normalized(weight) - own * tf.cast(
-                tf.reshape(update, weight.shape), weight.dtype
-            )
-            weight.assign(value * (1 - own * settings.kernel_decay))
+        scales = [self._scale(g, w, i) for g, w, i in zip(gradients, weights, indices, strict=True)]
+        rates = tf.cast(self.learning_rate, dtype) * tf.stack(scales)
+        # (w - rate u) (1 - rate decay), of a kernel w that is normalized first.
+        left = 1 - rates * settings.kernel_decay
+        kept = tf.unstack(left * self._factors(weights))
+        updates = tf.cast(updates, dtype) * (rates * left)[:, None, None]
+        for weight, factor, update, own in zip(
+            weights, kept, tf.unstack(updates), rows, strict=True
+        ):
+            weight.assign(factor * weight - tf.reshape(update[:own], weight.shape))
 
-    def _normalized(self, weight: tf.Variable) -> tf.Tensor:
-        """Returns a kernel, normalized if the step is one that normalizes."""
-        if not self._due.any():
-            return tf.convert_to_tensor(weight)
-        last = len(self._due) - 1
-        due = tf.gather(tf.constant(self._due), tf.minimum(self.iterations, last))
-        factor = tf.math.divide_no_nan(weight.shape[-1] ** 0.5, tf.norm(weight))
-        return weight * tf.where(due, tf.cast(factor, weight.dtype), tf.ones([], weight.dtype))
+    def _factors(self, weights: Sequence[tf.Variable]) -> tf.Tensor:
+        """Returns the factors (kernels,) that normalize kernels, 1 in steps that do not."""
+        ones = tf.ones(len(weights), weights[0].dtype)
+        if not self._normalizes:
+            return ones
+        norms = tf.sqrt(2 * tf.stack([tf.nn.l2_loss(weight) for weight in weights]))
+        factors = tf.math.divide_no_nan(tf.cast(weights[0].shape[-1] ** 0.5, norms.dtype), norms)
+        return tf.where(self._due_at(self.iterations), factors, ones)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf.models import parts
@@ -15,6 +16,7 @@ from dawnbench_tf.refusals import refuse
 from dawnbench_tf.training import losses, muon, schedules
 from dawnbench_tf.training.averages import Averages
 from dawnbench_tf.training.muon import Muon
+from dawnbench_tf.training.schedules import OfStep
 from dawnbench_tf.training.sgd import SGD, Rates
 
 
@@ -49,30 +51,29 @@ def _rates(
     `kernels` are the indices of those that Muon trains.
     """
     by_part, settings = _part_rates(recipe, model), recipe.optimizer
-    rates: dict[int, Callable[[tf.Tensor], tf.Tensor]] = {}
+    rates: dict[int, OfStep] = {}
+    total = recipe.total_steps(epoch_steps)
     for index, weight in enumerate(model.trainable_variables if model else []):
         rate = by_part.get(index, 1.0) * (1.0 if index in kernels else settings.sgd_rate)
         rate *= losses.own_rate(weight, recipe)
         if losses.is_whitening_bias(weight) and settings.whitening_bias_epochs:
-            rates[index] = _whitening_rate(recipe, epoch_steps, rate)
+            rates[index] = schedules.lookup(_whitening_rate(recipe, epoch_steps, rate), total)
         elif rate != 1:
             rates[index] = partial(lambda rate, step: rate, rate)
     return rates
 
 
-def _whitening_rate(
-    recipe: Recipe, epoch_steps: Sequence[int], rate: float
-) -> Callable[[tf.Tensor], tf.Tensor]:
+def _whitening_rate(recipe: Recipe, epoch_steps: Sequence[int], rate: float) -> OfStep:
     """Returns the multiplier of a whitening layer's bias, which is frozen after some epochs."""
     steps = steps_before(recipe.optimizer.whitening_bias_epochs, epoch_steps)
     trained = math.ceil(round(steps, 6))
     if not recipe.optimizer.whitening_bias_falls:
-        return lambda step: rate * tf.cast(step < trained, tf.float32)
+        return lambda step: rate * (step < trained)
     factor = schedules.factor(recipe, epoch_steps)
 
-    def falling(step: tf.Tensor) -> tf.Tensor:
-        left = tf.maximum(1 - tf.cast(step, tf.float32) / trained, 0)
-        return rate * tf.math.divide_no_nan(left, factor(step))
+    def falling(step: np.ndarray) -> np.ndarray:
+        left, scale = rate * np.maximum(1 - step / trained, 0), factor(step)
+        return np.divide(left, scale, out=np.zeros_like(left), where=scale != 0)
 
     return falling
 
@@ -90,7 +91,7 @@ class OwnRates(Averages):
         self,
         *args: Any,
         rates: Mapping[int, float],
-        momentum_at: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        momentum_at: OfStep | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -139,11 +140,17 @@ class RMSprop(tf.keras.optimizers.RMSprop):
             mean.assign(tf.ones_like(mean))
 
 
+def _momentum(recipe: Recipe, epoch_steps: Sequence[int]) -> OfStep:
+    return schedules.lookup(
+        schedules.momentum(recipe, epoch_steps), recipe.total_steps(epoch_steps)
+    )
+
+
 def _sgd(
     recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None
 ) -> tuple[Callable[..., SGD], dict[str, Any]]:
     """Returns class and own arguments of SGD, LARS or Muon."""
-    settings, momentum_at = recipe.optimizer, schedules.momentum(recipe, epoch_steps)
+    settings, momentum_at = recipe.optimizer, _momentum(recipe, epoch_steps)
     lars, references = settings.name == "lars", muon.kernels(model, recipe) if model else set()
     weights = enumerate(model.trainable_variables if model else [])
     kernels = {index for index, weight in weights if weight.ref() in references}
@@ -166,7 +173,7 @@ def _other(
 ) -> tuple[Callable[..., OwnRates], dict[str, Any]]:
     """Returns class and own arguments of an optimizer that is not SGD, LARS or Muon."""
     settings, keras = recipe.optimizer, tf.keras.optimizers
-    cycle = schedules.momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
+    cycle = _momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
     adam = {"beta_2": settings.beta_2, "momentum_at": cycle}
     classes: dict[str, tuple[type, dict[str, Any]]] = {
         "adadelta": (keras.Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
@@ -189,11 +196,12 @@ def build(
     """
     own = _sgd if recipe.optimizer.name in ("sgd", "lars", "muon") else _other
     cls, arguments = own(recipe, epoch_steps, model)
-    factor = schedules.factor(recipe, epoch_steps)
+    factor, steps = schedules.factor(recipe, epoch_steps), recipe.total_steps(epoch_steps)
+    rate = schedules.lookup(lambda step: recipe.scaled_learning_rate * factor(step), steps)
     optimizer = cls(
-        schedules.LearningRate(recipe.scaled_learning_rate, factor),
+        schedules.LearningRate(rate),
         recipe=recipe,
-        steps=recipe.total_steps(epoch_steps),
+        steps=steps,
         model=model,
         global_clipnorm=recipe.optimizer.clip_norm or None,
         **arguments,

@@ -1,13 +1,14 @@
 """SGD with momentum in two forms, learning rates of single weights, and LARS."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from dawnbench_tf.training.averages import Averages
+from dawnbench_tf.training.schedules import OfStep
 
-Rates = Mapping[int, Callable[[tf.Tensor], tf.Tensor]]  # by a weight's index; functions of the step
+Rates = Mapping[int, OfStep]  # by a weight's index
 
 
 class SGD(Averages, tf.keras.optimizers.SGD):
@@ -29,7 +30,7 @@ class SGD(Averages, tf.keras.optimizers.SGD):
         *args: Any,
         rate_in_velocity: bool,
         rates: Rates,
-        momentum_at: Callable[[tf.Tensor], tf.Tensor],
+        momentum_at: OfStep,
         trust: float = 0.0,
         **kwargs: Any,
     ) -> None:
