@@ -8,15 +8,13 @@ every runtime supports, in float32.
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
 from .broadcast import widen
 from .registration import register
-
-compiled = partial(tf.function, jit_compile=True, autograph=False)
+from .xla import compiled
 
 
 @compiled

@@ -16,6 +16,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from .registration import register
+from .xla import compiled
 
 
 def widen(x: tf.Tensor) -> tf.Tensor:
@@ -31,10 +32,20 @@ def _total(terms: tf.Tensor, weight: tf.Tensor, axis: int | None = None) -> tf.T
         axes = [i for i, size in enumerate(sizes) if size == 1]
     else:
         axes = [i for i in range(rank) if i != axis % rank]
-    # bfloat16's Sum accumulates in float32; without a cast it takes a third of the time on CPUs.
-    terms = tf.cast(terms, tf.float32) if terms.dtype == tf.float16 else terms
-    total = tf.cast(tf.reduce_sum(terms, axes), weight.dtype)
-    return tf.reshape(total, tf.shape(weight))
+    # TensorFlow's kernel for GPUs sums 92 MB, in 24 columns, at 130 GB/s; XLA's at the memory's.
+    if weight.shape.num_elements() < 64 and tf.config.list_logical_devices("GPU"):
+        total = _sum(terms, axes)
+    else:
+        # bfloat16's Sum accumulates in float32; without a cast it takes a third of the time on
+        # CPUs.
+        terms = tf.cast(terms, tf.float32) if terms.dtype == tf.float16 else terms
+        total = tf.reduce_sum(terms, axes)
+    return tf.reshape(tf.cast(total, weight.dtype), tf.shape(weight))
+
+
+@compiled
+def _sum(terms: tf.Tensor, axes: list[int]) -> tf.Tensor:
+    return tf.reduce_sum(widen(terms), axes)
 
 
 def add(x: tf.Tensor, bias: tf.Tensor, axis: int | None = None) -> tf.Tensor:

@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from . import broadcast
-from .activations import compiled
 from .dropout import create_counter
 from .registration import register
+from .xla import compiled
 
 
 @register
