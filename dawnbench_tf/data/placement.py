@@ -25,7 +25,7 @@ class Waits:
     def count(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Returns the batches unchanged; the time to get each is added to `seconds`."""
         # zip asks for the moment first, then for the batch: `add` runs when the batch is there.
-        moments = tf.data.Dataset.counter().map(lambda _: tf.timestamp())
+        moments = tf.data.Dataset.from_tensors(0).repeat().map(lambda _: tf.timestamp())
 
         def add(moment: tf.Tensor, batch: Any) -> Any:
             with tf.control_dependencies([self._seconds.assign_add(tf.timestamp() - moment)]):

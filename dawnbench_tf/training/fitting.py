@@ -18,6 +18,7 @@ from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images.data import ImageData
 from dawnbench_tf.models import parts
+from dawnbench_tf.models.layers import xla
 from dawnbench_tf.models.layers.image import Whitening
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -238,7 +239,14 @@ def _make_train_function(model: tf.keras.Model, force: bool = False) -> Callable
                 (0, {"loss": tf.zeros([])}),
             )[1]
 
-        model.train_function = model.train_tf_function = several
+        def run(iterator: Any) -> Any:
+            one_gpu = strategies.is_one_gpu(model.distribute_strategy)
+            if one_gpu and not (model.jit_compile or several.experimental_get_tracing_count()):
+                several.get_concrete_function(iterator)
+                xla.compile_traced()
+            return several(iterator)
+
+        model.train_function, model.train_tf_function = run, several
     return model.train_function
 
 

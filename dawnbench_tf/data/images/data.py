@@ -77,7 +77,8 @@ class ImageData(Data):
     def on_devices(self) -> Callable[..., tuple]:
         held, strategy = self.splits.train.held, self.placement.strategy
         # Images in memory are copied to every device first, so no step waits for the host.
-        fetch = None if held is None else pipeline.on_each_device(held, strategy)
+        examples = len(self.splits.train.labels)
+        fetch = None if held is None else pipeline.on_each_device(held, strategy, examples)
         return pipeline.preparation(self, fetch)
 
     def test_batches(self, batch_size: int) -> tf.data.Dataset:

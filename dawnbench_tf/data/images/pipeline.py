@@ -111,9 +111,11 @@ def preparation(
 
 
 def on_each_device(
-    images: tf.Tensor, strategy: tf.distribute.Strategy
+    images: tf.Tensor, strategy: tf.distribute.Strategy, examples: int
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """Copies all images to every device; returns a function from indices to images.
+
+    Of more `examples` than images, which synthetic data have, example i has image i % images.
 
     The copy is a float32 variable that holds 4 bytes in each element. Workers exchange initial
     values of variables, which fails for uint8, and TensorFlow keeps int32 variables in host memory.
@@ -128,7 +130,8 @@ def on_each_device(
         held = tf.Variable(words, trainable=False, name="training_images")
 
     def fetch(indices: tf.Tensor) -> tf.Tensor:
-        rows = tf.bitcast(tf.gather(held, indices % count), tf.uint8)  # (b, words, 4)
+        indices = indices if examples == count else indices % count
+        rows = tf.bitcast(tf.gather(held, indices), tf.uint8)  # (b, words, 4)
         rows = tf.reshape(rows, [-1, 4 * words.shape[1]])[:, :size]
         return tf.reshape(rows, [-1, *shape])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dawnbench_tf.models.layers import activations
+from dawnbench_tf.models.layers import activations, image, xla
 
 X = np.concatenate([np.linspace(-6, 6, 241), [0.0, -0.0, 40.0, -40.0]])
 
@@ -114,3 +114,30 @@ def test_xla_compiles_a_training_step(name):
 def test_a_layer_is_restored_from_its_configuration(layer):
     again = type(layer).from_config(layer.get_config())
     np.testing.assert_array_equal(layer(X), again(X))
+
+
+def test_what_a_step_has_traced_is_compiled_before_it_runs(monkeypatch):
+    def names():
+        functions = activations._forward, activations._backward, image._pool_forward
+        return {t.name for f in functions for t in f._list_all_concrete_functions()}
+
+    @tf.function(autograph=False)
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = activations.CELU(0.37)(image.pool_pairs(x, 1), training=True)
+        return tape.gradient(y, x)
+
+    xla.compile_traced()
+    before, calls = names(), []
+    step.get_concrete_function(tf.TensorSpec((2, 6, 4, 3), tf.bfloat16))
+    step.get_concrete_function(tf.TensorSpec((None, 6, 4, 3), tf.bfloat16))
+    monkeypatch.setattr(
+        tf, "fill", lambda shape, value, old=tf.fill: calls.append(shape) or old(shape, value)
+    )
+    xla.compile_traced()
+    # Forward one argument, backward two; sizes that are not known are compiled by the step.
+    assert len(names() - before) == 6 and len(names() & xla._compiled - before) == 3
+    assert sorted(map(tuple, calls)) == [(2, 3, 2, 3)] * 5 + [(2, 6, 4, 3)]
+    xla.compile_traced()
+    assert len(calls) == 6
