@@ -21,12 +21,12 @@ import numpy as np
 
 from dawnbench_tf import files, flags, recipes, run_folder, runs, tasks, tensorflow_env, terminal
 from dawnbench_tf.clock import Clock, beating
-from dawnbench_tf.options import OF_A_CALL, RunOptions, to_record, with_recorded
+from dawnbench_tf.options import RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.runs import Run, run_entry
-from dawnbench_tf.settings import flag_text, flat, setting
+from dawnbench_tf.settings import flag_text, setting
 from dawnbench_tf.submission import prices
 
 if TYPE_CHECKING:
@@ -84,13 +84,7 @@ def main(options: Options, arguments: list[str]) -> int:
         return _report(train(recipe, run, folder, replaced=compared), run)
     except KeyboardInterrupt as interrupt:
         command = [*PROGRAM, *sys.argv[1:]]
-        if _are_recorded(recipe, run, folder):  # then the folder stands for the other flags
-            values = flat(flags.read(Options).run)
-            names = [name for name in OF_A_CALL if flags.is_given(name) and name != "output_dir"]
-            command = [*PROGRAM, f"--output_dir={folder}"]
-            command += [flag_text(name, values[name]) for name in names]
-        elif not run.output_dir:
-            command.append(f"--output_dir={folder}")
+        command += [] if run.output_dir else [f"--output_dir={folder}"]
         number = interrupt.args[0] if interrupt.args else signal.SIGINT
         raise KeyboardInterrupt(number, f"to continue: {shlex.join(command)}") from None
 
@@ -150,17 +144,6 @@ def _as_it_began(run: RunOptions) -> RunOptions:
     words = shlex.join(flag_text(name, value) for name, value in missing.items())
     terminal.say(f"goes on with {words}, as it began")
     return with_recorded(run, missing)
-
-
-def _are_recorded(recipe: Recipe, run: RunOptions, folder: str) -> bool:
-    """Whether a run's folder records this recipe and these options."""
-    try:
-        owned, options = runs.recipe_of(folder), runs.options_of(folder)
-    except Refusal:
-        return False
-    # The folder's task has the numbers of the data, which a task of one's own may leave open.
-    same = recipe.with_values(task=owned.task, name=owned.name)
-    return (owned, to_record(options)) == (same, to_record(run))
 
 
 def train(

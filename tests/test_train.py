@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -218,8 +219,8 @@ def end(process, path, death, status):
     _, error = process.communicate()
     assert process.returncode == status, error
     if death != signal.SIGKILL:
-        short = "dawnbench train --output_dir=out"
-        assert error.splitlines()[-1] == f"dawnbench train: interrupted; to continue: {short}"
+        again = shlex.join(["dawnbench", "train", *LONG])
+        assert error.splitlines()[-1] == f"dawnbench train: interrupted; to continue: {again}"
         assert "Traceback" not in error
 
 
