@@ -140,17 +140,11 @@ class RMSprop(tf.keras.optimizers.RMSprop):
             mean.assign(tf.ones_like(mean))
 
 
-def _momentum(recipe: Recipe, epoch_steps: Sequence[int]) -> OfStep:
-    return schedules.lookup(
-        schedules.momentum(recipe, epoch_steps), recipe.total_steps(epoch_steps)
-    )
-
-
 def _sgd(
     recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None
 ) -> tuple[Callable[..., SGD], dict[str, Any]]:
     """Returns class and own arguments of SGD, LARS or Muon."""
-    settings, momentum_at = recipe.optimizer, _momentum(recipe, epoch_steps)
+    settings, momentum_at = recipe.optimizer, schedules.momentum(recipe, epoch_steps)
     lars, references = settings.name == "lars", muon.kernels(model, recipe) if model else set()
     weights = enumerate(model.trainable_variables if model else [])
     kernels = {index for index, weight in weights if weight.ref() in references}
@@ -173,7 +167,7 @@ def _other(
 ) -> tuple[Callable[..., OwnRates], dict[str, Any]]:
     """Returns class and own arguments of an optimizer that is not SGD, LARS or Muon."""
     settings, keras = recipe.optimizer, tf.keras.optimizers
-    cycle = _momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
+    cycle = schedules.momentum(recipe, epoch_steps) if recipe.schedule.momenta else None
     adam = {"beta_2": settings.beta_2, "momentum_at": cycle}
     classes: dict[str, tuple[type, dict[str, Any]]] = {
         "adadelta": (keras.Adadelta, {"rho": 0.95}),  # Zeiler's (2012), and TensorFlow 1's
@@ -196,12 +190,10 @@ def build(
     """
     own = _sgd if recipe.optimizer.name in ("sgd", "lars", "muon") else _other
     cls, arguments = own(recipe, epoch_steps, model)
-    factor, steps = schedules.factor(recipe, epoch_steps), recipe.total_steps(epoch_steps)
-    rate = schedules.lookup(lambda step: recipe.scaled_learning_rate * factor(step), steps)
     optimizer = cls(
-        schedules.LearningRate(rate),
+        schedules.LearningRate(recipe, epoch_steps),
         recipe=recipe,
-        steps=steps,
+        steps=recipe.total_steps(epoch_steps),
         model=model,
         global_clipnorm=recipe.optimizer.clip_norm or None,
         **arguments,

@@ -74,18 +74,19 @@ def _edges(recipe: Recipe, epoch_steps: Sequence[int]) -> list[float]:
 
 
 def momentum(recipe: Recipe, epoch_steps: Sequence[int]) -> OfStep:
-    """Returns the recipe's momentum: a function of the step, from 0 on.
+    """Returns the recipe's momentum: a function from a tensor, the step, from 0 on.
 
     >>> from dawnbench_tf import recipe
     >>> cycle = recipe.Schedule("linear", (0, 1, 2), (0, 1, 0), momenta=(0.95, 0.85, 0.95))
-    >>> at = momentum(Recipe(schedule=cycle), [10])
+    >>> at = momentum(Recipe(epochs=2, schedule=cycle), [10])
     >>> [round(float(at(step)), 3) for step in (0, 5, 10, 20, 30)]
     [0.95, 0.9, 0.85, 0.95, 0.95]
     """
     if not recipe.schedule.momenta:
         return lambda step: recipe.optimizer.momentum
     bend = _half_cosine if recipe.schedule.form == "cosine_points" else None
-    return _linear(_edges(recipe, epoch_steps), recipe.schedule.momenta, bend)
+    at = _linear(_edges(recipe, epoch_steps), recipe.schedule.momenta, bend)
+    return lookup(at, recipe.total_steps(epoch_steps))
 
 
 def _steps(edges: Sequence[float], factors: Sequence[float]) -> OfStep:
@@ -129,13 +130,16 @@ def _falling(edges: Sequence[float], last: int, fall: OfStep) -> OfStep:
 
 
 class LearningRate(tf.keras.optimizers.schedules.LearningRateSchedule):
-    """A Keras learning-rate schedule: a function of the step."""
+    """A recipe's learning rate as a Keras schedule: a function of the step."""
 
-    def __init__(self, rate: OfStep) -> None:
-        self._rate = rate
+    def __init__(self, recipe: Recipe, epoch_steps: Sequence[int]) -> None:
+        scale = factor(recipe, epoch_steps)
+        self._at = lookup(
+            lambda step: recipe.scaled_learning_rate * scale(step), recipe.total_steps(epoch_steps)
+        )
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        return self._rate(step)
+        return self._at(step)
 
     def get_config(self) -> dict[str, Any]:
         raise NotImplementedError(
