@@ -228,16 +228,28 @@ def _make_train_function(model: tf.keras.Model, force: bool = False) -> Callable
         steps.assign(1)
         one = tf.keras.Model.make_train_function(model, force=True).python_function
         steps.assign(count)
+        unrolled = 1
+        if model.jit_compile and model.distribute_strategy.num_replicas_in_sync == 1:
+            # An iteration of the loop begins when a GPU has ended the one before: then it waits
+            # 4.5 of 42 ms for the host, with XLA and ResNet-50 on an H200. XLA's step is a
+            # function, traced and compiled once, so an iteration has several at little cost.
+            one, unrolled = _compiled_step(model), min(count, _UNROLLED)
 
         @tf.function(reduce_retracing=True, autograph=False)
         def several(iterator: Any) -> Any:
             # `fit` lowers `steps` for an epoch's last call. TensorFlow computes int32 on the host.
             end = tf.cast(steps.read_value(), tf.int32)
-            return tf.while_loop(
-                lambda step, _: step < end,
-                lambda step, _: (step + 1, one(iterator)),
-                (0, {"loss": tf.zeros([])}),
-            )[1]
+            state = 0, {"loss": tf.zeros([])}
+            for size in sorted({unrolled, 1}, reverse=True):
+                state = tf.while_loop(
+                    lambda step, _, size=size: step + size <= end,
+                    lambda step, _, size=size: (
+                        step + size,
+                        [one(iterator) for _ in range(size)][-1],
+                    ),
+                    state,
+                )
+            return state[1]
 
         def run(iterator: Any) -> Any:
             one_gpu = strategies.is_one_gpu(model.distribute_strategy)
@@ -248,6 +260,21 @@ def _make_train_function(model: tf.keras.Model, force: bool = False) -> Callable
 
         model.train_function, model.train_tf_function = run, several
     return model.train_function
+
+
+_UNROLLED = 10
+
+
+def _compiled_step(model: tf.keras.Model) -> Callable[[Any], Any]:
+    """Returns a function from an iterator to the logs of a step, which XLA compiles once."""
+
+    @partial(tf.function, jit_compile=True, autograph=False)
+    def step(batch: Any) -> Any:
+        logs = model.train_step(batch)
+        model._train_counter.assign_add(1)
+        return logs
+
+    return lambda iterator: model.distribute_strategy.run(step, args=(next(iterator),))
 
 
 class Calls(tf.keras.callbacks.Callback):
