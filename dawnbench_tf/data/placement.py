@@ -1,17 +1,13 @@
 """The placement of input pipelines: strategy, replicas, tf.data options, input wait."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 
 class Waits:
-    """Input wait: the total seconds between the request for a batch and its arrival.
-
-    An upper bound where devices prefetch batches, as several replicas do: part of the wait then
-    overlaps earlier steps.
-    """
+    """Input wait: the total seconds between the request for a batch and its arrival."""
 
     def __init__(self) -> None:
         with tf.device("CPU:0"):
@@ -22,16 +18,18 @@ class Waits:
         """Seconds waited so far."""
         return float(self._seconds.numpy())
 
-    def count(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns the batches unchanged; the time to get each is added to `seconds`."""
-        # zip asks for the moment first, then for the batch: `add` runs when the batch is there.
-        moments = tf.data.Dataset.from_tensors(0).repeat().map(lambda _: tf.timestamp())
+    def next(self, batches: Iterator[Any], steps: int = 1) -> Any:
+        """Returns the next batch; the time until it is there is added to `seconds`.
 
-        def add(moment: tf.Tensor, batch: Any) -> Any:
-            with tf.control_dependencies([self._seconds.assign_add(tf.timestamp() - moment)]):
-                return tf.nest.map_structure(tf.identity, batch)
-
-        return tf.data.Dataset.zip(moments, batches).map(add)
+        It is for the graph of a step. Of `steps` batches that a device's host requests ahead, only
+        the wait for the first holds the device up. It stands for all of them.
+        """
+        begin = tf.timestamp()
+        with tf.control_dependencies([begin]):
+            batch = next(batches)
+        with tf.control_dependencies(tf.nest.flatten(batch)):
+            self._seconds.assign_add(steps * (tf.timestamp() - begin))
+        return batch
 
 
 class Placement(NamedTuple):
@@ -69,10 +67,6 @@ class Placement(NamedTuple):
             experimental_fetch_to_device=False, experimental_replication_mode=mode
         )
         return share(make_pipeline, options)
-
-    def count_waits(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Returns `batches` unchanged; `waits` then counts the seconds of waiting for them."""
-        return self.waits.count(batches) if self.waits else batches
 
 
 def own_replicas(strategy: tf.distribute.Strategy, context: tf.distribute.InputContext) -> slice:

@@ -17,6 +17,7 @@ from dawnbench_tf import files, models, refusals, tensorflow_env
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images.data import ImageData
+from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.models import parts
 from dawnbench_tf.models.layers import xla
 from dawnbench_tf.models.layers.image import Whitening
@@ -103,7 +104,7 @@ def build(
         if recipe.data.hardest:
             model.hardest = selection.Hardest(cast(ImageData, data))
     prepare_in_steps(model, data)
-    model.make_train_function = partial(_make_train_function, model)
+    model.make_train_function = partial(_make_train_function, model, data.placement.waits)
     # By default tf-keras logs the sum of the workers' mean losses.
     model.distribute_reduction_method = "first"
     return model
@@ -215,51 +216,56 @@ def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
     model.train_step = tf.autograph.experimental.do_not_convert(model.train_step)
 
 
-def _make_train_function(model: tf.keras.Model, force: bool = False) -> Callable[[Any], Any]:
-    """Returns a function that runs several training steps and traces the step once.
+def _make_train_function(
+    model: tf.keras.Model, waits: Waits | None, force: bool = False
+) -> Callable[[Any], Any]:
+    """Returns a function that runs training steps, and traces the step once.
 
     tf-keras's loop does not define a step's outputs before its first step. AutoGraph infers them by
     tracing the step a second time: 0.5 s for a ResNet, 6 s for FastFusionNet, on the clock.
     """
+    if model.train_function is not None and not force:
+        return model.train_function
     steps, count = model._steps_per_execution, model._steps_per_execution.numpy()
-    if count == 1:
-        return tf.keras.Model.make_train_function(model, force)
-    if model.train_function is None or force:
-        steps.assign(1)
-        one = tf.keras.Model.make_train_function(model, force=True).python_function
-        steps.assign(count)
-        unrolled = 1
-        if model.jit_compile and model.distribute_strategy.num_replicas_in_sync == 1:
-            # An iteration of the loop begins when a GPU has ended the one before: then it waits
-            # 4.5 of 42 ms for the host, with XLA and ResNet-50 on an H200. XLA's step is a
-            # function, traced and compiled once, so an iteration has several at little cost.
-            one, unrolled = _compiled_step(model), min(count, _UNROLLED)
+    steps.assign(1)
+    one = tf.keras.Model.make_train_function(model, force=True).python_function
+    steps.assign(count)
+    unrolled = 1
+    if model.jit_compile and model.distribute_strategy.num_replicas_in_sync == 1:
+        # An iteration of the loop begins when a GPU has ended the one before: the H200 waited for
+        # the host for 4.5 of 42 ms, with XLA and ResNet-50. XLA's step is a function, traced and
+        # compiled once, so an iteration has several at little cost.
+        one, unrolled = _compiled_step(model), min(count, _UNROLLED)
 
-        @tf.function(reduce_retracing=True, autograph=False)
-        def several(iterator: Any) -> Any:
-            # `fit` lowers `steps` for an epoch's last call. TensorFlow computes int32 on the host.
-            end = tf.cast(steps.read_value(), tf.int32)
-            state = 0, {"loss": tf.zeros([])}
-            for size in sorted({unrolled, 1}, reverse=True):
-                state = tf.while_loop(
-                    lambda step, _, size=size: step + size <= end,
-                    lambda step, _, size=size: (
-                        step + size,
-                        [one(iterator) for _ in range(size)][-1],
-                    ),
-                    state,
-                )
-            return state[1]
+    def several(iterator: Any, size: int) -> Any:
+        first = waits.next(iterator, size) if waits else next(iterator)
+        batches = [first, *(next(iterator) for _ in range(size - 1))]
+        return [one(iter([batch])) for batch in batches][-1]
 
-        def run(iterator: Any) -> Any:
-            one_gpu = strategies.is_one_gpu(model.distribute_strategy)
-            if one_gpu and not (model.jit_compile or several.experimental_get_tracing_count()):
-                several.get_concrete_function(iterator)
-                xla.compile_traced()
-            return several(iterator)
+    @tf.function(reduce_retracing=True, autograph=False)
+    def call(iterator: Any) -> Any:
+        if count == 1:
+            return several(iterator, 1)
+        # `fit` lowers `steps` for an epoch's last call. TensorFlow computes int32 on the host.
+        end = tf.cast(steps.read_value(), tf.int32)
+        state = 0, {"loss": tf.zeros([])}
+        for size in sorted({unrolled, 1}, reverse=True):
+            state = tf.while_loop(
+                lambda step, _, size=size: step + size <= end,
+                lambda step, _, size=size: (step + size, several(iterator, size)),
+                state,
+            )
+        return state[1]
 
-        model.train_function, model.train_tf_function = run, several
-    return model.train_function
+    def run(iterator: Any) -> Any:
+        one_gpu = strategies.is_one_gpu(model.distribute_strategy)
+        if one_gpu and not (model.jit_compile or call.experimental_get_tracing_count()):
+            call.get_concrete_function(iterator)
+            xla.compile_traced()
+        return call(iterator)
+
+    model.train_function, model.train_tf_function = run, call
+    return run
 
 
 _UNROLLED = 10

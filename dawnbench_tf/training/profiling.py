@@ -57,7 +57,7 @@ class Profile(NamedTuple):
         times; several run at the same time.
       rows: all types of operations, the costliest first.
       kinds: name of a kind, e.g. "casts" -> share of the operations' time. They may overlap.
-      input_share: share of the step in which it waits for its batch.
+      input_share: share of the step in which the host waits for its batch.
     """
 
     device: str
@@ -88,7 +88,8 @@ class Profile(NamedTuple):
             name = terminal.cut(name, 39)
             lines.append(f"{name:<40}{milliseconds:>12.3f}{share:>8.1%}{calls:>15.1f}")
         kinds = ", ".join(f"{name} {share:.1%}" for name, share in self.kinds.items())
-        return "\n".join([*lines, kinds, f"waited for input: {self.input_share:.1%} of the step"])
+        wait = f"host waited for input: {self.input_share:.1%} of the step"
+        return "\n".join([*lines, kinds, wait])
 
 
 def read(folder: str | Path, steps: int, seconds: float, first: int = 1) -> Profile:

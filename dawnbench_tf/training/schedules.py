@@ -85,8 +85,8 @@ def momentum(recipe: Recipe, epoch_steps: Sequence[int]) -> OfStep:
     if not recipe.schedule.momenta:
         return lambda step: recipe.optimizer.momentum
     bend = _half_cosine if recipe.schedule.form == "cosine_points" else None
-    at = _linear(_edges(recipe, epoch_steps), recipe.schedule.momenta, bend)
-    return lookup(at, recipe.total_steps(epoch_steps))
+    momenta = _linear(_edges(recipe, epoch_steps), recipe.schedule.momenta, bend)
+    return lookup(momenta, recipe.total_steps(epoch_steps))
 
 
 def _steps(edges: Sequence[float], factors: Sequence[float]) -> OfStep:

@@ -85,8 +85,9 @@ def prepare(
     The recipe of the result has its task's numbers of examples and classes, from the data. Raises
     Refusal: files are missing or damaged, or a task of the user's own has no threshold.
     """
-    # A deterministic tf.data pipeline can't read the time. An earlier call may have set this.
-    waits = None if is_op_determinism_enabled() else Waits()
+    # A deterministic graph can't read the time. Several devices fetch batches ahead of steps.
+    counted = not is_op_determinism_enabled() and strategy.num_replicas_in_sync == 1
+    waits = Waits() if counted else None
     placement = Placement(strategy, options.data_format, waits)
     if examples is None:
         dataset.check_files(recipe, options.data_dir)

@@ -16,6 +16,7 @@ from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import tested
+from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import fitting, session, strategies
@@ -155,7 +156,7 @@ def test_a_step_of_xla_is_compiled_once_for_calls_of_several_steps():
         )
         timer, losses = TimeToAccuracy(1, "f1", evaluate=lambda: {"f1": 0}), []
         if own:
-            model.make_train_function = partial(fitting._make_train_function, model)
+            model.make_train_function = partial(fitting._make_train_function, model, Waits())
         spy = tf.keras.callbacks.LambdaCallback(
             on_batch_end=lambda batch, logs, losses=losses: losses.append(logs["loss"])
         )

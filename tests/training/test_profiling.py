@@ -97,7 +97,7 @@ def test_a_gpu_s_kernels_are_summed_by_operation_and_its_busy_time_is_a_union(tm
     assert first == "profile of steps 1 to 2: 10 ms a step; GPU busy for 5 ms"
     assert re.sub(" +", " ", row) == "FusedBatchNormV3 3.000 50.0% 1.0"
     assert kinds == "batch normalization 50.0%, casts 8.3%, transposes 16.7%"
-    assert wait == "waited for input: 0.0% of the step"
+    assert wait == "host waited for input: 0.0% of the step"
     assert max(map(len, str(profile).splitlines())) <= 79
     with pytest.raises(FileNotFoundError, match="holds no profile"):
         profiling.read(tmp_path / "none", 1, 1.0)

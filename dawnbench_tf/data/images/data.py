@@ -70,7 +70,7 @@ class ImageData(Data):
             select = pipeline.share(strategy, context)
             batches = pipeline.batches(data, epochs, select, per_replica)
             # 4 batches bridge the time of writing a checkpoint.
-            return self.placement.count_waits(batches.prefetch(4)).with_options(without_autotune())
+            return batches.prefetch(4).with_options(without_autotune())
 
         return self.placement.distribute(make_pipeline)
 

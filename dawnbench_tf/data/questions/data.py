@@ -62,7 +62,7 @@ class QuestionData(Data):
 
         def make_pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
             dataset = self._batches(epochs, lambda rows: self._share(rows, context))
-            return self.placement.count_waits(dataset.prefetch(4)).with_options(without_autotune())
+            return dataset.prefetch(4).with_options(without_autotune())
 
         return self.placement.distribute(make_pipeline)
 
