@@ -131,11 +131,12 @@ def _image_input(
     native_shape = (native, native, 3) if channels_last else (3, native, native)
     shape = tuple(native_shape if input_shape is None else input_shape)
     sides = shape[:2] if channels_last else shape[1:]
-    if len(shape) != 3 or any(side is not None and side < smallest for side in sides):
+    small = any(side is not None and side < smallest for side in sides)
+    if len(shape) != 3 or small or not shape[-1 if channels_last else 0]:
         order = "(height, width, channels)" if channels_last else "(channels, height, width)"
         raise ValueError(
             f"`input_shape` should be {order} in {data_format}, with sides of at least {smallest} "
-            f"pixels. Received: input_shape={shape}"
+            f"pixels and a number of channels. Received: input_shape={shape}"
         )
     return tf.keras.Input(shape, name="images")
 
