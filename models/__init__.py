@@ -91,7 +91,9 @@ def build(
     name: str | None = None,
     **overrides: Any,
 ) -> "tf.keras.Model":
-    """Builds a model of the catalogue: a `tf.keras.Model` that returns float32 logits.
+    """Builds a model of the catalogue: a `tf.keras.Model` that returns logits.
+
+    Logits are float32; those of image classifiers in float64 are float64.
 
     Args:
       variant: name of the model, one of `names()`. Or MODULE:FUNCTION, a function that returns a

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from dawnbench_tf import models
 
@@ -101,6 +102,17 @@ def test_keras_s_names_of_layouts_are_accepted():
     model = models.build("resnet8_v1_pad", data_format="channels_first")
     assert model.input_shape == (None, 3, 32, 32)
     assert models.build("resnet8_v1_pad", data_format="channels_last").input_shape[-1] == 3
+
+
+def test_float64_policies_give_float64_logits():
+    policies = tf.keras.mixed_precision
+    for dtype in ("float64", policies.Policy("float64")):
+        assert models.build("resnet8_v1_pad", dtype=dtype).output.dtype == "float64"
+    policies.set_global_policy("float64")
+    try:
+        assert models.build("resnet8_v1_pad").output.dtype == "float64"
+    finally:
+        policies.set_global_policy("float32")
 
 
 def test_num_classes_and_name_are_used():
