@@ -63,7 +63,7 @@ def _load_classifier(
     every = max(1, len(calibration) // CALIBRATION)
     served = Served(build, examples, calibration[::every][:CALIBRATION], fixed_shape=True)
     facts = _facts(data, weights)
-    facts["preprocessing"] = {"name": name, **row.facts(recipe.test_side)}
+    facts["preprocessing"] = {"name": name, **row.facts(recipe.test_side, TASKS[task].jpegs)}
     if source is splits.test:
         facts["calibration"] = f"{len(served.calibration)} test images, without labels"
     return Serving(data, served, facts)
