@@ -130,9 +130,8 @@ def _image_input(
     channels_last = data_format == "NHWC"
     native_shape = (native, native, 3) if channels_last else (3, native, native)
     shape = tuple(native_shape if input_shape is None else input_shape)
-    sides = shape[:2] if channels_last else shape[1:]
-    small = any(side is not None and side < smallest for side in sides)
-    if len(shape) != 3 or small or not shape[-1 if channels_last else 0]:
+    sides, channels = (shape[:2], shape[2:]) if channels_last else (shape[1:], shape[:1])
+    if len(shape) != 3 or not all(channels) or any(n is not None and n < smallest for n in sides):
         order = "(height, width, channels)" if channels_last else "(channels, height, width)"
         raise ValueError(
             f"`input_shape` should be {order} in {data_format}, with sides of at least {smallest} "
