@@ -109,6 +109,8 @@ def _check(options: Options) -> Options:
             refuse("task", task, f"{text} one of {', '.join(TASKS)}")
         if variant.inputs != TASKS[task].inputs:
             refuse("task", task, f"{options.model} takes {variant.inputs}")
+        if options.preprocessing and variant.inputs != "images":
+            refuse("preprocessing", options.preprocessing, "is for images")
     elif not options.model:
         refuse("model", "", "should be the --output_dir of a training run")
     elif options.preprocessing:

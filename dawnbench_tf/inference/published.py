@@ -34,11 +34,8 @@ def load(model: str, weights: Path, task: str, data_dir: str, preprocessing: str
     return _load_classifier(model, weights, task, data_dir, preprocessing)
 
 
-def _load_classifier(
-    model: str, weights: Path, task: str, data_dir: str, preprocessing: str
-) -> Serving:
-    name = preprocessing
-    if not name:  # that of the file's likely publisher
+def _load_classifier(model: str, weights: Path, task: str, data_dir: str, name: str) -> Serving:
+    if not name:  # the preprocessing is that of the file's likely publisher
         name = "akamaster"
         if TASKS[task].jpegs:
             with open(weights, "rb") as file:

@@ -165,6 +165,10 @@ def test_a_bert_without_head_or_vocabulary_is_refused(bert, tmp_path):
         ({"task": "squad"}, "--task=squad: resnet8_v1_proj takes images"),
         ({"preprocessing": "keras"}, "--preprocessing=keras: should be one of"),
         (
+            {"preprocessing": "timm", "model": "bert_tiny_span", "task": "squad"},
+            "--preprocessing=timm: is for images",
+        ),
+        (
             {"weights": "", "preprocessing": "timm", "model": "run"},
             "--preprocessing=timm: requires --weights; a run has its own",
         ),
