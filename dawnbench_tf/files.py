@@ -8,6 +8,7 @@ import json
 import math
 import os
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -152,9 +153,10 @@ def cache_folder() -> Path | None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and its parents. Raises Refusal if that fails."""
+    """Makes a folder and its parents. Raises Refusal if that fails, or it takes no file."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()  # has no name, or none for long
     except OSError as error:
         raise cannot_write(path, error) from None
 

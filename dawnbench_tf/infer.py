@@ -20,7 +20,7 @@ from typing import Any
 
 from absl import logging
 
-from dawnbench_tf import flags, machine, models, runs, tensorflow_env, terminal
+from dawnbench_tf import files, flags, machine, models, runs, tensorflow_env, terminal
 from dawnbench_tf.inference import runtimes
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
@@ -109,6 +109,8 @@ def _check(options: Options) -> Options:
             refuse("task", task, f"{text} one of {', '.join(TASKS)}")
         if variant.inputs != TASKS[task].inputs:
             refuse("task", task, f"{options.model} takes {variant.inputs}")
+        if options.preprocessing and variant.inputs != "images":
+            refuse("preprocessing", options.preprocessing, "is for images")
     elif not options.model:
         refuse("model", "", "should be the --output_dir of a training run")
     elif options.preprocessing:
@@ -164,8 +166,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     if options.weights:
         from dawnbench_tf.inference import published
 
-        weights = Path(options.weights)
-        loaded = published.load(options.model, weights, task_name, data_dir, name)
+        loaded = published.load(options.model, Path(options.weights), task_name, data_dir, name)
     else:
         loaded = serving.load(Path(options.model), data_dir, task_name, data)
     if options.batch_sizes and not loaded.data.fixed_shape:
@@ -174,6 +175,14 @@ def infer(options: Options, data: Any = None) -> Entry:
     examples = loaded.served.examples
     if options.examples:
         examples = examples[: options.examples]
+
+    # The folder: the run's, or that of the weights. Files of different weights often have one name,
+    # as model.safetensors.
+    output = Path(options.output_dir or options.model)
+    if options.weights and not options.output_dir:
+        digest = loaded.facts["weights"]["sha256"]
+        output = Path(f"infer/{options.model}-{Path(options.weights).stem}-{digest[:8]}")
+    files.make_folder(output)  # before the measurements: they take minutes
 
     # The candidates, the fastest first.
     if options.runtime == "auto":
@@ -210,8 +219,7 @@ def infer(options: Options, data: Any = None) -> Entry:
         **loaded.facts,
     }
     here = strategies.machine_of(tf.distribute.get_strategy(), machine_cpus)
-    credits = options.credits
-    entry = run_entry.inference_entry(loaded.recipe, credits, here, mean_ms, score, facts)
+    entry = run_entry.inference_entry(loaded.recipe, options.credits, here, mean_ms, score, facts)
 
     # The report.
     interval = latencies.interval() * 1e3  # infinite for one call
@@ -237,13 +245,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     terminal.status("")
     terminal.say("\n".join(lines), sys.stdout, is_prose=True)
 
-    # The folder: the run's, or that of the weights. Files of different weights often have one name,
-    # as model.safetensors.
-    output = options.output_dir or options.model
-    if options.weights and not options.output_dir:
-        digest = loaded.facts["weights"]["sha256"]
-        output = f"infer/{options.model}-{weights.stem}-{digest[:8]}"
-    path, reasons = run_entry.write(Path(output), entry)
+    path, reasons = run_entry.write(output, entry)
     terminal.say(run_entry.describe_entry(task, path, reasons), sys.stdout, is_prose=True)
 
     if not options.batch_sizes:
@@ -263,7 +265,7 @@ def infer(options: Options, data: Any = None) -> Entry:
     finally:  # a size may fail: the rows before it are kept
         terminal.status("")
         if rows:
-            batch_sizes.write(rows, f"{loaded.recipe.model}, {name} {precision}", Path(output))
+            batch_sizes.write(rows, f"{loaded.recipe.model}, {name} {precision}", output)
             terminal.say(batch_sizes.format_table(rows), sys.stdout)
     return entry
 

@@ -101,7 +101,7 @@ def build(
         width may be None. Default: the model's own, 32x32x3 or 224x224x3.
       data_format: "NHWC" (default) or "NCHW"; Keras's "channels_last" and "channels_first" too.
       dtype: Keras dtype or policy of the layers, e.g. "mixed_bfloat16"; default: Keras's global
-        policy.
+        policy. Image classifiers in float64 return float64 logits.
       synchronized: whether BN statistics are those of the global batch; default: of each replica.
       name: name of the Keras model; default: `variant`.
       **overrides: arguments of the family's `body`, in place of the catalogue's, e.g. `depth`; the

@@ -102,17 +102,14 @@ def _build_classifier(
     )
     make = layers()
     num_classes = variant.num_classes if num_classes is None else num_classes
-    if not hasattr(num_classes, "__index__"):
-        text = f"Received: num_classes={num_classes!r}"
-        raise ValueError(f"`num_classes` should be a whole number. {text}")
-    if num_classes < 1:
+    if not hasattr(num_classes, "__index__") or num_classes < 1:
         raise ValueError(
-            "`num_classes` should be at least 1; for features without a head use "
-            f'model.get_layer("features").output. Received: num_classes={num_classes}'
+            "`num_classes` should be a whole number of at least 1; for features without a head use "
+            f'model.get_layer("features").output. Received: num_classes={num_classes!r}'
         )
     images = _image_input(input_shape, data_format, variant.image_size, family.smallest_side(args))
     x = family.body(images, layers, **args)
-    logits = family.head(x, num_classes, make, args)
+    logits = family.head(x, int(num_classes), make, args)  # Keras 3 refuses NumPy's integers
     return _model(images, logits, name or variant.name.rpartition(":")[2])
 
 
@@ -133,12 +130,12 @@ def _image_input(
     channels_last = data_format == "NHWC"
     native_shape = (native, native, 3) if channels_last else (3, native, native)
     shape = tuple(native_shape if input_shape is None else input_shape)
-    sides = shape[:2] if channels_last else shape[1:]
-    if len(shape) != 3 or any(side is not None and side < smallest for side in sides):
+    sides, channels = (shape[:2], shape[2:]) if channels_last else (shape[1:], shape[:1])
+    if len(shape) != 3 or not all(channels) or any(n is not None and n < smallest for n in sides):
         order = "(height, width, channels)" if channels_last else "(channels, height, width)"
         raise ValueError(
             f"`input_shape` should be {order} in {data_format}, with sides of at least {smallest} "
-            f"pixels. Received: input_shape={shape}"
+            f"pixels and a number of channels. Received: input_shape={shape}"
         )
     return tf.keras.Input(shape, name="images")
 

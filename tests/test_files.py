@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,6 +39,8 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(Refusal, match="can't be written"):
         files.make_folder(tmp_path / "file" / "folder")
+    with pytest.raises(Refusal, match="^/proc: can't be written"):  # it is there, but takes no file
+        files.make_folder(Path("/proc"))
 
 
 def test_a_link_under_the_temporary_name_is_not_written_through(tmp_path):

@@ -1,5 +1,6 @@
 """The command `infer`: timing in one runtime or all, the entry, bad input."""
 
+import dataclasses
 import json
 import shutil
 import signal
@@ -308,6 +309,8 @@ def test_batch_sizes_before_one_that_fails_are_kept(trained_digits, tmp_path, mo
         batch_sizes=(1, 2),
         output_dir=str(tmp_path),
     )
+    with pytest.raises(Refusal, match="^/proc/none: can't be written"):  # before it is timed
+        infer_command.infer(dataclasses.replace(options, output_dir="/proc/none"))
     with pytest.raises(Refusal, match="can't run the model"):
         infer_command.infer(options)
     assert len((tmp_path / "batch_sizes.tsv").read_text().splitlines()) == 2

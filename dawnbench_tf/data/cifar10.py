@@ -32,14 +32,14 @@ _LOCATIONS = ("", "cifar-10-batches-py", "cifar-10-batches-bin", *PUBLISHED)
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     """Loads CIFAR-10's 50,000 training and 10,000 test images, uint8 (examples, 32, 32, 3)."""
     if not data_dir:
-        text = "a folder or an archive (or --download, --synthetic=decoded)"
+        text = "a folder or an archive (train also takes --download, --synthetic=decoded)"
         refuse("data_dir", "", f"cifar10 needs the data: {text}")
     root = Path(data_dir).expanduser()
     if download:
         tfds.check_reachable(HOME, root / "cifar10")
         return _from_tfds(root, download=True)
     if not root.exists():
-        text = "does not exist; give the data's folder or archive, or add --download"
+        text = "does not exist; give the data's folder or archive (train also takes --download)"
         refuse("data_dir", data_dir, text)
     if tfds.is_prepared(root / "cifar10"):
         return _from_tfds(root, download=False)

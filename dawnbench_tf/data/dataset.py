@@ -269,7 +269,7 @@ def open(
     elif recipe.synthetic:
         splits = modality.synthetic(recipe)._replace(origin=Origin("synthetic"))
     elif data_dir and task.embedded:
-        refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; name a --recipe?")
+        refuse("data_dir", data_dir, f"{task.name} is embedded and takes none; drop it?")
     elif task.is_own and not task.reader:
         text = f"{task.name} has no files; pass its examples to train or infer as `data`"
         refuse("data_dir", data_dir, text)

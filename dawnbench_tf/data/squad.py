@@ -38,7 +38,7 @@ PUBLISHED = {
     TEST: "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
 }
 HOME = "https://rajpurkar.github.io/SQuAD-explorer/"
-_FETCH = f"fetch it from {HOME}, or add --download"
+_FETCH = f"fetch it from {HOME} (train also takes --download)"
 # Counts that a token without a vector, or a character, has to exceed; as in DAWNBench's seed.
 MIN_COUNTS = (10, 50)
 

@@ -46,7 +46,6 @@ def write(rows: list[Row], title: str, folder: Path) -> None:
     """Writes batch_sizes.tsv and batch_sizes.png. Raises Refusal if they can't be written."""
     lines = ["batch_size\tlatency_ms\texamples_per_second"]
     lines += ["\t".join(f"{value:.6g}" for value in row) for row in rows]
-    files.make_folder(folder)
     files.write_whole(folder / "batch_sizes.tsv", "\n".join(lines) + "\n")
     sizes, milliseconds, throughput = zip(*rows, strict=True)
     figure = Figure(figsize=(9, 4), dpi=120, layout="constrained")

@@ -27,9 +27,11 @@ class Preprocessing(NamedTuple):
     crop: float = 0.875  # JPEGs: side of the center crop, as a share of the resized short side
     interpolation: str = "bilinear"  # with antialiasing
 
-    def facts(self, side: int) -> dict[str, Any]:
+    def facts(self, side: int, jpegs: bool) -> dict[str, Any]:
         """Returns the settings as an entry's `misc` records them; `side` is the input's."""
-        return {**self._asdict(), "shortSide": math.floor(side / self.crop), "side": side}
+        facts = {**self._asdict(), "shortSide": math.floor(side / self.crop), "side": side}
+        unused = () if jpegs else ("crop", "interpolation", "shortSide")  # of images of one size
+        return {name: value for name, value in facts.items() if name not in unused}
 
 
 PREPROCESSINGS = {

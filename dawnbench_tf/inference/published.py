@@ -34,11 +34,8 @@ def load(model: str, weights: Path, task: str, data_dir: str, preprocessing: str
     return _load_classifier(model, weights, task, data_dir, preprocessing)
 
 
-def _load_classifier(
-    model: str, weights: Path, task: str, data_dir: str, preprocessing: str
-) -> Serving:
-    name = preprocessing
-    if not name:  # that of the file's likely publisher
+def _load_classifier(model: str, weights: Path, task: str, data_dir: str, name: str) -> Serving:
+    if not name:  # the preprocessing is that of the file's likely publisher
         name = "akamaster"
         if TASKS[task].jpegs:
             with open(weights, "rb") as file:
@@ -63,7 +60,7 @@ def _load_classifier(
     every = max(1, len(calibration) // CALIBRATION)
     served = Served(build, examples, calibration[::every][:CALIBRATION], fixed_shape=True)
     facts = _facts(data, weights)
-    facts["preprocessing"] = {"name": name, **row.facts(recipe.test_side)}
+    facts["preprocessing"] = {"name": name, **row.facts(recipe.test_side, TASKS[task].jpegs)}
     if source is splits.test:
         facts["calibration"] = f"{len(served.calibration)} test images, without labels"
     return Serving(data, served, facts)

@@ -77,16 +77,15 @@ def compare(
                 continue
             seconds[index].append(latencies.seconds)
             outputs[index] = latencies.outputs
-    keras = [candidate.name for candidate in candidates].index("keras")  # float32: the reference
-    if candidates[keras].runtime is None:
-        refuse("runtime", "keras", candidates[keras].reason)
+    if candidates[0].runtime is None:  # Keras in float32, the reference
+        refuse("runtime", "keras", candidates[0].reason)
     metric = serving.recipe.task_row.metric
     for index, round_seconds in seconds.items():
         candidates[index] = candidates[index]._replace(
             p50=float(np.percentile(round_seconds, 50)),
             p99=float(np.percentile(round_seconds, 99)),
             score=data.score(data.join(outputs[index]))[metric],
-            agreement=agreement(outputs[index], outputs[keras]),
+            agreement=agreement(outputs[index], outputs[0]),
             rounds=len(round_seconds),
         )
     return sorted(candidates, key=lambda candidate: (candidate.runtime is None, candidate.p50))

@@ -81,7 +81,9 @@ def test_the_entry_says_where_the_weights_come_from(weights, tmp_path, monkeypat
     entry = infer.infer(options)
     misc = entry.misc
     assert misc["weights"]["file"] == "resnet8.safetensors" and len(misc["weights"]["sha256"]) == 64
-    assert misc["preprocessing"]["name"] == "akamaster" and misc["preprocessing"]["scale"] == 255
+    preprocessed = misc["preprocessing"]
+    assert preprocessed["name"] == "akamaster" and preprocessed["scale"] == 255
+    assert not {"crop", "interpolation", "shortSide"} & {*preprocessed}  # the digits have one size
     assert misc["recipe"] == {"task": "digits", "model": "resnet8_v1_proj"}
     (path,) = (tmp_path / "infer").glob("resnet8_v1_proj-resnet8-*/not_an_entry/digits/*/*.json")
     reasons = json.loads(path.read_text())["misc"]["violations"]
@@ -162,6 +164,10 @@ def test_a_bert_without_head_or_vocabulary_is_refused(bert, tmp_path):
         ({"task": ""}, "--task=: is required with --weights: one of imagenet, cifar10"),
         ({"task": "squad"}, "--task=squad: resnet8_v1_proj takes images"),
         ({"preprocessing": "keras"}, "--preprocessing=keras: should be one of"),
+        (
+            {"preprocessing": "timm", "model": "bert_tiny_span", "task": "squad"},
+            "--preprocessing=timm: is for images",
+        ),
         (
             {"weights": "", "preprocessing": "timm", "model": "run"},
             "--preprocessing=timm: requires --weights; a run has its own",

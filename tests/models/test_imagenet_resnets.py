@@ -283,10 +283,13 @@ def test_parameters_and_multiply_adds_equal_published_counts(name, millions, bil
             {"depth": 50, "version": "v2", "zero_last_norm": True},
             "`zero_last_norm` should be False in v2. Received: version='v2'",
         ),
-        ({"depth": 50, "input_shape": (31, 31, 3)}, "sides of at least 32 pixels. Received: input"),
+        (
+            {"depth": 50, "input_shape": (31, 31, 3)},
+            "sides of at least 32 pixels and a number of channels. Received: input",
+        ),
         (
             {"depth": 18, "stem": "cifar", "input_shape": (7, 7, 3)},
-            "sides of at least 8 pixels. Received: input_shape=(7, 7, 3)",
+            "sides of at least 8 pixels and a number of channels. Received: input_shape=(7, 7, 3)",
         ),
     ],
 )

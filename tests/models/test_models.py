@@ -4,7 +4,9 @@ import doctest
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from dawnbench_tf import models
 
@@ -34,7 +36,7 @@ def test_a_network_of_others_has_no_argument_of_ours():
         models.build("keras.applications:ResNet50", function="networks:small")
     with pytest.raises(ValueError, match="did you mean 'networks:small'"):
         models.get("networks.py:small")
-    with pytest.raises(ValueError, match="should be a whole number. Received: num_classes=2.5"):
+    with pytest.raises(ValueError, match="a whole number of at least 1; .* num_classes=2.5"):
         models.build("resnet8_v1_pad", num_classes=2.5)
     for name, dtype in [("resnet8_v1_pad", "float17"), ("bidaf", "int32"), ("bidaf", 16)]:
         with pytest.raises(ValueError, match=f"floating-point .* Received: dtype={dtype!r}"):
@@ -102,14 +104,27 @@ def test_keras_s_names_of_layouts_are_accepted():
     assert models.build("resnet8_v1_pad", data_format="channels_last").input_shape[-1] == 3
 
 
+def test_float64_policies_give_float64_logits():
+    policies = tf.keras.mixed_precision
+    for dtype in ("float64", policies.Policy("float64")):
+        assert models.build("resnet8_v1_pad", dtype=dtype).output.dtype == "float64"
+    policies.set_global_policy("float64")
+    try:
+        assert models.build("resnet8_v1_pad").output.dtype == "float64"
+    finally:
+        policies.set_global_policy("float32")
+
+
 def test_num_classes_and_name_are_used():
-    model = models.build("resnet8_v1_pad", num_classes=7, name="mine")
+    model = models.build("resnet8_v1_pad", num_classes=np.int64(7), name="mine")
     assert model.output_shape == (None, 7) and model.name == "mine"
     assert models.build("bert_tiny_span", layers=1, name="reader").name == "reader"
 
 
 @pytest.mark.parametrize("classes", [0, -1])
 def test_num_classes_below_1_is_refused(classes):
-    words = f"`num_classes` should be at least 1; for features.*num_classes={classes}"
+    words = (
+        f"`num_classes` should be a whole number of at least 1; for features.*num_classes={classes}"
+    )
     with pytest.raises(ValueError, match=words):
         models.build("resnet8_v1_pad", num_classes=classes)

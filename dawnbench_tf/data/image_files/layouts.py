@@ -51,7 +51,7 @@ class Located(NamedTuple):
 def find(wanted: DataSet, data_dir: str, flag: str = "data_dir") -> Located:
     """Finds the JPEGs of a data set in a folder."""
     if not data_dir:
-        refuse(flag, "", f"{wanted.name} needs the folder of the data (or --synthetic=jpeg)")
+        refuse(flag, "", f"{wanted.name} needs the folder of the data (train: or --synthetic=jpeg)")
     root = Path(data_dir).expanduser()
     if not root.is_dir():
         refuse(flag, data_dir, "is no folder; give that of the data")

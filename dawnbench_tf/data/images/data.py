@@ -169,7 +169,7 @@ class ImageData(Data):
             if variant.family != "imported":
                 raise
             if precision:  # of a run, whose folder --model names
-                raise Refusal(f"the run's network can't be built: {one_line(error)}") from None
+                raise Refusal(f"the network can't be built: {one_line(error)}") from None
             size = "" if all(sides) else "; set --image_sizes and --test_image_size to one size"
             refuse("model", recipe.model, f"{one_line(error)}{size}")
 

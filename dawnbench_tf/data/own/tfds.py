@@ -26,7 +26,7 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
     builder = tfds.builder(Path(data_dir).expanduser(), name, download)
     info = builder.info
     if not info.splits:
-        refuse("data_dir", data_dir, f"holds no {name}; add --download")
+        refuse("data_dir", data_dir, f"holds no {name} (train also takes --download)")
     if not {"image", "label"} <= set(info.features) or not hasattr(info.features["label"], "names"):
         has = ", ".join(sorted(info.features))
         refuse("task", f"tfds:{name}", f"should have an image and a label of classes; has {has}")
