@@ -151,8 +151,7 @@ def _identity(result: Result) -> tuple[Any, ...]:
 
 def _choose_dataset(dataset: str, threshold: float | None, collected: list[Result]) -> str:
     """Returns the data set to show. A threshold without a data set means that of your runs."""
-    by_folder = {task.folder: task for task in RANKED.values()}
-    by_folder |= {result.dataset: result.task for result in collected}
+    by_folder = RANKED | {result.dataset: result.task for result in collected}
     in_any_case = {name.lower(): name for name in by_folder}
     dataset = in_any_case.get(dataset.lower(), dataset)
     if dataset not in ("", *by_folder):
@@ -245,16 +244,19 @@ def main(options: Options, arguments: list[str]) -> None:
         draw_curves(arguments, options.curve, options.dataset)
         print(options.curve)
         return
+    if options.json and options.csv:
+        refuse("csv", True, "and --json are two forms of the tables; choose one")
     ranking = rank(arguments, options.dataset, options.until, options.threshold)
+    paths = sys.stderr if options.json or options.csv else sys.stdout  # else they were in the data
     if options.html:
         from dawnbench_tf.ranking import pages  # slow: half a second, like plots
 
-        print(pages.write(Path(options.html), ranking.tables, ranking.results))
+        print(pages.write(Path(options.html), ranking.tables, ranking.results), file=paths)
     if options.plot:
         from dawnbench_tf.ranking import plots
 
         plots.draw(ranking.results, Path(options.plot))
-        print(options.plot)
+        print(options.plot, file=paths)
     if options.json:
         print(json.dumps(_json_values(ranking), indent=1))
     elif options.csv:

@@ -167,6 +167,15 @@ def test_one_s_own_is_ranked_among_the_published_at_another_threshold(tmp_path):
     assert row["reasons"] == ["top1Accuracy never reached 94.5; its best is 94"]
 
 
+def test_tables_as_data_are_all_of_stdout(tmp_path, capsys):
+    site = str(tmp_path / "site")
+    leaderboard.main(leaderboard.Options(json=True, html=site, dataset="SQuAD"), [])
+    output, errors = capsys.readouterr()
+    assert len(json.loads(output)) == 4 and errors == f"{site}/index.html\n"
+    with pytest.raises(Refusal, match="--csv=true: and --json are two forms of the tables"):
+        leaderboard.main(leaderboard.Options(json=True, csv=True), [])
+
+
 def test_until_threshold_and_csv(tmp_path):
     write(tmp_path / "late", HEAD + "1\t0.001\t95\n", timestamp="2020-01-02")
     late = run(tmp_path / "late", "--until=2020-01-01")

@@ -36,7 +36,6 @@ __all__ = ["Result", "dawnbench_results", "read_tree"]
 CURVES = Path(__file__).with_name("published_curves.tsv")
 LONGEST = 200  # characters of a displayed text, at most
 MOST_FLAWS = 5  # flaws reported for an entry, at most
-CURVE_COLUMNS = ("dataset", "name", "hours", "score")
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: two runs may have equal facts
