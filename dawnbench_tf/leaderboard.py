@@ -32,6 +32,7 @@ from dawnbench_tf.tasks import RANKED
 
 __all__ = ["rank", "Ranking", "format_ranking", "draw_curves"]
 
+FACTS = (*results.columns(), "stated", "recipe", "mine")  # of a row of --json and --csv
 COLUMNS = 120  # width of a table if stdout is no terminal, in characters
 SHARES = (27, 28, 21)  # relative widths of model, hardware, author
 LONGEST = 26  # characters of a recipe's name; a longer one is cut
@@ -312,7 +313,7 @@ def draw_curves(
 
 def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
     def facts(row: Result) -> dict[str, Any]:
-        return {name: getattr(row, name) for name in (*results.columns(), "recipe", "mine")}
+        return {name: getattr(row, name) for name in FACTS}
 
     tables = []
     for table in ranking.tables:
@@ -327,8 +328,7 @@ def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
 
 
 def _write_csv(ranking: Ranking) -> None:
-    names = [*results.columns(), "recipe", "mine", "reasons"]
-    writer = csv.DictWriter(sys.stdout, ["table", "rank", "figure", *names])
+    writer = csv.DictWriter(sys.stdout, ["table", "rank", "figure", *FACTS, "reasons"])
     writer.writeheader()
     for table in _json_values(ranking):
         for row in table["rows"]:
