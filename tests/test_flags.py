@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from dawnbench_tf import doctor, flags, machine, terminal, train
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import all_settings
@@ -137,6 +137,9 @@ def test_flags_replace_only_what_they_name(monkeypatch):
 def test_run_options_made_in_python_are_checked_too():
     with pytest.raises(Refusal, match="--strategy=tpus: should be one of"):
         RunOptions(strategy="tpus")
+    for name, text in (("author", ""), ("author", " Ada"), ("hardware", " "), ("hardware", "a\n")):
+        with pytest.raises(Refusal, match=f"--{name}=.*: should be text on one line, no spaces"):
+            Credits(**{name: text})  # the entry would be refused after the training
 
 
 def test_a_line_is_no_longer_than_people_read(cold_command):
