@@ -233,7 +233,8 @@ def rank(
     ranked = sorted(tables.rank(wanted), key=lambda table: not table.has_mine)
     ranking = Ranking(ranked, [r for r in wanted if r.reasons and r.mine], wanted)
     if not ranking.tables and not ranking.unranked:
-        raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
+        text = f"name folders with {dataset or 'some'}, a later --until or a lower --threshold"
+        raise Refusal(f"no entry is left to rank; {text}")
     return ranking
 
 
