@@ -176,11 +176,8 @@ def at_threshold(result: Result, threshold: float) -> Result:
     result = replace(result, task=replace(result.task, threshold=threshold))
     metric, score = result.task.metric, result.score
     if result.phase != "train":
-        below = score is None or score < threshold
-        missed = (
-            f"{metric} is {_format_score(score)}; should be at least {threshold:g}" if below else ""
-        )
-        return replace(result, missed=missed)
+        text = f"{metric} is {_format_score(score)}; should be at least {threshold:g}"
+        return replace(result, missed=text if score is None or score < threshold else "")
     best = max((score for _, score in result.curve), default=None)
     hours, score = first_at(result.curve, threshold) or (None, None)
     price = result.usd_per_hour

@@ -48,10 +48,8 @@ def training_entry(
         "clockCounts": sorted(DAWNBENCH),
         rules.CHECKSUM: rules.checksum(rows),
     }
-    price = options.credits.cost_per_hour
-    return _entry(
-        run.recipe, "train", options.credits, machine, misc, cost_per_hour=price, rows=rows
-    )
+    figures = {"cost_per_hour": options.credits.cost_per_hour, "rows": rows}
+    return _entry(run.recipe, "train", options.credits, machine, misc, **figures)
 
 
 def inference_entry(
