@@ -252,7 +252,7 @@ def check_reader(reader: str) -> None:
     """Raises Refusal unless --task names a reader of data of one's own."""
     kind, colon, name = reader.partition(":")
     if kind not in READERS or (kind == "tfds") != bool(colon) or (colon and not name):
-        hint = suggestion(kind, [*READERS, *TASKS], "") if kind not in TASKS else ""
+        hint = "" if kind in {*READERS, *TASKS} else suggestion(kind, [*READERS, *TASKS], "")
         refuse("task", reader, f"{hint} should be {READER_TEXT}".lstrip())
 
 
