@@ -101,6 +101,12 @@ def test_a_threshold_in_another_unit_or_of_chance_is_refused(task, threshold, wo
     Task("flowers", 50.5, classes=2)
 
 
+@pytest.mark.parametrize("values", [{"classes": np.int64(3)}, {"reader": None}, {"jpegs": 1}])
+def test_a_value_that_json_has_not_is_refused_when_the_task_is_made(values):
+    with pytest.raises(Refusal, match=f"--{next(iter(values))}=.*: should be "):
+        Task("flowers", 90, **values)
+
+
 def test_a_threshold_of_chance_is_refused_when_the_classes_are_known():
     recipe = Recipe(task=Task("flowers", 30), model="resnet8_v1_pad")
     x, y = np.zeros((6, 8, 8, 3), np.uint8), np.arange(6) % 3
