@@ -86,7 +86,7 @@ def examine(steps: bool = True) -> Iterator[Finding]:
     yield Finding("memory", f"{machine.memory_gb():.1f} GiB, {free:.1f} free", lack, fatal=False)
     room = shutil.disk_usage(".").free / 2**30
     lack = f"below {LEAST_DISK_GIB} GiB: delete files" if room < LEAST_DISK_GIB else ""
-    yield Finding("disk", f"{room:.1f} GiB free in {shown(Path.cwd())}", lack, fatal=False)
+    yield Finding("disk", f"{room:.1f} GiB free in this folder", lack, fatal=False)
 
     code = "from dawnbench_tf import doctor; doctor.print_probe()"
     output, error = _run([sys.executable, "-c", code])

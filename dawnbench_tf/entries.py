@@ -184,7 +184,7 @@ def main(options: Options, arguments: list[str]) -> int:
     if credits.instance:
         text = "is of this machine, for train and infer; give --cost_per_hour and --hardware"
         refuse("instance", credits.instance, text)
-    if credits.author in ("", ANONYMOUS):
+    if credits.author == ANONYMOUS:
         refuse("author", credits.author, "should name who submits the entry")
     if not credits.author_email:
         refuse("author_email", "", "should be an address to reach the author at")

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from dawnbench_tf import files, flags, recipes, speed, terminal, typed
 from dawnbench_tf.clock import in_units
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.options import OF_A_CALL, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
@@ -66,6 +66,8 @@ def main(options: Options, names: list[str]) -> int:
     if options.compare:
         if len(names) < 2:
             raise Refusal("--compare: should be followed by two files or more, of --output")
+        if options.json or options.output:
+            refuse("compare", True, "prints a table; leave --json and --output out")
         print(format_comparison(compare(names)))
         return 0
     run = replace(options.run, credits=prices.with_instance_price(options.run.credits))
@@ -76,8 +78,8 @@ def main(options: Options, names: list[str]) -> int:
         if any(isinstance(item, Measured) for item in recipe.evidence)
     ]
     chosen = [recipes.named_by(recipes.get(name, **changes), run.data_dir) for name in names]
-    if run.max_steps:
-        refuse("max_steps", run.max_steps, "is for train; --seconds limits an estimate")
+    for name in filter(flags.is_given, OF_A_CALL):
+        refuse(name, getattr(run, name), "is for train; --seconds and --output are an estimate's")
     if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
         refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
     if options.output and not Path(options.output).absolute().parent.is_dir():

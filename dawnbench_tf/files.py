@@ -11,9 +11,10 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
+from warnings import catch_warnings
 
 import numpy as np
 
@@ -134,10 +135,9 @@ def save_figure(figure: Any, target: Path | IO[Any], **options: Any) -> None:
 
     for text in figure.findobj(Text):
         text.set(text=shown(text.get_text(), "\n"), parse_math=False)
-    if not isinstance(target, Path):
-        return figure.savefig(target, **options)
-    with renamed_to(target) as temporary:
-        figure.savefig(temporary, **options)
+    output = renamed_to(target) if isinstance(target, Path) else nullcontext(target)
+    with output as file, catch_warnings(action="ignore"):  # of a letter that the font has not
+        figure.savefig(file, **options)
 
 
 def cache_folder() -> Path | None:

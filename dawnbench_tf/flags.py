@@ -170,9 +170,10 @@ def _in_frame(
         if error.errno in _OF_STREAMS and not error.filename:
             lead_nowhere(sys.stdout)  # what is left in its buffer
             exit_with(f"stdout can't be written ({error.strerror})")
-        if error.errno not in _OF_PATHS or not error.filename:
+        path = error.filename or "the working or the temporary folder"
+        if error.errno not in (_OF_PATHS if error.filename else [errno.ENOENT]):
             raise
-        exit_with(f"{one_line(error.filename, 100)}: can't be opened ({error.strerror})")
+        exit_with(f"{one_line(path, 100)}: can't be opened ({error.strerror})")
     exit_with(f"{package} is not installed; {install_command('harness')} has all it takes")
 
 

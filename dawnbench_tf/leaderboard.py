@@ -32,6 +32,7 @@ from dawnbench_tf.tasks import RANKED
 
 __all__ = ["rank", "Ranking", "format_ranking", "draw_curves"]
 
+FACTS = (*results.columns(), "stated", "recipe", "mine")  # of a row of --json and --csv
 COLUMNS = 120  # width of a table if stdout is no terminal, in characters
 SHARES = (27, 28, 21)  # relative widths of model, hardware, author
 LONGEST = 26  # characters of a recipe's name; a longer one is cut
@@ -151,8 +152,7 @@ def _identity(result: Result) -> tuple[Any, ...]:
 
 def _choose_dataset(dataset: str, threshold: float | None, collected: list[Result]) -> str:
     """Returns the data set to show. A threshold without a data set means that of your runs."""
-    by_folder = {task.folder: task for task in RANKED.values()}
-    by_folder |= {result.dataset: result.task for result in collected}
+    by_folder = RANKED | {result.dataset: result.task for result in collected}
     in_any_case = {name.lower(): name for name in by_folder}
     dataset = in_any_case.get(dataset.lower(), dataset)
     if dataset not in ("", *by_folder):
@@ -233,7 +233,8 @@ def rank(
     ranked = sorted(tables.rank(wanted), key=lambda table: not table.has_mine)
     ranking = Ranking(ranked, [r for r in wanted if r.reasons and r.mine], wanted)
     if not ranking.tables and not ranking.unranked:
-        raise Refusal("no entry is left to rank; ask for a later --until or lower --threshold")
+        text = f"name folders with {dataset or 'some'}, a later --until or a lower --threshold"
+        raise Refusal(f"no entry is left to rank; {text}")
     return ranking
 
 
@@ -245,16 +246,19 @@ def main(options: Options, arguments: list[str]) -> None:
         draw_curves(arguments, options.curve, options.dataset)
         print(options.curve)
         return
+    if options.json and options.csv:
+        refuse("csv", True, "and --json are two forms of the tables; choose one")
     ranking = rank(arguments, options.dataset, options.until, options.threshold)
+    paths = sys.stderr if options.json or options.csv else sys.stdout  # else they were in the data
     if options.html:
         from dawnbench_tf.ranking import pages  # slow: half a second, like plots
 
-        print(pages.write(Path(options.html), ranking.tables, ranking.results))
+        print(pages.write(Path(options.html), ranking.tables, ranking.results), file=paths)
     if options.plot:
         from dawnbench_tf.ranking import plots
 
         plots.draw(ranking.results, Path(options.plot))
-        print(options.plot)
+        print(options.plot, file=paths)
     if options.json:
         print(json.dumps(_json_values(ranking), indent=1))
     elif options.csv:
@@ -310,7 +314,7 @@ def draw_curves(
 
 def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
     def facts(row: Result) -> dict[str, Any]:
-        return {name: getattr(row, name) for name in (*results.columns(), "recipe", "mine")}
+        return {name: getattr(row, name) for name in FACTS}
 
     tables = []
     for table in ranking.tables:
@@ -325,8 +329,7 @@ def _json_values(ranking: Ranking) -> list[dict[str, Any]]:
 
 
 def _write_csv(ranking: Ranking) -> None:
-    names = [*results.columns(), "recipe", "mine", "reasons"]
-    writer = csv.DictWriter(sys.stdout, ["table", "rank", "figure", *names])
+    writer = csv.DictWriter(sys.stdout, ["table", "rank", "figure", *FACTS, "reasons"])
     writer.writeheader()
     for table in _json_values(ranking):
         for row in table["rows"]:

@@ -32,11 +32,8 @@ class Credits:
         "", "hardware in the entry's file name; default: from the detected hardware"
     )
     cost_per_hour: float | None = setting(
-        None,
-        "on-demand price of all the hardware, USD per hour",
-        above=0,
+        None, "on-demand price of all the hardware, USD per hour", above=0
     )
-
     instance: str = setting(
         "", "cloud instance type; sets --cost_per_hour and --hardware; ? lists the known ones"
     )
@@ -47,9 +44,10 @@ class Credits:
             refuse("author_email", self.author_email, "should be an address: NAME@HOST")
         for name in ("author", "author_email", "hardware", "hardware_tag"):
             text = getattr(self, name)
-            if len(text) > LONGEST or not text.isprintable():
-                expected = f"should be text on one line, of {LONGEST} characters at most"
-                refuse(name, ascii(text)[1:-1], expected)
+            empty = not text and name == "author"
+            if empty or len(text) > LONGEST or not text.isprintable() or text != text.strip():
+                expected = f"should be text on one line, no spaces around, {LONGEST} characters"
+                refuse(name, ascii(text)[1:-1], f"{expected} at most")
 
 
 @documented

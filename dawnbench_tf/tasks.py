@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from dawnbench_tf import typed
-from dawnbench_tf.refusals import refuse, suggestion
+from dawnbench_tf.refusals import one_line, refuse, suggestion
 
 __all__ = ["Task", "find_task", "TASKS"]
 
@@ -85,6 +85,9 @@ class Task:
     embedded: bool = False
 
     def __post_init__(self) -> None:
+        for name, kind in Task.__annotations__.items():  # NumPy's numbers are none of JSON
+            if text := typed.fault(value := getattr(self, name), kind):
+                refuse(name, one_line(repr(value), 60), text)
         if not self.folder:
             object.__setattr__(self, "folder", self.name)
         if not _NAME.fullmatch(self.name):
@@ -122,10 +125,8 @@ class Task:
             text = f"{self.metric} is in percent; did you mean {100 * threshold:g}?"
             refuse("threshold", threshold, text)
         if threshold <= chance:
-            text = (
-                f"is chance, {chance:g} % with {self.classes} classes; {self.metric} is in percent"
-            )
-            refuse("threshold", threshold, text)
+            text = f"is chance, {chance:g} % with {self.classes} classes"
+            refuse("threshold", threshold, f"{text}; {self.metric} is in percent")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -252,7 +253,7 @@ def check_reader(reader: str) -> None:
     """Raises Refusal unless --task names a reader of data of one's own."""
     kind, colon, name = reader.partition(":")
     if kind not in READERS or (kind == "tfds") != bool(colon) or (colon and not name):
-        hint = suggestion(kind, [*READERS, *TASKS], "") if kind not in TASKS else ""
+        hint = "" if kind in {*READERS, *TASKS} else suggestion(kind, [*READERS, *TASKS], "")
         refuse("task", reader, f"{hint} should be {READER_TEXT}".lstrip())
 
 

@@ -20,7 +20,7 @@ def main(tree: str) -> int:
     rows = ([getattr(row, name) for name in results.columns()] for row in entries)
     write(evidence.PUBLISHED, results.columns(), rows)
     points = ((row.dataset, row.name, *point) for row in entries for point in row.curve)
-    write(results.CURVES, results.CURVE_COLUMNS, points)
+    write(results.CURVES, ["dataset", "name", "hours", "score"], points)
     print(f"{len(entries)} results, {sum(len(row.curve) for row in entries)} evaluations")
     return 0
 

@@ -32,7 +32,7 @@ def warmed(monkeypatch):
     [
         (("digits/resnet9",), "--recipe=digits/resnet9: no such recipe; did you mean digits"),
         (("--seconds=0",), "--seconds=0.0: should be over 0"),
-        (("--max_steps=3",), "--max_steps=3: is for train"),
+        (("--output_dir=x", "--max_steps=3"), "--output_dir=x: is for train"),
         (("--data_dir=x",), "--data_dir=x: is one task's data"),
         (("--output=no/x.json",), "--output=no/x.json: should be a file in a folder"),
         (("--compare", "a.json"), "--compare: should be followed by two files"),
@@ -126,6 +126,9 @@ def test_machines_stand_side_by_side(cold_command, tmp_path):
     fast = speed_test([(0.25, 10)] * 2, hardware="b b", cost_per_hour=0.36)
     paths = [written(tmp_path, "a", speed_test()), written(tmp_path, "b", fast)]
     machines = estimate.compare(paths)
+    for other in ({"json": True}, {"output": "c.json"}):
+        with pytest.raises(Refusal, match="--compare=true: prints a table; leave --json"):
+            estimate.main(estimate.Options(compare=True, **other), ["a.json", "b.json"])
     assert [list(own) for own in machines.values()] == [["digits/resnet8"]] * 2  # no failures
     ended = cold_command("--compare", "a.json", "b.json", program=ESTIMATE)
     assert ended.returncode == 0 and "1.00x" in ended.stdout and "4.00x" in ended.stdout

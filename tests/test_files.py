@@ -144,6 +144,7 @@ def test_what_is_not_damaged_is_called_by_its_name():
 def test_a_figure_s_texts_are_written_as_they_are(tmp_path):
     figure = Figure()
     figure.add_subplot().set(title="$x_$\x1b[2J", xlabel=r"\frac{1$2$")
+    figure.text(0.1, 0.1, "李")  # a box, without a warning
     files.save_figure(figure, tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text()
     assert "$x_$" in text and r"\frac{1$2$" in text and "\x1b" not in text

@@ -1,12 +1,15 @@
 """Flags from fields: what --help shows, what a wrong one is told, and that TensorFlow stays out."""
 
+import os
+import signal
 import subprocess
 import sys
+from itertools import islice
 
 import pytest
 
-from dawnbench_tf import flags, train
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf import doctor, flags, machine, terminal, train
+from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import all_settings
@@ -134,6 +137,9 @@ def test_flags_replace_only_what_they_name(monkeypatch):
 def test_run_options_made_in_python_are_checked_too():
     with pytest.raises(Refusal, match="--strategy=tpus: should be one of"):
         RunOptions(strategy="tpus")
+    for name, text in (("author", ""), ("author", " Ada"), ("hardware", " "), ("hardware", "a\n")):
+        with pytest.raises(Refusal, match=f"--{name}=.*: should be text on one line, no spaces"):
+            Credits(**{name: text})  # the entry would be refused after the training
 
 
 def test_a_line_is_no_longer_than_people_read(cold_command):
@@ -155,3 +161,17 @@ def test_a_path_that_no_file_can_have_is_one_line(arguments):
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 1 and "File name too long" in done.stderr
     assert done.stderr.count("\n") == 1 and len(done.stderr) < 300
+
+
+def test_a_working_folder_that_is_gone_is_one_line(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(flags, "read", lambda _: None)
+    monkeypatch.setattr(terminal, "_shows", True)
+    monkeypatch.setattr(machine, "git_revision", str)
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with flags.handling_signals(signal.default_int_handler), pytest.raises(SystemExit) as ended:
+        flags._in_frame(lambda *_: os.getcwd(), object, {}, "", [""])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 1 and "working or the temporary folder: can't be opened" in line
+    assert "disk" in [row.name for row in islice(doctor.examine(steps=False), 5)]

@@ -167,6 +167,17 @@ def test_one_s_own_is_ranked_among_the_published_at_another_threshold(tmp_path):
     assert row["reasons"] == ["top1Accuracy never reached 94.5; its best is 94"]
 
 
+def test_tables_as_data_are_all_of_stdout(tmp_path, capsys):
+    site = str(tmp_path / "site")
+    leaderboard.main(leaderboard.Options(json=True, html=site, dataset="SQuAD"), [])
+    output, errors = capsys.readouterr()
+    assert len(json.loads(output)) == 4 and errors == f"{site}/index.html\n"
+    with pytest.raises(Refusal, match="no entry is left to rank; name folders with digits, a"):
+        leaderboard.rank(dataset="digits")
+    with pytest.raises(Refusal, match="--csv=true: and --json are two forms of the tables"):
+        leaderboard.main(leaderboard.Options(json=True, csv=True), [])
+
+
 def test_until_threshold_and_csv(tmp_path):
     write(tmp_path / "late", HEAD + "1\t0.001\t95\n", timestamp="2020-01-02")
     late = run(tmp_path / "late", "--until=2020-01-01")
@@ -191,7 +202,10 @@ def test_until_threshold_and_csv(tmp_path):
         (["nowhere"], "nowhere: is no folder"),
         (["."], ".: holds no entry; should hold DATASET/train/NAME.json or such"),
         (["--threshold=93"], "--threshold=93.0: needs --dataset"),
-        (["--dataset=SQuAD", "--threshold=1"], "no entry is left to rank; ask for a later"),
+        (
+            ["--dataset=SQuAD", "--threshold=1"],
+            "no entry is left to rank; name folders with SQuAD, a later",
+        ),
         (["--html=file/site"], "file/site/entries: can't be written (Not a directory)"),
         (["--plot=a.gif"], "--plot=a.gif: should end in one of .png"),
         (["--top=0"], "--top=0: should be at least 1"),

@@ -40,7 +40,7 @@ def test_a_task_is_named_after_its_data(text, data_dir, name):
     ],
 )
 def test_an_unknown_task_is_refused_with_the_nearest(text, hint):
-    with pytest.raises(Refusal, match=f"^--task={text}: .*{hint}".replace("?", r"\?")):
+    with pytest.raises(Refusal, match=f"^--task={text}: {hint}".replace("?", r"\?")):
         find_task(text)
 
 
@@ -99,6 +99,12 @@ def test_a_threshold_in_another_unit_or_of_chance_is_refused(task, threshold, wo
         recipes.get(recipes.base_of(own), task=own, threshold=float(threshold))
     Task("flowers", 1.0, scoring="squad")
     Task("flowers", 50.5, classes=2)
+
+
+@pytest.mark.parametrize("values", [{"classes": np.int64(3)}, {"reader": None}, {"jpegs": 1}])
+def test_a_value_that_json_has_not_is_refused_when_the_task_is_made(values):
+    with pytest.raises(Refusal, match=f"--{next(iter(values))}=.*: should be "):
+        Task("flowers", 90, **values)
 
 
 def test_a_threshold_of_chance_is_refused_when_the_classes_are_known():

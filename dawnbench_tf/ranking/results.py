@@ -36,7 +36,6 @@ __all__ = ["Result", "dawnbench_results", "read_tree"]
 CURVES = Path(__file__).with_name("published_curves.tsv")
 LONGEST = 200  # characters of a displayed text, at most
 MOST_FLAWS = 5  # flaws reported for an entry, at most
-CURVE_COLUMNS = ("dataset", "name", "hours", "score")
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: two runs may have equal facts
@@ -123,7 +122,7 @@ class Result:
 
 def columns() -> list[str]:
     """Returns the columns of published.tsv: the facts of a Result without its curve."""
-    others = ("task", "reproduction", "curve", "mine", "file", "flaws", "missed")
+    others = ("task", "reproduction", "curve", "mine", "file", "flaws", "missed", "stated")
     return [item.name for item in fields(Result) if item.name not in others]
 
 
@@ -177,11 +176,8 @@ def at_threshold(result: Result, threshold: float) -> Result:
     result = replace(result, task=replace(result.task, threshold=threshold))
     metric, score = result.task.metric, result.score
     if result.phase != "train":
-        below = score is None or score < threshold
-        missed = (
-            f"{metric} is {_format_score(score)}; should be at least {threshold:g}" if below else ""
-        )
-        return replace(result, missed=missed)
+        text = f"{metric} is {_format_score(score)}; should be at least {threshold:g}"
+        return replace(result, missed=text if score is None or score < threshold else "")
     best = max((score for _, score in result.curve), default=None)
     hours, score = first_at(result.curve, threshold) or (None, None)
     price = result.usd_per_hour

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from unicodedata import normalize
 
 from dawnbench_tf import files
 from dawnbench_tf.clock import DAWNBENCH, seconds_of
@@ -47,10 +48,8 @@ def training_entry(
         "clockCounts": sorted(DAWNBENCH),
         rules.CHECKSUM: rules.checksum(rows),
     }
-    price = options.credits.cost_per_hour
-    return _entry(
-        run.recipe, "train", options.credits, machine, misc, cost_per_hour=price, rows=rows
-    )
+    figures = {"cost_per_hour": options.credits.cost_per_hour, "rows": rows}
+    return _entry(run.recipe, "train", options.credits, machine, misc, **figures)
 
 
 def inference_entry(
@@ -127,10 +126,11 @@ def entry_name(author: str, model: str, hardware_tag: str, framework: str) -> st
     >>> entry_name("Ada Lovelace", "resnet56_tf", "1 V100", "TensorFlow 2.20.0")
     'ada-lovelace_resnet56-tf_1-v100_tensorflow-2.20'
     """
-    texts = (author, model, hardware_tag, framework)
+    texts = (normalize("NFKC", text) for text in (author, model, hardware_tag, framework))
     # 2.20.0 -> 2.20
     short = (re.sub(r"(\d)\.0(?![\d.])", r"\1", text.lower()) for text in texts)
-    return "_".join(re.sub(r"[^a-z0-9.]+", "-", text).strip("-.")[:80] for text in short)
+    words = (re.sub(r"(?:[^\w.]|_)+", "-", text).strip("-.") or "unnamed" for text in short)
+    return "_".join(word.encode()[:60].decode(errors="ignore") for word in words)
 
 
 def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:

@@ -326,10 +326,10 @@ def _plan_run(
     # By default XLA compiles what trains long on one GPU: perhaps some levels, and others not.
     values = settings | {"jit_compile": settings.get("jit_compile", False)}
     options = RunOptions(**{k: v for k, v in values.items() if k in _RUN}, credits=credits)
-    words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.") for label in labels]
+    words = [re.sub(r"(?:[^\w.]|_)+", "-", label).strip("-.") for label in labels]
     setting = "_".join(filter(None, words)) or "baseline"
-    if len(setting) > 2 * LONGEST:
-        expected = f"names of levels should come to {2 * LONGEST} characters at most"
+    if len(setting.encode()) > 2 * LONGEST:
+        expected = f"names of levels should come to {2 * LONGEST} bytes at most"
         raise Refusal(f"{setting[:40]}...: {expected}")
     flags = tuple(flag_text(name, value) for name, value in values.items())
     return PlannedRun(f"{setting}/seed-{seed}", labels, seed, recipe, options, flags, settings)

@@ -136,11 +136,20 @@ def test_the_time_is_the_first_row_at_the_threshold():
     assert miss.startswith("did not converge: best top1Accuracy 93 of 94")
 
 
-def test_a_packaged_inference_entry_has_the_run_s_own_name():
+@pytest.mark.parametrize(
+    ("author", "own"),
+    [("Ada", "ada"), ("Zoë", "zoë"), ("李雷", "李雷"), ("Ａｄａ", "ada"), ("...", "unnamed")],
+)
+def test_a_packaged_inference_entry_has_the_run_s_own_name(author, own):
     facts = {"runtime": "litert", "precision": "int8"}
-    ours = run_entry.inference_entry(RECIPE, Credits("Ada"), MACHINE, 0.5, 94.5, facts)
-    name = run_entry.entry_name("Ada", ours.model, "2cpu", ours.framework)
-    assert ours.name == name == "ada_resnet56-tf_2cpu_tensorflow-2.20-litert-int8"
+    ours = run_entry.inference_entry(RECIPE, Credits(author), MACHINE, 0.5, 94.5, facts)
+    name = run_entry.entry_name(author, ours.model, "2cpu", ours.framework)
+    assert ours.name == name == f"{own}_resnet56-tf_2cpu_tensorflow-2.20-litert-int8"
+    assert not check(replace(ours, author_email="a@b.c"))
+
+
+def test_the_longest_texts_make_a_file_name_that_a_disk_takes():
+    assert len(run_entry.entry_name(*["李" * 200] * 4).encode()) <= 250
 
 
 def test_another_price_gives_another_cost_of_inference():

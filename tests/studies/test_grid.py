@@ -135,6 +135,12 @@ def test_settings_whose_folders_would_be_one_are_refused():
     factor = Factor("a", (Level("x y", {"epochs": 1}), Level("x-y", {"epochs": 2})))
     with pytest.raises(Refusal, match="2 of its settings would be x-y; name levels apart"):
         grid.plan(samples.study(factors=(factor,)))
+    cyrillic = Factor("a", (Level("да_", {"epochs": 1}), Level("нет", {"epochs": 2})))
+    planned = grid.plan(samples.study(trials=1, factors=(cyrillic,)))
+    assert [run.name for run in planned] == ["да/seed-0", "нет/seed-0"]
+    long = Factor("a", (Level("й" * 100, {"epochs": 1}),))  # 200 bytes of a name's 255
+    with pytest.raises(Refusal, match="200 bytes at most"):
+        grid.plan(samples.study(factors=(long, long._replace(name="b"))))
 
 
 def test_what_a_study_varies_is_not_replaced():

@@ -147,7 +147,7 @@ def _comparable(results: list[Result], links: dict[Result, str]) -> dict[str, di
             "figures": figures,
             "metric": result.task.metric,
             "threshold": result.task.threshold,
-            "curve": curve[::step],
-            "hit": next((point for point in curve if point[1] >= result.task.threshold), None),
+            "curve": [*curve[:-1:step], *curve[-1:]],
+            "hit": None if result.hours is None else (result.hours, result.score),
         }
     return rows

@@ -126,6 +126,15 @@ def test_the_comparison_s_data_ends_no_script(published):
     assert [row["model"] for row in rows.values()].count(HOSTILE) == 1
 
 
+def test_the_comparison_has_the_dot_of_the_ranking_and_a_long_curve_s_end(tmp_path):
+    base = next(r for r in results.dawnbench_results() if r.hours and r.dataset == "SQuAD")
+    curve = tuple((n / 100, 0.75 if n == 62 else 0.74996) for n in range(1, 63))
+    site(tmp_path, [results.at_threshold(replace(base, curve=curve), 0.75)])
+    text = (tmp_path / "compare.html").read_text()
+    (row,) = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1]).values()
+    assert row["hit"] == row["curve"][-1] == [0.62, 0.75] and len(row["curve"]) < 40
+
+
 def browse(page, fragment=""):
     """Returns the page after its scripts ran in Chromium, and Chromium's complaints."""
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
