@@ -211,12 +211,13 @@ class Recipe:
             refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
         if not asks and self.data.mixup and self.network.auxiliary_weight:
             refuse("mixup", self.data.mixup, "is for networks without an auxiliary head")
-        if 0 < task.image_size < self._crop_size:
-            text = f"should be at most {task.name}'s {task.image_size} pixels"
-            refuse("crop_size", self._crop_size, text)
-        if examples == ONE_SIZE and 0 < self.test_side < max(self.sizes):
-            text = f"should be at most the {self.test_side} pixels of the test"
-            refuse("image_sizes", max(self.sizes), text)
+        for name, value, most in (
+            ("crop_size", self._crop_size, task.image_size),
+            ("image_sizes", max(self.sizes), self.test_side),
+            ("cutout", getattr(self.data, "cutout", 0), self.test_side),
+        ):
+            if examples == ONE_SIZE and 0 < most < value:
+                refuse(name, value, f"should be at most the {most} pixels of an image")
         for name in task.required:
             if not getattr(self.data, name):
                 refuse(name, "", f"is required for {task.name}; --helpfull describes it")
