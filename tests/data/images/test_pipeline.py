@@ -353,12 +353,12 @@ def test_a_step_gets_numbers_and_makes_its_images_itself_compiled_or_not():
 
 def test_images_of_any_size_come_back_from_the_devices():
     images = np.random.default_rng(0).integers(0, 256, (9, 5, 3, 3), np.uint8)  # 45 bytes each
-    fetch = pipeline.on_each_device(images, tf.distribute.get_strategy())
+    fetch = pipeline.on_each_device(images, tf.distribute.get_strategy(), len(images))
     np.testing.assert_array_equal(fetch(tf.constant([8, 0, 3])), images[[8, 0, 3]])
     every = (
         np.arange(256, dtype=np.uint8).repeat(4).reshape(-1, 2, 2, 1)
     )  # words that are no number
-    fetch = pipeline.on_each_device(every, tf.distribute.get_strategy())
+    fetch = pipeline.on_each_device(every, tf.distribute.get_strategy(), len(every))
     np.testing.assert_array_equal(tf.function(fetch, jit_compile=True)(tf.range(256)), every)
 
 
