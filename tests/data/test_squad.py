@@ -156,6 +156,8 @@ def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
     assert data.vectors.shape == (3, 300) and data.vectors[0, 3] == pytest.approx(0.3)
     ids, _ = data.vocabulary.ids(["ada", "Ada", "notes"])
     assert ids.tolist() == [vocabulary.UNKNOWN, 3, 2]
+    learned = load(folder, **{**CASED, "word_vectors": "none"}).vocabulary
+    assert {"ada", "lima", "notes"} < {*learned.trained} and not learned.fixed
 
 
 def test_a_bert_s_pieces_are_its_own_and_its_weights_are_named(folder):
