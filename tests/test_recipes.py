@@ -72,6 +72,14 @@ def test_settings_for_images_are_refused_for_questions():
         recipes.get("qa_mini/bidaf", pad=2)
     with pytest.raises(Refusal, match="^--flip=true: is for images; qa_mini has questions"):
         recipes.get("qa_mini/bidaf", flip=True)
+    for name, value in (
+        ("drop_remainder", True),
+        ("label_smoothing", 0.1),
+        ("zero_last_norm", True),
+        ("auxiliary_weight", 0.4),
+    ):
+        with pytest.raises(Refusal, match=f"^--{name}=.*: is for images; qa_mini has questions"):
+            recipes.get("qa_mini/bidaf", **{name: value})
 
 
 def test_a_network_that_cannot_read_the_tokens_is_refused():

@@ -7,7 +7,6 @@ away. The data set tests that a reader works, not how well it reads English.
 
 import json
 import random
-from dataclasses import replace
 from typing import Any
 
 from dawnbench_tf.data.origin import Origin
@@ -146,8 +145,7 @@ def generate(
         corpora[0] = squad_json.training_part(corpora[0], part)
     pieces = _pieces(corpora) if form.tokenizer == "wordpiece" else None
     splits = [encoding.encode(c, words, form.tokenizer, pieces=pieces) for c in corpora]
-    learned = replace(form, learned_words=True)  # every token and character of the training set
-    vocab = pieces or encoding.build_vocabulary(splits[0], list(words), {}, learned)
+    vocab = pieces or encoding.build_vocabulary(splits[0], list(words), {}, form)
     encoded = encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, vocab, form)
     return encoded._replace(whole=train)
 

@@ -36,9 +36,11 @@ __all__ = ["Recipe", "Network", "Optimizer", "Schedule", "Average", "Images", "Q
 _CYCLING = ("sgd", "lars", "muon", "adam", "adamw")  # optimizers that schedule_momenta applies to
 QUESTIONS = "questions"
 _DEFAULTS = {**flat(Images()), **flat(Questions())}
-_KINDS = {  # of the examples that a data setting is for
-    **dict.fromkeys(flat(Images()), "images"),
+_FOR_IMAGES = "drop_remainder label_smoothing later_batch_sizes zero_last_norm auxiliary_weight"
+_KINDS = {  # of the examples that a setting is for
+    **dict.fromkeys((*flat(Images()), *_FOR_IMAGES.split()), "images"),
     **ONLY_FOR,
+    **dict.fromkeys(("held_out", "final_survival"), ONE_SIZE),
     **dict.fromkeys(flat(Questions()), QUESTIONS),
 }
 
@@ -188,17 +190,11 @@ class Recipe:
         if asks != (examples == QUESTIONS):
             own = QUESTIONS if asks else "images"
             refuse("recipe", self.name, f"{task.name} has {examples}, not {own}")
-        self._check_applies(flat(self.data), task)
+        self._check_applies(flat(self) | flat(self.network) | flat(self.data), task)
         if self.data.proxy and self.optimizer.name not in ("sgd", "lars"):
             refuse("proxy", self.data.proxy, "is for --optimizer=sgd or lars")
-        one_size_only = {"held_out": self.held_out, "final_survival": self.network.final_survival}
-        for name, value in one_size_only.items():
-            if value and examples != ONE_SIZE:
-                refuse(name, value, f"is for {ONE_SIZE}; {task.name} has {examples}")
         if (share := self.validation_share) and not task.is_own:
             refuse("validation_share", share, f"is for your own tasks; {task.name} has a test set")
-        if self.later_batch_sizes and asks:
-            refuse("later_batch_sizes", self.later_batch_sizes, f"is for images; it has {examples}")
         if asks:
             pretrained, wordpiece = self.network.pretrained, self.data.tokenizer == "wordpiece"
             if bool(pretrained) != wordpiece:
@@ -215,12 +211,13 @@ class Recipe:
             refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
         if not asks and self.data.mixup and self.network.auxiliary_weight:
             refuse("mixup", self.data.mixup, "is for networks without an auxiliary head")
-        if 0 < task.image_size < self._crop_size:
-            text = f"should be at most {task.name}'s {task.image_size} pixels"
-            refuse("crop_size", self._crop_size, text)
-        if examples == ONE_SIZE and 0 < self.test_side < max(self.sizes):
-            text = f"should be at most the {self.test_side} pixels of the test"
-            refuse("image_sizes", max(self.sizes), text)
+        for name, value, most in (
+            ("crop_size", self._crop_size, task.image_size),
+            ("image_sizes", max(self.sizes), self.test_side),
+            ("cutout", getattr(self.data, "cutout", 0), self.test_side),
+        ):
+            if examples == ONE_SIZE and 0 < most < value:
+                refuse(name, value, f"should be at most the {most} pixels of an image")
         for name in task.required:
             if not getattr(self.data, name):
                 refuse(name, "", f"is required for {task.name}; --helpfull describes it")
@@ -384,12 +381,13 @@ class Recipe:
         return replaced(base, values, task=task, name=name, evidence=evidence, **changed)
 
     def _check_applies(self, values: Mapping[str, Any], task: Task | None) -> None:
-        """Refuses data settings that are not for a task, unless they have their default values."""
+        """Refuses settings that are not for a task's examples, unless they have their defaults."""
         asks = isinstance(self.data, Questions)
         examples = _examples(task) if task else QUESTIONS if asks else ONE_SIZE
         kinds = (examples,) if examples == QUESTIONS else (examples, "images")
         for name, value in values.items():
-            if name in _KINDS and _KINDS[name] not in kinds and value != _DEFAULTS[name]:
+            is_set = value != _DEFAULTS[name] if name in _DEFAULTS else value
+            if _KINDS.get(name, examples) not in kinds and is_set:
                 own = f"{task.name if task else self.name} has {examples}"
                 refuse(name, value, f"is for {_KINDS[name]}; {own}")
 

@@ -43,7 +43,7 @@ class Questions:
     learned_words: bool = setting(
         True,
         "learn vectors for frequent words without a pretrained one; if not, these words are "
-        "unknown tokens",
+        "unknown tokens; --word_vectors=none learns all",
     )
     most_question_tokens: int = setting(
         30,

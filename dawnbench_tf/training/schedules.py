@@ -123,7 +123,7 @@ def _falling(edges: Sequence[float], last: int, fall: OfStep) -> OfStep:
     warmup = edges[0] if edges else 0.0
 
     def scale(step: np.ndarray) -> np.ndarray:
-        done = np.clip((step - warmup) / (last - warmup), 0.0, 1.0)
+        done = np.clip((step - warmup) / (last - warmup or 1), 0.0, 1.0)  # 0: all is warmup
         return np.where(step < warmup, step / max(warmup, 1.0), fall(done))
 
     return scale

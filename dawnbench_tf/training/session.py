@@ -79,12 +79,16 @@ def prepare(
     clock: Clock,
     strategy: tf.distribute.Strategy,
     examples: Any = None,
+    begun: bool = False,
 ) -> Data:
     """Loads a recipe's data set for the devices of a strategy; the time counts as "load".
 
-    The recipe of the result has its task's numbers of examples and classes, from the data. Raises
-    Refusal: files are missing or damaged, or a task of the user's own has no threshold.
+    The recipe of the result has its task's numbers of examples and classes, from the data. A run
+    that has `begun` needs the numbers of its recipe. Raises Refusal: files are missing or damaged,
+    or a task of the user's own has no threshold.
     """
+    if recipe.whole_task.any_size and not begun and not recipe.synthetic:
+        recipe = recipe.with_values(task=recipe.whole_task.without_counts())
     # A deterministic graph can't read the time. Several devices fetch batches ahead of steps.
     counted = not is_op_determinism_enabled() and strategy.num_replicas_in_sync == 1
     waits = Waits() if counted else None
@@ -160,10 +164,8 @@ def _build(
 ) -> Session:
     """Loads the data, builds the model and what trains and measures it, restores a checkpoint."""
     recipe = folder.recipe
-    if newest is None and recipe.whole_task.any_size and not recipe.synthetic:
-        recipe = recipe.with_values(task=recipe.whole_task.without_counts())
     strategies.check(strategy, options, recipe)
-    data = prepare(recipe, options, clock, strategy, examples)
+    data = prepare(recipe, options, clock, strategy, examples, begun=newest is not None)
     recipe = data.recipe
     # Now the checkpoint and the numbers of the data are known, which each worker has read itself.
     fitting.check_agreement(strategy, recipe, options, newest.epochs if newest else 0)

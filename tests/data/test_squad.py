@@ -7,11 +7,15 @@ import zipfile
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from dawnbench_tf import recipes
+from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import squad
 from dawnbench_tf.data.questions import annotation, encoding, squad_json, vocabulary
+from dawnbench_tf.options import RunOptions
 from dawnbench_tf.refusals import Refusal
+from dawnbench_tf.training import session
 
 GLOVE = "glove.6B.100d.txt"
 TEXT = "Ada Lovelace (1815-1852) wrote notes. Ada didn't know Lima."
@@ -156,6 +160,17 @@ def test_cased_vectors_learn_on_where_questions_have_them_most(folder):
     assert data.vectors.shape == (3, 300) and data.vectors[0, 3] == pytest.approx(0.3)
     ids, _ = data.vocabulary.ids(["ada", "Ada", "notes"])
     assert ids.tolist() == [vocabulary.UNKNOWN, 3, 2]
+    learned = load(folder, **{**CASED, "word_vectors": "none"}).vocabulary
+    assert {"ada", "lima", "notes"} < {*learned.trained} and not learned.fixed
+
+
+def test_files_of_another_number_are_for_runs_that_begin(folder):
+    recipe, options = recipes.get("squad/bidaf_tf", batch_size=1), RunOptions(data_dir=str(folder))
+    arguments = recipe, options, Clock(), tf.distribute.get_strategy()
+    data = session.prepare(*arguments)
+    assert data.recipe.task_row.train_examples == len(data.splits.train.context_of_question) < 9
+    with pytest.raises(Refusal, match="squad train: should hold 87599 questions"):
+        session.prepare(*arguments, begun=True)
 
 
 def test_a_bert_s_pieces_are_its_own_and_its_weights_are_named(folder):

@@ -52,6 +52,8 @@ def test_cosine_warms_up_and_ends_at_zero():
     factor = schedules.factor(recipe, [5])
     values = [round(float(factor(step)), 4) for step in (0, 5, 10, 30, 50)]
     assert values == [0.0, 0.5, 1.0, 0.5, 0.0]
+    whole_warmup = schedules.factor(recipe.with_values(epochs=2), [5])
+    assert whole_warmup(np.array([0, 5, 10])).tolist() == [0.0, 0.5, 1.0]
 
 
 def test_quadratic_is_tensorflows_polynomial_of_the_second_power():

@@ -198,7 +198,9 @@ def test_images_of_one_size_grow_within_a_run(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"image_sizes": (40,)}, "--image_sizes=40: should be at most the 32 pixels of the test"),
+        ({"image_sizes": (40,)}, "--image_sizes=40: should be at most the 32 pixels of an image"),
+        ({"crop_size": 33}, "--crop_size=33: should be at most the 32 pixels of an image"),
+        ({"crop_size": 24, "cutout": 25}, "--cutout=25: should be at most the 24 pixels of an"),
         ({"image_sizes": (16, 32)}, "--image_size_epochs=: should be one fewer than the 2"),
     ],
 )

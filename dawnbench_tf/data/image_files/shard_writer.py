@@ -137,9 +137,7 @@ def check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list
             unusual.append("damaged within, named above")
         if mode == "CMYK":
             unusual.append("CMYK, encoded anew")
-            with tf.device("CPU:0"):
-                pixels = tf.io.decode_jpeg(content, channels=3)
-                content = tf.io.encode_jpeg(pixels, quality=jpeg_index.RE_ENCODED).numpy()
+            content = jpeg_index.as_jpeg(content, path)
     except (ValueError, tf.errors.OpError):
         raise Refusal(f"{path}: holds no whole JPEG; fetch it again") from None
     unusual += ["grey"] if mode == "L" else []

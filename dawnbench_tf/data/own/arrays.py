@@ -80,6 +80,8 @@ def from_arrays(arrays: Any, recipe: Recipe, where: str = "data") -> Splits:
     if (len(arrays) == 2) != bool(share):
         text = "divides x and y; there is a test set" if share else "is needed to divide x and y"
         refuse("validation_share", share, text)
+    if recipe.jpegs:
+        refuse("recipe", recipe.name, f"reads JPEGs, and {where} has arrays; own/images takes them")
     splits = [split(arrays[i], arrays[i + 1], where) for i in range(0, len(arrays), 2)]
     if share:
         train, test = division.divide(splits[0].labels, share, recipe.seed)
@@ -108,7 +110,7 @@ def split(images: Any, labels: Any, where: str) -> Split:
     if images.ndim == 3:
         images = images[..., None]
     sides = images.shape[1:3]
-    if images.ndim != 4 or images.shape[3] not in (1, 3) or sides[0] != sides[-1]:
+    if images.ndim != 4 or images.shape[3] not in (1, 3) or not 0 < sides[0] == sides[-1]:
         text = f"images are {images.shape}"
         raise Refusal(f"{where}: {text}; should be (examples, side, side, 1 or 3)")
     if images.dtype != np.uint8:

@@ -261,11 +261,9 @@ def _training_windows(encoded: Encoded, recipe: Recipe) -> tuple[Windows, list[n
         np.flatnonzero(fits & (lengths > low) & (lengths <= high)) for low, high in pairwise(edges)
     ]
     if not sum(map(len, buckets)):
-        refuse(
-            "bucket_boundaries",
-            recipe.data.bucket_boundaries,
-            f"no passage fits; they have {lengths.min()} to {lengths.max()} words",
-        )
+        limits = f"has its answer in the first {longest} tokens of its passage or window"
+        text = f"no question of at most {recipe.data.most_question_tokens} tokens {limits}"
+        refuse("bucket_boundaries", recipe.data.bucket_boundaries, text)
     return trained, buckets
 
 

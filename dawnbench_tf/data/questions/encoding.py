@@ -214,7 +214,7 @@ def build_vocabulary(
         question_counts[token] += int(numbers[1])
         for character in word:
             characters[character] += count
-    least = min_counts[0] if form.learned_words else math.inf
+    least = min_counts[0] if form.learned_words or not vectors else math.inf
     trained = [t for t, count in counts.items() if count > least and t not in vectors]
     # By falling count, then alphabetically: the order must not depend on hashes.
     candidates = [t for t in vectors if question_counts[t]]

@@ -50,6 +50,7 @@ def test_two_arrays_are_divided(own):
         (lambda x, y: (x, y[1:], x, y), "12 images and 11 labels; should be one label for each"),
         (lambda x, y: (x, y * 1.0, x, y), r"labels are float64 \(12,\); should be whole numbers"),
         (lambda x, y: (x[:, :8], y, x, y), r"images are \(12, 8, 16, 3\); should be"),
+        (lambda x, y: (x[:, :0, :0], y, x, y), r"images are \(12, 0, 0, 3\); should be"),
         (lambda x, y: (x, y, x[:, :8, :8], y), "training and test images have different sizes"),
         (lambda x, y: (x, y - 1, x, y), "data: label -1 should be 0 or more"),
         (lambda x, y: (x, y), "--validation_share=0.0: is needed to divide x and y"),
@@ -64,6 +65,11 @@ def test_two_arrays_are_divided(own):
 def test_what_does_not_fit_is_refused_in_one_line(own, change, message):
     with pytest.raises(Refusal, match=message):
         dataset.open(RECIPE, examples=change(*own.images(4)))
+
+
+def test_a_recipe_for_jpegs_takes_no_arrays(own):
+    with pytest.raises(Refusal, match="--recipe=own/photos: reads JPEGs, and data has arrays; own"):
+        dataset.open(recipes.get("own/photos", threshold=90.0, batch_size=4), examples=parts(own))
 
 
 def test_an_empty_test_set_is_refused(own):

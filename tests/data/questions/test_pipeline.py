@@ -149,8 +149,9 @@ def test_what_has_no_place_or_is_too_long_is_not_trained_on():
     assert 71 not in np.concatenate(buckets(changed, RECIPE))
 
 
-def test_no_passage_in_any_bucket_is_refused():
-    with pytest.raises(Refusal, match="--bucket_boundaries=1: no passage fits; they have"):
+def test_no_question_in_any_bucket_is_refused():
+    text = "no question of at most 1 tokens has its answer in the first 1 tokens"
+    with pytest.raises(Refusal, match=f"--bucket_boundaries=1: {text}"):
         recipe = replace(
             RECIPE, data=replace(RECIPE.data, bucket_boundaries=(1,), most_question_tokens=1)
         )
