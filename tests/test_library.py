@@ -90,7 +90,7 @@ def test_a_function_prints_nothing_and_its_run_is_what_the_folder_says(tmp_path,
     from dawnbench_tf import terminal
 
     terminal.show(False)
-    recipe = recipes.get("digits/resnet8", epochs=1, synthetic="decoded")
+    recipe = recipes.get("digits/resnet8", epochs=1, synthetic="decoded", train_examples=640)
     epochs = []
 
     import tensorflow as tf
@@ -189,7 +189,7 @@ def test_runs_and_recipes_print_in_a_line(trained_digits):
 
 
 def test_weights_of_a_run_are_whole_or_refused(tmp_path):
-    recipe = recipes.get("digits/resnet8", epochs=1, synthetic="decoded")
+    recipe = recipes.get("digits/resnet8", epochs=1, synthetic="decoded", train_examples=640)
     run = train(recipe, RunOptions(peak_tflops=1.0), tmp_path / "run")
     path = tmp_path / "run/checkpoint-1/weights.npz"
     content = path.read_bytes()

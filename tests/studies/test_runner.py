@@ -289,7 +289,9 @@ def test_a_template_that_can_start_nothing_is_refused(template, expected):
         runner.check_template(template)
 
 
-EVERY_SIGN = "".join(map(chr, range(32, 127))) + "$(touch X)`touch X`;touch X|touch X&&{slot}{name}"
+EVERY_SIGN = (
+    "".join(map(chr, range(33, 127))) + " $(touch X)`touch X`;touch X|touch X&&{slot}{name}"
+)
 
 
 @pytest.mark.parametrize(

@@ -143,12 +143,12 @@ def test_a_run_goes_on_as_xla_began_it(monkeypatch, tmp_path):
 
 
 def test_a_step_of_xla_is_compiled_once_for_calls_of_several_steps():
-    """11 steps in calls of 1, 3, 4 and 3: the whole call is one iteration of the loop."""
-    examples, weights = np.random.default_rng(0).normal(size=(44, 3)).astype("f"), []
+    """7 steps in calls of 1, 2, 3 and 1: the whole call is one iteration of the loop."""
+    examples, weights = np.random.default_rng(0).normal(size=(28, 3)).astype("f"), []
     for own in (True, False):
         tf.keras.utils.set_random_seed(0)
         model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(3,))])
-        model.compile(tf.keras.optimizers.SGD(0.1), "mse", jit_compile=own, steps_per_execution=4)
+        model.compile(tf.keras.optimizers.SGD(0.1), "mse", jit_compile=own, steps_per_execution=3)
         model.optimizer.build(model.trainable_variables)
         step, traces = model.train_step, []
         model.train_step = lambda batch, step=step, traces=traces: (
@@ -162,9 +162,9 @@ def test_a_step_of_xla_is_compiled_once_for_calls_of_several_steps():
         )
         batches = tf.data.Dataset.from_tensor_slices((examples, examples[:, :2])).batch(4, True)
         callbacks = [timer, fitting.Calls(timer)] * own + [spy]
-        model.fit(batches, steps_per_epoch=11, verbose=0, callbacks=callbacks)
+        model.fit(batches, steps_per_epoch=7, verbose=0, callbacks=callbacks)
         assert len(losses) == (4 if own else 3) and (len(traces) == 1 or not own)
-        assert int(model.optimizer.iterations) == int(model._train_counter) == 11
+        assert int(model.optimizer.iterations) == int(model._train_counter) == 7
         weights.append((*model.get_weights(), losses[-1]))
     for ours, expected in zip(*weights, strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
