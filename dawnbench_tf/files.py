@@ -66,9 +66,7 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def read_json(
-    path: Path,
-    largest: int = LARGEST_JSON,
-    hint: str = "restore it or name another --output_dir",
+    path: Path, largest: int = LARGEST_JSON, hint: str = "restore it or name another --output_dir"
 ) -> dict[str, Any]:
     """Reads what `write_json` wrote; a file without a checksum, of earlier versions, too.
 

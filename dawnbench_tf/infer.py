@@ -272,8 +272,5 @@ def infer(options: Options, data: Any = None) -> Entry:
 
 if __name__ == "__main__":
     flags.run(
-        main,
-        Options,
-        tables={"instance": prices.format_table},
-        interrupted="no entry was written",
+        main, Options, tables={"instance": prices.format_table}, interrupted="no entry was written"
     )

@@ -272,9 +272,7 @@ def main(options: Options, arguments: list[str]) -> None:
 
 
 def draw_curves(
-    arguments: Sequence[str | os.PathLike[str]],
-    path: str | os.PathLike[str],
-    dataset: str = "",
+    arguments: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], dataset: str = ""
 ) -> None:
     """Draws the accuracy over time of your runs and of published entries in one picture.
 

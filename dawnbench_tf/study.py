@@ -83,8 +83,7 @@ class Options:
     plot: str = setting("", "report: file for the figure, .png, .svg or .pdf")
     json: bool = setting(False, "report: print all results as JSON")
     evidence: bool = setting(
-        False,
-        "report: print settings that are unmodified recipes as evidence of these",
+        False, "report: print settings that are unmodified recipes as evidence of these"
     )
     csv: bool = setting(False, "report: print a CSV row for each run")
     run: RunOptions = RunOptions()

@@ -29,10 +29,7 @@ class Scoring(NamedTuple):
 SCORINGS = {  # by function in the scores.py of the folder in data/
     "top1": Scoring(("epoch", "hours", "top1Accuracy"), 100.0, "images", "softmax_cross_entropy"),
     "top1_and_top5": Scoring(
-        ("epoch", "hours", "top1Accuracy", "top5Accuracy"),
-        100.0,
-        "images",
-        "softmax_cross_entropy",
+        ("epoch", "hours", "top1Accuracy", "top5Accuracy"), 100.0, "images", "softmax_cross_entropy"
     ),
     "squad": Scoring(("epoch", "hours", "f1Score"), 1.0, "questions", "span_cross_entropy"),
 }

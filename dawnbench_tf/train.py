@@ -57,8 +57,7 @@ class Options:
     GROUP: ClassVar[str] = "what to train"
     recipe: str = setting(recipes.DEFAULT, "TASK/NAME, FILE.toml or MODULE:ATTRIBUTE")
     task: str = setting(
-        "",
-        f"your own data: {tasks.READER_TEXT}; --task=folder --help has its flags",
+        "", f"your own data: {tasks.READER_TEXT}; --task=folder --help has its flags"
     )
     task_name: str = setting(
         "", "name of a task of your own in entries; default: that of --data_dir, or NAME"

@@ -157,10 +157,7 @@ def load_model(file: str | os.PathLike) -> "tf.keras.Model":
 
 
 def load_published(
-    model: "tf.keras.Model",
-    file: str | os.PathLike,
-    new_head: bool = False,
-    download: bool = False,
+    model: "tf.keras.Model", file: str | os.PathLike, new_head: bool = False, download: bool = False
 ) -> bool:
     """Loads published weights into a ResNet or a BERT of the catalogue.
 

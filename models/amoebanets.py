@@ -96,12 +96,7 @@ def body(
 
 
 def _apply(
-    cell: Cell,
-    x: tf.Tensor,
-    previous: tf.Tensor | None,
-    halved: bool,
-    filters: int,
-    make: Layers,
+    cell: Cell, x: tf.Tensor, previous: tf.Tensor | None, halved: bool, filters: int, make: Layers
 ) -> tf.Tensor:
     """Returns a cell's output from x, that of the last cell, and `previous`, of the cell before."""
     states = [_convolve(x, filters, 1, 1, make)]
@@ -135,11 +130,7 @@ def _convolve(
 
 
 def _bottleneck(
-    x: tf.Tensor,
-    filters: int,
-    strides: int,
-    make: Layers,
-    sizes: Sequence[int | tuple[int, int]],
+    x: tf.Tensor, filters: int, strides: int, make: Layers, sizes: Sequence[int | tuple[int, int]]
 ) -> tf.Tensor:
     x = _convolve(x, filters // 4, 1, 1, make)
     for size in sizes:

@@ -105,6 +105,5 @@ def _uniform(fan_in: int, fan_out: int) -> tf.keras.initializers.Initializer:
 
 
 FAMILY = Family(
-    body,
-    reads=("context_words", "context_characters", "question_words", "question_characters"),
+    body, reads=("context_words", "context_characters", "question_words", "question_characters")
 )

@@ -146,10 +146,7 @@ def _conv(
     **kwargs: Any,
 ) -> Callable:
     layer = partial(
-        cls,
-        filters,
-        kernel_initializer=initializer(),
-        **{"use_bias": False, **kwargs, **layout},
+        cls, filters, kernel_initializer=initializer(), **{"use_bias": False, **kwargs, **layout}
     )
     return _padded(layer, padding, layout, size, strides)
 

@@ -139,6 +139,5 @@ def _as_in_pytorch_0_3(make: Layers) -> Layers:
 
 
 FAMILY = Family(
-    body,
-    smallest_side=lambda args: 32 if args.get("stem", "imagenet") == "imagenet" else 8,
+    body, smallest_side=lambda args: 32 if args.get("stem", "imagenet") == "imagenet" else 8
 )

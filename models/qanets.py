@@ -125,6 +125,5 @@ def _encoder(
 
 
 FAMILY = Family(
-    body,
-    reads=("context_words", "context_characters", "question_words", "question_characters"),
+    body, reads=("context_words", "context_characters", "question_words", "question_characters")
 )

@@ -26,15 +26,7 @@ runpy.run_module("dawnbench_tf.train", run_name="__main__")
 
 
 @pytest.mark.parametrize(
-    "flag",
-    [
-        "--help",
-        "--helpfull",
-        "--bach_size=1",
-        "--epochs=0",
-        "--recipe=x",
-        "--model=y",
-    ],
+    "flag", ["--help", "--helpfull", "--bach_size=1", "--epochs=0", "--recipe=x", "--model=y"]
 )
 def test_flags_are_answered_without_tensorflow(cold_command, flag):
     done = cold_command(program=("-c", NO_TENSORFLOW.format(flag=flag)))
@@ -86,14 +78,8 @@ def test_asked_for_help_a_command_ends_well(cold_command):
 @pytest.mark.parametrize(
     ("flag", "line"),
     [
-        (
-            "--bach_size=1",
-            "Unknown command line flag 'bach_size'. Did you mean: batch_size",
-        ),
-        (
-            "--batch_size=many",
-            "flag --batch_size=many: should be a whole number",
-        ),
+        ("--bach_size=1", "Unknown command line flag 'bach_size'. Did you mean: batch_size"),
+        ("--batch_size=many", "flag --batch_size=many: should be a whole number"),
         ("--strategy=tpus", "flag --strategy=tpus: value should be one of <off|one_device|"),
         ("--schedule_epochs=1,x", "flag --schedule_epochs=1,x: should be comma-separated numbers"),
         ("recipe=x", "recipe=x: not a flag; flags are written --name=value"),

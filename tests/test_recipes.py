@@ -245,10 +245,7 @@ def test_learning_rates_equal_the_source_s(name):
 
 @pytest.mark.parametrize(
     ("name", "rate", "decay", "warmup", "last"),
-    [
-        ("cifar10/airbench94", 11.5, 0.0153, 0.23, 0.07),
-        ("cifar10/airbench96", 9, 0.012, 0.1, 0),
-    ],
+    [("cifar10/airbench94", 11.5, 0.0153, 0.23, 0.07), ("cifar10/airbench96", 9, 0.012, 0.1, 0)],
 )
 def test_airbench_s_rates_and_decays_equal_its_source_s(name, rate, decay, warmup, last):
     """Arguments of PyTorch's optimizer there, for the sum of the losses of 1,024 images."""

@@ -35,8 +35,7 @@ def test_status_lines(monkeypatch, stream, logged, text):
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["recipes", "infer --instance=?", "leaderboard --json", "train --help"],
+    "command", ["recipes", "infer --instance=?", "leaderboard --json", "train --help"]
 )
 def test_a_reader_that_has_seen_enough_is_no_error(command):
     shell = f"{sys.executable} -m dawnbench_tf {command} | head -1"

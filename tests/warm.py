@@ -113,9 +113,7 @@ def _import():
         from tensorflow.python.eager import context
 
         from dawnbench_tf.inference import latency, serving  # noqa: F401
-        from dawnbench_tf.training import (  # noqa: F401
-            speed_test,
-        )
+        from dawnbench_tf.training import speed_test  # noqa: F401
     if context.context()._initialized:  # its threads would be missing in a fork
         raise RuntimeError("an import has run TensorFlow operations")
 

@@ -127,11 +127,7 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Encoded:
 
 
 def generate(
-    train: int,
-    test: int,
-    seed: int,
-    form: Questions = _FORM,
-    part: Recipe | None = None,
+    train: int, test: int, seed: int, form: Questions = _FORM, part: Recipe | None = None
 ) -> Encoded:
     """Generates and encodes questions, of `part` those that the recipe trains on.
 

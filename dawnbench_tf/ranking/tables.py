@@ -118,8 +118,7 @@ def order(tasks: Iterable[Task]) -> list[Task]:
     ranks = {task.folder: index for index, task in enumerate(RANKED.values())}
     comparable = {task.comparable for task in tasks}
     return sorted(
-        comparable,
-        key=lambda task: (ranks.get(task.folder, len(ranks)), task.name, repr(task)),
+        comparable, key=lambda task: (ranks.get(task.folder, len(ranks)), task.name, repr(task))
     )
 
 

@@ -19,15 +19,7 @@ from dawnbench_tf.recipe.optimizer import Average, Optimizer
 from dawnbench_tf.recipe.questions import Questions
 from dawnbench_tf.recipe.schedule import Phase, Schedule, split, steps_before
 from dawnbench_tf.refusals import refuse, suggestion
-from dawnbench_tf.settings import (
-    check,
-    documented,
-    flat,
-    parts,
-    refuse_group,
-    replaced,
-    setting,
-)
+from dawnbench_tf.settings import check, documented, flat, parts, refuse_group, replaced, setting
 from dawnbench_tf.tasks import TASKS, Task
 from dawnbench_tf.tasks import check as check_task
 
@@ -108,10 +100,7 @@ class Recipe:
         low=0,
     )
     seed: int = setting(
-        0,
-        "seed of initial weights, order, augmentation and dropout",
-        low=0,
-        high=2**31 - 1,
+        0, "seed of initial weights, order, augmentation and dropout", low=0, high=2**31 - 1
     )
     precision: str = setting(
         "float32",

@@ -28,9 +28,7 @@ class Optimizer:
         0.1, "base learning rate, which the schedule's factors multiply", above=0
     )
     scale_learning_rate_from: int = setting(
-        0,
-        "linear scaling rule: multiply learning_rate by batch_size / N; 0: do not scale",
-        low=0,
+        0, "linear scaling rule: multiply learning_rate by batch_size / N; 0: do not scale", low=0
     )
     momentum: float = setting(0.9, "momentum m of sgd, lars, muon and rmsprop", low=0, high=1)
     trust: float = setting(
@@ -52,9 +50,7 @@ class Optimizer:
         above=0,
     )
     clip_norm: float = setting(
-        0.0,
-        "gradient clipping: maximum L2 norm of all gradients together; 0: no clipping",
-        low=0,
+        0.0, "gradient clipping: maximum L2 norm of all gradients together; 0: no clipping", low=0
     )
     nesterov: bool = setting(False, "Nesterov momentum; for sgd, lars and muon")
     rate_in_velocity: bool = setting(

@@ -18,22 +18,12 @@ RESNET20_TF = Recipe(
     data=Images(pad=2, flip=True, standardize="image"),
 )
 RESNET56_TF = replace(RESNET20_TF, name="cifar10/resnet56_tf", model="resnet56_tf")
-RESNET164_NB_TF = replace(
-    RESNET20_TF,
-    name="cifar10/resnet164_nb_tf",
-    model="resnet164_nb_tf",
-)
-RESNET164_B_TF = replace(
-    RESNET20_TF,
-    name="cifar10/resnet164_b_tf",
-    model="resnet164_b_tf",
-)
+RESNET164_NB_TF = replace(RESNET20_TF, name="cifar10/resnet164_nb_tf", model="resnet164_nb_tf")
+RESNET164_B_TF = replace(RESNET20_TF, name="cifar10/resnet164_b_tf", model="resnet164_b_tf")
 
 # Source: reedwm/dawn-bench-models, branch tensorflow_perf: the seed with ReLU, for speed.
 RESNET164_NB_RELU = replace(
-    RESNET20_TF,
-    name="cifar10/resnet164_nb_relu",
-    model="resnet164_nb_relu",
+    RESNET20_TF, name="cifar10/resnet164_nb_relu", model="resnet164_nb_relu"
 )
 
 # Source: examples/ResNet/cifar10-resnet.py of tensorpack, as it was when the entries were made;
@@ -131,9 +121,7 @@ WRN_22_6_8GPU = replace(
     network=Network(synchronized_batch_norm=False),
     optimizer=replace(WRN_22_6.optimizer, learning_rate=2.0, weight_decay=2e-4),
     schedule=replace(
-        WRN_22_6.schedule,
-        epochs=(0, 17.5, 35, 40),
-        factors=(1 / 50, 1, 1 / 50, 1 / 5000),
+        WRN_22_6.schedule, epochs=(0, 17.5, 35, 40), factors=(1 / 50, 1, 1 / 50, 1 / 5000)
     ),
 )
 
@@ -171,11 +159,7 @@ PREACT164 = replace(
     epochs=181,
     schedule=replace(RESNET56_PROJ.schedule, epochs=(1, 91, 136)),
 )
-PREACT164_BASIC = replace(
-    PREACT164,
-    name="cifar10/preact164_basic",
-    model="preact164_basic",
-)
+PREACT164_BASIC = replace(PREACT164, name="cifar10/preact164_basic", model="preact164_basic")
 
 # Source: cifar-10.py and models/kresnet.py of wang-chen/KervNets, at the commit that the entry
 # names; the repository is gone, its fork elepherai/KervNets has the commit. The learning rate falls

@@ -46,9 +46,7 @@ RESNET9_10EP = replace(
         RESNET9_24EP.optimizer, learning_rate=1.0, rate_in_velocity=True, shift_rate=64
     ),
     schedule=replace(
-        RESNET9_24EP.schedule,
-        epochs=(0, 2 - _STEP, 8 - _STEP),
-        factors=(_STEP / 2, 1, 0.1),
+        RESNET9_24EP.schedule, epochs=(0, 2 - _STEP, 8 - _STEP), factors=(_STEP / 2, 1, 0.1)
     ),
     average=Average(decay=0.99, every=5),
     data=replace(RESNET9_24EP.data, cutout=0, test_views="mirror"),

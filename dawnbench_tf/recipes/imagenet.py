@@ -28,16 +28,10 @@ RESNET50_V1_5 = Recipe(
     ),
 )
 RESNET50D = replace(
-    RESNET50_V1_5,
-    name="imagenet/resnet50d",
-    model="resnet50d",
-    epochs=120,
-    batch_size=1024,
+    RESNET50_V1_5, name="imagenet/resnet50d", model="resnet50d", epochs=120, batch_size=1024
 )
 RESNET26D = replace(  # the network of the fastest inference entries
-    RESNET50D,
-    name="imagenet/resnet26d",
-    model="resnet26d",
+    RESNET50D, name="imagenet/resnet26d", model="resnet26d"
 )
 
 # Source: models/official/resnet of tensorflow/tpu: `train_batch_size` 32768, 3,558 steps; learning
@@ -68,10 +62,7 @@ RESNET50_TPU = replace(
 )
 # The same on half of a pod: batch size 8,192, 100 epochs.
 RESNET50_TPU_POD = replace(
-    RESNET50_TPU,
-    name="imagenet/resnet50_tpu_pod",
-    epochs=100,
-    batch_size=8192,
+    RESNET50_TPU, name="imagenet/resnet50_tpu_pod", epochs=100, batch_size=8192
 )
 # Progressive resizing of fast.ai's entries of 2018, in Google's port: resnet_benchmark.py
 # --use_fast_lr. Its batch size is constant; fast.ai's grew. Learning rates change at epochs 4, 21,

@@ -47,8 +47,4 @@ RESNET50_INTEL_4K = replace(
         RESNET50_INTEL_2K.schedule, factors=(0.0625, *RESNET50_INTEL_2K.schedule.factors[1:])
     ),
 )
-RESNET56_INTEL = replace(
-    RESNET50_INTEL_4K,
-    name="imagenet/resnet56_intel",
-    model="resnet56_v1_5",
-)
+RESNET56_INTEL = replace(RESNET50_INTEL_4K, name="imagenet/resnet56_intel", model="resnet56_v1_5")

@@ -67,10 +67,7 @@ def _fastai(
         later_batch_sizes=tuple(size for _, size in later),
         batch_size_epochs=tuple(epoch for epoch, _ in later),
         data=replace(
-            _BASE.data,
-            image_sizes=sides,
-            image_size_epochs=tuple(images)[1:],
-            smallest_crops=crops,
+            _BASE.data, image_sizes=sides, image_size_epochs=tuple(images)[1:], smallest_crops=crops
         ),
     )
     examples = TASKS["imagenet"].train_examples

@@ -73,11 +73,7 @@ DRQA = Recipe(
         most_answer_tokens=15,
     ),
 )
-DRQA_128 = replace(
-    DRQA,
-    name="squad/drqa_128",
-    batch_size=128,
-)
+DRQA_128 = replace(DRQA, name="squad/drqa_128", batch_size=128)
 
 # Source: felixgwu/FastFusionNet, README's command and defaults of its flags: 100 epochs, of which
 # the entry has 99.

@@ -170,16 +170,10 @@ _PAPER = (
         thresholds=(91, 93),
     ),
     replace(
-        DEPTH,
-        recipe=_RESNET56,
-        factors=(_each("model", _DEPTHS),),
-        thresholds=(91.8, 93, 94, 94.4),
+        DEPTH, recipe=_RESNET56, factors=(_each("model", _DEPTHS),), thresholds=(91.8, 93, 94, 94.4)
     ),
     replace(
-        SCALING,
-        recipe=_RESNET56,
-        factors=(_devices("num_gpus", (1, 2, 4, 8)),),
-        thresholds=(92.5,),
+        SCALING, recipe=_RESNET56, factors=(_devices("num_gpus", (1, 2, 4, 8)),), thresholds=(92.5,)
     ),
     replace(TRIALS, recipe=_FAST),
     replace(

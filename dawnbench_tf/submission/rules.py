@@ -14,14 +14,7 @@ from typing import Any
 
 from dawnbench_tf.refusals import shown, suggestion
 from dawnbench_tf.submission import prices
-from dawnbench_tf.submission.source import (
-    PHASES,
-    Source,
-    Violation,
-    is_number,
-    number,
-    quoted,
-)
+from dawnbench_tf.submission.source import PHASES, Source, Violation, is_number, number, quoted
 from dawnbench_tf.tasks import GIVEN, RANKED, TASKS
 
 VERSIONS = ("v1.0",)

@@ -25,14 +25,7 @@ from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.schedule import Phase, split
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.training import (
-    averages,
-    losses,
-    optimizers,
-    selection,
-    strategies,
-    utilization,
-)
+from dawnbench_tf.training import averages, losses, optimizers, selection, strategies, utilization
 from dawnbench_tf.tta import TimeToAccuracy
 
 

@@ -86,10 +86,7 @@ def fuse(model: tf.keras.Model) -> None:
 
 
 def bilstm(
-    hidden: int,
-    initializers: tuple[Any, Any, Any],
-    dtype: str | None,
-    name: str | None = None,
+    hidden: int, initializers: tuple[Any, Any, Any], dtype: str | None, name: str | None = None
 ) -> tf.keras.layers.Layer:
     """Returns a bidirectional LSTM: (batch, tokens, width) to (batch, tokens, 2 hidden).
 

@@ -10,14 +10,7 @@ import tensorflow as tf
 
 from dawnbench_tf import machine, models, recipes
 from dawnbench_tf.data import dataset
-from tests.conformance.test_recipes import (
-    FEW,
-    KERNELS,
-    NAMES,
-    SPLITS,
-    build_smallest,
-    covering,
-)
+from tests.conformance.test_recipes import FEW, KERNELS, NAMES, SPLITS, build_smallest, covering
 
 pytestmark = pytest.mark.usefixtures("forgets_models")
 SIXTEEN = runpy.run_path(str(Path(__file__).parents[2] / "scripts/sixteen_bits.py"))

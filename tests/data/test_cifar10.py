@@ -64,10 +64,7 @@ def test_a_folder_of_tensorflow_datasets_is_read(tmp_path, batches):
         }
     )
     signature = {"id": tf.string, "image": tf.uint8, "label": tf.int64}
-    splits = {
-        "train": [f"data_batch_{i}" for i in range(1, 6)],
-        "test": ["test_batch"],
-    }
+    splits = {"train": [f"data_batch_{i}" for i in range(1, 6)], "test": ["test_batch"]}
     tfds.dataset_builders.store_as_tfds_dataset(
         name="cifar10",
         version="3.0.2",

@@ -9,10 +9,7 @@ from tests.faults import kills, studies
 
 # A process killed before it opens or syncs a file leaves what it would have left before that; a
 # file that cannot be opened, synced or renamed is refused where one that cannot be written is.
-TELLING = {
-    "kill": ("rename",),
-    "error": ("fsync .checkpoint",),
-}
+TELLING = {"kill": ("rename",), "error": ("fsync .checkpoint",)}
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])

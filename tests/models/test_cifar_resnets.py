@@ -93,8 +93,7 @@ def test_the_first_loss_equals_the_seeds_logs(name, logged):
 
 
 @pytest.mark.parametrize(
-    ("depth", "millions"),
-    [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7)],
+    ("depth", "millions"), [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7)]
 )
 def test_parameters_equal_he_et_al_s_table_6(depth, millions):
     ours = models.get(f"resnet{depth}_v1_pad").parameters / 1e6

@@ -260,8 +260,7 @@ def test_a_study_with_lists_among_its_settings_goes_on(tmp_path):
 def test_a_folder_of_another_study_or_of_something_else_is_refused(tmp_path):
     claim(tmp_path / "a", samples.study())
     with pytest.raises(
-        Refusal,
-        match="holds study sample with recipe=digits/resnet8, not cifar10/resnet20_tf",
+        Refusal, match="holds study sample with recipe=digits/resnet8, not cifar10/resnet20_tf"
     ):
         claim(tmp_path / "a", samples.study(recipe="cifar10/resnet20_tf"))
     (tmp_path / "b").mkdir()

@@ -132,9 +132,7 @@ def describe_damage(split: Split) -> str:
 
 
 def decode_examples(
-    examples: tf.data.Dataset,
-    jpegs: Callable[[tf.Tensor], tf.Tensor],
-    decode: Callable[..., Any],
+    examples: tf.data.Dataset, jpegs: Callable[[tf.Tensor], tf.Tensor], decode: Callable[..., Any]
 ) -> tf.data.Dataset:
     """Reads and decodes the JPEGs of examples, (index, *others), in order, on all cores.
 

@@ -27,10 +27,7 @@ _ORDER, _CROP, _FLIP, _CUTOUT, _COLOR, _ROTATION, _PARTNER, _SHARE, _LIGHT = ran
 
 
 def batches(
-    data: Data,
-    epochs: range,
-    select: Callable[[tf.Tensor, int], tf.Tensor],
-    batch_size: int,
+    data: Data, epochs: range, select: Callable[[tf.Tensor, int], tf.Tensor], batch_size: int
 ) -> tf.data.Dataset:
     """Returns this worker's batches of some epochs, for `preparation`.
 

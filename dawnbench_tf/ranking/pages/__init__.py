@@ -69,11 +69,7 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     for table in tables:
         sections[table.task].append((table, plots.record_chart(table)))
     index = templates.get_template("index.html").render(
-        sections=sections,
-        links=links,
-        count=len(results),
-        unranked=unranked,
-        root="",
+        sections=sections, links=links, count=len(results), unranked=unranked, root=""
     )
     compare = templates.get_template("compare.html").render(
         results=results, links=links, data=comparable, root=""

@@ -46,11 +46,7 @@ def test_every_layout_gives_the_same_images_and_labels(layout, small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "data_dir, reason",
-    [
-        ("", "needs the folder of the data"),
-        ("nowhere", "is no folder"),
-    ],
+    "data_dir, reason", [("", "needs the folder of the data"), ("nowhere", "is no folder")]
 )
 def test_a_folder_that_is_none_is_refused(data_dir, reason, small):
     with pytest.raises(Refusal, match=f"--data_dir={data_dir}: .*{reason}"):

@@ -113,9 +113,7 @@ def test_windows_and_their_best_answers_are_those_of_tf_models_official(tmp_path
 
 @settings(deadline=None)
 @given(
-    st.lists(st.integers(1, 90), min_size=1, max_size=5),
-    st.integers(13, 60),
-    st.integers(1, 70),
+    st.lists(st.integers(1, 90), min_size=1, max_size=5), st.integers(13, 60), st.integers(1, 70)
 )
 def test_every_token_is_in_a_window_and_starts_in_just_one(lengths, length, stride):
     random = np.random.default_rng(0)
