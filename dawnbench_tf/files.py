@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
-from warnings import catch_warnings
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 
@@ -134,7 +134,8 @@ def save_figure(figure: Any, target: Path | IO[Any], **options: Any) -> None:
     for text in figure.findobj(Text):
         text.set(text=shown(text.get_text(), "\n"), parse_math=False)
     output = renamed_to(target) if isinstance(target, Path) else nullcontext(target)
-    with output as file, catch_warnings(action="ignore"):  # of a letter that the font has not
+    with output as file, catch_warnings():
+        filterwarnings("ignore", "Glyph")  # a letter that the font lacks is a box
         figure.savefig(file, **options)
 
 

@@ -147,7 +147,7 @@ def collect(folders: list[Path]) -> list[Result]:
 
 def _identity(result: Result) -> tuple[Any, ...]:
     """Returns all facts of a result; equal for copies of one entry."""
-    return tuple(getattr(result, name) for name in results.columns())
+    return tuple(getattr(result, name) for name in (*results.columns(), "stated"))
 
 
 def _choose_dataset(dataset: str, threshold: float | None, collected: list[Result]) -> str:

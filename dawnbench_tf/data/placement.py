@@ -21,13 +21,15 @@ class Waits:
     def next(self, batches: Iterator[Any], steps: int = 1) -> Any:
         """Returns the next batch; the time until it is there is added to `seconds`.
 
-        It is for the graph of a step. Of `steps` batches that a device's host requests ahead, only
-        the wait for the first holds the device up. It stands for all of them.
+        It is for the graph of a step. If the host requests `steps` batches at once, the wait for
+        the first is counted `steps` times: exact if the pipeline is slower than the device, else an
+        upper bound.
         """
-        begin = tf.timestamp()
+        with tf.device("CPU:0"):
+            begin = tf.timestamp()
         with tf.control_dependencies([begin]):
             batch = next(batches)
-        with tf.control_dependencies(tf.nest.flatten(batch)):
+        with tf.control_dependencies(tf.nest.flatten(batch)), tf.device("CPU:0"):
             self._seconds.assign_add(steps * (tf.timestamp() - begin))
         return batch
 

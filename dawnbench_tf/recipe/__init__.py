@@ -200,10 +200,12 @@ class Recipe:
             refuse("skip_blacklisted", True, f"is for ImageNet; {task.name} has no blacklist")
         if not asks and self.data.mixup and self.network.auxiliary_weight:
             refuse("mixup", self.data.mixup, "is for networks without an auxiliary head")
+        # A square that is clipped leaves a part of the image, whatever its size.
+        cutout = 0 if getattr(self.data, "cutout_clipped", True) else self.data.cutout
         for name, value, most in (
             ("crop_size", self._crop_size, task.image_size),
             ("image_sizes", max(self.sizes), self.test_side),
-            ("cutout", getattr(self.data, "cutout", 0), self.test_side),
+            ("cutout", cutout, self.test_side),
         ):
             if examples == ONE_SIZE and 0 < most < value:
                 refuse(name, value, f"should be at most the {most} pixels of an image")

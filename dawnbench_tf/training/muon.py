@@ -69,9 +69,9 @@ class Muon(SGD):
     """Muon for the `kernels`, by index among the trained weights; SGD for the other weights.
 
     An update of a kernel (height, width, channels, filters), whose momentum is Nesterov's or not,
-    is orthogonalized as a matrix (height x width x channels, filters). Kernels of as many filters
-    are orthogonalized together, completed by rows of zeros, which stay so: a GPU takes longer to
-    start an operation than to compute it.
+    is orthogonalized as a matrix (height x width x channels, filters). Kernels with equal filters,
+    and up to 4 times the rows of the smallest, are orthogonalized together, completed by rows of
+    zeros, which stay so: a small operation takes a GPU longer to start than to compute.
     """
 
     def __init__(
@@ -94,14 +94,20 @@ class Muon(SGD):
         self, distribution: Any, grads_and_vars: Iterable[tuple], **kwargs: Any
     ) -> Any:
         """Updates the weights on all replicas; Keras calls it."""
-        groups: dict[tuple, list[tuple]] = {}
-        others = []
+        groups: list[list[tuple]] = []
+        own: list[tuple] = []
+        others: list[tuple] = []
         for gradient, weight in grads_and_vars:
-            if self._index_dict[self._var_key(weight)] in self._kernels:
-                groups.setdefault((weight.shape[-1], weight.dtype), []).append((gradient, weight))
-            else:
-                others.append((gradient, weight))
-        for group in groups.values():
+            is_kernel = self._index_dict[self._var_key(weight)] in self._kernels
+            (own if is_kernel else others).append((gradient, weight))
+        own.sort(key=lambda pair: (pair[1].shape[-1], pair[1].shape.num_elements()))
+        for pair in own:
+            shape, first = pair[1].shape, groups[-1][0][1].shape if groups else pair[1].shape
+            grows = shape.num_elements() > 4 * first.num_elements()
+            if not groups or shape[-1] != first[-1] or grows:
+                groups.append([])
+            groups[-1].append(pair)
+        for group in groups:
             gradients, weights = zip(*group, strict=True)
             distribution.extended.update(
                 weights[0], self._update_kernels, args=(gradients, weights), group=False
@@ -111,7 +117,7 @@ class Muon(SGD):
     def _update_kernels(
         self, first: tf.Variable, gradients: Sequence[tf.Tensor], weights: Sequence[tf.Variable]
     ) -> None:
-        """Updates kernels of as many filters, `first` among them, on one replica."""
+        """Updates kernels with equal filters, `first` among them, on one replica."""
         settings, dtype, filters = self._settings, first.dtype, first.shape[-1]
         indices = [self._index_dict[self._var_key(weight)] for weight in weights]
         rows = [weight.shape.num_elements() // filters for weight in weights]

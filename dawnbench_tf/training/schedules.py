@@ -20,14 +20,14 @@ OfStep = Callable[[Any], Any]  # a function of the step: of NumPy's arrays, or o
 def lookup(function: OfStep, steps: int) -> OfStep:
     """Returns a function from a tensor, the step, to NumPy's `function` of it.
 
-    It is computed here, for `steps` steps and the one that follows them, which is also that of
-    later ones.
+    The table has `steps` + 1 values; later steps have the last.
     """
     table = np.broadcast_to(function(np.arange(steps + 1)), steps + 1)
     table = table if table.dtype == bool else table.astype("float32")
     if (table == table[0]).all():
         return lambda step: tf.constant(table[0])
-    return lambda step: tf.gather(tf.constant(table), tf.minimum(step, steps))
+    values = tf.constant(table)  # once: each weight looks the momentum up
+    return lambda step: tf.gather(values, tf.minimum(step, steps))
 
 
 def factor(recipe: Recipe, epoch_steps: Sequence[int]) -> OfStep:

@@ -32,7 +32,7 @@ def _total(terms: tf.Tensor, weight: tf.Tensor, axis: int | None = None) -> tf.T
         axes = [i for i, size in enumerate(sizes) if size == 1]
     else:
         axes = [i for i in range(rank) if i != axis % rank]
-    if weight.shape.num_elements() < 64 and tf.config.list_logical_devices("GPU"):
+    if (weight.shape.num_elements() or 64) < 64 and tf.config.list_logical_devices("GPU"):
         total = _sum(terms, axes)  # TensorFlow's kernel sums 24 columns at 130 GB/s on an H200
     else:
         # bfloat16's Sum accumulates in float32; on CPUs a cast would take two thirds of the time.

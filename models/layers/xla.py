@@ -1,13 +1,12 @@
 """Functions that XLA compiles, and their compilation ahead of a step of training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import tensorflow as tf
 
 _functions: list[Any] = []
-_compiled = set[str]()  # names of traces
 
 
 def compiled(function: Callable) -> Any:
@@ -16,21 +15,27 @@ def compiled(function: Callable) -> Any:
     return _functions[-1]
 
 
-def compile_traced() -> None:
-    """Compiles what has been traced, all at once: a step of training compiles one by one.
+def traces() -> list[Any]:
+    """Returns the traces of all these functions whose arguments have known sizes."""
+    every = [t for f in _functions for t in f._list_all_concrete_functions()]
+    return [t for t in every if all(x.shape.is_fully_defined() for x in t.inputs)]
 
-    They run on zeros, on TensorFlow's default device. Traces of unknown sizes are left out.
+
+def compile_at_once(traces: Sequence[Any]) -> None:
+    """Compiles traces in parallel; a step of training would compile one after another.
+
+    They run on zeros, on TensorFlow's default device. The peaks of GPUs' memory begin anew.
     """
-    traces = [t for f in _functions for t in f._list_all_concrete_functions()]
-    due = [t for t in traces if t.name not in _compiled]
-    due = [t for t in due if all(x.shape.is_fully_defined() for x in t.inputs)]
-    _compiled.update(t.name for t in due)
 
     # A graph, in which TensorFlow keeps what it compiles under the names that the step's graph has.
     @tf.function(autograph=False)
-    def calls(zero: tf.Tensor) -> list[Any]:
-        zeros = ([tf.fill(x.shape, tf.cast(zero, x.dtype)) for x in t.inputs] for t in due)
-        return [t.inference_fn.call_flat(*values) for t, values in zip(due, zeros, strict=True)]
+    def calls(zero: tf.Tensor) -> tf.Tensor:
+        zeros = [[tf.fill(x.shape, tf.cast(zero, x.dtype)) for x in t.inputs] for t in traces]
+        outputs = [t.inference_fn.call_flat(*z) for t, z in zip(traces, zeros, strict=True)]
+        with tf.control_dependencies(tf.nest.flatten(outputs)):
+            return tf.identity(zero)
 
     with suppress(tf.errors.ResourceExhaustedError):  # the step needs them at different times
         calls(tf.zeros([]))
+    for device in tf.config.list_logical_devices("GPU"):
+        tf.config.experimental.reset_memory_stats(device.name)

@@ -107,9 +107,9 @@ def test_keras_s_names_of_layouts_are_accepted():
 
 def test_float64_policies_give_float64_logits():
     policies = tf.keras.mixed_precision
-    policies.set_global_policy("float64")
     try:
         for dtype in ("float64", policies.Policy("float64"), None):
+            policies.set_global_policy("float32" if dtype else "float64")
             make = factories.layers(
                 data_format="NHWC", dtype=dtype, synchronized=False, classes=factories.KERAS
             )

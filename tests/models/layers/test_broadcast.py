@@ -115,3 +115,23 @@ def test_float32_is_tensorflow_s_operation_bit_for_bit(dtype):
             values.append([outputs, *tape.gradient(outputs, [x, weight], tf.sin(outputs))])
         for a, b in zip(*values, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_a_factor_of_an_unknown_number_of_examples_has_its_gradient():
+    """Attention multiplies by a map with one token; a user's own batches may have any size."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((None, 5, 3), tf.bfloat16),
+            tf.TensorSpec((None, 1, 3), tf.bfloat16),
+        ]
+    )
+    def gradient(x, factor):
+        with tf.GradientTape() as tape:
+            tape.watch(factor)
+            y = broadcast.multiply(x, factor)
+        return tape.gradient(y, factor)
+
+    x = tf.cast(RNG.normal(size=(4, 5, 3)), "bfloat16")
+    sums = tf.reduce_sum(tf.cast(x, "float32"), 1, keepdims=True)
+    np.testing.assert_allclose(gradient(x, x[:, :1]), tf.cast(sums, "bfloat16"), rtol=0.02)
