@@ -120,7 +120,6 @@ def test_parameters_equal_he_et_al_s_table_6(depth, millions):
             {"depth": 20, "input_shape": (32, 32, None)},
             "channels. Received: input_shape=(32, 32, N",
         ),
-        ({"depth": 20, "input_shape": (2, 2, 3)}, "sides of at least 4 pixels and a number of ch"),
         (
             {"depth": 20, "input_shape": (32, 32, 3), "data_format": "NCHW"},
             "`input_shape` should be (channels, height, width) in NCHW, with sides of at least 4",
