@@ -63,6 +63,9 @@ class Options(Checked):
 
 
 def main(options: Options, names: list[str]) -> int:
+    for name in filter(flags.is_given, OF_A_CALL):
+        value = getattr(options.run, name)
+        refuse(name, value, "is for train; --seconds and --output are an estimate's")
     if options.compare:
         if len(names) < 2:
             raise Refusal("--compare: should be followed by two files or more, of --output")
@@ -78,8 +81,6 @@ def main(options: Options, names: list[str]) -> int:
         if any(isinstance(item, Measured) for item in recipe.evidence)
     ]
     chosen = [recipes.named_by(recipes.get(name, **changes), run.data_dir) for name in names]
-    for name in filter(flags.is_given, OF_A_CALL):
-        refuse(name, getattr(run, name), "is for train; --seconds and --output are an estimate's")
     if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
         refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
     if options.output and not Path(options.output).absolute().parent.is_dir():

@@ -32,7 +32,7 @@ def warmed(monkeypatch):
     [
         (("digits/resnet9",), "--recipe=digits/resnet9: no such recipe; did you mean digits"),
         (("--seconds=0",), "--seconds=0.0: should be over 0"),
-        (("--output_dir=x", "--max_steps=3"), "--output_dir=x: is for train"),
+        (("--output_dir=x", "--compare", "a.json", "b.json"), "--output_dir=x: is for train"),
         (("--data_dir=x",), "--data_dir=x: is one task's data"),
         (("--output=no/x.json",), "--output=no/x.json: should be a file in a folder"),
         (("--compare", "a.json"), "--compare: should be followed by two files"),
@@ -122,10 +122,11 @@ def written(folder, name, test, **changes):
     return folder / f"{name}.json"
 
 
-def test_machines_stand_side_by_side(cold_command, tmp_path):
+def test_machines_stand_side_by_side(cold_command, tmp_path, monkeypatch):
     fast = speed_test([(0.25, 10)] * 2, hardware="b b", cost_per_hour=0.36)
     paths = [written(tmp_path, "a", speed_test()), written(tmp_path, "b", fast)]
     machines = estimate.compare(paths)
+    monkeypatch.setattr(estimate.flags, "is_given", lambda name: False)
     for other in ({"json": True}, {"output": "c.json"}):
         with pytest.raises(Refusal, match="--compare=true: prints a table; leave --json"):
             estimate.main(estimate.Options(compare=True, **other), ["a.json", "b.json"])
