@@ -143,7 +143,7 @@ def test_a_run_goes_on_as_xla_began_it(monkeypatch, tmp_path):
 
 
 def test_a_step_of_xla_is_compiled_once_for_calls_of_several_steps():
-    """13 steps in calls of 1, 10 and 2; ten are one iteration of the loop."""
+    """The calls have 1, 10 and 2 steps. The loop runs the 10 steps in one iteration."""
     examples = np.random.default_rng(0).normal(size=(52, 3)).astype("f")
     batches = tf.data.Dataset.from_tensor_slices((examples, examples[:, :2])).batch(4, True)
     weights = []

@@ -65,7 +65,7 @@ def test_where_no_counter_can_be_read_energy_is_not_known(tmp_path):
 
 
 def test_waits_are_what_a_slow_pipeline_takes_and_not_what_its_reader_does():
-    """Of three batches that are requested at once, the wait for the first counts three times."""
+    """`next(batches, 3)` adds three times the seconds of its own wait."""
     waits = Waits()
 
     def slow(number):

@@ -112,7 +112,7 @@ def on_each_device(
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """Copies all images to every device; returns a function from indices to images.
 
-    Of more `examples` than images, which synthetic data have, example i has image i % images.
+    If there are more `examples` than images, as in synthetic data, example i has image i % images.
 
     The copy is a float32 variable that holds 4 bytes in each element. Workers exchange initial
     values of variables, which fails for uint8, and TensorFlow keeps int32 variables in host memory.

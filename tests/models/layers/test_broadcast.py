@@ -118,7 +118,7 @@ def test_float32_is_tensorflow_s_operation_bit_for_bit(dtype):
 
 
 def test_a_factor_of_an_unknown_number_of_examples_has_its_gradient():
-    """Attention multiplies by a map with one token; a user's own batches may have any size."""
+    """The attention layers multiply by activations, whose batch size may be unknown."""
 
     @tf.function(
         input_signature=[
