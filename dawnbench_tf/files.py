@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -151,11 +152,16 @@ def cache_folder() -> Path | None:
     return Path(home) / "dawnbench_tf"
 
 
+def hyphenated(text: str) -> str:
+    """Returns a part of a file's name: a text with "-" for what is no letter, digit or point."""
+    return re.sub(r"(?:[^\w.]|_)+", "-", text).strip("-.")
+
+
 def make_folder(path: Path) -> None:
     """Makes a folder and its parents. Raises Refusal if that fails, or it takes no file."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path).close()  # has no name, or none for long
+        tempfile.TemporaryFile(dir=path).close()  # deletes the file
     except OSError as error:
         raise cannot_write(path, error) from None
 

@@ -48,8 +48,9 @@ def training_entry(
         "clockCounts": sorted(DAWNBENCH),
         rules.CHECKSUM: rules.checksum(rows),
     }
-    figures = {"cost_per_hour": options.credits.cost_per_hour, "rows": rows}
-    return _entry(run.recipe, "train", options.credits, machine, misc, **figures)
+    credits = options.credits
+    price = credits.cost_per_hour
+    return _entry(run.recipe, "train", credits, machine, misc, cost_per_hour=price, rows=rows)
 
 
 def inference_entry(
@@ -129,7 +130,7 @@ def entry_name(author: str, model: str, hardware_tag: str, framework: str) -> st
     texts = (normalize("NFKC", text) for text in (author, model, hardware_tag, framework))
     # 2.20.0 -> 2.20
     short = (re.sub(r"(\d)\.0(?![\d.])", r"\1", text.lower()) for text in texts)
-    words = (re.sub(r"(?:[^\w.]|_)+", "-", text).strip("-.") or "unnamed" for text in short)
+    words = (files.hyphenated(text) or "unnamed" for text in short)
     return "_".join(word.encode()[:60].decode(errors="ignore") for word in words)
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from itertools import product
 from typing import Any, NamedTuple, get_type_hints
 
-from dawnbench_tf import recipes, typed
+from dawnbench_tf import files, recipes, typed
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
@@ -326,8 +326,7 @@ def _plan_run(
     # By default XLA compiles what trains long on one GPU: perhaps some levels, and others not.
     values = settings | {"jit_compile": settings.get("jit_compile", False)}
     options = RunOptions(**{k: v for k, v in values.items() if k in _RUN}, credits=credits)
-    words = [re.sub(r"(?:[^\w.]|_)+", "-", label).strip("-.") for label in labels]
-    setting = "_".join(filter(None, words)) or "baseline"
+    setting = "_".join(filter(None, map(files.hyphenated, labels))) or "baseline"
     if len(setting.encode()) > 2 * LONGEST:
         expected = f"names of levels should come to {2 * LONGEST} bytes at most"
         raise Refusal(f"{setting[:40]}...: {expected}")

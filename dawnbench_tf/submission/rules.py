@@ -330,8 +330,9 @@ def _row_faults(source: Source) -> Iterator[tuple[int, str, str]]:
                 yield line, "increasing", f"{name} is {value:g} after {before:g}; should go up"
     # fraction: F1 from 0 to 1, as DAWNBench's own tests did. range: accuracies in percent; a column
     # that looks like a fraction was asked about (percent; pull requests 5 and 14).
-    percent, fraction = ("range", "percent, 0 to 100"), ("fraction", "a fraction, 0 to 1")
-    rule, unit = fraction if highest == 1.0 else percent
+    rule, unit = "range", "percent, 0 to 100"
+    if highest == 1.0:
+        rule, unit = "fraction", "a fraction, 0 to 1"
     for name in due[2:]:
         column = source.column(name)
         for line, value in column:

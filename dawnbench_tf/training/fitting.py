@@ -221,8 +221,12 @@ def _make_train_function(
         return model.train_function
     steps, count = model._steps_per_execution, model._steps_per_execution.numpy()
     steps.assign(1)
-    one = tf.keras.Model.make_train_function(model, force=True).python_function
+    keras_step = tf.keras.Model.make_train_function(model, force=True).python_function
     steps.assign(count)
+
+    def one(batch: Any) -> Any:
+        return keras_step(iter([batch]))
+
     sizes = [1]  # steps of an iteration
     if model.jit_compile and model.distribute_strategy.num_replicas_in_sync == 1:
         # An iteration of the loop begins when a GPU has ended the one before: with a step each, an
@@ -236,13 +240,13 @@ def _make_train_function(
             model._train_counter.assign_add(1)
             return logs
 
-        def one(iterator: Any) -> Any:
-            return model.distribute_strategy.run(step_of_xla, args=(next(iterator),))
+        def one(batch: Any) -> Any:
+            return model.distribute_strategy.run(step_of_xla, args=(batch,))
 
     def several(iterator: Any, size: int) -> Any:
         first = waits.next(iterator, size) if waits else next(iterator)
         batches = [first, *(next(iterator) for _ in range(size - 1))]
-        return [one(iter([batch])) for batch in batches][-1]
+        return [one(batch) for batch in batches][-1]
 
     @tf.function(reduce_retracing=True, autograph=False)
     def call(iterator: Any) -> Any:

@@ -94,19 +94,22 @@ class Muon(SGD):
         self, distribution: Any, grads_and_vars: Iterable[tuple], **kwargs: Any
     ) -> Any:
         """Updates the weights on all replicas; Keras calls it."""
-        groups: list[list[tuple]] = []
-        own: list[tuple] = []
+        sized: list[tuple] = []  # of each kernel: filters, elements, index, gradient, weight
         others: list[tuple] = []
         for gradient, weight in grads_and_vars:
-            is_kernel = self._index_dict[self._var_key(weight)] in self._kernels
-            (own if is_kernel else others).append((gradient, weight))
-        own.sort(key=lambda pair: (pair[1].shape[-1], pair[1].shape.num_elements()))
-        for pair in own:
-            shape, first = pair[1].shape, groups[-1][0][1].shape if groups else pair[1].shape
-            grows = shape.num_elements() > 4 * first.num_elements()
-            if not groups or shape[-1] != first[-1] or grows:
+            index = self._index_dict[self._var_key(weight)]
+            if index in self._kernels:
+                size = weight.shape[-1], weight.shape.num_elements()
+                sized.append((*size, index, gradient, weight))
+            else:
+                others.append((gradient, weight))
+        groups: list[list[tuple]] = []
+        smallest = 0, 0  # filters and elements of a group's first kernel
+        for filters, elements, _, gradient, weight in sorted(sized, key=lambda row: row[:3]):
+            if filters != smallest[0] or elements > 4 * smallest[1]:
                 groups.append([])
-            groups[-1].append(pair)
+                smallest = filters, elements
+            groups[-1].append((gradient, weight))
         for group in groups:
             gradients, weights = zip(*group, strict=True)
             distribution.extended.update(
