@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dawnbench_tf import files, flags, recipes, speed, terminal, typed
+from dawnbench_tf import files, flags, recipes, speed, terminal
 from dawnbench_tf.clock import in_units
 from dawnbench_tf.options import OF_A_CALL, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
-from dawnbench_tf.settings import Checked, setting
+from dawnbench_tf.settings import Checked, check_fields, setting
 from dawnbench_tf.speed import Estimate
 from dawnbench_tf.submission import prices
 from dawnbench_tf.terminal import dollars
@@ -250,7 +250,7 @@ def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Esti
         where = ""  # in the file
         try:
             kinds = {"format": int, "date": str, "estimates": list[Any]}
-            typed.check_fields(values, kinds, "estimates")
+            check_fields(values, kinds, "estimates")
             if values["format"] != FORMAT:
                 raise ValueError(f"format should be {FORMAT}, of this version of dawnbench_tf")
             rows: list[Estimate] = []

@@ -28,12 +28,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import files, recipes, terminal, typed
+from dawnbench_tf import files, recipes, terminal
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing, shown
+from dawnbench_tf.settings import check_fields, check_type
 
 RECIPE, ROWS, CLOCK = "run.json", "rows.tsv", "clock.json"
 UTILIZATION, TRIAL = "utilization.json", "trial.json"
@@ -107,8 +108,8 @@ def _read_owner(path: Path, _: tuple[int, ...]) -> Owner:
     except (TypeError, AttributeError, KeyError, ValueError) as error:
         raise Refusal(f"{path}: is no recipe of this version ({one_line(error)})") from None
     try:
-        typed.check(before, list[float], EPOCHS_BEFORE)
-        typed.check(replaced, list[str] | None, REPLACED)
+        check_type(before, list[float], EPOCHS_BEFORE)
+        check_type(replaced, list[str] | None, REPLACED)
         if unknown := set(replaced or ()) - set(values):
             raise ValueError(f"{REPLACED} should be a list of the recipe's fields; has {unknown}")
     except ValueError as error:
@@ -141,7 +142,7 @@ def checkpoints(folder: Path) -> list[tuple[int, Path]]:
 
 def check_rows(rows: object, metric: str) -> None:
     """Raises ValueError unless a value of a JSON file is a run's rows."""
-    typed.check(rows, list[dict[str, float]], "rows")
+    check_type(rows, list[dict[str, float]], "rows")
     for row in rows:  # type: ignore[attr-defined]
         if not {"epoch", "hours", metric} <= set(row):
             raise ValueError(f"rows should have epoch, hours and {metric}")
@@ -149,7 +150,7 @@ def check_rows(rows: object, metric: str) -> None:
 
 def check_clock(parts: object) -> None:
     """Raises ValueError unless a value of a JSON file is the seconds by part of a clock."""
-    typed.check(parts, dict[str, float], "clock")
+    check_type(parts, dict[str, float], "clock")
     if any(seconds < 0 for seconds in parts.values()):  # type: ignore[attr-defined]
         raise ValueError("clock should have no negative seconds")
 
@@ -174,7 +175,7 @@ def read_state(checkpoint: Path, metric: str) -> dict[str, Any]:
         optional: dict[str, Any] = {"clock": {}, "files": {}, "machines": [], "jitCompile": False}
         kinds = {"rows": Any, "step": int, "clock": Any, "files": Any, "machines": list[Machine]}
         kinds |= {"jitCompile": bool}
-        typed.check_fields({**optional, **state}, kinds, "state")
+        check_fields({**optional, **state}, kinds, "state")
         check_rows(state["rows"], metric)
         check_clock(state.get("clock", {}))
         if state["step"] < 0:

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import recipes, typed
+from dawnbench_tf import recipes
 from dawnbench_tf.clock import DAWNBENCH, duration, seconds_of
 from dawnbench_tf.options import RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.settings import check_fields
 from dawnbench_tf.terminal import counted, dollars
 
 __all__ = ["SpeedTest", "Phase", "Estimate", "predict"]
@@ -285,7 +286,7 @@ class Estimate(NamedTuple):
         """
         values = facts if isinstance(facts, dict) else {}
         finite = {name: _mapped(value, NEVER, 0.0) for name, value in values.items()}
-        typed.check_fields(finite, cls, "estimate")
+        check_fields(finite, cls, "estimate")
         row = cls(**{name: _mapped(value, NEVER, math.inf) for name, value in values.items()})
         for name in ("hours_interval", "usd_interval", "epochs_range"):
             if len(getattr(row, name)) not in (0, 2):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from dawnbench_tf import typed
 from dawnbench_tf.refusals import one_line, refuse, suggestion
+from dawnbench_tf.settings import check_type, fault
 
 __all__ = ["Task", "find_task", "TASKS"]
 
@@ -83,7 +83,7 @@ class Task:
 
     def __post_init__(self) -> None:
         for name, kind in Task.__annotations__.items():  # NumPy's numbers are none of JSON
-            if text := typed.fault(value := getattr(self, name), kind):
+            if text := fault(value := getattr(self, name), kind):
                 refuse(name, one_line(repr(value), 60), text)
         if not self.folder:
             object.__setattr__(self, "folder", self.name)
@@ -229,7 +229,7 @@ class Task:
         for name, value in values.items():
             if name not in _STATED:
                 raise ValueError(f"{name[:60]!r} is no field of a task")
-            typed.check(value, kinds[name], name)
+            check_type(value, kinds[name], name)
         name = changed.pop("name", "")
         if name in TASKS:  # a part of its examples; all else is the library's
             others = changed.keys() - {"train_examples", "test_examples"}

@@ -16,13 +16,13 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import typed
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, suggestion
-from dawnbench_tf.settings import all_settings, flag_name, flat, parts, setting_fields
+from dawnbench_tf.settings import all_settings, flag_name, flat, parts, read_toml, setting_fields
 
-_TYPES: typed.Keys = {
+SUFFIX = ".toml"
+_TYPES = {
     "base": (str, "text, TASK/NAME or FILE.toml"),
     "name": (str, "text, TASK/NAME"),
     "task": (str, "text"),
@@ -36,7 +36,7 @@ _SHORTEST = 40  # columns of a comment beside its setting, at least
 
 def is_path(name: str) -> bool:
     """Whether the name of a recipe is the path of a file."""
-    return name.endswith(typed.SUFFIX)
+    return name.endswith(SUFFIX)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def read(path: Path) -> dict[str, Any]:
       Refusal: the file can't be read, or does not have the form of a recipe; the message names the
         file and suggests the nearest name for an unknown one.
     """
-    values = typed.read_toml(path, _TYPES)
+    values = read_toml(path, _TYPES)
     base, name = values.get("base", ""), values.get("name", "")
     if not base:
         raise Refusal(f'{path}: should name a base, as base = "digits/resnet8"')
@@ -86,7 +86,7 @@ def to_toml(recipe: Recipe, base: str) -> str:
       base: its name in the library, or the path of its file.
     """
     lines = [
-        f"# dawnbench train FILE{typed.SUFFIX}",
+        f"# dawnbench train FILE{SUFFIX}",
         f"base = {_format(base)}",
         '# name = "TASK/NAME"  # default: the task and the name of this file',
         f"# task = {_format(recipe.task_row.name)}  # default: the base's",

@@ -9,11 +9,19 @@ from difflib import get_close_matches
 from itertools import product
 from typing import Any, NamedTuple, get_type_hints
 
-from dawnbench_tf import files, recipes, typed
+from dawnbench_tf import files, recipes
 from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.refusals import Refusal, one_line, refuse
-from dawnbench_tf.settings import all_settings, flag_text, setting_fields
+from dawnbench_tf.settings import (
+    PlainSettings,
+    Scalar,
+    all_settings,
+    check_fields,
+    check_type,
+    flag_text,
+    setting_fields,
+)
 
 Settings = Mapping[str, Any]  # name -> value: "recipe", fields of Recipe, RunOptions, Credits
 FIGURES = tuple("times tradeoff curves factors latency scaling distribution generalization".split())
@@ -107,8 +115,8 @@ class Study:
             "thresholds": list[float],
             "modules": dict[str, Any],
         }
-        types = {**get_type_hints(cls), **others, "settings": typed.Settings}
-        typed.check_fields(values, types, "study")
+        types = {**get_type_hints(cls), **others, "settings": PlainSettings}
+        check_fields(values, types, "study")
         if values["figure"] not in FIGURES:
             raise ValueError(f"figure should be one of {', '.join(FIGURES)}")
 
@@ -145,7 +153,7 @@ def times(factor: float, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 class _FactorValues(NamedTuple):
     name: str
-    levels: list[tuple[str, typed.Settings]]
+    levels: list[tuple[str, PlainSettings]]
 
 
 class PlannedRun(NamedTuple):
@@ -308,7 +316,7 @@ def _checked(name: str, value: Any) -> Any:
         refuse(name, one_line(value, 60), "should be a number, text, or a list of them")
     values = value if isinstance(value, list | tuple) else [value]
     try:
-        typed.check(list(values), list[typed.Scalar], name)
+        check_type(list(values), list[Scalar], name)
     except ValueError as error:
         raise Refusal(f"{error}; it is {one_line(value, 40)}") from None
     if not all(text.isprintable() for text in values if isinstance(text, str)):

@@ -19,11 +19,12 @@ projected = {model = "resnet8_v1_proj"}
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf import typed
+from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal, one_line
+from dawnbench_tf.settings import read_toml
 from dawnbench_tf.studies.grid import FIGURES, LARGEST, Factor, Level, Study
 
-_TYPES: typed.Keys = {
+_TYPES = {
     "question": (str, "text"),
     "recipe": (str, "text, TASK/NAME or FILE.toml"),
     "trials": (int, "a whole number"),
@@ -37,7 +38,7 @@ _TYPES: typed.Keys = {
 
 def read(path: Path) -> Study:
     """Reads a study, named as the file. Raises Refusal if it can't be read or declares none."""
-    values = typed.read_toml(path, _TYPES)
+    values = read_toml(path, _TYPES)
     if "recipe" not in values:
         raise Refusal(f'{path}: should name a recipe, as recipe = "digits/resnet8"')
     if not 1 <= values.get("trials", 1) <= LARGEST:
@@ -79,6 +80,6 @@ def _factor(path: Path, name: str, levels: Any) -> Factor:
 
 def _beside(path: Path, recipe: Any) -> Any:
     """Returns a recipe's name; the path of a recipe's file is relative to the grid's file."""
-    if isinstance(recipe, str) and recipe.endswith(typed.SUFFIX):
+    if isinstance(recipe, str) and recipe_files.is_path(recipe):
         return str(path.parent / recipe)
     return recipe

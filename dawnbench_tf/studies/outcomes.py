@@ -11,8 +11,9 @@ import signal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dawnbench_tf import files, run_folder, runs, typed
+from dawnbench_tf import files, run_folder, runs
 from dawnbench_tf.refusals import Refusal, one_line, refusing, shown
+from dawnbench_tf.settings import check_fields, check_type
 from dawnbench_tf.studies.grid import PlannedRun
 
 RUN, LOG, OUTCOME = "run", "log.txt", "outcome.json"  # in a run's folder, see `store`
@@ -188,7 +189,7 @@ def _make_outcome(
 
 def _is_fact(name: str, value: object) -> bool:
     try:
-        typed.check(value, FACTS[name], name)
+        check_type(value, FACTS[name], name)
     except (KeyError, ValueError):
         return False
     return True
@@ -201,8 +202,8 @@ def _read_newest(run: Path, phase: str) -> dict[str, Any]:
     for path in sorted(filter(Path.is_file, paths), key=os.path.getmtime, reverse=True):
         try:
             values = files.read_json(path)
-            typed.check(values, dict[str, Any], path.name)
-            typed.check(values.get("misc") or {}, dict[str, Any], "misc")
+            check_type(values, dict[str, Any], path.name)
+            check_type(values.get("misc") or {}, dict[str, Any], "misc")
         except (Refusal, ValueError):
             continue  # damaged
         return values
@@ -225,7 +226,7 @@ def read(path: Path, planned: PlannedRun) -> Outcome:
     if values.pop("labels", None) is not None:  # version 0.1.0 wrote labels, not settings
         values.setdefault("settings", settings)
     with refusing(path, "is no outcome of a run", ValueError):
-        typed.check_fields(values, Outcome, "outcome")
+        check_fields(values, Outcome, "outcome")
         outcome = Outcome(**values)
         if outcome.status not in STATUSES:
             raise ValueError(f"status should be one of {', '.join(STATUSES)}")
