@@ -20,7 +20,7 @@ from typing import Any
 
 from absl import logging
 
-from dawnbench_tf import files, flags, machine, models, runs, tensorflow_env, terminal
+from dawnbench_tf import files, flags, machine, models, runs, terminal
 from dawnbench_tf.inference import runtimes
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
@@ -155,7 +155,7 @@ def infer(options: Options, data: Any = None) -> Entry:
         cpus = cpus[: options.threads]
     os.sched_setaffinity(0, cpus)  # inherited by all threads, whichever runtime starts them
     terminal.status("loading")
-    with tensorflow_env.importing(logging.ERROR):
+    with machine.importing(logging.ERROR):
         import tensorflow as tf
 
         from dawnbench_tf.inference import runtime_choice, serving

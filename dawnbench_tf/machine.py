@@ -1,12 +1,23 @@
-"""Describes this machine without TensorFlow: CPU, memory, git revision."""
+"""This machine: its CPU, memory and git revision, and the environment in which TensorFlow starts.
+
+It needs no TensorFlow.
+"""
 
 import math
 import os
 import platform
 import re
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+
+from absl import logging
+
+from dawnbench_tf.refusals import Refusal
 
 CGROUP, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 CPU_INFO = Path("/proc/cpuinfo")
@@ -108,3 +119,48 @@ def install_command(extra: str) -> str:
     root = Path(__file__).parents[1]
     source = root if (root / "pyproject.toml").is_file() else "dawnbench_tf"
     return f'pip install "{source}[{extra}]"'
+
+
+@contextmanager
+def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
+    """Prepares the environment for a body that imports TensorFlow for the first time.
+
+    `tf.keras` is then tf-keras 2. The user's own settings of the environment stay.
+
+    Args:
+      verbosity: absl's, for what is logged from then on.
+
+    Raises:
+      ModuleNotFoundError: tf-keras is not installed.
+      Refusal: this process has used `tf.keras` as Keras 3 before.
+    """
+    if find_spec("tf_keras") is None:
+        raise ModuleNotFoundError("no tf-keras", name="tf_keras")
+    # Keras 3's `fit` fails on several workers and knows no TPU strategy.
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    defaults = {
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        # On GPUs batch normalization in 16 bits then uses cuDNN's NHWC kernels.
+        "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT": "1",
+        # To take all of an H200's memory at the start lasts 2 s, and leaves none to other runtimes.
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    }
+    if platform.machine() in ("x86_64", "AMD64"):
+        # TensorFlow leaves oneDNN out on CPUs without AVX512_VNNI. With it training is up to twice
+        # as fast there, and NCHW needs it.
+        defaults["TF_ENABLE_ONEDNN_OPTS"] = "1"
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
+    check_keras()
+    yield
+    logging.set_verbosity(verbosity)  # TensorFlow's import has raised it to INFO
+
+
+def check_keras() -> None:
+    """Raises Refusal if this process uses `tf.keras` as Keras 3."""
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow and tensorflow.keras.Model.__module__.startswith("keras."):
+        raise Refusal(
+            'tf.keras is Keras 3 here; set os.environ["TF_USE_LEGACY_KERAS"] = "1" before anything '
+            "uses tf.keras, e.g. in a notebook's first cell, and start the kernel anew"
+        )

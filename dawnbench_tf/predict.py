@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dawnbench_tf import flags, tensorflow_env
+from dawnbench_tf import flags, machine
 from dawnbench_tf.refusals import Refusal, defused, refuse, shown
 from dawnbench_tf.settings import check, setting
 
@@ -93,7 +93,7 @@ def predict(
     Raises:
       Refusal: the folder holds no run on images or is damaged, or a path is no image.
     """
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf.inference.classifier import Classifier
     paths = [paths] if isinstance(paths, str | os.PathLike) else paths
     return list(Classifier(_folder(run))(paths, count))
@@ -119,7 +119,7 @@ def ask(
     Raises:
       Refusal: the folder holds no run of a reading task or is damaged, or a text holds no word.
     """
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf.inference.reader import Reader
     return Reader(_folder(run))(context, question, most_words)
 
@@ -141,7 +141,7 @@ def _classify(options: Options, paths: list[str]) -> Iterator[tuple[dict[str, An
     for path in paths:
         if not Path(path).exists():
             raise Refusal(f"{path}: no such file; should be an image or a folder of images")
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf.inference.classifier import Classifier
     for image in Classifier(folder)(paths, options.count):
         note = "  (its EXIF orientation is not applied, as in training)" * image.turned
@@ -158,7 +158,7 @@ def _ask(options: Options, questions: list[str]) -> Iterator[tuple[dict[str, Any
     interactive = not questions
     if interactive and options.context_file == "-":
         refuse("context_file", "-", "reads the text from stdin; name the questions as arguments")
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf.inference.reader import Reader
     reader = Reader(folder)
     for question in _typed() if interactive else questions:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from dawnbench_tf import files, flags, tensorflow_env, terminal
+from dawnbench_tf import files, flags, machine, terminal
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.settings import check as check_settings
 from dawnbench_tf.settings import setting
@@ -48,7 +48,7 @@ class Options:
 
 def main(options: Options, _: list[str]) -> None:
     terminal.status("importing TensorFlow")
-    with tensorflow_env.importing():
+    with machine.importing():
         unusual = prepare(options)
     terminal.status("")
     for warning, count in sorted(unusual.items()):

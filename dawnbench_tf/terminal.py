@@ -11,6 +11,8 @@ import os
 import sys
 import textwrap
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import NoReturn, TextIO
 
@@ -72,6 +74,21 @@ def lead_nowhere(stream: TextIO) -> None:
         os.close(nowhere)
     except (OSError, ValueError):
         pass  # it has no descriptor of its own to lead anywhere
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Hides output of C++ code on stderr: TensorFlow logs some messages at every level."""
+    sys.stderr.flush()
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nowhere)
 
 
 def hold_standard_streams() -> None:

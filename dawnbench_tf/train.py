@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dawnbench_tf import files, flags, recipes, run_folder, runs, tasks, tensorflow_env, terminal
+from dawnbench_tf import files, flags, machine, recipes, run_folder, runs, tasks, terminal
 from dawnbench_tf.clock import Clock, beating
 from dawnbench_tf.options import RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
@@ -187,7 +187,7 @@ def train(
     recipe = recipes.get(recipe)
     clock = Clock()  # from here every second belongs to one named part
     terminal.status("importing TensorFlow")
-    with clock.part("import"), tensorflow_env.importing():  # recorded, not counted
+    with clock.part("import"), machine.importing():  # recorded, not counted
         from dawnbench_tf.training import session
 
     folder = Path(output or options.output_dir or _new_folder(recipe))
@@ -308,7 +308,7 @@ def _report(run: Run, options: RunOptions) -> int:
 def _test_speed(recipe: Recipe, options: RunOptions) -> int:
     """Times `max_steps` steps and prints their speed; returns the exit status."""
     terminal.status("importing TensorFlow")
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf.training import speed_test, utilization
 
     test = speed_test.measure(recipe, options)

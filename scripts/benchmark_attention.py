@@ -12,7 +12,7 @@ import numpy as np
 import side_by_side
 from benchmark_reader import step_of_ours, step_of_theirs
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import machine
 
 BATCH, WORDS, PIECES = 32, 5000, 30_522
 LENGTHS = {"minilm_span": (169, 20), "qanet_tpu": (256, 30)}  # tokens of context and question
@@ -27,7 +27,7 @@ def batch(network: str):
 
 def ours(case: str) -> float:
     """Returns the seconds of a training step of this package's model."""
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf import models
 
     network, precision = case.split()

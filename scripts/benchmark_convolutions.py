@@ -13,12 +13,12 @@ import sys
 import numpy as np
 import side_by_side
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import machine
 
 
 def main(network="airbench94", batch="1024", precision="mixed_bfloat16", rounds="5"):
     """Prints the times of each convolution's forms, then limit, step and share."""
-    with tensorflow_env.importing():
+    with machine.importing():
         import tensorflow as tf
 
         from dawnbench_tf import models

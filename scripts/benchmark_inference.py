@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import machine
 
 NETWORKS = ("resnet56_tf", "resnet164_nb_tf", "resnet164_b_tf", "resnet9")
 SIDES = (
@@ -196,7 +196,7 @@ def main(thread_counts=(1, 2)):
 def one(run, threads):
     """Times one network, in a process of its own that is bound to `threads` CPUs."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf.inference import latency, serving
 
     loaded = serving.load(Path(run))

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import side_by_side
 
-from dawnbench_tf import machine, tensorflow_env
+from dawnbench_tf import machine
 
 BATCH, WARM, TIMED = 256, 4, 16  # batch size; warm-up batches; timed batches
 SIZE, SMALLEST = 224, 0.08
@@ -26,7 +26,7 @@ SIZE, SMALLEST = 224, 0.08
 
 def ours(case: str) -> float:
     """Returns the images/s of this package's training batches."""
-    with tensorflow_env.importing():
+    with machine.importing():
         import numpy as np
 
         from dawnbench_tf import recipes
@@ -71,7 +71,7 @@ def pytorch(case: str) -> float:
 
 def decoding(case: str) -> float:
     """Returns the images/s of decode_and_crop_jpeg, with windows drawn beforehand."""
-    with tensorflow_env.importing():
+    with machine.importing():
         import tensorflow as tf
 
         from dawnbench_tf.data.images import jpegs

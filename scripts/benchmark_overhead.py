@@ -16,14 +16,14 @@ from pathlib import Path
 
 import side_by_side
 
-from dawnbench_tf import run_folder, tensorflow_env
+from dawnbench_tf import machine, run_folder
 from dawnbench_tf.clock import beating
 from dawnbench_tf.machine import Machine
 
 
 def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100", rounds: int = 7):
     """Prints the ratio of wall times, harness / bare: median and range over rounds."""
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf import recipes, tta
         from dawnbench_tf.data import dataset
         from dawnbench_tf.options import RunOptions

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import side_by_side
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import machine
 
 BATCH, CONTEXT, QUESTION, WORDS, CHARACTERS, STEPS = 60, 400, 30, 5000, 100, 3
 
@@ -40,7 +40,7 @@ def seconds(step) -> float:
 
 def ours(precision: str) -> float:
     """Returns the seconds of a training step of this package's model."""
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf import models
 
     model = models.build("bidaf", trained_words=WORDS, characters=CHARACTERS, dtype=precision)

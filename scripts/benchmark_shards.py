@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import machine
 
 IMAGENET, SHARDS, CLASSES, BYTES = 1_281_167, 1_024, 1_000, 110_000
 ROUNDS, LARGE = 5, 2_048  # of the comparison of checksums: rounds; number of JPEGs
@@ -185,7 +185,7 @@ def _resident():
 
 
 if __name__ == "__main__":
-    with tensorflow_env.importing():
+    with machine.importing():
         import dawnbench_tf.data.dataset  # noqa: F401
     if sys.argv[2:]:
         parts = {part.__name__: part for part in (shards, tree, epoch, test, checksums)}

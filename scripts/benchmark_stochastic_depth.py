@@ -10,7 +10,7 @@ import statistics
 import sys
 import time
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import machine
 
 MODELS = ("resnet110_stochastic", "resnet110_v1_pad")
 BATCH, STEPS = 128, 10
@@ -18,7 +18,7 @@ BATCH, STEPS = 128, 10
 
 def steps_per_second(name):
     """Returns a function that trains STEPS steps of the model and returns the steps per second."""
-    with tensorflow_env.importing():
+    with machine.importing():
         import tensorflow as tf
 
         from dawnbench_tf import models

@@ -13,7 +13,7 @@ import time
 
 import side_by_side
 
-from dawnbench_tf import machine, tensorflow_env
+from dawnbench_tf import machine
 
 ON_GPU = bool(machine.gpus())
 NETWORKS = {  # recipe, model, batch size, timed steps of this package, timed steps of PyTorch
@@ -26,7 +26,7 @@ CASES = [f"{name} {form}" for name in NETWORKS for form in ("float32", "mixed_bf
 
 def ours(case: str) -> float:
     """Returns the examples per second of the recipe's `fit` after its first steps."""
-    with tensorflow_env.importing():
+    with machine.importing():
         from dawnbench_tf import recipes
         from dawnbench_tf.options import RunOptions
         from dawnbench_tf.training import speed_test

@@ -17,9 +17,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from dawnbench_tf import models, recipes, tensorflow_env
+from dawnbench_tf import machine, models, recipes
 
-with tensorflow_env.importing():
+with machine.importing():
     import tensorflow as tf
     from tensorflow.python.framework import kernels, op_def_registry
 

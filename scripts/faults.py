@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from dawnbench_tf import flags, tensorflow_env
+from dawnbench_tf import flags, machine
 from dawnbench_tf.settings import setting
 
 
@@ -79,7 +79,7 @@ def _killed_studies(options, home, end, counts):
 
 
 def _damaged(options, home, end, counts):
-    with tensorflow_env.importing():
+    with machine.importing():
         from tests.faults import mutations
         from tests.faults.bert_mutations import berts
         from tests.faults.study_mutations import studies

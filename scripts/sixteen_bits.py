@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from dawnbench_tf import tensorflow_env
+from dawnbench_tf import machine
 
-with tensorflow_env.importing():
+with machine.importing():
     import tensorflow as tf
     from tensorflow.python.framework import kernels
 

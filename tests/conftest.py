@@ -20,7 +20,7 @@ BEGIN = time.monotonic()
 
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as tensorflow_env sets it
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as machine.importing sets it
 
 # The default suite repeats its examples, so that a failure comes from the change. The long mode
 # draws new ones each time.

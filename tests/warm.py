@@ -105,9 +105,9 @@ def serve(number: int) -> None:
 
 
 def _import():
-    from dawnbench_tf import tensorflow_env
+    from dawnbench_tf import machine
 
-    with tensorflow_env.importing():
+    with machine.importing():
         import matplotlib.figure  # noqa: F401
         import sklearn.datasets  # noqa: F401
         from tensorflow.python.eager import context

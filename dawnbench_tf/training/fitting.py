@@ -13,7 +13,7 @@ from typing import Any, cast
 import tensorflow as tf
 from tensorflow.python.framework import ops
 
-from dawnbench_tf import files, models, refusals, tensorflow_env
+from dawnbench_tf import files, machine, models, refusals, terminal
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.data.images.data import ImageData
@@ -62,9 +62,9 @@ def build(
     compiles the training step if `jit_compile` says so; None: if `xla_pays`. In a short training
     cuDNN's trials are turned off, in the environment, unless it says whether to try.
     """
-    tensorflow_env.check_keras()
+    machine.check_keras()
     try:  # also where only activations use XLA, which logs its first compilation at every level
-        with tensorflow_env.silent():
+        with terminal.silent():
             tf.function(lambda: tf.constant(0), jit_compile=True)()
     except tf.errors.NotFoundError as error:  # tensorflow-tpu, for a CPU
         if jit_compile or tf.config.list_physical_devices("GPU"):  # tf-keras compiles there

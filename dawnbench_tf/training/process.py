@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-from dawnbench_tf import files, tensorflow_env
+from dawnbench_tf import files, machine
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.speed import REQUEST, RESULT, SpeedTest
@@ -23,7 +23,7 @@ def main() -> None:
             temporary.write_bytes(pickle.dumps(result))
 
     clock = Clock()
-    with clock.part("import"), tensorflow_env.importing():
+    with clock.part("import"), machine.importing():
         from dawnbench_tf.training import speed_test
     try:
         write(speed_test.measure(recipe, options, seconds=seconds, clock=clock, report=write))

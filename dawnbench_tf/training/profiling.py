@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from dawnbench_tf import tensorflow_env, terminal
+from dawnbench_tf import terminal
 from dawnbench_tf.tta import TimeToAccuracy
 
 __all__ = ["read", "Profile", "Row", "Profiler"]
@@ -219,7 +219,7 @@ class Profiler(tf.keras.callbacks.Callback):
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         due = self._compiled and self._step + 1 >= self._first
         if due and not self._begun and not self.profile:
-            with self._not_counted(), tensorflow_env.silent():  # CUPTI logs at every level
+            with self._not_counted(), terminal.silent():  # CUPTI logs at every level
                 tf.profiler.experimental.start(self._folder)
             self._begun = self._step, time.monotonic()
 
@@ -248,7 +248,7 @@ class Profiler(tf.keras.callbacks.Callback):
             return
         (step, begin), self._begun = self._begun, None
         with self._not_counted():
-            with tensorflow_env.silent():
+            with terminal.silent():
                 tf.profiler.experimental.stop()
             self.profile = read(self._folder, self._step - step, self._now - begin, step + 1)
             if self.profile.device == "CPU" and tf.config.list_logical_devices("GPU"):

@@ -20,7 +20,7 @@ import tensorflow as tf
 from official.common import distribute_utils
 
 import dawnbench_tf
-from dawnbench_tf import flags, machine, tensorflow_env, terminal
+from dawnbench_tf import flags, machine, terminal
 from dawnbench_tf.machine import Machine
 from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
@@ -52,7 +52,7 @@ def build(options: RunOptions) -> tf.distribute.Strategy:
         return _multi_worker_mirrored(options)
     if options.strategy == "tpu":
         return _tpu(options)
-    with tensorflow_env.silent():  # TensorFlow logs each GPU at its first use, at every level
+    with terminal.silent():  # TensorFlow logs each GPU at its first use, at every level
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if options.strategy == "one_device":
         return tf.distribute.OneDeviceStrategy(f"{devices[0].device_type}:0")
@@ -134,7 +134,7 @@ def _multi_worker_mirrored(options: RunOptions) -> tf.distribute.Strategy:
             sys.stdout,
         )
         try:
-            with tensorflow_env.silent():
+            with terminal.silent():
                 strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
         except (tf.errors.OpError, RuntimeError, ValueError) as error:
             address = workers[resolver.task_id]

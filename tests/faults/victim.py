@@ -162,9 +162,9 @@ def _child(request, log):
 
 def serve() -> None:
     """Answers requests until stdin ends."""
-    from dawnbench_tf import tensorflow_env
+    from dawnbench_tf import machine
 
-    with tensorflow_env.importing():
+    with machine.importing():
         import matplotlib.figure  # noqa: F401
         import sklearn.datasets  # noqa: F401
 

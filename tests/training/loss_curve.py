@@ -7,12 +7,12 @@ Run as a process of its own, since a process can make its devices and its cluste
 
 import json
 
-from dawnbench_tf import flags, recipes, tensorflow_env, train
+from dawnbench_tf import flags, machine, recipes, train
 from dawnbench_tf.recipe import Recipe
 
 
 def main(options, _):
-    with tensorflow_env.importing():
+    with machine.importing():
         import tensorflow as tf
 
     class Losses(tf.keras.callbacks.Callback):

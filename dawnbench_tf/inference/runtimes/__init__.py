@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from dawnbench_tf import machine, tensorflow_env
+from dawnbench_tf import machine, terminal
 from dawnbench_tf.refusals import one_line, refuse
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime
         refuse("runtime", name, f"{', '.join(absent)} is not installed; {hint}")
     example = served.examples[0]  # outside of `try`: one that can't be read is no runtime's failure
     try:
-        with tensorflow_env.silent():
+        with terminal.silent():
             builders = import_module(f"{__name__}.builders")
             runtime = getattr(builders, name)(served, precision, threads)
             runtime.call(example)  # some runtimes compile at the first call
