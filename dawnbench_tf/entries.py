@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dawnbench_tf import flags, terminal
-from dawnbench_tf.options import ANONYMOUS, Credits
+from dawnbench_tf.recipe.options import ANONYMOUS, Credits
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.runs import run_entry
 from dawnbench_tf.settings import check as check_settings

@@ -24,7 +24,7 @@ from dawnbench_tf import files, flags, machine, models, runs, terminal
 from dawnbench_tf.inference import runtimes
 from dawnbench_tf.inference.preprocessing import PREPROCESSINGS
 from dawnbench_tf.inference.runtimes import PRECISIONS, RUNTIMES
-from dawnbench_tf.options import Credits
+from dawnbench_tf.recipe.options import Credits
 from dawnbench_tf.refusals import refuse, shown
 from dawnbench_tf.runs import run_entry
 from dawnbench_tf.settings import Checked, documented, setting

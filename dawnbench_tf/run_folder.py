@@ -31,8 +31,8 @@ import numpy as np
 from dawnbench_tf import files, recipes, terminal
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.options import RunOptions, with_recorded
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import RunOptions, with_recorded
 from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing, shown
 from dawnbench_tf.settings import check_fields, check_type
 

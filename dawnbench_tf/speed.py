@@ -20,9 +20,9 @@ import numpy as np
 
 from dawnbench_tf import recipes
 from dawnbench_tf.clock import DAWNBENCH, duration, seconds_of
-from dawnbench_tf.options import RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
+from dawnbench_tf.recipe.options import RunOptions, to_record, with_recorded
 from dawnbench_tf.refusals import Refusal, one_line
 from dawnbench_tf.settings import check_fields
 from dawnbench_tf.terminal import counted, dollars

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dawnbench_tf import files, flags, terminal
-from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal, refuse, suggestion
 from dawnbench_tf.settings import check, documented, flat, setting

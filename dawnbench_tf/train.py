@@ -21,8 +21,8 @@ import numpy as np
 
 from dawnbench_tf import files, flags, machine, recipes, run_folder, runs, tasks, terminal
 from dawnbench_tf.clock import Clock, beating
-from dawnbench_tf.options import RunOptions, to_record, with_recorded
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import RunOptions, to_record, with_recorded
 from dawnbench_tf.recipes import recipe_files
 from dawnbench_tf.refusals import Refusal, refuse, shown
 from dawnbench_tf.runs import Run, run_entry

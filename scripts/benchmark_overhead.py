@@ -26,7 +26,7 @@ def main(name: str = "cifar10/resnet20_tf", epochs: str = "1", steps: str = "100
     with machine.importing():
         from dawnbench_tf import recipes, tta
         from dawnbench_tf.data import dataset
-        from dawnbench_tf.options import RunOptions
+        from dawnbench_tf.recipe.options import RunOptions
         from dawnbench_tf.training import checkpoints, fitting, progress
 
     changes = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}

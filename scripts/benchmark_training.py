@@ -28,7 +28,7 @@ def ours(case: str) -> float:
     """Returns the examples per second of the recipe's `fit` after its first steps."""
     with machine.importing():
         from dawnbench_tf import recipes
-        from dawnbench_tf.options import RunOptions
+        from dawnbench_tf.recipe.options import RunOptions
         from dawnbench_tf.training import speed_test
 
     name, precision = case.split()

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from dawnbench_tf import estimate, recipes, speed, terminal
-from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.speed import Estimate, predict
 from tests import warm

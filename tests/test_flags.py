@@ -9,8 +9,8 @@ from itertools import islice
 import pytest
 
 from dawnbench_tf import doctor, flags, machine, terminal, train
-from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.settings import all_settings
 from tests import warm

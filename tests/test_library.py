@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from dawnbench_tf import recipes, runs, tasks
 from dawnbench_tf.data import dataset
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from tests import warm
@@ -132,7 +132,7 @@ def test_in_keras_3_a_run_s_model_is_the_same_and_training_says_what_to_set(
     under_keras_3(f"""
 import numpy as np, tensorflow as tf
 from dawnbench_tf import runs
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.train import train
 from dawnbench_tf.training import speed_test
 image = tf.random.stateless_normal([1, 32, 32, 3], [1, 2])

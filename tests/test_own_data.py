@@ -10,8 +10,8 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from dawnbench_tf import infer, leaderboard, recipes, run_folder, runs
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.own import arrays
-from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Images, Recipe
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission.entry import check, read_entry
 from dawnbench_tf.tasks import TASKS, Task

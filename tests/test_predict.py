@@ -19,7 +19,7 @@ from dawnbench_tf.data.image_files import jpeg_index
 from dawnbench_tf.data.images import augment, tested
 from dawnbench_tf.data.questions import tokens
 from dawnbench_tf.inference.reader import Answer, Reader
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import Task
 from dawnbench_tf.train import train

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dawnbench_tf import study, terminal
-from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.studies import grid, outcomes, plans, store
 from tests.studies import samples

@@ -1,4 +1,4 @@
-"""Recipe: every setting that can change the accuracy curve. `RunOptions` has the others.
+"""Recipe: every setting that can change the accuracy curve. `options.RunOptions` has the others.
 
 A recipe is composed of parts, one module each; every part checks its own settings. A setting's
 flat name is its flag and its key in run.json.

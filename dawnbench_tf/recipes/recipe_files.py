@@ -16,8 +16,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal, one_line, suggestion
 from dawnbench_tf.settings import all_settings, flag_name, flat, parts, read_toml, setting_fields
 

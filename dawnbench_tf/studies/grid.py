@@ -10,8 +10,8 @@ from itertools import product
 from typing import Any, NamedTuple, get_type_hints
 
 from dawnbench_tf import files, recipes
-from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import (
     PlainSettings,

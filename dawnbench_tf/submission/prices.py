@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dawnbench_tf import machine, terminal
-from dawnbench_tf.options import Credits
+from dawnbench_tf.recipe.options import Credits
 from dawnbench_tf.refusals import refuse, suggestion
 
 _TABLE = Path(__file__).with_name("instances.tsv")

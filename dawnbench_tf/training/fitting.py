@@ -21,8 +21,8 @@ from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.models import parts
 from dawnbench_tf.models.layers import xla
 from dawnbench_tf.models.layers.image import Whitening
-from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.recipe.schedule import Phase, split
 from dawnbench_tf.refusals import Refusal, refuse
 from dawnbench_tf.training import averages, losses, optimizers, selection, strategies, utilization

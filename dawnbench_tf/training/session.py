@@ -15,8 +15,8 @@ from dawnbench_tf.clock import Clock, beating
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data, Placement
 from dawnbench_tf.data.placement import Waits
-from dawnbench_tf.options import RunOptions, to_record
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import RunOptions, to_record
 from dawnbench_tf.recipe.schedule import Phase
 from dawnbench_tf.refusals import refuse
 from dawnbench_tf.run_folder import Checkpoint, RunFolder

@@ -22,8 +22,8 @@ from official.common import distribute_utils
 import dawnbench_tf
 from dawnbench_tf import flags, machine, terminal
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing
 
 SECONDS_TO_REACH_A_TPU = 5

@@ -18,8 +18,8 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 from dawnbench_tf.data.placement import Waits
-from dawnbench_tf.options import RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.recipe.schedule import steps_before
 from dawnbench_tf.training import strategies
 from dawnbench_tf.tta import TimeToAccuracy

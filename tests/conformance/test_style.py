@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dawnbench_tf import doctor, entries, estimate, infer, leaderboard, predict, study, train
-from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.recipe import Average, Images, Network, Optimizer, Questions, Recipe, Schedule
+from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.recipes import __main__ as recipes_command
 from dawnbench_tf.tasks import Task
 

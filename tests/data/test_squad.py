@@ -13,7 +13,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.data import squad
 from dawnbench_tf.data.questions import annotation, encoding, squad_json, vocabulary
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import session
 

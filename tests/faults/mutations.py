@@ -24,8 +24,8 @@ from dawnbench_tf.data import cifar10, pickles, squad
 from dawnbench_tf.data.image_files import shard_writer, shards
 from dawnbench_tf.data.questions import encoding, squad_json, vocabulary, word_vectors
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.options import Credits, RunOptions
 from dawnbench_tf.ranking import pages, results, tables
+from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.runs import Run, run_entry
 

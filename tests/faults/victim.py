@@ -103,7 +103,7 @@ def train(folder: Path, epochs: int, operations: Operations) -> int:
     import tensorflow as tf
 
     from dawnbench_tf import clock, recipes, terminal, train
-    from dawnbench_tf.options import RunOptions
+    from dawnbench_tf.recipe.options import RunOptions
     from dawnbench_tf.refusals import Refusal
     from dawnbench_tf.training import fitting
 

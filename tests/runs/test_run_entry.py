@@ -10,7 +10,7 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.options import Credits, RunOptions
+from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.runs import Run, run_entry
 from dawnbench_tf.submission.entry import check, first_at, format_files
 from dawnbench_tf.submission.rules import Grade

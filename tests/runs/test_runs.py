@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dawnbench_tf import files, recipes, run_folder, runs
-from dawnbench_tf.options import Credits, RunOptions, to_record, with_recorded
+from dawnbench_tf.recipe.options import Credits, RunOptions, to_record, with_recorded
 from dawnbench_tf.refusals import Refusal
 from tests import warm
 

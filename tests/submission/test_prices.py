@@ -4,8 +4,8 @@ import datetime
 
 import pytest
 
-from dawnbench_tf.options import Credits
 from dawnbench_tf.ranking import results
+from dawnbench_tf.recipe.options import Credits
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.submission import prices
 

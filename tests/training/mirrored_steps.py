@@ -15,7 +15,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.data import dataset, placement
 from dawnbench_tf.data.images import splits
 from dawnbench_tf.models.layers import views
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.training import fitting, strategies
 from tests.training import source_steps
 from tests.training.source_steps import LOWER, SMALL, STEPS, STEPS_PER_EPOCH, ahead

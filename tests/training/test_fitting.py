@@ -17,7 +17,7 @@ from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.images import tested
 from dawnbench_tf.data.placement import Waits
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import fitting, session, strategies
 from dawnbench_tf.tta import TimeToAccuracy

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from dawnbench_tf import recipes, runs, terminal
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.train import train
 from dawnbench_tf.training import profiling, speed_test
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data import dataset
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.train import train
 from dawnbench_tf.training import fitting, strategies, utilization

@@ -8,7 +8,7 @@ import tensorflow as tf
 from dawnbench_tf import recipes
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.data.images import synthetic
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import fitting, speed_test
 

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from dawnbench_tf import machine, recipes, terminal
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.training import strategies
 from tests import warm

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from dawnbench_tf import models, recipes
 from dawnbench_tf.data.placement import Waits
-from dawnbench_tf.options import RunOptions
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.training import utilization
 from dawnbench_tf.tta import TimeToAccuracy
 
