@@ -275,7 +275,12 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             name = self.metric.removeprefix("val_")
             _number(self.metric, (logs or {}).get(name, 0.0))  # no epoch is lost to a wrong one
         self._compiled = True
-        self._check_loss(first)
+        if self.loss is not None and not math.isfinite(self.loss):
+            steps_text = (
+                f"step {self.step}" if first == self.step else f"steps {first} to {self.step}"
+            )
+            text = f"the loss is {self.loss} at {steps_text}; lower the rate"
+            raise Refusal(f"training diverged: {text}")
         if self._fractional and self._crossed():
             self._measure(logs)
         if self.last_step is not None and self.step >= self.last_step:
@@ -356,11 +361,6 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         before, now = self._evaluated_epochs / self.every, self._epochs / self.every
         before = max(before, math.ceil(self.first / self.every - 1e-6) - 1)
         return int(now + 1e-6) > int(before + 1e-6)
-
-    def _check_loss(self, first: int) -> None:
-        if self.loss is not None and not math.isfinite(self.loss):
-            steps = f"step {self.step}" if first == self.step else f"steps {first} to {self.step}"
-            raise Refusal(f"training diverged: the loss is {self.loss} at {steps}; lower the rate")
 
     def _refuse_metric(self, logs: Mapping[str, Any]) -> None:
         """Raises ValueError unless the metric may be one of a later epoch's validation."""
@@ -713,16 +713,13 @@ def _check(numbers: dict[str, Any], metric: str, evaluate: Callable | None, mode
         raise ValueError(
             f"`every` should be over 0, and whole without `evaluate`. Received: every={every}"
         )
-    if evaluate is None and mode == "max" and threshold > 1 and _is_fraction(metric):
+    name = metric.removeprefix("val_")
+    is_fraction = any(name == word or name.endswith(f"_{word}") for word in _FRACTIONS)
+    if evaluate is None and mode == "max" and threshold > 1 and is_fraction:
         raise ValueError(
             f"`threshold` should be at most 1: Keras's {metric} is a fraction. "
             f"Received: threshold={threshold}"
         )
-
-
-def _is_fraction(metric: str) -> bool:
-    name = metric.removeprefix("val_")
-    return any(name == word or name.endswith(f"_{word}") for word in _FRACTIONS)
 
 
 def _begins_with(log: Path, row: Mapping[str, float]) -> bool:

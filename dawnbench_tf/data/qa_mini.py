@@ -12,8 +12,6 @@ from typing import Any
 from dawnbench_tf.data.origin import Origin
 from dawnbench_tf.data.questions import encoding, squad_json, tokens, wordpieces
 from dawnbench_tf.data.questions.encoding import Encoded
-from dawnbench_tf.data.questions.squad_json import Corpus
-from dawnbench_tf.data.questions.vocabulary import Vocabulary
 from dawnbench_tf.recipe import Questions, Recipe
 
 CONTEXTS = {"train": 700, "test": 100}
@@ -134,25 +132,18 @@ def generate(
     All word vectors are learned, none is pretrained.
     """
     words: dict[str, int] = {}
-    corpora = [
-        _corpus(questions, seed, name) for name, questions in (("train", train), ("test", test))
-    ]
+    corpora = []
+    for name, count in (("train", train), ("test", test)):
+        whole = squad_json.parse("generated", write_json(-(-count // QUESTIONS), seed, name))
+        corpora.append(whole._replace(questions=whole.questions[:count]))
     if part:
         corpora[0] = squad_json.training_part(corpora[0], part)
-    pieces = _pieces(corpora) if form.tokenizer == "wordpiece" else None
+    pieces = None
+    if form.tokenizer == "wordpiece":  # each word of the texts is one piece
+        texts = [text for c in corpora for text in (*c.contexts, *(q.text for q in c.questions))]
+        cut = tokens.cut(texts, "words")
+        pieces = wordpieces.from_words(word for annotated in cut for word in annotated.tokens)
     splits = [encoding.encode(c, words, form.tokenizer, pieces=pieces) for c in corpora]
     vocab = pieces or encoding.build_vocabulary(splits[0], list(words), {}, form)
     encoded = encoding.assemble(splits[0], splits[1], corpora[1], list(words), {}, vocab, form)
     return encoded._replace(whole=train)
-
-
-def _pieces(corpora: list[Corpus]) -> Vocabulary:
-    """Returns a WordPiece vocabulary with every word of the generated texts as one piece."""
-    texts = [text for c in corpora for text in (*c.contexts, *(q.text for q in c.questions))]
-    cut = tokens.cut(texts, "words")
-    return wordpieces.from_words(word for annotated in cut for word in annotated.tokens)
-
-
-def _corpus(questions: int, seed: int, name: str) -> Corpus:
-    whole = squad_json.parse("generated", write_json(-(-questions // QUESTIONS), seed, name))
-    return whole._replace(questions=whole.questions[:questions])

@@ -133,22 +133,18 @@ def measure(
 
 def _time_calls(call: Callable[[Any], Any], examples: Sequence) -> tuple[np.ndarray, list[Any]]:
     """Returns the nanoseconds (examples,) and the outputs of all calls."""
-    starts = range(0, len(examples), BLOCK_SIZE)
-    blocks = [_time_block(call, list(examples[i : i + BLOCK_SIZE])) for i in starts]
-    laps, outputs = zip(*blocks, strict=True)
-    nanoseconds = np.concatenate([np.diff(block_laps) for block_laps in laps])
-    return nanoseconds, [output for block_outputs in outputs for output in block_outputs]
-
-
-def _time_block(call: Callable[[Any], Any], examples: list[Any]) -> tuple[list[int], list[Any]]:
-    """Returns the clock readings around the calls (calls + 1,), in nanoseconds, and the outputs."""
-    laps, outputs = [0] * (len(examples) + 1), [None] * len(examples)
     clock = time.perf_counter_ns  # monotonic
-    laps[0] = clock()
-    for number, example in enumerate(examples):
-        outputs[number] = call(example)
-        laps[number + 1] = clock()
-    return laps, outputs
+    nanoseconds, outputs = list[np.ndarray](), list[Any]()
+    for begin in range(0, len(examples), BLOCK_SIZE):
+        block = list(examples[begin : begin + BLOCK_SIZE])  # off the clock
+        laps, results = [0] * (len(block) + 1), [None] * len(block)
+        laps[0] = clock()
+        for number, example in enumerate(block):
+            results[number] = call(example)
+            laps[number + 1] = clock()
+        nanoseconds.append(np.diff(laps))
+        outputs += results
+    return np.concatenate(nanoseconds), outputs
 
 
 def _warm_up(

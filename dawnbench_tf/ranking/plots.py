@@ -79,11 +79,6 @@ def draw_curves(results: list[Result], path: Path) -> None:
     files.save_figure(figure, path)
 
 
-def _legend_label(result: Result) -> str:
-    yours = f"yours, {terminal.cut(result.folder, 20)}: " if result.mine else ""
-    return f"{yours}{terminal.cut(result.model, 28)}, {terminal.cut(result.hardware, 34)}"
-
-
 def _draw_costs(axes: Axes, dataset: str, rows: list[Result], named: list[Result]) -> None:
     priced = [result for result in rows if result.usd]
     others = [(result.hours, result.usd) for result in priced if result not in named]
@@ -120,7 +115,9 @@ def _draw_curves(axes: Axes, task: Task, rows: list[Result], named: list[Result]
         points = [point for point in result.curve if point[0] > 0]
         hours, values = zip(*points, strict=True)
         if result in named:
-            colour, label = f"C{named.index(result)}", _legend_label(result)
+            label = f"yours, {terminal.cut(result.folder, 20)}: " if result.mine else ""
+            label += f"{terminal.cut(result.model, 28)}, {terminal.cut(result.hardware, 34)}"
+            colour = f"C{named.index(result)}"
             marker = "o" if len(points) < 30 else ""  # one point has no line
             (line,) = axes.plot(hours, values, color=colour, label=label, linewidth=1.6, zorder=3)
             line.set(marker=marker, markersize=3.5)

@@ -213,18 +213,16 @@ def read_tree(root: Path, misses: bool = False) -> tuple[list[Result], list[str]
         wanted = misses or NOT_RANKED not in path.parts
         if path.suffix == ".json" and wanted and has_task(path):
             try:
-                results.append(_read_result(path))
+                source = load(path)
+                entry = entry_from_source(source)
             except Unreadable as error:
                 problems.append(error.violation)
+                continue
+            broken = rules.find_violations(source, Grade.RANKED)
+            flaws = [shown(v.text) for v in broken if v.rule not in rules.THRESHOLD_RULES]
+            result = entry_result(entry, tuple(flaws[:MOST_FLAWS]))
+            results.append(replace(result, file=str(path)))
     return results, [str(problem) for problem in problems]
-
-
-def _read_result(path: Path) -> Result:
-    source = load(path)
-    entry = entry_from_source(source)
-    broken = rules.find_violations(source, Grade.RANKED)
-    flaws = [shown(v.text) for v in broken if v.rule not in rules.THRESHOLD_RULES]
-    return replace(entry_result(entry, tuple(flaws[:MOST_FLAWS])), file=str(path))
 
 
 def dawnbench_results() -> list[Result]:

@@ -75,15 +75,16 @@ def format_hours(hours: float) -> str:
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _cost_of_10_000(result: Result) -> float | None:
-    return None if result.usd is None else result.usd * 10_000
-
-
 FIGURES = (
     Figure("training time", "train", lambda result: result.hours, format_hours),
     Figure("training cost", "train", lambda result: result.usd, dollars),
     Figure("inference latency", "inference", lambda result: result.latency, "{:,.4f} ms".format),
-    Figure("inference cost of 10,000", "inference", _cost_of_10_000, "${:,.4f}".format),
+    Figure(
+        "inference cost of 10,000",
+        "inference",
+        lambda result: None if result.usd is None else result.usd * 10_000,
+        "${:,.4f}".format,
+    ),
 )
 
 

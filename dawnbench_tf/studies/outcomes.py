@@ -44,10 +44,6 @@ class Outcome(NamedTuple):
         """Returns the first row that reaches a threshold; None if none does."""
         return next((row for row in self.rows if row[self.metric] >= threshold), None)
 
-    def seconds_to(self, threshold: float) -> float | None:
-        """Returns the seconds on the clock until a threshold is reached; None if it never is."""
-        return row["hours"] * 3600 if (row := self.row_at(threshold)) else None
-
     @property
     def best(self) -> float | None:
         """The best score; None without a row."""

@@ -17,7 +17,6 @@ from dawnbench_tf.refusals import Refusal, defused, shown
 from dawnbench_tf.studies import figures, findings, grid, store, summaries
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.studies.summaries import Results, Setting, Summary
-from dawnbench_tf.time_statistics import Interval
 
 __all__ = ["load"]
 
@@ -207,17 +206,16 @@ def _cell(row: Summary, name: str, form: str | Callable[[Any], str]) -> str:
     return format(value, form) if isinstance(form, str) else form(value)
 
 
-def _format_median(middle: Interval) -> str:
-    never = math.isinf(middle[0])
-    return "did not converge" if never else findings.format_median(middle)
-
-
 # Heading, name of the statistic in a summary, and format or function that formats it.
 PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     ("setting", "setting", ""),
     ("reached", "reached", ""),
     ("95 %", "share", lambda share: f"{100 * share[0]:.0f} to {100 * share[1]:.0f} %"),
-    ("median time", "middle_seconds", _format_median),
+    (
+        "median time",
+        "middle_seconds",
+        lambda middle: findings.format_median(middle).replace("never", "did not converge"),
+    ),
     ("95 %", "median_interval", lambda times: " to ".join(map(in_units, times))),
     ("mean time", "mean_seconds", in_units),
     ("variation", "variation", ".1%"),

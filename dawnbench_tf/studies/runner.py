@@ -125,8 +125,12 @@ class Runner:
           Refusal: runs were refused. If the first was, no other is started: the fault is shared.
           KeyboardInterrupt: a signal ended the study; the same command continues it.
         """
+
+        def interrupt(number: int, _: FrameType | None) -> NoReturn:  # at each signal: see `_stop`
+            raise KeyboardInterrupt(number)
+
         shown_at = time.monotonic() if not terminal.is_terminal() else 0.0
-        with flags.handling_signals(_interrupt):
+        with flags.handling_signals(interrupt):
             try:
                 while self._waiting or self._running:
                     for slot in range(self.jobs):
@@ -238,8 +242,8 @@ class Runner:
         outcomes.write(self.folder / planned.name, outcome)
         self.outcomes[planned.name] = outcome
         text = f"{outcome.status}: {outcome.reason}"
-        if outcome.status == outcomes.REACHED:
-            seconds = outcome.seconds_to(outcome.goal) or 0.0
+        if outcome.status == outcomes.REACHED and (row := outcome.row_at(outcome.goal)):
+            seconds = row["hours"] * 3600
             text = f"{outcome.metric} {outcome.best:g} after {seconds:.1f} s on the clock"
         terminal.say(f"[{len(self.outcomes)}/{len(self.planned)}] {planned.name}: {text}")
 
@@ -278,8 +282,3 @@ class Runner:
 def _is_training(folder: Path) -> bool:
     """Whether `train` holds the lock of the run's own folder: its launcher or study has died."""
     return (folder / outcomes.RUN).is_dir() and files.is_locked(folder / outcomes.RUN)
-
-
-def _interrupt(number: int, _: FrameType | None) -> NoReturn:
-    """Raises KeyboardInterrupt, each time; `flags.interrupt` does so at the first signal alone."""
-    raise KeyboardInterrupt(number)

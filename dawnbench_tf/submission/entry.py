@@ -125,7 +125,12 @@ def entry_from_source(source: Source) -> Entry:
         text = f"timestamp {quoted(fields.get('timestamp'))} should be YYYY-MM-DD"
         raise Unreadable(source.path, 1, text)
     keys = ("costPerHour", "latency", "cost", source.task.metric)
-    figures = {key: _parse_figure(source, key) for key in keys}
+    figures = dict[str, float | None]()
+    for key in keys:
+        value = fields.get(key)
+        if value is not None and not is_number(value):
+            raise Unreadable(source.path, 1, f"{key} is {quoted(value)}; should be a number")
+        figures[key] = None if value is None else float(value)
     training = source.phase == "train"
     if not training and figures["latency"] is None and figures["cost"] is None:
         raise Unreadable(source.path, 1, "has neither latency nor cost")
@@ -145,14 +150,6 @@ def entry_from_source(source: Source) -> Entry:
         misc=misc if isinstance(misc, dict) or misc is None else {"text": misc},
         other={key: value for key, value in fields.items() if key not in known_keys},
     )
-
-
-def _parse_figure(source: Source, key: str) -> float | None:
-    value = source.fields.get(key)
-    if value is not None and not is_number(value):
-        text = f"{key} is {quoted(value)}; should be a number"
-        raise Unreadable(source.path, 1, text)
-    return None if value is None else float(value)
 
 
 def _parse_rows(source: Source) -> tuple[tuple[float, ...], ...]:

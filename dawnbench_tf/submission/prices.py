@@ -36,14 +36,14 @@ class Instance(NamedTuple):
 @cache
 def instances() -> dict[str, Instance]:
     """Returns all instances by name."""
+    table = dict[str, Instance]()
     with open(_TABLE, encoding="utf-8", newline="") as file:
-        return {row["name"]: _instance(**row) for row in csv.DictReader(file, delimiter="\t")}
-
-
-def _instance(vcpus: str, memory_gb: str, usd_per_hour: str, **texts: Any) -> Instance:
-    numbers: dict[str, Any] = {"vcpus": vcpus, "memory_gb": memory_gb}
-    numbers = {name: int(value) if value else None for name, value in numbers.items()}
-    return Instance(**texts, **numbers, usd_per_hour=float(usd_per_hour))
+        for row in csv.DictReader(file, delimiter="\t"):
+            values: dict[str, Any] = {**row, "usd_per_hour": float(row["usd_per_hour"])}
+            for name in ("vcpus", "memory_gb"):
+                values[name] = int(row[name]) if row[name] else None
+            table[row["name"]] = Instance(**values)
+    return table
 
 
 def format_table() -> str:

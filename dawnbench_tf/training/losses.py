@@ -32,7 +32,9 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         # `fit` passes classes as (batch, 1).
         labels = y_true if soft else tf.reshape(tf.cast(y_true, tf.int64), [-1])
         if soft:
-            losses = self._soft_cross_entropy(labels, y_pred)
+            smoothed = tf.cast(labels, y_pred.dtype) * (1 - self.smoothing)
+            smoothed += self.smoothing / y_pred.shape[-1]
+            losses = tf.nn.softmax_cross_entropy_with_logits(smoothed, y_pred)
         elif len(y_pred.shape) == 2:
             losses = self._cross_entropy(labels, y_pred)
         else:
@@ -45,11 +47,6 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
         if soft:
             return losses * tf.linalg.matvec(tf.cast(labels, losses.dtype), weights)
         return losses * tf.gather(weights, labels)
-
-    def _soft_cross_entropy(self, labels: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        labels = tf.cast(labels, y_pred.dtype) * (1 - self.smoothing)
-        labels += self.smoothing / y_pred.shape[-1]
-        return tf.nn.softmax_cross_entropy_with_logits(labels, y_pred)
 
     def _cross_entropy(self, classes: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         if not self.smoothing:

@@ -209,8 +209,11 @@ def _from_slurm() -> tf.distribute.cluster_resolver.ClusterResolver:
 
 
 def _tpu(options: RunOptions) -> tf.distribute.Strategy:
-    if options.tpu.startswith("grpc://"):
-        _reach(options.tpu)
+    if options.tpu.startswith("grpc://"):  # TensorFlow would try for minutes
+        host, _, port = options.tpu.removeprefix("grpc://").rpartition(":")
+        expected = "should be grpc://HOST:PORT of a TPU that answers"
+        with refusing(f"--tpu={one_line(options.tpu)}", expected, OSError, ValueError):
+            socket.create_connection((host, int(port)), SECONDS_TO_REACH_A_TPU).close()
     try:
         return distribute_utils.get_distribution_strategy("tpu", tpu_address=options.tpu)
     except tf.errors.NotFoundError:
@@ -218,14 +221,6 @@ def _tpu(options: RunOptions) -> tf.distribute.Strategy:
         refuse("tpu", options.tpu, text)
     except (ValueError, RuntimeError, OSError, tf.errors.OpError) as error:
         refuse("tpu", options.tpu, f"can't be used: {one_line(error)}")
-
-
-def _reach(address: str) -> None:
-    """Raises Refusal if nothing answers at grpc://HOST:PORT within SECONDS_TO_REACH_A_TPU."""
-    host, _, port = address.removeprefix("grpc://").rpartition(":")
-    expected = "should be grpc://HOST:PORT of a TPU that answers"
-    with refusing(f"--tpu={one_line(address)}", expected, OSError, ValueError):
-        socket.create_connection((host, int(port)), SECONDS_TO_REACH_A_TPU).close()
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:

@@ -137,8 +137,9 @@ def _parts(value):
 
 def test_times_are_of_the_first_row_at_the_threshold():
     outcome = samples.outcome(seconds=10)
-    assert outcome.seconds_to(40) == 5 and outcome.seconds_to(98) == 10
-    assert outcome.seconds_to(99.5) is None and outcome.best == 99
+    rows = outcome.row_at(40), outcome.row_at(98)
+    assert [row["hours"] * 3600 for row in rows] == [5, 10]
+    assert outcome.row_at(99.5) is None and outcome.best == 99
 
 
 def test_a_run_that_left_nothing_has_no_rows(tmp_path):

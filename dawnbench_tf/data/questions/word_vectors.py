@@ -1,6 +1,7 @@
 """Pretrained word vectors: GloVe's and fastText's published text files."""
 
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Set
@@ -78,8 +79,8 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
     with refusing_damage, _open(path, wanted.file) as file:
         for number, line in enumerate(_lines(file, path), 1):
             word, _, rest = line.partition(b" ")
-            if number == 1 and _is_header(line, wanted.width):
-                continue
+            if number == 1 and re.fullmatch(rb"\s*\d+\s+%d\s*" % wanted.width, line):
+                continue  # fastText's header: number of words, and width
             where = f"{path}:{number}"
             if number <= 2 or len(rest) < 2 * wanted.width:
                 _vector(rest, wanted, where)  # refuses another width, and truncated lines
@@ -93,23 +94,13 @@ def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
     return vectors
 
 
-def _is_header(line: bytes, width: int) -> bool:
-    """Whether a line is fastText's header: number of words, and width."""
-    fields = line.split()
-    return len(fields) == 2 and fields[0].isdigit() and fields[1] == b"%d" % width
-
-
 def _has_spaces(rest: bytes, width: int) -> bool:
     """Whether the word of a line contains spaces: fields before the last `width` are no numbers."""
-    return any(not _is_number(field) for field in rest.split()[:-width])
-
-
-def _is_number(field: bytes) -> bool:
     try:
-        float(field)
+        list(map(float, rest.split()[:-width]))
     except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:

@@ -49,7 +49,12 @@ def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
     results = [result for result in results if not result.reasons]
     links = _links(results)
     comparable = _comparable(results, links)
-    standings = _standings(tables)
+    # Of each result: name of the table, rank, number of ranked results, figure.
+    standings = defaultdict[Result, list[tuple[str, int, int, str]]](list)
+    for table in tables:
+        for rank, row in enumerate(table.rows, 1):
+            written = table.figure.format(table.figure.value(row))
+            standings[row].append((table.figure.name, rank, len(table.rows), written))
     if (folder / "entries").is_symlink():
         raise Refusal(f"{folder / 'entries'}: is a link; should be a folder: remove the link")
     files.make_folder(folder / "entries")
@@ -114,16 +119,6 @@ def _links(results: list[Result]) -> dict[Result, str]:
         taken.add(name.lower())
         links[result] = f"{name}.html"
     return links
-
-
-def _standings(tables: list[Table]) -> defaultdict[Result, list[tuple[str, int, int, str]]]:
-    """Returns result -> [(name of the table, rank, number of ranked results, figure)]."""
-    standings = defaultdict(list)
-    for table in tables:
-        for rank, row in enumerate(table.rows, 1):
-            written = table.figure.format(table.figure.value(row))
-            standings[row].append((table.figure.name, rank, len(table.rows), written))
-    return standings
 
 
 def _comparable(results: list[Result], links: dict[Result, str]) -> dict[str, dict[str, Any]]:
