@@ -22,14 +22,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dawnbench_tf import files, flags, recipes, speed, terminal
+from dawnbench_tf import files, flags, recipes, terminal
 from dawnbench_tf.clock import in_units
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.recipe.options import OF_A_CALL, RunOptions
+from dawnbench_tf.recipes import speed
+from dawnbench_tf.recipes.speed import Estimate
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.settings import Checked, check_fields, setting
-from dawnbench_tf.speed import Estimate
 from dawnbench_tf.submission import prices
 from dawnbench_tf.terminal import dollars
 

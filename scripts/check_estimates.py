@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dawnbench_tf import recipes, runs, speed
+from dawnbench_tf import recipes, runs
 from dawnbench_tf.recipe.options import RunOptions
+from dawnbench_tf.recipes import speed
 
 NAMES = ("digits/resnet8", "qa_mini/fastfusionnet", "qa_mini/drqa", "qa_mini/bidaf")
 SECONDS = 60.0  # for each speed test

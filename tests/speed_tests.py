@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dawnbench_tf import recipes
 from dawnbench_tf.recipe.evidence import Measured
-from dawnbench_tf.speed import Phase, SpeedTest
+from dawnbench_tf.recipes.speed import Phase, SpeedTest
 
 DIGITS = recipes.get("digits/resnet8")
 START = {"import": 4.0, "build": 1.0, "load": 2.0, "compile": 3.0, "train": 0.5, "other": 9.0}

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from dawnbench_tf import estimate, recipes, speed, terminal
+from dawnbench_tf import estimate, recipes, terminal
 from dawnbench_tf.recipe.options import Credits, RunOptions
+from dawnbench_tf.recipes import speed
+from dawnbench_tf.recipes.speed import Estimate, predict
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.speed import Estimate, predict
 from tests import warm
 from tests.speed_tests import measured, speed_test, with_evidence
 

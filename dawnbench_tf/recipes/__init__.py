@@ -1,7 +1,7 @@
 """All recipes by name: modules TASK and TASK_..., whose constants are rows of `Recipe`.
 
 A row that varies another is `replace(ROW, ...)` with its differences. Recipes of users: in TOML
-files (`recipe_files`) and in modules (MODULE:ATTRIBUTE).
+files (`recipe_files`) and in modules (MODULE:ATTRIBUTE). `speed` predicts a recipe's time and cost.
 
 May import: models (the catalogue), recipe, the shared modules. Never: TensorFlow, data, training,
 inference, submission, ranking.

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import recipes, speed, terminal
+from dawnbench_tf import recipes, terminal
 from dawnbench_tf.clock import duration
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipes import speed
+from dawnbench_tf.recipes.speed import SpeedTest
 from dawnbench_tf.refusals import Refusal, one_line, refuse
-from dawnbench_tf.speed import SpeedTest
 from dawnbench_tf.studies.grid import PlannedRun, Study
 from dawnbench_tf.studies.outcomes import Outcome
 from dawnbench_tf.terminal import counted, dollars

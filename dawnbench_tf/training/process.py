@@ -8,8 +8,8 @@ from pathlib import Path
 
 from dawnbench_tf import files, machine
 from dawnbench_tf.clock import Clock
+from dawnbench_tf.recipes.speed import REQUEST, RESULT, SpeedTest
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.speed import REQUEST, RESULT, SpeedTest
 
 
 def main() -> None:

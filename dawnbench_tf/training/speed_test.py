@@ -10,13 +10,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from dawnbench_tf import models, recipes, speed, terminal
+from dawnbench_tf import models, recipes, terminal
 from dawnbench_tf.clock import Clock
 from dawnbench_tf.data.dataset import Data
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import RunOptions
+from dawnbench_tf.recipes import speed
+from dawnbench_tf.recipes.speed import SpeedTest
 from dawnbench_tf.refusals import Refusal, refuse
-from dawnbench_tf.speed import SpeedTest
 from dawnbench_tf.training import (
     evaluation,
     fitting,

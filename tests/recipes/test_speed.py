@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dawnbench_tf import recipes, speed
-from dawnbench_tf.speed import ERROR, Estimate, Phase, predict
+from dawnbench_tf import recipes
+from dawnbench_tf.recipes import speed
+from dawnbench_tf.recipes.speed import ERROR, Estimate, Phase, predict
 from tests.speed_tests import DIGITS, measured, speed_test, with_evidence
 
 
