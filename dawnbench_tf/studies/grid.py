@@ -1,7 +1,6 @@
 """A study: a grid of recipe fields and run options, declared as data, and its planned runs."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -30,13 +29,6 @@ _CREDITS = {item.name for item in setting_fields(Credits)}
 _RUN = {item.name for item in setting_fields(RunOptions)} - {"output_dir", "max_steps"}
 LARGEST = 10_000  # runs of a study, at most
 LONGEST = 100  # characters of a level's name, at most
-_TEXTS = {
-    name
-    for settings in (all_settings(Recipe), all_settings(RunOptions))
-    for name, (_, item) in settings.items()
-    if item.type is str
-}
-_MULTIPLE = re.compile(r"(\d+(?:\.\d+)?) \* ([a-z_]+)")
 
 
 class Level(NamedTuple):
@@ -120,21 +112,11 @@ class Study:
         if values["figure"] not in FIGURES:
             raise ValueError(f"figure should be one of {', '.join(FIGURES)}")
 
-        def settings_of(settings: Settings) -> Settings:  # releases to 0.3 wrote "4 * batch_size"
-            matches = {name: _MULTIPLE.fullmatch(str(value)) for name, value in settings.items()}
-            multiples = {
-                n: times(float(x[1]), x[2]) for n, x in matches.items() if x and n not in _TEXTS
-            }
-            return {**settings, **multiples}
-
         factors = tuple(
-            Factor(f["name"], tuple(Level(label, settings_of(own)) for label, own in f["levels"]))
+            Factor(f["name"], tuple(Level(label, own) for label, own in f["levels"]))
             for f in values["factors"]
         )
-        settings, thresholds = settings_of(values["settings"]), tuple(values["thresholds"])
-        own = {"factors": factors, "thresholds": thresholds, "settings": settings}
-        study = cls(**{**values, **own})
-        return computed(study, study.get)
+        return cls(**{**values, "factors": factors, "thresholds": tuple(values["thresholds"])})
 
 
 def times(factor: float, name: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -191,34 +173,23 @@ def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> S
         study = replace(study, thresholds=(), settings=others)  # these are of the study's own task
     if changes.get("threshold"):
         study = replace(study, thresholds=(changes["threshold"],))
-    settings = {**study.settings, **changes}
-    study = replace(
-        study, recipe=recipe or study.recipe, trials=trials or study.trials, settings=settings
-    )
-    return computed(study, recipes.get)
+    recipe, settings = recipe or study.recipe, dict[str, Any]({**study.settings, **changes})
+    sources = [settings, *(level.settings for level in levels)]
+    if any(callable(value) for own in sources for value in own.values()):
+        plain = {name: value for name, value in settings.items() if not callable(value)}
+        row = recipes.get(recipe, **{k: v for k, v in plain.items() if k in _RECIPE})
+        base = {**row.values(), "cost_per_hour": plain.get("cost_per_hour")}
 
+        def computed(own: Settings) -> dict[str, Any]:
+            values = {name: v(base) if callable(v) else v for name, v in own.items()}
+            return {name: value for name, value in values.items() if value is not None}
 
-def computed(study: Study, get: Callable[..., Recipe]) -> Study:
-    """Returns the study with its functions computed; `get` is as `recipes.get`."""
-    settings = study.settings
-    levels = [level for factor in study.factors for level in factor.levels]
-    if not any(
-        callable(value) for lv in (*levels, Level("", settings)) for value in lv.settings.values()
-    ):
-        return study
-    common = {name: value for name, value in settings.items() if not callable(value)}
-    own = get(study.recipe, **{k: v for k, v in common.items() if k in _RECIPE})
-    base = {**own.values(), "cost_per_hour": common.get("cost_per_hour")}
-
-    def values_of(settings: Settings) -> Settings:
-        values = {name: v(base) if callable(v) else v for name, v in settings.items()}
-        return {name: value for name, value in values.items() if value is not None}
-
-    factors = tuple(
-        Factor(f.name, tuple(Level(lv.label, values_of(lv.settings)) for lv in f.levels))
-        for f in study.factors
-    )
-    return replace(study, settings=values_of(settings), factors=factors)
+        factors = tuple(
+            Factor(f.name, tuple(Level(lv.label, computed(lv.settings)) for lv in f.levels))
+            for f in study.factors
+        )
+        settings, study = computed(settings), replace(study, factors=factors)
+    return replace(study, recipe=recipe, trials=trials or study.trials, settings=settings)
 
 
 def with_levels(study: Study, values: list[Any]) -> Study:
