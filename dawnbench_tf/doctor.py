@@ -172,13 +172,8 @@ def print_probe() -> None:
 
 
 def wrong_values(device: str) -> str:
-    """Computes a matrix product and a convolution of ones on a device; returns what is wrong.
-
-    With a CUDA library of another version TensorFlow lists a GPU, and every product on it is 0.
-
-    Args:
-      device: TensorFlow's name of it, e.g. "GPU:0".
-    """
+    """Computes a product and a convolution of ones on a device, e.g. "GPU:0"; returns the fault."""
+    # With a CUDA library of another version TensorFlow lists a GPU, and every product on it is 0.
     import tensorflow as tf
 
     try:

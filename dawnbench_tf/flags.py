@@ -55,29 +55,20 @@ GROUPS = (  # headings of --help, in order; a command's own come first
 
 
 def run(
-    main: Callable[[Any, list[str]], int | None],
+    main: Callable[[Any, list[str]], int | None],  # of the options, and what is no flag
     options: type[Any],
     *,
-    files: bool = False,
+    files: bool = False,  # whether the command takes anything that is no flag, such as paths
+    # A flag for each setting of this dataclass too, without a default: see `replacements`.
     replaces: type[Any] | None = None,
-    common: Callable[[], Collection[str]] = tuple,
-    tables: Mapping[str, Callable[[], str]] = types.MappingProxyType({}),
-    interrupted: str = "",
+    common: Callable[[], Collection[str]] = tuple,  # flags that --help shows; (): the options
+    tables: Mapping[str, Callable[[], str]] = types.MappingProxyType({}),  # what --FLAG=? prints
+    interrupted: str = "",  # said after an interrupt; {command} is the command line
 ) -> None:
     """Runs a command: its flags are the fields of `options`; exits with what `main` returns.
 
     A Refusal is one line on stderr and exit status 1; SIGINT, SIGTERM and SIGHUP are one line and
     128 + the signal's number.
-
-    Args:
-      main: takes the options, and what is no flag on the command line.
-      options: dataclass of the command's options.
-      files: whether the command takes anything that is no flag, such as paths.
-      replaces: a dataclass, for each setting of which there is a flag too, without a default:
-        `replacements` tells which were given.
-      common: returns the flags that --help shows; none: those of `options`. --helpfull shows all.
-      tables: for flags whose value "?" prints a table: its text.
-      interrupted: what to say after an interrupt; {command} is the command line.
     """
     hold_standard_streams()
     with suppress(OSError, AttributeError):  # of a notebook's or another program's stream

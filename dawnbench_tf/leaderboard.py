@@ -115,14 +115,7 @@ def _line(rank: str, figure: str, date: str, cells: Sequence[str], columns: int)
 
 
 def collect(folders: list[Path]) -> list[Result]:
-    """Returns the published results and those of the folders, the latter marked as yours.
-
-    Args:
-      folders: entry trees or folders of runs.
-
-    Raises:
-      Refusal: a folder holds no entry.
-    """
+    """Returns the published results and those of the folders, marked as yours. Raises Refusal."""
     collected = results.dawnbench_results()
     published = {_identity(result) for result in collected}
     files = set()

@@ -36,14 +36,7 @@ def show(shows: bool = True) -> None:
 
 
 def say(text: str, stream: TextIO | None = None, end: str = "\n", is_prose: bool = False) -> None:
-    """Prints a line at once, by default on stderr; a reader that has gone is no error.
-
-    A terminal breaks `is_prose` between words.
-
-    A status line is wiped first, whichever stream it is on: both may be the same terminal. When the
-    reader has gone, the stream leads nowhere from then on: no later print fails, and the exit
-    status stays the command's own.
-    """
+    """Prints a line at once, by default on stderr; a terminal breaks `is_prose` between words."""
     if not _shows:
         _logger.info(text)
         return
@@ -51,7 +44,7 @@ def say(text: str, stream: TextIO | None = None, end: str = "\n", is_prose: bool
     if is_prose and is_terminal(stream):
         text = wrapped(text, columns(stream))
     with _speaking:
-        while _live:
+        while _live:  # wiped first, whichever stream it is on: both may be the same terminal
             _write(_live.pop(), CLEAR)
         _write(stream, f"{text}{end}")
 
@@ -62,8 +55,8 @@ def _write(stream: TextIO | None, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except (OSError, ValueError):  # ValueError: closed
-        lead_nowhere(stream)
+    except (OSError, ValueError):  # ValueError: closed. No later print fails then, and the exit
+        lead_nowhere(stream)  # status stays the command's own.
 
 
 def lead_nowhere(stream: TextIO) -> None:
@@ -103,12 +96,9 @@ def hold_standard_streams() -> None:
 
 
 def status(line: str, logged: bool = True, stream: TextIO | None = None) -> None:
-    """Shows progress: on a terminal in place of the line before, elsewhere as a new line.
+    """Shows progress: on a terminal in place of the line before, elsewhere, if `logged`, as a line.
 
-    Args:
-      line: what to show, cut to the terminal's columns; "" wipes the line.
-      logged: whether to print it where the stream is no terminal but, say, a log file.
-      stream: where; stderr by default.
+    It is cut to the terminal's columns; "" wipes it.
     """
     stream = sys.stderr if stream is None else stream
     if not _shows or not is_terminal(stream):

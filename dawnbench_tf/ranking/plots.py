@@ -35,13 +35,7 @@ def draw(results: list[Result], path: Path) -> None:
     """Draws the training results of each data set: cost over time, and accuracy over time.
 
     After Figures 7 and 6 of the paper. Your own runs are in colour, then the fastest entries.
-
-    Args:
-      results: results; those of inference are ignored.
-      path: the image file; its suffix determines the format.
-
-    Raises:
-      Refusal: no training result reached its threshold, or the image can't be written.
+    Raises Refusal: no training result reached its threshold, or the image can't be written.
     """
     files.check_figure(path)
     trained = [result for result in results if result.hours and not result.reasons]
@@ -60,11 +54,7 @@ def draw(results: list[Result], path: Path) -> None:
 
 
 def draw_curves(results: list[Result], path: Path) -> None:
-    """Draws the accuracy over time of training results of one data set, each in its colour.
-
-    Raises:
-      Refusal: the results are of several data sets, or of none; or the image can't be written.
-    """
+    """Draws the accuracy over time of training results of one data set. Raises Refusal."""
     files.check_figure(path, "curve")
     rows = [result for result in results if any(hours > 0 for hours, _ in result.curve)]
     tasks = tables.order(result.task for result in rows)

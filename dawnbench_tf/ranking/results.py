@@ -127,12 +127,7 @@ def columns() -> list[str]:
 
 
 def entry_result(entry: Entry, flaws: tuple[str, ...] = ()) -> Result:
-    """Returns the result of an entry at its task's threshold, with printable texts.
-
-    Args:
-      entry: the entry.
-      flaws: reasons why it can't be ranked.
-    """
+    """Returns an entry's result at its task's threshold; `flaws`: why it can't be ranked."""
     training, score = entry.phase == "train", entry.score
     if score is not None and entry.task.highest == 1 < score:
         score /= 100  # one published entry gives percent instead of a fraction
@@ -167,12 +162,7 @@ def _printable(text: str) -> str:
 
 
 def at_threshold(result: Result, threshold: float) -> Result:
-    """Returns a result at another threshold: training counts up to the first row that reaches it.
-
-    Args:
-      result: the result.
-      threshold: in the unit of the data set's metric.
-    """
+    """Returns a result at another threshold, which the first row that reaches it decides."""
     result = replace(result, task=replace(result.task, threshold=threshold))
     metric, score = result.task.metric, result.score
     if result.phase != "train":

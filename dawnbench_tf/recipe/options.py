@@ -144,13 +144,10 @@ class RunOptions:
 
 
 def to_record(options: RunOptions) -> dict[str, Any]:
-    """Returns the options that a run's folder records: those that differ from their defaults.
+    """Returns the options that a run's folder records, as JSON values by flat name.
 
-    Args:
-      options: options of the run.
-
-    Returns:
-      JSON values by flat name, without `OF_A_CALL`. A local `data_dir` is absolute.
+    They are those that differ from their defaults, without `OF_A_CALL`. A local `data_dir` is
+    absolute.
     """
     defaults = {**flat(RunOptions()), **flat(Credits())}
     values = {**flat(options), **flat(options.credits)}
@@ -164,16 +161,7 @@ def to_record(options: RunOptions) -> dict[str, Any]:
 
 
 def with_recorded(options: RunOptions, values: Mapping[str, Any]) -> RunOptions:
-    """Returns options with values that `to_record` gave.
-
-    Args:
-      options: options to change.
-      values: JSON values by flat name.
-
-    Raises:
-      TypeError: a name is not an option that is recorded.
-      Refusal: a value is of another type, or out of its range.
-    """
+    """Returns options with what `to_record` gave. Raises Refusal; TypeError: another name."""
     own = {*flat(options), *flat(options.credits)}.difference(OF_A_CALL)
     for name in values:
         if name not in own:

@@ -40,11 +40,9 @@ def is_path(name: str) -> bool:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Reads base, name, task and settings; they are checked when they are applied to the base.
+    """Reads base, name, task and settings, which are checked when the base gets them.
 
-    Raises:
-      Refusal: the file can't be read, or does not have the form of a recipe; the message names the
-        file and suggests the nearest name for an unknown one.
+    Raises Refusal, which suggests the nearest name for an unknown one.
     """
     values = read_toml(path, _TYPES)
     base, name = values.get("base", ""), values.get("name", "")
@@ -77,13 +75,9 @@ def default_name(path: Path, task: str) -> str:
 
 
 def to_toml(recipe: Recipe, base: str) -> str:
-    """Returns the text of a file that describes a recipe, to start a recipe of one's own from.
+    """Returns the text of a file to start a recipe of one's own from, each setting with a comment.
 
-    Settings that differ from the library's defaults are active lines, each with a comment.
-
-    Args:
-      recipe: recipe to describe.
-      base: its name in the library, or the path of its file.
+    `base` is the recipe's name in the library, or the path of its file.
     """
     lines = [
         f"# dawnbench train FILE{SUFFIX}",

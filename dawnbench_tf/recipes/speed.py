@@ -431,16 +431,10 @@ def changes(recipe: Recipe) -> dict[str, Any]:
 def take(
     recipe: Recipe, options: RunOptions, seconds: float, patience: float | None = None
 ) -> SpeedTest:
-    """Times steps and an evaluation of a recipe in a process of its own.
+    """Times steps and an evaluation of a recipe in a process of its own, for some seconds.
 
-    Args:
-      recipe: the recipe.
-      options: devices, data directory and price; without data the examples are generated.
-      seconds: time for it, with the import of TensorFlow.
-      patience: seconds after which the process is killed if it needs longer; None: `GRACE`.
-
-    Raises:
-      Refusal: the recipe can't be trained here, its process died, or no step ended in this time.
+    It is killed after `patience` seconds more, by default `GRACE`. Raises Refusal: the recipe can't
+    be trained here, its process died, or no step ended in this time.
     """
     with tempfile.TemporaryDirectory(prefix="dawnbench-estimate-") as folder:
         path, log_path = Path(folder) / RESULT, Path(folder) / "log.txt"

@@ -151,16 +151,9 @@ class PlannedRun(NamedTuple):
 
 
 def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> Study:
-    """Returns the study with another recipe, number of trials and settings, ready for `plan`.
+    """Returns the study with changed settings, its functions computed, ready for `plan`.
 
-    Args:
-      study: the study to change.
-      recipe: name of the recipe, TASK/NAME; "" keeps the study's.
-      trials: runs of each setting; 0 keeps the study's.
-      changes: settings of all runs. A threshold replaces the study's thresholds.
-
-    Raises:
-      Refusal: a change sets a field that the study varies.
+    "" and 0 keep its recipe and trials. Raises Refusal: a change sets a field that it varies.
     """
     levels = [level for factor in study.factors for level in factor.levels]
     for name, value in {**changes, **({"recipe": recipe} if recipe else {})}.items():
@@ -193,11 +186,7 @@ def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> S
 
 
 def with_levels(study: Study, values: list[Any]) -> Study:
-    """Returns the study with other values of the field that its only factor varies.
-
-    Raises:
-      Refusal: the study has several factors, or a level sets several fields.
-    """
+    """Returns the study with other values of the one field that it varies. Raises Refusal."""
     varied = {tuple(level.settings) for factor in study.factors for level in factor.levels}
     if len(study.factors) != 1 or len(varied) != 1 or len(next(iter(varied))) != 1:
         reason = f"{study.name} does not vary one field alone; a grid of your own may vary all"
@@ -208,13 +197,7 @@ def with_levels(study: Study, values: list[Any]) -> Study:
 
 
 def plan(study: Study) -> list[PlannedRun]:
-    """Returns all runs of a study.
-
-    One seed of every setting comes before the next seed, so an interrupted study is balanced.
-
-    Raises:
-      Refusal: a setting is unknown or out of its bounds, or the study has too many runs.
-    """
+    """Returns all runs of a study. Raises Refusal: a setting is invalid, or runs are too many."""
     count = max(study.trials, 0)
     for text in (study.name, study.source, *(factor.name for factor in study.factors)):
         if not text.isprintable():
@@ -235,7 +218,7 @@ def plan(study: Study) -> list[PlannedRun]:
         refuse("seed", repr(first), "should be a whole number, the first trial's")
     combinations = product(*(factor.levels for factor in study.factors))
     settings = [_combine(study, levels) for levels in combinations]
-    planned = [
+    planned = [  # all settings with one seed before the next: an interrupted study is balanced
         _plan_run(study, labels, combined, seed)
         for seed in range(first, first + study.trials)
         for labels, combined in settings

@@ -88,11 +88,7 @@ class Plan(NamedTuple):
 def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool = False) -> Plan:
     """Plans a study: times some steps of its networks on this machine, one after another.
 
-    At most `MOST_TESTS` networks (model, precision and image sizes) are timed, each in its first
-    setting; another setting of the same network is expected to take the same time for an epoch. A
-    network that was not timed takes the time per epoch of its recipe's evidence; so do all unless
-    `estimates`, and if they run `elsewhere`, through a launch template. Runs that share a machine
-    (`--jobs`) are expected to take as long in all as one after another.
+    Nothing is timed without `estimates`, and if the runs are `elsewhere`, by a launch template.
     """
     by_setting: dict[str, list[PlannedRun]] = {}
     for run in planned:
@@ -101,6 +97,7 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
     failure, load = "", os.getloadavg()[0]
     if estimates and not elsewhere:
         counts = Counter(_network(run.recipe) for run in planned)
+        # Another setting of one network is expected to take the same time for an epoch.
         first = {_network(run.recipe): run for run in reversed(planned)}
         for network, _ in counts.most_common(MOST_TESTS):
             text = f"timing {network[1]} for the plan, up to {SECONDS:.0f} s"
@@ -145,24 +142,10 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
 
 
 def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
-    """Reduces the trials and the levels of a study until its runs fit into a wall time.
+    """Reduces the trials and the levels of a study until its runs fit into a wall time, in seconds.
 
-    The number of trials is the largest that fits, at most the study's own. A report ranks settings
-    from five trials on. If five do not fit and the study has one factor, its slowest levels are
-    left out first, of equally slow ones the last; the baseline, the level that is the recipe as it
-    is, and two levels at least stay. Then the number of trials falls below five.
-
-    Args:
-      study: the study.
-      plan: its plan, with the time of each setting.
-      seconds: wall time of all runs, one after another.
-
-    Returns:
-      The reduced study; its plan; a text that says which trials and levels are left out, "" if
-      none.
-
-    Raises:
-      Refusal: the time of a setting is not known, or one trial of the fewest levels does not fit.
+    Returns the reduced study, its plan, and a text that says what is left out. Raises Refusal: the
+    time of a setting is not known, or one trial of the fewest levels does not fit.
     """
     from dawnbench_tf.time_statistics import ENOUGH  # slow: SciPy
 
@@ -170,6 +153,9 @@ def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
     for row in plan.settings:
         if row.seconds is None:
             refuse("minutes", "", f"the time of {row.name} is not known; choose trials and levels")
+    # A report ranks settings from ENOUGH trials on. If these do not fit and there is one factor,
+    # its slowest levels are left out, of equally slow ones the last. The baseline, the level that
+    # is the recipe as it is, and two levels at least stay. Then the number of trials falls.
     costliest: list[int] = []
     if len(study.factors) == 1:
         own, levels = study.get(study.recipe).values(), study.factors[0].levels

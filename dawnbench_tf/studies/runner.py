@@ -121,9 +121,7 @@ class Runner:
     def run(self) -> dict[str, Outcome]:
         """Runs all runs without an outcome; returns run name -> outcome, in the plan's order.
 
-        Raises:
-          Refusal: runs were refused. If the first was, no other is started: the fault is shared.
-          KeyboardInterrupt: a signal ended the study; the same command continues it.
+        Raises Refusal: runs were refused. If the first was, no other is started.
         """
 
         def interrupt(number: int, _: FrameType | None) -> NoReturn:  # at each signal: see `_stop`

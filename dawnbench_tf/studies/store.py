@@ -24,12 +24,9 @@ STUDY = "study.json"
 
 @contextmanager
 def claimed(folder: Path, study: Study) -> Iterator[Study]:
-    """Claims a folder for a study, and holds the folder's lock during the body.
+    """Claims a folder for a study, and holds its lock during the body. Raises Refusal.
 
     Yields the study to run: the given one, with at least the trials that the folder's study has.
-
-    Raises:
-      Refusal: the folder holds another study or other files, or a study is running in it.
     """
     path = folder / STUDY
     if folder.is_dir() and not path.exists() and any(n.name != ".lock" for n in folder.iterdir()):

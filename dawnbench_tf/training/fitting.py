@@ -125,15 +125,11 @@ def gpu_seconds(recipe: Recipe, epoch_steps: Sequence[int]) -> float | None:
 
 
 def xla_pays(data: Data) -> bool:
-    """Whether XLA is expected to save more time than it compiles.
-
-    It does so on one GPU, for networks of images and BERTs with one length of texts that train
-    long. Several lengths come in too many shapes. Several GPUs and other readers are left out, and
-    AmoebaNets, on which XLA of TensorFlow 2.20 stopped the process on an H200.
-    """
+    """Whether XLA is expected to save more time than it compiles, on one GPU."""
     recipe = data.recipe
-    if models.get(recipe.model).family == "amoebanets":
+    if models.get(recipe.model).family == "amoebanets":  # XLA stopped the process on an H200
         return False
+    # Texts of several lengths come in too many shapes.
     lengths = getattr(recipe.data, "bucket_boundaries", ())
     if len(lengths) > 1 or not strategies.is_one_gpu(data.placement.strategy):
         return False
@@ -143,13 +139,9 @@ def xla_pays(data: Data) -> bool:
 
 
 def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -> list[Phase]:
-    """Returns the phases of training from an epoch on; `fit` compiles a training step for each.
-
-    They are the recipe's phases. If it has only one, and the devices are CPUs, a second phase
-    starts when the learning rate of whitening's bias is 0. Its step does not train the bias. A GPU
-    does not get this phase: an H100 compiled its step in 1.6 to 9.8 s, to save 3 to 7 % of 2 to 4
-    s.
-    """
+    """Returns the phases of training from an epoch on; `fit` compiles a training step for each."""
+    # On CPUs a second phase starts when the learning rate of whitening's bias is 0: its step does
+    # not train the bias. An H100 compiled that step in 1.6 to 9.8 s, to save 3 to 7 % of 2 to 4 s.
     if len(recipe.phases()) > 1 or not strategies.are_cpus(strategy):
         return recipe.phases(first_epoch)
     frozen = math.ceil(recipe.optimizer.whitening_bias_epochs)
@@ -158,18 +150,15 @@ def phases(recipe: Recipe, first_epoch: int, strategy: tf.distribute.Strategy) -
 
 
 def begin_phase(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
-    """Makes the next `fit` compile a step for the batches and weights from `epoch` on.
-
-    The step leaves out the bias of whitening layers if its rate is 0 from then on. The weights stay
-    the same. It saves the gradient of the layers' output, which is large: 3 to 7 % of the time of
-    the airbench recipes.
-    """
+    """Makes the next `fit` compile a step for the batches and weights from `epoch` on."""
     model.train_function = None  # a second trace of one function has dynamic shapes
     trained, step = recipe.optimizer.whitening_bias_epochs, model.train_step
     if not 0 < trained <= epoch:
         return
     layers = [layer for layer in model.layers if isinstance(layer, Whitening)]
 
+    # The bias's rate is 0 from here on. Without it the gradient of the layers' output is not
+    # computed, which is large: 3 to 7 % of the time of the airbench recipes.
     def frozen_step(batch: Any) -> Any:
         # Only while the step is traced: `fit` resets what has changed since `compile`.
         for layer in layers:
@@ -212,11 +201,9 @@ def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
 def _make_train_function(
     model: tf.keras.Model, waits: Waits | None, force: bool = False
 ) -> Callable[[Any], Any]:
-    """Returns a function that runs training steps, and traces the step once.
-
-    tf-keras's loop does not define a step's outputs before its first step. AutoGraph infers them by
-    tracing the step a second time: 0.5 s for a ResNet, 6 s for FastFusionNet, on the clock.
-    """
+    """Returns a function that runs training steps, and traces the step once."""
+    # tf-keras's loop does not define a step's outputs before its first step. AutoGraph infers them
+    # by tracing the step again: 0.5 s for a ResNet, 6 s for FastFusionNet, on the clock.
     if model.train_function is not None and not force:
         return model.train_function
     steps, count = model._steps_per_execution, model._steps_per_execution.numpy()

@@ -30,19 +30,7 @@ _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}(\.[\w-]{1,64}){1,9
 
 
 def write(folder: Path, tables: list[Table], results: list[Result]) -> Path:
-    """Writes the pages: index.html, compare.html and entries/.
-
-    Args:
-      folder: the folder to write to.
-      tables: the rankings.
-      results: all results; those with `reasons` are listed as not ranked if they are yours.
-
-    Returns:
-      Path of index.html.
-
-    Raises:
-      Refusal: a page can't be written.
-    """
+    """Writes index.html, whose path it returns, compare.html and entries/. Raises Refusal."""
     style, script = (_asset(name) for name in ("style.css", "site.js"))
     templates = _templates(style, script)
     unranked = [result for result in results if result.reasons and result.mine]
