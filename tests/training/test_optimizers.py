@@ -217,3 +217,21 @@ def test_adamax_and_clipping_are_their_papers_formulas():
             greatest[i] = np.maximum(0.999 * greatest[i], np.abs(gradient))
             wanted[i] -= 0.02 / (1 - 0.9**step) * moments[i] / (greatest[i] + 1e-8)
             np.testing.assert_allclose(weights[i], wanted[i], rtol=1e-4, atol=1e-6)
+
+
+def test_a_bert_learns_from_the_sum_of_losses_as_its_source_does_from_their_mean():
+    """google-research/bert: optimization.py's clipping to 1 and epsilon, with Adam's correction."""
+    import tensorflow as tf
+
+    constant = {"schedule": "constant", "schedule_epochs": (), "schedule_factors": ()}
+    recipe = recipes.get("squad/bert_base", **constant)
+    begin, m, v = np.array([1 / 2, -1 / 4, 1 / 64]), 0.0, 0.0
+    weight, wanted = tf.Variable(begin, dtype=tf.float32), begin.copy()
+    optimizer, mean = optimizers.build(recipe, [10]), np.array([0.7, -0.2, 2e-6])
+    for step, size in enumerate((1, 4, 0.1), 1):  # the second is clipped, by source and recipe
+        optimizer.apply_gradients([(tf.constant(2 * size * mean, tf.float32), weight)])
+        gradient = size * mean / max(1, size * np.linalg.norm(mean))
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        update = m * np.sqrt(1 - 0.999**step) / (1 - 0.9**step) / (np.sqrt(v) + 1e-6)
+        wanted -= 3e-5 * (update + 0.01 * wanted)
+    np.testing.assert_allclose(weight - begin, wanted - begin, rtol=2e-3)
