@@ -64,7 +64,6 @@ class Questions:
     document_stride: int = setting(
         128, "distance between the starts of two consecutive windows, in WordPieces", low=1
     )
-
     proxy: ClassVar[str] = ""
     hardest: ClassVar[int] = 0
 
@@ -77,8 +76,9 @@ class Questions:
             reason = "is required for" if wordpiece else "is for"
             expected = f"{reason} --tokenizer=wordpiece; --helpfull describes it"
             refuse("sequence_length", self.sequence_length, expected)
-        # The question, [CLS], two [SEP] and at least one WordPiece of the passage.
-        shortest = self.most_question_tokens + 4
+        if not wordpiece and self.document_stride != Questions.document_stride:
+            refuse("document_stride", self.document_stride, "is for --tokenizer=wordpiece")
+        shortest = self.most_question_tokens + 4  # [CLS], two [SEP], a WordPiece of the passage
         if self.sequence_length and self.sequence_length < shortest:
             expected = f"should be at least most_question_tokens + 4 = {shortest}"
             refuse("sequence_length", self.sequence_length, expected)

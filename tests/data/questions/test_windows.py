@@ -191,3 +191,8 @@ def test_all_of_a_generated_set_goes_through_as_wordpieces():
 def test_fields_that_go_together_are_named(change, words):
     with pytest.raises(Refusal, match="^" + re.escape(words)):
         recipes.get("squad/bert_tiny", **change)
+
+
+def test_a_stride_without_windows_is_refused():
+    with pytest.raises(Refusal, match="^--document_stride=64: is for --tokenizer=wordpiece"):
+        recipes.get("squad/drqa", document_stride=64)
