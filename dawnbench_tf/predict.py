@@ -41,7 +41,7 @@ class Options:
         "", "readers: text file (UTF-8) with the passage to answer from; - reads stdin"
     )
     most_words: int | None = setting(
-        None, "readers: maximum length of an answer in words; default: the recipe's limit", low=1
+        None, "readers: most tokens (BERT: WordPieces) of an answer; default: the recipe's", low=1
     )
     json: bool = setting(False, "print JSON, a line for each image or question")
     csv: bool = setting(False, "print CSV, a row for each image or question")
@@ -111,7 +111,7 @@ def ask(
       run: folder of the training run.
       context: the text to answer from.
       question: the question.
-      most_words: maximum length of the answer in words; None for the recipe's limit, if any.
+      most_words: most tokens (WordPieces) of the answer; None for the recipe's limit, if any.
 
     Returns:
       An `Answer`: `text`, which is context[begin:end], `begin`, `end` (characters), `probability`.
