@@ -18,13 +18,15 @@ from dawnbench_tf.recipe.options import ANONYMOUS, Credits
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.runs import run_entry
 from dawnbench_tf.settings import check as check_settings
-from dawnbench_tf.settings import setting
+from dawnbench_tf.settings import flat, setting
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, check, format_files, read_entry, write_entry
 from dawnbench_tf.submission.rules import Grade, is_link
 from dawnbench_tf.submission.source import Unreadable, Violation, find, has_task, load
 
 __all__ = ["check_tree", "package"]
+
+OF_VALIDATE = {"lenient", "format"}  # flags; the others are of package
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,10 @@ def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, 
 
 def main(options: Options, arguments: list[str]) -> int:
     action, paths = "".join(arguments[:1]), [Path(name) for name in arguments[1:]]
+    for name, value in (flat(options) | flat(options.credits)).items():
+        other = "validate" if name in OF_VALIDATE else "package"
+        if flags.is_given(name) and action in ("validate", "package") and action != other:
+            refuse(name, value, f"is for `{other}`; leave it out")
     if action == "validate" and paths:
         grade = Grade.CHECKED if options.lenient else Grade.REVIEW
         return validate(paths, grade, options.format == "json")

@@ -287,7 +287,8 @@ def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, ve
     [
         ([], "nothing: should be: validate PATH..., or package RUN_DIR"),
         (["validat", "x"], "validat x: should be: validate PATH"),
-        (["validate"], "validate: should be: validate PATH"),
+        (["validate", "--author=A"], "--author=A: is for `package`"),
+        (["package", ".", "--lenient"], "--lenient=true: is for `validate`"),
         (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
         (["package", "nowhere"], "--author=anonymous: should name who submits"),
         (["package", ".", "--author=A", "--author_email=a"], "--author_email=a: should be an addr"),

@@ -93,6 +93,8 @@ def check(strategy: tf.distribute.Strategy, options: RunOptions, recipe: Recipe)
     if recipe.precision == "mixed_float16" and not on_gpu:
         text = "float16 needs a GPU; mixed_bfloat16 or float32 would run here"
         refuse("precision", recipe.precision, text)
+    if options.data_format == "NCHW" and recipe.whole_task.inputs == "questions":
+        refuse("data_format", "NCHW", f"is a layout of images; {recipe.whole_task.name} has none")
     if options.data_format == "NCHW" and not _runs_nchw(recipe.precision):
         refuse("data_format", "NCHW", "this device can't train in this layout; NHWC would run here")
     on_cpu = options.strategy != "tpu" and not on_gpu

@@ -255,20 +255,27 @@ def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, config):
 
 
 @pytest.mark.parametrize(
-    "name, changes, line",
+    "name, changes, options, line",
     [
         (
             "qa_mini/bidaf",
             {"bucket_boundaries": (40, 64)},
-            "bucket_boundaries=40,64: .* one length; 64",
+            {"strategy": "tpu"},
+            "bucket_boundaries=40,64: .* one length; 64 alone would run",
         ),
-        ("imagenette/resnet18", {}, "image_sizes=64,96: a TPU takes one size; 96"),
+        (
+            "imagenette/resnet18",
+            {},
+            {"strategy": "tpu"},
+            "image_sizes=64,96: a TPU takes one size; 96 alone would run",
+        ),
+        ("qa_mini/drqa", {}, {"data_format": "NCHW"}, "data_format=NCHW: is a layout of images"),
     ],
 )
-def test_shapes_that_change_are_refused_on_a_tpu(name, changes, line):
-    here, run = tf.distribute.get_strategy(), RunOptions(strategy="tpu")
-    with pytest.raises(Refusal, match=f"^--{line} alone would run"):
-        strategies.check(here, run, recipes.get(name, **changes))
+def test_what_can_t_run_on_the_devices_is_refused(name, changes, options, line):
+    with pytest.raises(Refusal, match=f"^--{line}"):
+        here = tf.distribute.get_strategy()
+        strategies.check(here, RunOptions(**options), recipes.get(name, **changes))
 
 
 def test_workers_with_different_numbers_of_gpus_are_refused():
