@@ -89,7 +89,8 @@ FASTFUSIONNET = replace(
 
 # Source: google-research/bert, flags of run_squad.py and README for BERT-Base on a GPU. Its loss is
 # the mean of both ends', here it is their sum: so epsilon and clip_norm are twice its 1e-6 and 1.
-# Differences: its Adam has no bias correction. Windows without the answer are left out of training.
+# Differences: its Adam has no bias correction. Windows without the answer, and questions of more
+# than 64 WordPieces, are left out of training; it cuts the questions.
 BERT_BASE = Recipe(
     name="squad/bert_base",
     task="squad",
