@@ -318,9 +318,10 @@ def _test_speed(recipe: Recipe, options: RunOptions) -> int:
     if test.chief and options.output_dir:
         path = Path(options.output_dir) / run_folder.TRIAL
         files.make_folder(path.parent)
-        own = {"steps": test.steps, "secondsPerStep": test.seconds_per_step}
-        whole = {"hoursOfAllEpochs": test.seconds / 3600, "usd": test.usd}
-        files.write_json(path, {**test.used, **own, **whole, "recipe": test.recipe.values()})
+        own: dict[str, Any] = {"steps": test.steps, "secondsPerStep": test.seconds_per_step}
+        if test.phases[-1].end == test.recipe.epochs:  # not of other sizes, which were not timed
+            own |= {"hoursOfAllEpochs": test.seconds / 3600, "usd": test.usd}
+        files.write_json(path, {**test.used, **own, "recipe": test.recipe.values()})
         terminal.say(f"written: {path}", sys.stdout)
     return 0
 

@@ -118,12 +118,10 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             text = "`log` should be a file in a folder that exists and can be written"
             raise ValueError(f"{text}. Received: log={log}")
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
-        self.first = first
-        self._own_clock = clock is None
+        self.first, self._own_clock = first, clock is None
         self.clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
-        self.last_step = last_step
-        self._evaluate, self._log = evaluate, path
+        self._evaluate, self._log, self.last_step = evaluate, path, last_step
         self._goes_on = True  # with the clock since the construction
         self._params: dict[str, Any] = {}  # of the call of `fit`
         self._begin()

@@ -55,7 +55,7 @@ class Optimizer:
     nesterov: bool = setting(False, "Nesterov momentum; for sgd, lars and muon")
     rate_in_velocity: bool = setting(
         False,
-        "form of momentum: v = m v - lr g, w += v (Keras; Page); if not, v = m v + g, w -= lr v "
+        "form of momentum: v = m v - lr g, w += v (Keras, Page); if not, v = m v + g, w -= lr v "
         "(TensorFlow 1, PyTorch); lars always uses the first, muon's kernels the "
         "second. They differ when lr changes",
     )

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dawnbench_tf import recipes
-from dawnbench_tf.clock import DAWNBENCH, duration, seconds_of
+from dawnbench_tf.clock import DAWNBENCH, in_units, seconds_of
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
 from dawnbench_tf.recipe.options import RunOptions, to_record, with_recorded
@@ -121,8 +121,8 @@ class SpeedTest(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds of all training steps of the recipe at the medians, without evaluations."""
-        steps = self._steps(self.recipe.epochs)
+        """Seconds of all steps of the phases at the medians, without evaluations."""
+        steps = self._steps(self.phases[-1].end)
         return sum(n * p.percentile(50) for n, p in zip(steps, self.phases, strict=True))
 
     @property
@@ -179,16 +179,17 @@ class SpeedTest(NamedTuple):
         return self.first[1] + sum(steps for _, steps in later)
 
     def __str__(self) -> str:
-        phase, recipe, each = self.phases[0], self.recipe, self.seconds_per_step
+        phase, end, each = self.phases[0], self.phases[-1].end, self.seconds_per_step
         (seconds, first), alone = self.first, self.steps == self.first[1]
         cost = "" if self.usd is None else f", {dollars(self.usd)}"
         return (
             f"{counted(self.steps, 'step')}: {each * 1e3:.4g} ms a step at the median, "
-            f"{recipe.batch_size / each:,.0f} examples/s; the first {first} with compiling "
+            f"{phase.batch_size / each:,.0f} examples/s; the first {first} with compiling "
             f"{seconds:.1f} s{', which is all there were: ask for more' if alone else ''}\n"
             f"so an epoch's {phase.steps_per_epoch:,} steps take "
-            f"{duration(phase.steps_per_epoch * each)}, all "
-            f"{counted(recipe.epochs, 'epoch')} {duration(self.seconds)}, without evaluations{cost}"
+            f"{in_units(phase.steps_per_epoch * each)}, {end:g} of "
+            f"{counted(self.recipe.epochs, 'epoch')} {in_units(self.seconds)}, without "
+            f"evaluations{cost}"
         )
 
 

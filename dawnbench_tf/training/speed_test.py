@@ -122,7 +122,9 @@ def measure(
     data = session.prepare(recipe, options, clock, strategy, examples)
     recipe, bounds = data.recipe, _bounds(data)
     if seconds is None:  # the first sizes alone
-        bounds = [(bounds[0][0], 0, recipe.epochs)]
+        shape = utilization.shape_in(recipe, 0)
+        later = (begin for _, begin, _ in bounds if utilization.shape_in(recipe, begin) != shape)
+        bounds = [(bounds[0][0], 0, next(later, recipe.epochs))]
         count = min(options.max_steps, recipe.total_steps(data.in_epoch(0).epoch_steps))
         most = max(1, min(options.steps_per_execution, count // CALLS))
     else:
@@ -239,19 +241,17 @@ def without_files(recipe: Recipe, options: RunOptions) -> Recipe:
 
 def _steps_per_call(data: Data, options: RunOptions, seconds: float, phases: int) -> int:
     """Returns steps_per_execution, lowered if a phase would have too few calls in its time."""
-    recipe = data.recipe
+    recipe, most = data.recipe, options.steps_per_execution
     variant = models.get(recipe.model)
     if not variant.multiply_adds:
-        slow = not tf.config.list_logical_devices("GPU")
-        most = READER_STEPS if slow else options.steps_per_execution
-        return min(options.steps_per_execution, most)
+        return most if tf.config.list_logical_devices("GPU") else min(most, READER_STEPS)
     scale = (max(recipe.sizes) / variant.image_size) ** 2
     flops = utilization.flops_per_example(2 * variant.multiply_adds * scale) * max(
         recipe.batch_sizes
     )
     rate = options.peak_tflops * 1e12 or utilization.measure_peak(recipe.precision)[0]
     lap = min(seconds / phases, MOST_SECONDS) / _LAPS
-    return max(1, min(options.steps_per_execution, int(lap * rate * _EXPECTED_SHARE / flops)))
+    return max(1, min(most, int(lap * rate * _EXPECTED_SHARE / flops)))
 
 
 def _bounds(data: Data) -> list[tuple[int, int, float]]:

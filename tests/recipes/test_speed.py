@@ -28,6 +28,13 @@ def test_all_steps_take_the_median_of_the_calls():
     test = speed_test([(1.0, 10), (2.0, 10), (9.0, 10)])  # 30 epochs of 20 steps
     assert test.seconds_per_step == pytest.approx(0.2)
     assert test.seconds == pytest.approx(30 * 20 * 0.2)
+    assert "20 steps take 4.0 s, 30 of 30 epochs 120.0 s" in str(test)
+
+
+def test_a_total_is_of_the_epochs_whose_sizes_were_timed():
+    test = speed_test(phases=[Phase(16, 64, 20, 0, 3.0, [(1.0, 10)], None)], cost_per_hour=36.0)
+    assert test.seconds == pytest.approx(3 * 20 * 0.1) and test.usd == pytest.approx(0.06)
+    assert "20 steps take 2.0 s, 3 of 30 epochs 6.0 s" in str(test)
 
 
 def test_evaluations_before_the_first_one_take_no_time():
