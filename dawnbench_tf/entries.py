@@ -45,7 +45,9 @@ class Options:
             refuse("code_url", self.code_url, "should be an http or https URL")
 
 
-def check_tree(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Violation]]:
+def check_tree(
+    path: str | os.PathLike[str], grade: Grade = Grade.REVIEW
+) -> tuple[int, list[Violation]]:
     """Checks all entries at or below a path.
 
     Args:
@@ -58,7 +60,7 @@ def check_tree(path: Path, grade: Grade = Grade.REVIEW) -> tuple[int, list[Viola
     Raises:
       Refusal: there is no such path.
     """
-    violations: list[Violation] = []
+    path, violations = Path(path), list[Violation]()
     if path.is_dir():
         files = list(find(path, violations))
         if not files and not violations:
@@ -105,9 +107,9 @@ def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
 
 
 def package(
-    folder: Path,
+    folder: str | os.PathLike[str],
     changes: dict[str, Any],
-    output: Path,
+    output: str | os.PathLike[str],
     tag: str = "",
     cost_per_hour: float | None = None,
 ) -> list[Path]:
@@ -126,6 +128,7 @@ def package(
     Raises:
       Refusal: an entry breaks a rule, or would replace another entry; nothing is written.
     """
+    folder, output = Path(folder), Path(output)
     if not folder.is_dir():
         raise Refusal(f"{folder}: is no folder; should be the folder of a run")
     files = [path for path in find(folder, []) if path.suffix == ".json" and has_task(path)]

@@ -124,6 +124,7 @@ def estimate(
     Raises:
       Refusal: the recipe can't be trained on this machine, or no step ended in this time.
     """
+    seconds = Options(seconds=seconds).seconds  # checked
     return speed.predict(speed.take(recipes.get(recipe), options, seconds))
 
 
@@ -138,13 +139,13 @@ def estimate_all(
     Args:
       chosen: the recipes.
       options: devices, data directory and price, for all of them.
-      seconds: time for all of them; each has an equal part of what is left.
+      seconds: time for all of them, over 0; each has an equal part of what is left.
       report: called with each estimate as soon as it is there.
 
     Returns:
       An estimate for each recipe.
     """
-    last, rows = time.monotonic() + seconds, []
+    last, rows = time.monotonic() + Options(seconds=seconds).seconds, []
     for number, recipe in enumerate(chosen):
         left = last - time.monotonic()
         share = left / (len(chosen) - number)
@@ -246,7 +247,7 @@ def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Esti
       Refusal: a file can't be read or has other keys than an estimate; it names file and key.
     """
     machines: dict[str, dict[str, Estimate]] = {}
-    for path in map(Path, paths):
+    for path in files.paths(paths):
         values = files.read_json(path, LARGEST, "`dawnbench estimate --output=FILE` writes one")
         where = ""  # in the file
         try:

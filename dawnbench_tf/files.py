@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -26,6 +26,13 @@ CHECKSUM = "sha256"  # key in a JSON file: the checksum of its other values
 FIGURES = (".png", ".svg", ".pdf")  # formats of pictures, by suffix
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 LARGEST_JSON = 16 * 2**20  # bytes; 50,000 rows of a run have as many
+
+
+def paths(one_or_more: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Returns one path, or several, as a list."""
+    if isinstance(one_or_more, str | os.PathLike):
+        return [Path(one_or_more)]
+    return [Path(path) for path in one_or_more]
 
 
 def write_whole(path: Path, text: str, durable: bool = True) -> None:

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dawnbench_tf import flags, terminal
+from dawnbench_tf import files, flags, terminal
 from dawnbench_tf.ranking import results, tables
 from dawnbench_tf.ranking.results import Result
 from dawnbench_tf.ranking.tables import Table
@@ -186,7 +186,7 @@ class Ranking(NamedTuple):
 
 
 def rank(
-    folders: Sequence[str | os.PathLike[str]] = (),
+    folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     dataset: str = "",
     until: str = "",
     threshold: float | None = None,
@@ -198,7 +198,7 @@ def rank(
     ('Custom Resnet 9', 9.4)
 
     Args:
-      folders: folders of runs, or trees of entries.
+      folders: folders of runs, or trees of entries; one alone may be given without a list.
       dataset: only this data set's tables: "CIFAR10", "ImageNet", "SQuAD", ...; "": all.
       until: only entries of this date or before, YYYY-MM-DD; "": all.
       threshold: rank by the time to this score, in the data set's metric, in place of the
@@ -211,7 +211,7 @@ def rank(
         last_date = datetime.date.fromisoformat(until or "9999-12-31").isoformat()
     except ValueError:
         refuse("until", until, "should be a date, YYYY-MM-DD")
-    collected = collect([Path(folder) for folder in folders])
+    collected = collect(files.paths(folders))
     dataset = _choose_dataset(dataset, threshold, collected)
     others = [result.dataset for result in collected if result.mine and result.dataset != dataset]
     if dataset and others:
@@ -265,7 +265,9 @@ def main(options: Options, arguments: list[str]) -> None:
 
 
 def draw_curves(
-    arguments: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], dataset: str = ""
+    arguments: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    dataset: str = "",
 ) -> None:
     """Draws the accuracy over time of your runs and of published entries in one picture.
 
@@ -280,12 +282,10 @@ def draw_curves(
     """
     from dawnbench_tf.ranking import plots
 
-    if isinstance(arguments, str | os.PathLike):
-        arguments = [arguments]
-    if not arguments:
+    texts = list(dict.fromkeys(map(str, files.paths(arguments))))
+    if not texts:
         refuse("curve", os.fspath(path), "needs folders of runs or names of published entries")
     names = {row["name"] for row in published_entries().values() if row["phase"] == "train"}
-    texts = list(dict.fromkeys(map(str, arguments)))
     for text in texts:
         if text not in names and not Path(text).exists():
             hint = suggestion(text, names, "`dawnbench leaderboard --csv` has the names")

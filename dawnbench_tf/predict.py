@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dawnbench_tf import flags, machine
+from dawnbench_tf import files, flags, machine
 from dawnbench_tf.refusals import Refusal, defused, refuse, shown
 from dawnbench_tf.settings import check, setting
 
@@ -95,8 +95,7 @@ def predict(
     """
     with machine.importing():
         from dawnbench_tf.inference.classifier import Classifier
-    paths = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return list(Classifier(_folder(run))(paths, count))
+    return list(Classifier(_folder(run))(files.paths(paths), count))
 
 
 def ask(

@@ -263,8 +263,6 @@ def report(options: Options, folders: list[Path]) -> int:
     Raises:
       Refusal: a folder holds no study, or none of its runs has ended.
     """
-    if not 1 <= len(folders) <= 2:
-        raise Refusal("report: should be followed by the folder of a study, or of two")
     if options.plot:
         files.check_figure(Path(options.plot))
     studies, lines, path = write_report(folders)
@@ -286,11 +284,13 @@ def report(options: Options, folders: list[Path]) -> int:
     return 0
 
 
-def write_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Path]":
+def write_report(
+    folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> "tuple[list[Results], list[str], Path]":
     """Writes the HTML report of one study, or of two side by side, to the first one's folder.
 
     Args:
-      folders: of one or two studies of which runs have ended.
+      folders: of one or two studies of which runs have ended; one may be given without a list.
 
     Returns:
       The results of each study; sentences that compare two; the path of the page.
@@ -300,6 +300,9 @@ def write_report(folders: Sequence[Path]) -> "tuple[list[Results], list[str], Pa
     """
     from dawnbench_tf.studies import reports  # slow: a second
 
+    folders = files.paths(folders)
+    if not 1 <= len(folders) <= 2:
+        raise Refusal("report: should be followed by the folder of a study, or of two")
     studies = [reports.load(folder) for folder in folders]
     names = [folder.resolve().name for folder in folders]
     end = names[-1]

@@ -60,7 +60,7 @@ def complaints(root, grade=Grade.REVIEW):
 @pytest.mark.parametrize("phase", ["train", "inference"])
 def test_a_good_entry_breaks_no_rule(tmp_path, phase):
     put(tmp_path, phase=phase)
-    assert entries.check_tree(tmp_path) == (1, [])
+    assert entries.check_tree(str(tmp_path)) == (1, [])
 
 
 def test_inference_just_at_the_threshold_is_good_enough(tmp_path):

@@ -35,7 +35,7 @@ def test_your_run_is_marked_and_ranked(tmp_path):
 
 def test_a_program_gets_tables_and_a_refusal(tmp_path):
     write(tmp_path, HEAD + "1\t0.001\t95\n")
-    ranking = leaderboard.rank([tmp_path], dataset="CIFAR10")
+    ranking = leaderboard.rank(str(tmp_path), dataset="CIFAR10")
     assert [table.dataset for table in ranking.tables] == ["CIFAR10"] * 4
     assert ranking.tables[0].rows[0].mine and len(ranking.tables[0].rows) == 32
     assert not ranking.unranked

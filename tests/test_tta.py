@@ -216,9 +216,8 @@ def test_a_loss_that_is_not_finite_stops_at_its_step(steps, words):
     assert timer.rows == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_wrong_arguments_are_refused():
+    for arguments, words in (
         ({"mode": "most"}, "`mode` should be"),
         ({"every": 0}, "`every` should be over 0"),
         ({"every": 0.5}, "whole without `evaluate`"),
@@ -229,11 +228,14 @@ def test_a_loss_that_is_not_finite_stops_at_its_step(steps, words):
         ({"log": "nowhere/tta.tsv"}, "`log` should be a file in a folder that exists"),
         ({"log": "."}, "`log` should be a file in a folder that exists"),
         ({"metric": "val_score"}, "the metric 'val_score' does not tell"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments, words):
-    with pytest.raises(ValueError, match=words):
-        TimeToAccuracy(**{"threshold": 1, **arguments})
+        ({"cost_per_hour": -1}, "`cost_per_hour` should be at least 0. Received: cost_per_hour=-1"),
+        ({"last_step": "9"}, "`last_step` should be a number"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            TimeToAccuracy(**{"threshold": 1, **arguments})
+    timer = TimeToAccuracy(1)
+    with pytest.raises(ValueError, match=r"`state\(\)` returned, with epochs, step\. Received"):
+        timer.restore({"rows": []})
 
 
 def test_an_evaluation_without_the_metric_is_refused():

@@ -52,7 +52,8 @@ class Classifier:
       Refusal: the folder holds no run on images, or is damaged.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: str | os.PathLike[str]):
+        folder = Path(folder)
         self.recipe = run_folder.owner_of(folder).recipe
         task = self.recipe.task_row
         if task.inputs != "images":
@@ -65,7 +66,7 @@ class Classifier:
         self._forward = tf.function(lambda images: self.model(images, training=False))
 
     def __call__(
-        self, paths: Sequence[str | os.PathLike[str]], count: int = 5
+        self, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], count: int = 5
     ) -> Iterator[Classes]:
         """Yields the most probable classes of images, in the order of the paths.
 
@@ -76,7 +77,7 @@ class Classifier:
         Raises:
           Refusal: a file is missing or no image, or a folder holds none; it names the path.
         """
-        images = [image for path in paths for image in _images(Path(path))]
+        images = [image for path in files.paths(paths) for image in _images(path)]
         for begin in range(0, len(images), BATCH):
             if len(images) > BATCH:
                 terminal.status(f"{begin:,} of {len(images):,} images", logged=False)

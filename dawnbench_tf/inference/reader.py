@@ -1,5 +1,6 @@
 """Question answering with a trained reading model."""
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +49,8 @@ class Reader:
       Refusal: the folder holds no run of a reading task, or is damaged.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: str | os.PathLike[str]):
+        folder = Path(folder)
         self._recipe = recipe = run_folder.owner_of(folder).recipe
         if recipe.task_row.inputs != "questions":
             text = f"is a run of {recipe.task_row.name}; should be one of a reading task"

@@ -4,6 +4,7 @@ Plain Python.
 """
 
 import csv
+import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -181,7 +182,7 @@ def _format_score(score: float | None) -> str:
     return "not given" if score is None else f"{score:g}"
 
 
-def read_tree(root: Path, misses: bool = False) -> tuple[list[Result], list[str]]:
+def read_tree(root: str | os.PathLike[str], misses: bool = False) -> tuple[list[Result], list[str]]:
     """Reads all results below a folder.
 
     Args:
@@ -195,6 +196,7 @@ def read_tree(root: Path, misses: bool = False) -> tuple[list[Result], list[str]
     Raises:
       Refusal: there is no such folder.
     """
+    root = Path(root)
     if not root.is_dir():
         raise Refusal(f"{root}: is no folder; should be an entry tree or the folder of a run")
     results: list[Result] = []

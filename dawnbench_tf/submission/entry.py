@@ -8,6 +8,7 @@ text. The writer produces the documented form only. Plain Python.
 
 import datetime
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,7 @@ def first_at(curve: Iterable[tuple[float, float]], threshold: float) -> tuple[fl
     return next((point for point in curve if point[1] >= threshold), None)
 
 
-def read_entry(path: Path) -> Entry:
+def read_entry(path: str | os.PathLike[str]) -> Entry:
     """Reads an entry: a JSON file and the TSV beside it.
 
     Args:
@@ -114,7 +115,7 @@ def read_entry(path: Path) -> Entry:
     Raises:
       Unreadable: the files are not an entry that could be ranked.
     """
-    return entry_from_source(load(path))
+    return entry_from_source(load(Path(path)))
 
 
 def entry_from_source(source: Source) -> Entry:
@@ -206,7 +207,7 @@ def check(entry: Entry, grade: Grade = Grade.FORM) -> list[Violation]:
     return rules.find_violations(source, grade)
 
 
-def write_entry(folder: Path, entry: Entry, unchecked: bool = False) -> Path:
+def write_entry(folder: str | os.PathLike[str], entry: Entry, unchecked: bool = False) -> Path:
     """Writes an entry's files to FOLDER/DATASET/PHASE, each atomically.
 
     Args:
@@ -223,7 +224,7 @@ def write_entry(folder: Path, entry: Entry, unchecked: bool = False) -> Path:
     """
     if not unchecked and (violations := check(entry)):
         raise Refusal("; ".join(map(str, violations)))
-    parent = folder / entry.dataset / entry.phase
+    parent = Path(folder) / entry.dataset / entry.phase
     files.make_folder(parent)
     head, table = format_files(entry)
     path = parent / f"{entry.name}.json"

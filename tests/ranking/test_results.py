@@ -89,7 +89,7 @@ def test_published_oddities_are_read(tmp_path, tsv):
 )
 def test_what_is_no_entry_is_one_line(tmp_path, changes, words):
     write(tmp_path, **changes)
-    read_results, (problem,) = results.read_tree(tmp_path)
+    read_results, (problem,) = results.read_tree(str(tmp_path))
     assert not read_results and words in problem and "\n" not in problem
 
 
