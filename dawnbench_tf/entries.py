@@ -179,7 +179,11 @@ def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, 
 
 def main(options: Options, arguments: list[str]) -> int:
     action, paths = "".join(arguments[:1]), [Path(name) for name in arguments[1:]]
-    for name, value in (flat(options) | flat(options.credits)).items():
+    credits = options.credits
+    if credits.instance:
+        text = "is of this machine, for train and infer; give --cost_per_hour and --hardware"
+        refuse("instance", credits.instance, text)
+    for name, value in (flat(options) | flat(credits)).items():
         other = "validate" if name in OF_VALIDATE else "package"
         if flags.is_given(name) and action in ("validate", "package") and action != other:
             refuse(name, value, f"is for `{other}`; leave it out")
@@ -189,10 +193,6 @@ def main(options: Options, arguments: list[str]) -> int:
     if action != "package" or len(paths) != 1:
         usage = "should be: validate PATH..., or package RUN_DIR"
         raise Refusal(f"{shown(one_line(' '.join(arguments))) or 'nothing'}: {usage}")
-    credits = options.credits
-    if credits.instance:
-        text = "is of this machine, for train and infer; give --cost_per_hour and --hardware"
-        refuse("instance", credits.instance, text)
     if credits.author == ANONYMOUS:
         refuse("author", credits.author, "should name who submits the entry")
     if not credits.author_email:

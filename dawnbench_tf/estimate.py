@@ -122,9 +122,10 @@ def estimate(
       throughput, share of the device's peak and memory.
 
     Raises:
-      Refusal: the recipe can't be trained on this machine, or no step ended in this time.
+      Refusal: the recipe can't be trained on this machine, no step ended in this time, or
+        `seconds` is no number over 0.
     """
-    seconds = Options(seconds=seconds).seconds  # checked
+    seconds = Options(seconds=float(seconds)).seconds  # checked
     return speed.predict(speed.take(recipes.get(recipe), options, seconds))
 
 
@@ -144,8 +145,11 @@ def estimate_all(
 
     Returns:
       An estimate for each recipe.
+
+    Raises:
+      Refusal: `seconds` is no number over 0.
     """
-    last, rows = time.monotonic() + Options(seconds=seconds).seconds, []
+    last, rows = time.monotonic() + Options(seconds=float(seconds)).seconds, []
     for number, recipe in enumerate(chosen):
         left = last - time.monotonic()
         share = left / (len(chosen) - number)

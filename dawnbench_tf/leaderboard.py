@@ -118,7 +118,7 @@ def collect(folders: list[Path]) -> list[Result]:
     """Returns the published results and those of the folders, marked as yours. Raises Refusal."""
     collected = results.dawnbench_results()
     published = {_identity(result) for result in collected}
-    files = set()
+    own_files = set()
     for folder in folders:
         found_results, problems = results.read_tree(folder, misses=True)
         for line in problems:
@@ -132,8 +132,8 @@ def collect(folders: list[Path]) -> list[Result]:
             terminal.say(f"left out: {count} of {shown(folder)}, published and ranked already")
         for result in new:
             file = os.path.realpath(result.file)
-            if file not in files:  # else the folder was named twice
-                files.add(file)
+            if file not in own_files:  # else the folder was named twice
+                own_files.add(file)
                 collected.append(replace(result, mine=True))
     return collected
 

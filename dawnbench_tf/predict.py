@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dawnbench_tf import files, flags, machine
+from dawnbench_tf import flags, machine
 from dawnbench_tf.refusals import Refusal, defused, refuse, shown
 from dawnbench_tf.settings import check, setting
 
@@ -95,7 +95,7 @@ def predict(
     """
     with machine.importing():
         from dawnbench_tf.inference.classifier import Classifier
-    return list(Classifier(_folder(run))(files.paths(paths), count))
+    return list(Classifier(_folder(run))(paths, count))
 
 
 def ask(
@@ -110,7 +110,7 @@ def ask(
       run: folder of the training run.
       context: the text to answer from.
       question: the question.
-      most_words: most tokens (WordPieces) of the answer; None for the recipe's limit, if any.
+      most_words: most tokens (BERT: WordPieces) of the answer; None for the recipe's limit, if any.
 
     Returns:
       An `Answer`: `text`, which is context[begin:end], `begin`, `end` (characters), `probability`.

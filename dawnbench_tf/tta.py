@@ -111,10 +111,13 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     ):
         super().__init__()
         mode = _direction(metric) if mode == "auto" else mode
-        numbers = {"threshold": threshold, "every": every, "first": first, "last_step": last_step}
-        numbers |= {"step_examples": step_examples, "cost_per_hour": cost_per_hour}
-        numbers = {name: value for name, value in numbers.items() if value is not None}
+        numbers = {"threshold": threshold, "every": every, "first": first}
         _check(numbers, metric, evaluate, mode)
+        others: dict[str, Any] = {"last_step": last_step, "step_examples": step_examples}
+        for name, value in {**others, "cost_per_hour": cost_per_hour, "first": first}.items():
+            if value is not None and not (isinstance(value, Real) and float(value) >= 0):
+                text = f"`{name}` should be a number of at least 0. Received: {name}={value!r}"
+                raise ValueError(text)
         path = None if log is None else Path(log).absolute()
         folder = path.parent if path else Path()
         if path and (path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK)):
@@ -203,7 +206,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
         Args:
           state: what `state()` returned; with an empty "clock" the clock stays as it is.
         """
-        if missing := {"rows", "step", "epochs"} - {*state}:
+        names = state.keys() if isinstance(state, Mapping) else ()
+        if missing := {"rows", "step", "epochs"}.difference(names):
             text = f"`state` should be what `state()` returned, with {', '.join(sorted(missing))}"
             raise ValueError(f"{text}. Received: state={state}")
         rows = [dict(row) for row in state["rows"]]
@@ -717,9 +721,6 @@ def _check(numbers: dict[str, Any], metric: str, evaluate: Callable | None, mode
         raise ValueError(
             f"`every` should be over 0, and whole without `evaluate`. Received: every={every}"
         )
-    for name, value in numbers.items():
-        if value < 0 and name != "threshold":
-            raise ValueError(f"`{name}` should be at least 0. Received: {name}={value}")
     name = metric.removeprefix("val_")
     is_fraction = any(name == word or name.endswith(f"_{word}") for word in _FRACTIONS)
     if evaluate is None and mode == "max" and threshold > 1 and is_fraction:

@@ -287,6 +287,7 @@ def test_the_last_line_counts_entries_and_violations(tmp_path, capsys, names, ve
     [
         ([], "nothing: should be: validate PATH..., or package RUN_DIR"),
         (["validat", "x"], "validat x: should be: validate PATH"),
+        (["validate"], "validate: should be: validate PATH"),
         (["validate", "--author=A"], "--author=A: is for `package`"),
         (["package", ".", "--lenient"], "--lenient=true: is for `validate`"),
         (["validate", "nowhere"], "nowhere: is not there; should be an entry, or a tree"),
@@ -381,18 +382,18 @@ LARGE = "x_" * 500_000
 def test_a_megabyte_in_a_field_is_answered_at_once(tmp_path, changes):
     for phase in ("train", "inference"):
         put(tmp_path, phase=phase, **changes)
-    begin = time.monotonic()
+    begin = time.process_time()
     violations = entries.check_tree(tmp_path)[1]
     assert all(len(str(violation)) < 1000 for violation in violations)
     results.read_tree(tmp_path)
-    assert time.monotonic() - begin < 2  # linear: the quadratic rules took minutes
+    assert time.process_time() - begin < 2  # linear: the quadratic rules took minutes
 
 
 def test_a_name_of_many_underscores_is_answered_at_once(tmp_path):
     put(tmp_path, name="_".join("a" * 100) + " !")
-    begin = time.monotonic()
+    begin = time.process_time()
     assert [hit[0] for hit in complaints(tmp_path)] == ["file name"]
-    assert time.monotonic() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 @pytest.mark.parametrize(

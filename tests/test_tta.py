@@ -225,17 +225,20 @@ def test_wrong_arguments_are_refused():
         ({"log": f"{__file__}/tta.tsv"}, "in a folder that exists"),
         ({"every": "2"}, "`every` should be a number. Received: every='2'"),
         ({"threshold": float("nan")}, "`threshold` should be a number"),
+        ({"threshold": None}, "`threshold` should be a number"),
+        ({"first": -1}, "`first` should be a number of at least 0"),
         ({"log": "nowhere/tta.tsv"}, "`log` should be a file in a folder that exists"),
         ({"log": "."}, "`log` should be a file in a folder that exists"),
         ({"metric": "val_score"}, "the metric 'val_score' does not tell"),
-        ({"cost_per_hour": -1}, "`cost_per_hour` should be at least 0. Received: cost_per_hour=-1"),
+        ({"cost_per_hour": -1}, "should be a number of at least 0. Received: cost_per_hour=-1"),
         ({"last_step": "9"}, "`last_step` should be a number"),
     ):
         with pytest.raises(ValueError, match=words):
             TimeToAccuracy(**{"threshold": 1, **arguments})
     timer = TimeToAccuracy(1)
-    with pytest.raises(ValueError, match=r"`state\(\)` returned, with epochs, step\. Received"):
-        timer.restore({"rows": []})
+    for state, names in (({"rows": []}, "epochs, step"), (None, "epochs, rows, step")):
+        with pytest.raises(ValueError, match=rf"`state\(\)` returned, with {names}\. Received"):
+            timer.restore(state)
 
 
 def test_an_evaluation_without_the_metric_is_refused():

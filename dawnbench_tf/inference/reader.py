@@ -76,7 +76,7 @@ class Reader:
           context: the text to answer from.
           question: the question.
           count: number of answers; there are fewer if the text is short.
-          most_words: most tokens (WordPieces) of an answer; None for the recipe's limit, if any.
+          most_words: most tokens (BERT: WordPieces) of an answer; None for the recipe's limit.
 
         Raises:
           Refusal: a text holds no word, or needs more memory than is free.

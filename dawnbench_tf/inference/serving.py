@@ -3,6 +3,7 @@
 `Served` is the input of runtimes, `Runtime` their output.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -82,12 +83,15 @@ def builder(
     return build
 
 
-def load(folder: Path, data_dir: str = "", task: str = "", examples: Any = None) -> Serving:
+def load(
+    folder: str | os.PathLike[str], data_dir: str = "", task: str = "", examples: Any = None
+) -> Serving:
     """Loads a run for inference: its recipe, weights and word list, and the examples of its task.
 
     Raises Refusal: the folder holds no run or is damaged, the run is of another task than `task`,
     or the data set is not found. `examples` are those of a run that was trained with `data`.
     """
+    folder = Path(folder)
     recipe = run_folder.owner_of(folder).recipe
     if task and task != recipe.task_row.name:
         raise Refusal(f"--task={task}: {folder} holds a run of {recipe.task_row.name}")

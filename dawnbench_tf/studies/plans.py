@@ -49,7 +49,10 @@ class Plan(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """Wall time of all runs, one after another; None if a setting's is unknown."""
+        """Wall time of all runs, one after another; None if a setting's is unknown.
+
+        Runs that `--jobs` starts together on one machine are expected to take as long in all.
+        """
         return self._sum("seconds")
 
     @property
@@ -97,7 +100,7 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
     failure, load = "", os.getloadavg()[0]
     if estimates and not elsewhere:
         counts = Counter(_network(run.recipe) for run in planned)
-        # Another setting of one network is expected to take the same time for an epoch.
+        # Each network is timed in its first setting; others are expected to take as long an epoch.
         first = {_network(run.recipe): run for run in reversed(planned)}
         for network, _ in counts.most_common(MOST_TESTS):
             text = f"timing {network[1]} for the plan, up to {SECONDS:.0f} s"

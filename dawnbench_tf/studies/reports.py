@@ -35,7 +35,10 @@ def load(folder: str | Path) -> Results:
     """
     folder = Path(folder)
     study = store.read(folder)
-    planned = grid.plan(study)
+    try:
+        planned = grid.plan(study)
+    except Refusal as refusal:  # of a setting that this version does not take
+        raise Refusal(f"{folder / store.STUDY}: {refusal}") from None
     labels, factors = {run.name: run.labels for run in planned}, [f.name for f in study.factors]
     # As planned, whichever ended first: all are compared with the first setting.
     by_labels: dict[tuple[str, ...], list[Outcome]] = {run.labels: [] for run in planned}

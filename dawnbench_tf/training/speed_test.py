@@ -106,7 +106,7 @@ def measure(
       report: called with the test when the steps are done, before the evaluation.
 
     Returns:
-      The times, the utilization, and what follows for the whole recipe.
+      The times, the utilization, and what follows for the epochs of the timed sizes.
 
     Raises:
       Refusal: the recipe can't be trained on this machine, or its data are missing.
