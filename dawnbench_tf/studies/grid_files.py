@@ -1,20 +1,4 @@
-"""Reads a user's study from a TOML file, for example:
-
-question = "Does a projection in the shortcuts pay?"
-recipe = "digits/resnet8"
-trials = 5
-thresholds = [95, 98]            # default: the recipe's threshold
-figure = "curves"                # default: times
-
-[settings]                       # of all runs: recipe fields and flags of `train`
-epochs = 20
-
-[factors]
-batch_size = [32, 64, 512]
-[factors.shortcuts]              # named levels; a level may set several fields
-padded = {model = "resnet8_v1_pad"}
-projected = {model = "resnet8_v1_proj"}
-"""
+"""Reads a user's study from a TOML file; docs/studies.md has an example with all its keys."""
 
 from pathlib import Path
 from typing import Any
@@ -43,9 +27,8 @@ def read(path: Path) -> Study:
         raise Refusal(f'{path}: should name a recipe, as recipe = "digits/resnet8"')
     if not 1 <= values.get("trials", 1) <= LARGEST:
         raise Refusal(f"{path}: trials={values['trials']}: should be from 1 to {LARGEST:,}")
-    if values.get("figure", "times") not in FIGURES:
-        expected = _TYPES["figure"][1]
-        raise Refusal(f"{path}: figure={one_line(values['figure'], 60)}: should be {expected}")
+    if (figure := values.get("figure", "times")) not in FIGURES:
+        raise Refusal(f"{path}: figure={one_line(figure, 60)}: should be {_TYPES['figure'][1]}")
     thresholds = values.get("thresholds", [])
     if not all(type(number) in (int, float) and number > 0 for number in thresholds):
         raise Refusal(f"{path}: thresholds={one_line(thresholds, 60)}: should be numbers over 0")
@@ -56,6 +39,16 @@ def read(path: Path) -> Study:
         "factors": tuple(_factor(path, name, levels) for name, levels in factors),
         "thresholds": tuple(sorted(thresholds)),
     }
+    setter = dict.fromkeys(values.get("settings", ()), "settings")
+    for factor in own["factors"]:
+        each = [set(level.settings) for level in factor.levels]
+        for field in sorted(set().union(*each)):
+            other = setter.get(field, "")
+            # A value in [settings] may be that of the levels that set none.
+            if other.startswith("factors") or (other and field in set.intersection(*each)):
+                text = f"factors.{factor.name}: sets {field}, which {other} sets too; leave one out"
+                raise Refusal(f"{path}: {one_line(text)}")
+            setter[field] = f"factors.{factor.name}"
     return Study(**{"question": "", "trials": 3, **values, **own})
 
 

@@ -42,7 +42,10 @@ def test_the_figures_that_a_file_may_name_are_those_that_are_drawn():
         ("recipe = 'x'\nthresholds = ['a']", "should be numbers over 0"),
         ("recipe = 'x'\n[factors]\nmodel = 3", "factors.model: should be a list of values"),
         ("recipe = 'x'\n[factors.a]\nb = 3", "factors.a.b=3: should be a list of values"),
-        ("recipe = ", "can't be read"),
+        (
+            "recipe = 'x'\n[factors]\nepochs = [1, 2]\n[factors.b]\na = {}\nc = {epochs = 3}",
+            "factors.b: sets epochs, which factors.epochs sets too; leave one out",
+        ),
     ],
 )
 def test_what_declares_no_grid_is_refused_in_a_line(tmp_path, text, words):
@@ -55,8 +58,14 @@ def test_what_declares_no_grid_is_refused_in_a_line(tmp_path, text, words):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(Refusal, match="No such file"):
+    with pytest.raises(Refusal, match="can't be read.*No such file"):
         grid_files.read(tmp_path / "none.toml")
+    path = tmp_path / "own.toml"
+    path.write_text("recipe = 'x'\n[settings]\nepochs = 3\n[factors.b]\na = {}\nc = {epochs = 2}")
+    assert grid_files.read(path).settings == {"epochs": 3}  # a's
+    path.write_text(path.read_text().replace("{}", "{epochs = 1}"))
+    with pytest.raises(Refusal, match="factors.b: sets epochs, which settings sets too"):
+        grid_files.read(path)
 
 
 MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(9))
