@@ -197,16 +197,19 @@ def _in_time(
 ) -> tuple[grid.Study, plans.Plan | None]:
     """Returns a study reduced to `options.minutes`, and its plan; None: no plan was made.
 
-    A study that goes on keeps its trials and levels, unless the options state others. Raises
-    Refusal: no reduction fits.
+    A study that goes on keeps its trials and levels, unless the options state others or it is no
+    reduction of `study`. Raises Refusal: no reduction fits.
     """
     if not options.minutes:
         return study, None
     if (folder / store.STUDY).is_file():
         begun = store.read(folder)
-        if not options.trials:
-            study = replace(study, trials=begun.trials)
-        return (study if options.levels else replace(study, factors=begun.factors)), None
+        study = replace(study, trials=options.trials or begun.trials)
+        ours, theirs = ({f.name: f.levels for f in one.factors} for one in (study, begun))
+        part = ours.keys() == theirs.keys() and all(v in ours[n] for n in ours for v in theirs[n])
+        if part and not options.levels:
+            study = replace(study, factors=begun.factors)
+        return study, None
     begin = time.monotonic()
     plan = plans.make(grid.plan(study), options.estimate, bool(options.launch))
     left = options.minutes * 60 - (time.monotonic() - begin)

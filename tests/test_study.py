@@ -83,6 +83,9 @@ def test_minutes_choose_the_trials_of_a_new_study_and_one_that_goes_on_keeps_its
     other, _ = study._in_time(replace(trials, trials=7), replace(options, trials=7), tmp_path / "s")
     assert other.trials == 7  # which is compared with the folder's, as without --minutes
 
+    rates = grid.Factor("rate", (grid.Level("", {"learning_rate": 0.1}),))
+    other, _ = study._in_time(replace(trials, factors=(rates,)), options, tmp_path / "s")
+    assert other.factors == (rates,)  # another grid, which the folder then refuses
 
 def test_the_price_of_an_instance_is_the_study_s_and_an_unknown_one_refused():
     credits = Credits(instance="p3.2xlarge", hardware="mine")
