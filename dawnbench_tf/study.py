@@ -82,20 +82,23 @@ class Options:
     )
     plot: str = setting("", "report: file for the figure, .png, .svg or .pdf")
     json: bool = setting(False, "report: print all results as JSON")
-    evidence: bool = setting(
-        False, "report: print settings that are unmodified recipes as evidence of these"
-    )
+    evidence: bool = setting(False, "report: print unmodified recipes' results as their evidence")
     csv: bool = setting(False, "report: print a CSV row for each run")
     run: RunOptions = RunOptions()
 
     def __post_init__(self) -> None:
         check(self)
         runner.check_template(self.launch)
+        if self.plot:
+            files.check_figure(Path(self.plot))
+        if self.json + self.csv + self.evidence > 1:
+            raise Refusal("--json, --csv and --evidence are three forms of a report; choose one")
 
 
 def main(options: Options, arguments: list[str]) -> int:
+    changes = flags.replacements(Recipe)
     if not arguments:
-        if options != Options() or flags.replacements(Recipe):
+        if options != Options() or changes:
             raise Refusal(
                 "name the study first: dawnbench study NAME ...; `study` alone lists them"
             )
@@ -103,8 +106,10 @@ def main(options: Options, arguments: list[str]) -> int:
         return 0
     name, *more = arguments
     if name == REPORT:
+        own = {item: getattr(options, item) for item in ("plot", "json", "evidence", "csv")}
+        if options != Options(**own) or changes:
+            raise Refusal("report: takes no flags but --plot, --json, --csv and --evidence")
         return report(options, [Path(folder) for folder in more])
-    changes = flags.replacements(Recipe)
     study = _changed_study(name, options, changes)
     if more:
         raise Refusal(f"{more[0]}: one study at a time; flags are written --name=value")
@@ -266,8 +271,6 @@ def report(options: Options, folders: list[Path]) -> int:
     Raises:
       Refusal: a folder holds no study, or none of its runs has ended.
     """
-    if options.plot:
-        files.check_figure(Path(options.plot))
     studies, lines, path = write_report(folders)
     from dawnbench_tf.studies import figures, reports
 
@@ -320,11 +323,5 @@ def write_report(
 
 
 if __name__ == "__main__":
-    flags.run(
-        main,
-        Options,
-        files=True,
-        replaces=Recipe,
-        tables={"instance": prices.format_table},
-        interrupted="to continue: {command}",
-    )
+    tables, again = {"instance": prices.format_table}, "to continue: {command}"
+    flags.run(main, Options, files=True, replaces=Recipe, tables=tables, interrupted=again)

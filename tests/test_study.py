@@ -30,11 +30,12 @@ STUDY = ("-m", "dawnbench_tf.study")
         (("trials", "--launch=srun"), "--launch=srun: should have {command} in it"),
         (("--levels=3,4",), "name the study first: dawnbench study NAME"),
         (("trials", "--max_steps=3"), "--max_steps=3: times steps and trains no run"),
-        (("none.toml",), "none.toml: can't be read"),
         (("trials", "--launch=none {command}"), "none is no program on this machine's PATH"),
         (("report",), "report: should be followed by the folder of a study"),
         (("report", "none"), "none: holds no study.json"),
-        (("report", "none", "--plot=x.gif"), "--plot=x.gif: should end in one of .png"),
+        (("trials", "--plot=x.gif"), "--plot=x.gif: should end in one of .png"),
+        (("report", "x", "--trials=3"), "report: takes no flags but --plot, --json"),
+        (("trials", "--json", "--csv"), "are three forms of a report; choose one"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(cold_command, tmp_path, flags, line):
@@ -82,10 +83,10 @@ def test_minutes_choose_the_trials_of_a_new_study_and_one_that_goes_on_keeps_its
     assert goes_on == chosen and plan is None
     other, _ = study._in_time(replace(trials, trials=7), replace(options, trials=7), tmp_path / "s")
     assert other.trials == 7  # which is compared with the folder's, as without --minutes
-
     rates = grid.Factor("rate", (grid.Level("", {"learning_rate": 0.1}),))
     other, _ = study._in_time(replace(trials, factors=(rates,)), options, tmp_path / "s")
     assert other.factors == (rates,)  # another grid, which the folder then refuses
+
 
 def test_the_price_of_an_instance_is_the_study_s_and_an_unknown_one_refused():
     credits = Credits(instance="p3.2xlarge", hardware="mine")
