@@ -119,7 +119,7 @@ def main(options: Options, arguments: list[str]) -> int:
         return report(options, [folder])
     study, plan = _in_time(study, options, folder)
     planned = grid.plan(study)
-    ended = store.read_outcomes(folder, planned)
+    ended = store.read_outcomes(folder, planned, options.retry)
     for run in planned:
         if run.name not in ended:
             print(run.name, shlex.join(run.flags))

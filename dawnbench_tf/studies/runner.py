@@ -109,12 +109,10 @@ class Runner:
     ):
         self.folder, self.planned, self.latency = folder, planned, latency
         self.jobs, self.template = jobs, template
-        self.outcomes = store.read_outcomes(folder, planned)
-        if retry:
-            for name in [n for n, o in self.outcomes.items() if o.status == outcomes.CRASHED]:
-                files.discard(folder / name / outcomes.OUTCOME)
-                del self.outcomes[name]
+        self.outcomes = store.read_outcomes(folder, planned, retry)
         self._waiting = deque(run for run in planned if run.name not in self.outcomes)
+        for run in self._waiting:
+            files.discard(folder / run.name / outcomes.OUTCOME)
         self._running: dict[int, _Running] = {}  # by slot
         self._refused: dict[str, str] = {}  # reasons by name of the run
 

@@ -72,14 +72,17 @@ def read(folder: Path) -> Study:
         ) from None
 
 
-def read_outcomes(folder: Path, planned: Sequence[PlannedRun]) -> dict[str, Outcome]:
+def read_outcomes(
+    folder: Path, planned: Sequence[PlannedRun], retry: bool = False
+) -> dict[str, Outcome]:
     """Reads the outcomes of a study's ended runs: run name -> outcome, in the order of the plan.
 
-    Refused runs, which version 0.1.0 recorded, are left out.
+    Refused runs, which version 0.1.0 recorded, are left out; with `retry`, crashed ones too.
     """
+    left_out = {outcomes.REFUSED, outcomes.CRASHED if retry else outcomes.REFUSED}
     paths = {run.name: folder / run.name / outcomes.OUTCOME for run in planned}
     by_name = {r.name: outcomes.read(paths[r.name], r) for r in planned if paths[r.name].exists()}
-    return {n: outcome for n, outcome in by_name.items() if outcome.status != outcomes.REFUSED}
+    return {n: outcome for n, outcome in by_name.items() if outcome.status not in left_out}
 
 
 def unclaim(folder: Path) -> None:

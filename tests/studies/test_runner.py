@@ -91,6 +91,15 @@ def test_a_crash_and_a_divergence_are_results(tmp_path, template, monkeypatch):
     assert by_name["64/seed-1"].status == outcomes.DIVERGED
     assert "nan at step 3" in by_name["64/seed-1"].reason
     assert sum(o.status == outcomes.REACHED for o in by_name.values()) == 3
+    planned = grid.plan(samples.study(trials=2))
+    crashed = by_name["32/seed-1"]._replace(status=outcomes.CRASHED)
+    outcomes.write(tmp_path / "s/32/seed-1", crashed)
+    assert len(store.read_outcomes(tmp_path / "s", planned)) == 4
+    # What a dry run with --retry does not list, and what `Runner` runs again.
+    assert "32/seed-1" not in store.read_outcomes(tmp_path / "s", planned, retry=True)
+    shutil.rmtree(tmp_path / "s/32/seed-1/run")
+    again = carry_out(tmp_path / "s", template, retry=True)
+    assert again["32/seed-1"].status == outcomes.REACHED and len(again) == 4
 
 
 def test_what_was_refused_has_no_outcome_and_the_same_command_runs_it(
