@@ -209,7 +209,7 @@ def compare(ours: Times, theirs: Times) -> Comparison:
     speed_up = quotient if 0 < quotient < math.inf else None  # nan fails both
     if min(len(ours.seconds), len(theirs.seconds)) < ENOUGH:
         return UNKNOWN._replace(speed_up=speed_up)
-    interval = median_interval(theirs, ours, statistic=np.divide)
+    interval = median_interval(theirs, ours, statistic=np.divide) if speed_up else None
     faster = probability_faster(ours, theirs)
     return Comparison(speed_up, interval, faster, p_value(ours, theirs), trials_needed(faster))
 

@@ -467,7 +467,7 @@ class Versus(NamedTuple):
       medians: median seconds of each kind; inf if no more than half of its fits reach it.
       intervals: 95 % intervals of the medians, by bootstrap; None with fewer than 5 fits.
       speed_up: the second's median over the first's; None if one of them is infinite.
-      speed_up_interval: its 95 % interval, by bootstrap; None with fewer than 5 fits of a kind.
+      speed_up_interval: its 95 % interval, by bootstrap; None without it, or with under 5 fits.
       faster: probability that a fit of the first kind takes less time than one of the second; None
         with fewer than 5 fits of a kind, as the two after it.
       p_value: of Mann and Whitney's test that neither is faster, two-sided.

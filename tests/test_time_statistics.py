@@ -169,6 +169,8 @@ def test_speed_ups_are_ratios_of_medians():
     assert versus.speed_up == 2 and versus.speed_up_interval == pytest.approx((2, 2.2))
     assert time_statistics.compare(whole(5.0), whole(INF)).speed_up is None
     assert time_statistics.compare(whole(INF), whole(INF)).speed_up is None
+    rare = time_statistics.compare(whole(*[INF] * 5), whole(5.0, *[INF] * 4))
+    assert rare.speed_up is rare.speed_up_interval is None  # of resamples with 5.0 alone: 0 to 0
 
 
 def test_where_an_interval_is_undefined_it_goes_from_the_lower_limit_before_to_1():
