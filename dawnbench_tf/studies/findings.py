@@ -72,7 +72,7 @@ def _describe_fastest(results: Results, rows: list[Summary]) -> list[str]:
     lines = [f"{text}."]
     if best.faster is not None and best.trials_needed is not None:
         text = f"A run of {best.setting} takes less time than one of {rows[0].setting} with "
-        text += f"probability {best.faster:.2f} (Mann-Whitney, p = {best.p_value:.2g})"
+        text += f"probability {best.faster:.2f} (p = {best.p_value:.2g})"
         lines.append(f"{text}; {trials_phrase(best.trials_needed)}.")
     never = [row.setting for row in rows if not math.isfinite(row.median_seconds)]
     if never:

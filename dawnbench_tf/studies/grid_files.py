@@ -40,6 +40,8 @@ def read(path: Path) -> Study:
         "thresholds": tuple(sorted(thresholds)),
     }
     setter = dict.fromkeys(values.get("settings", ()), "settings")
+    if "recipe" in setter:
+        raise Refusal(f"{path}: settings.recipe: is named twice; leave recipe in the first lines")
     for factor in own["factors"]:
         each = [set(level.settings) for level in factor.levels]
         for field in sorted(set().union(*each)):

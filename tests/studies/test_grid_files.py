@@ -66,6 +66,9 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
     path.write_text(path.read_text().replace("{}", "{epochs = 1}"))
     with pytest.raises(Refusal, match="factors.b: sets epochs, which settings sets too"):
         grid_files.read(path)
+    path.write_text("recipe = 'x'\n[settings]\nrecipe = 'y'")
+    with pytest.raises(Refusal, match="settings.recipe: is named twice"):
+        grid_files.read(path)
 
 
 MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(9))
