@@ -80,7 +80,7 @@ MANY = "\n".join(f"a{n} = [{', '.join(map(str, range(1, 40)))}]" for n in range(
         ("trials = 1000000000", "trials=1000000000: should be from 1 to 10,000"),
         ("[factors]\n" + MANY, "should come to 1 to 10,000 runs"),
         ("[factors]\nrecipe = [[1, 2]]", "--recipe=1,2: should be text"),
-        ("[settings]\nrecipe = 3", "--recipe=3: should be text"),
+        ("[settings]\nrecipe = 3", "settings.recipe: is named twice"),
         (f"[settings]\nbatch_size = {'9' * 400}", "should be less than 2^63"),
         ("[factors]\nbatch_size = ['2 * batch_size']", "--batch_size='2 * batch_size': should be"),
         (f"[factors.a]\n{'x' * 5000} = {{epochs = 1}}", "of 100 characters at most"),
