@@ -60,10 +60,10 @@ def _divide(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, Corpus]:
     # By text: a file may hold a passage again for each of its questions.
     texts = [corpus.contexts[question.context] for question in corpus.questions]
     passages = list(dict.fromkeys(texts))
-    one_class = np.zeros(len(passages), np.int64)
-    _, test = division.divide(one_class, recipe.validation_share, recipe.seed)
-    chosen = {passages[index] for index in test}
-    in_test = [text in chosen for text in texts]
-    parts = np.flatnonzero(~np.array(in_test)), np.flatnonzero(in_test)
-    train, test_corpus = (squad_json.select_questions(corpus, part) for part in parts)
-    return train, test_corpus
+    if len(passages) < 2:
+        refuse("validation_share", recipe.validation_share, "divides passages; the file has one")
+    one = np.zeros(len(passages), np.int64)  # class
+    chosen = {passages[i] for i in division.divide(one, recipe.validation_share, recipe.seed)[1]}
+    in_test = np.array([text in chosen for text in texts])
+    train, test = np.flatnonzero(~in_test), np.flatnonzero(in_test)
+    return squad_json.select_questions(corpus, train), squad_json.select_questions(corpus, test)

@@ -44,6 +44,8 @@ def test_one_file_is_divided_by_passages(tmp_path):
     content = json.loads((tmp_path / "d/train.json").read_text())
     contexts = {p["context"] for p in content["data"][0]["paragraphs"]}
     assert len(set(encoded.test_corpus.contexts) & contexts) == 4
+    with pytest.raises(Refusal, match="--validation_share=0.4: divides passages; the file has one"):
+        loaded(shared, write(tmp_path / "one", train=1))
 
 
 def test_a_passage_that_is_there_twice_is_in_one_set(tmp_path):
