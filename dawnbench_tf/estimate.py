@@ -208,7 +208,7 @@ def table(rows: Sequence[Estimate]) -> str:
         if len(row.sides) > 1:
             parts = zip(row.sides, row.side_ms, strict=True)
             each = ", ".join(f"{ms:.4g} ms at {side} pixels" for side, ms in parts)
-            lines.append(terminal.wrapped(f"of these {each}"))
+            lines.append(terminal.wrapped(f"on average {each}"))
     done = [row for row in rows if not row.reason]
     if done:
         notes.insert(

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dawnbench_tf import recipes
+from dawnbench_tf import estimate, recipes
 from dawnbench_tf.recipes import speed
 from dawnbench_tf.recipes.speed import ERROR, Estimate, Phase, predict
 from tests.speed_tests import DIGITS, measured, speed_test, with_evidence
@@ -53,6 +53,7 @@ def test_each_size_of_images_has_its_own_epochs():
     row = predict(sized)
     assert row.side_ms == pytest.approx([100, 400]) and row.share_of_peak is None
     assert row.step_ms == pytest.approx((10 * 100 + 6 * 400) / 16)
+    assert "on average 100 ms at 64 pixels, 400 ms at 96 pixels" in estimate.table([row])
 
 
 def test_each_batch_size_has_its_own_steps():
