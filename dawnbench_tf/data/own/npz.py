@@ -23,7 +23,8 @@ def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
         refuse("data_dir", data_dir, f"can't be read ({error.strerror})")
     except ValueError as error:
         refuse("data_dir", data_dir, str(error))
-    names = ("x", "y") if recipe.validation_share and "x" in content else _NAMES
+    whole = "x" in content and "x_test" not in content
+    names = ("x", "y") if recipe.validation_share and whole else _NAMES
     if missing := [name for name in names if name not in content]:
         has = ", ".join(sorted(content)) or "nothing"
         text = "x_train, y_train, x_test, y_test; or x, y, and --validation_share"

@@ -97,6 +97,10 @@ def test_an_npz_file_with_other_names_is_refused(tmp_path, own):
     np.savez(path, images=own.images(4)[0])
     with pytest.raises(Refusal, match=r"colours.npz: lacks x_train, y_train, x_test, y_test; has"):
         dataset.open(npz_recipe(path), str(path))
+    x, y, x_test, y_test = parts(own)
+    np.savez(path, x=x, y=y, x_test=x_test, y_test=y_test)  # the test set would be left out
+    with pytest.raises(Refusal, match=r"lacks x_train, y_train; has x, x_test, y, y_test"):
+        dataset.open(npz_recipe(path, validation_share=0.5), str(path))
 
 
 def test_a_damaged_npz_file_is_refused(tmp_path):
