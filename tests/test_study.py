@@ -33,15 +33,22 @@ STUDY = ("-m", "dawnbench_tf.study")
         (("trials", "--launch=none {command}"), "none is no program on this machine's PATH"),
         (("report",), "report: should be followed by the folder of a study"),
         (("report", "none"), "none: holds no study.json"),
-        (("trials", "--plot=x.gif"), "--plot=x.gif: should end in one of .png"),
         (("report", "x", "--trials=3"), "report: takes no flags but --plot, --json"),
-        (("trials", "--json", "--csv"), "are three forms of a report; choose one"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(cold_command, tmp_path, flags, line):
     ended = cold_command(*flags, program=STUDY)
     assert ended.returncode == 1 and re.search(line, ended.stderr), ended.stderr
     assert ended.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_report_s_flags_are_checked_before_the_runs():
+    for values, line in (
+        ({"plot": "x.gif"}, "^--plot=x.gif: should end in one of .png"),
+        ({"json": True, "csv": True}, "are three forms of a report; choose one"),
+    ):
+        with pytest.raises(Refusal, match=line):
+            study.Options(**values)
 
 
 def test_without_a_study_all_are_listed(cold_command):
