@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from dawnbench_tf import run_folder
 from dawnbench_tf.clock import Hit
-from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.run_folder import CLOCK, NOT_RANKED, Rows
 from dawnbench_tf.submission.entry import Entry, read_entry

@@ -15,8 +15,8 @@ from unicodedata import normalize
 from dawnbench_tf import files
 from dawnbench_tf.clock import DAWNBENCH, seconds_of
 from dawnbench_tf.machine import Machine
-from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.recipe import Recipe
+from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.run_folder import NOT_RANKED
 from dawnbench_tf.runs import Run

@@ -6,8 +6,7 @@ import pytest
 
 from dawnbench_tf import recipes
 from dawnbench_tf.refusals import Refusal
-from dawnbench_tf.runs import Run
-from dawnbench_tf.runs import picture
+from dawnbench_tf.runs import Run, picture
 
 
 def run(values, **changes):

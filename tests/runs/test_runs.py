@@ -75,11 +75,7 @@ def test_a_run_that_died_at_once_has_no_rows_and_no_clock(old):
         ("run.json", '{"task": "mnist"}', "run.json: is no recipe of this version"),
         ("run.json", '{"colour": 1}', "run.json: is no recipe of this version"),
         ("rows.tsv", "epoch\thours\ttop1Accuracy\n1\tx\t3\n", "rows.tsv:2: should be 3 numbers"),
-        (
-            "rows.tsv",
-            "epoch\thours\n1\t2\n",
-            "rows.tsv:1: should have columns epoch, hours",
-        ),
+        ("rows.tsv", "epoch\thours\n1\t2\n", "rows.tsv:1: should have columns epoch, hours"),
         ("clock.json", "{", "clock.json: can't be read"),
     ],
 )
