@@ -323,5 +323,11 @@ def write_report(
 
 
 if __name__ == "__main__":
-    tables, again = {"instance": prices.format_table}, "to continue: {command}"
-    flags.run(main, Options, files=True, replaces=Recipe, tables=tables, interrupted=again)
+    flags.run(
+        main,
+        Options,
+        files=True,
+        replaces=Recipe,
+        tables={"instance": prices.format_table},
+        interrupted="to continue: {command}",
+    )

@@ -55,8 +55,9 @@ def _write(stream: TextIO | None, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except (OSError, ValueError):  # ValueError: closed. No later print fails then, and the exit
-        lead_nowhere(stream)  # status stays the command's own.
+    except (OSError, ValueError):  # ValueError: closed
+        # No later print fails then, and the exit status stays the command's own.
+        lead_nowhere(stream)
 
 
 def lead_nowhere(stream: TextIO) -> None:

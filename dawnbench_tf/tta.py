@@ -111,10 +111,10 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
     ):
         super().__init__()
         mode = _direction(metric) if mode == "auto" else mode
-        numbers = {"threshold": threshold, "every": every, "first": first}
-        _check(numbers, metric, evaluate, mode)
-        others: dict[str, Any] = {"last_step": last_step, "step_examples": step_examples}
-        for name, value in {**others, "cost_per_hour": cost_per_hour, "first": first}.items():
+        _check({"threshold": threshold, "every": every, "first": first}, metric, evaluate, mode)
+        amounts: dict[str, Any] = {"first": first, "last_step": last_step}
+        amounts |= {"step_examples": step_examples, "cost_per_hour": cost_per_hour}
+        for name, value in amounts.items():
             if value is not None and not (isinstance(value, Real) and float(value) >= 0):
                 text = f"`{name}` should be a number of at least 0. Received: {name}={value!r}"
                 raise ValueError(text)
@@ -124,10 +124,12 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             text = "`log` should be a file in a folder that exists and can be written"
             raise ValueError(f"{text}. Received: log={log}")
         self.threshold, self.metric, self.mode, self.every = threshold, metric, mode, every
-        self.first, self._own_clock = first, clock is None
+        self.first = first
+        self._own_clock = clock is None
         self.clock = Clock() if clock is None else clock
         self.cost_per_hour, self.step_examples = cost_per_hour, step_examples
-        self._evaluate, self._log, self.last_step = evaluate, path, last_step
+        self.last_step = last_step
+        self._evaluate, self._log = evaluate, path
         self._goes_on = True  # with the clock since the construction
         self._params: dict[str, Any] = {}  # of the call of `fit`
         self._begin()
@@ -284,10 +286,8 @@ class TimeToAccuracy(tf.keras.callbacks.Callback):
             _number(self.metric, (logs or {}).get(name, 0.0))  # no epoch is lost to a wrong one
         self._compiled = True
         if self.loss is not None and not math.isfinite(self.loss):
-            steps_text = (
-                f"step {self.step}" if first == self.step else f"steps {first} to {self.step}"
-            )
-            text = f"the loss is {self.loss} at {steps_text}; lower the rate"
+            since = "step" if first == self.step else f"steps {first} to"
+            text = f"the loss is {self.loss} at {since} {self.step}; lower the rate"
             raise Refusal(f"training diverged: {text}")
         if self._fractional and self._crossed():
             self._measure(logs)

@@ -217,7 +217,9 @@ PAGE_COLUMNS: tuple[tuple[str, str, str | Callable[[Any], str]], ...] = (
     (
         "median time",
         "middle_seconds",
-        lambda middle: findings.format_median(middle).replace("never", "did not converge"),
+        lambda middle: (
+            "did not converge" if math.isinf(middle[0]) else findings.format_median(middle)
+        ),
     ),
     ("95 %", "median_interval", lambda times: " to ".join(map(in_units, times))),
     ("mean time", "mean_seconds", in_units),

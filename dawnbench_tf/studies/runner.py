@@ -111,7 +111,7 @@ class Runner:
         self.jobs, self.template = jobs, template
         self.outcomes = store.read_outcomes(folder, planned, retry)
         self._waiting = deque(run for run in planned if run.name not in self.outcomes)
-        for run in self._waiting:
+        for run in self._waiting:  # some crashed, or were refused
             files.discard(folder / run.name / outcomes.OUTCOME)
         self._running: dict[int, _Running] = {}  # by slot
         self._refused: dict[str, str] = {}  # reasons by name of the run

@@ -79,7 +79,7 @@ def read_outcomes(
 
     Refused runs, which version 0.1.0 recorded, are left out; with `retry`, crashed ones too.
     """
-    left_out = {outcomes.REFUSED, outcomes.CRASHED if retry else outcomes.REFUSED}
+    left_out = (outcomes.REFUSED, outcomes.CRASHED) if retry else (outcomes.REFUSED,)
     paths = {run.name: folder / run.name / outcomes.OUTCOME for run in planned}
     by_name = {r.name: outcomes.read(paths[r.name], r) for r in planned if paths[r.name].exists()}
     return {n: outcome for n, outcome in by_name.items() if outcome.status not in left_out}

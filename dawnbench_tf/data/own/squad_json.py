@@ -62,8 +62,9 @@ def _divide(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, Corpus]:
     passages = list(dict.fromkeys(texts))
     if len(passages) < 2:
         refuse("validation_share", recipe.validation_share, "divides passages; the file has one")
-    one = np.zeros(len(passages), np.int64)  # class
-    chosen = {passages[i] for i in division.divide(one, recipe.validation_share, recipe.seed)[1]}
+    one_class = np.zeros(len(passages), np.int64)
+    _, chosen_indices = division.divide(one_class, recipe.validation_share, recipe.seed)
+    chosen = {passages[index] for index in chosen_indices}
     in_test = np.array([text in chosen for text in texts])
     train, test = np.flatnonzero(~in_test), np.flatnonzero(in_test)
     return squad_json.select_questions(corpus, train), squad_json.select_questions(corpus, test)
