@@ -15,6 +15,16 @@ from dawnbench_tf.settings import (
 
 _NAMES = ("sgd", "lars", "muon", "rmsprop", "adam", "adamw", "adamax", "adadelta")
 _OWN_RATES = ("sgd", "lars", "muon")  # optimizers with learning rates of single weights
+# Optimizers that use a setting, where not all do: a change of it for another is refused. A row's
+# own value is not, so that `--optimizer` alone can be changed.
+USED_BY = {
+    "momentum": (*_OWN_RATES, "rmsprop"),
+    "trust": ("lars",),
+    "beta_2": ("adam", "adamw"),
+    "epsilon": ("rmsprop", "adam", "adamw", "adamax", "adadelta"),
+    "nesterov": _OWN_RATES,
+    "rate_in_velocity": ("sgd", "muon"),
+}
 
 
 @documented

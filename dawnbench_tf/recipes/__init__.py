@@ -25,6 +25,7 @@ from dawnbench_tf.models import user_modules
 from dawnbench_tf.recipe import Images, Questions, Recipe
 from dawnbench_tf.recipe.evidence import Measured, Published, Reported, read_evidence
 from dawnbench_tf.recipe.images import JPEGS, ONE_SIZE, ONLY_FOR
+from dawnbench_tf.recipe.optimizer import USED_BY
 from dawnbench_tf.recipes import own, recipe_files
 from dawnbench_tf.refusals import Refusal, one_line, refuse
 from dawnbench_tf.settings import flag_text, flat, parts
@@ -196,6 +197,9 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
     if isinstance(task, Task) and task.reader.startswith("tfds:") and arrays:
         changes["task"] = replace(task, jpegs=False, image_size=0)  # arrays, as the recipe takes
     recipe = recipe.with_values(**changes)
+    for name in USED_BY.keys() & changes.keys():
+        if recipe.optimizer.name not in USED_BY[name]:
+            refuse(name, changes[name], f"is for --optimizer={', '.join(USED_BY[name])}")
     if not recipe.task:
         refuse("task", "", f"is needed for {recipe.name}: {READER_TEXT}")
     variant = _variant(recipe, "model", recipe.model)
