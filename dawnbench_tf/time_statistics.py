@@ -7,6 +7,7 @@ time is known only to exceed the time it had trained.
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +30,9 @@ _CENSORED_RESAMPLES = 400  # fewer, as each needs a Kaplan-Meier estimate
 Interval = tuple[float, float]
 
 
-class Times(NamedTuple):
-    """Times to accuracy of the runs of one setting: two arrays (runs,).
+@dataclass(frozen=True, eq=False)
+class Times:
+    """Times to accuracy of the runs of one setting. Raises ValueError if they are none.
 
     Attributes:
       seconds: float array (runs,); inf if the run ended without reaching its goal.
@@ -40,6 +42,18 @@ class Times(NamedTuple):
 
     seconds: np.ndarray
     censored: np.ndarray
+
+    def __post_init__(self) -> None:
+        seconds, censored = np.asarray(self.seconds, float), np.asarray(self.censored, bool)
+        if seconds.ndim != 1 or seconds.shape != censored.shape:
+            found = f"{seconds.shape} and {censored.shape}"
+            raise ValueError(f"`seconds` and `censored` should be of shape (runs,); found {found}")
+        if not (seconds >= 0).all():  # nan is not
+            raise ValueError("`seconds` should be at least 0, inf for a run that missed its goal")
+        if np.isinf(seconds[censored]).any():
+            raise ValueError("`seconds` of a crashed run should be those it had trained, not inf")
+        object.__setattr__(self, "seconds", seconds)
+        object.__setattr__(self, "censored", censored)
 
     @property
     def reached(self) -> np.ndarray:
@@ -127,7 +141,7 @@ def _survival(times: Times) -> tuple[Any, np.ndarray]:
 def middle(times: Times) -> Interval:
     """Returns the times of the two middle runs, equal for an odd number; inf where they miss.
 
-    >>> middle(Times(np.array([4.0, 1.0, np.inf, 2.0]), np.zeros(4, bool)))
+    >>> middle(Times([4.0, 1.0, np.inf, 2.0], [False] * 4))
     (2.0, 4.0)
     """
     if not times.censored.any():
@@ -229,8 +243,8 @@ def probability_faster(ours: Times, theirs: Times) -> float:
     Ties, and pairs that censoring leaves undecided, count half (Gehan 1965). Without crashes this
     is Mann and Whitney's U (1947) divided by the number of pairs.
 
-    >>> never, done = np.array([False, False]), np.array([1.0, 2.0])
-    >>> probability_faster(Times(done, never), Times(np.array([2.0, np.inf]), never))
+    >>> never = [False, False]
+    >>> probability_faster(Times([1.0, 2.0], never), Times([2.0, np.inf], never))
     0.875
     """
     less, greater = _is_less(ours, theirs), _is_less(theirs, ours).T
@@ -247,7 +261,7 @@ def p_value(ours: Times, theirs: Times) -> float:
         value = float(stats.mannwhitneyu(ours.seconds, theirs.seconds).pvalue)
         return 1.0 if math.isnan(value) else value  # nan if all times are equal
     # Gehan's score of a run: runs it certainly beats minus runs that certainly beat it, pooled.
-    pooled = Times(*(np.concatenate(parts) for parts in zip(ours, theirs, strict=True)))
+    pooled = Times(np.r_[ours.seconds, theirs.seconds], np.r_[ours.censored, theirs.censored])
     less = _is_less(pooled, pooled)
     scores = less.sum(axis=1) - less.sum(axis=0)
     n, m = len(ours.seconds), len(theirs.seconds)

@@ -134,7 +134,6 @@ def test_gehan_s_test_is_mann_and_whitney_s_without_crashes_and_a_permutation_s_
         last = stats.mannwhitneyu(a, np.r_[b, 99.0], method="asymptotic", use_continuity=False)
         assert time_statistics.p_value(whole(*a), late) == pytest.approx(last.pvalue)
     seconds, censored = draw.exponential(10, 14), draw.random(14) < 0.3
-    pooled = Times(seconds, censored)
 
     def probability(order):
         return time_statistics.probability_faster(
@@ -145,8 +144,19 @@ def test_gehan_s_test_is_mann_and_whitney_s_without_crashes_and_a_permutation_s_
     by_chance = [
         abs(probability(draw.permutation(14)) - 0.5) >= observed - 1e-12 for _ in range(4000)
     ]
-    halves = (Times(*(part[s] for part in pooled)) for s in (slice(7), slice(7, None)))
+    halves = (Times(seconds[s], censored[s]) for s in (slice(7), slice(7, None)))
     assert time_statistics.p_value(*halves) == pytest.approx(np.mean(by_chance), abs=0.05)
+
+
+def test_what_is_no_time_is_refused():
+    for seconds, censored, words in (
+        ([1, math.nan], [False, False], "at least 0"),
+        ([1, -1], [False, False], "at least 0"),
+        ([1, 2], [False], r"found \(2,\) and \(1,\)"),
+        ([INF], [True], "those it had trained"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Times(seconds, censored)
 
 
 def test_after_the_trials_needed_a_test_tells_two_recipes_apart():

@@ -201,7 +201,8 @@ def seconds_left(
     A run is expected to take the mean time of the ended runs; `begun` are the seconds that each of
     the current runs has taken so far.
     """
-    walls = [outcome.wall_seconds for outcome in outcomes.values() if outcome.wall_seconds]
+    # The last process of an interrupted run takes less time than the run.
+    walls = [max(o.wall_seconds, o.seconds) for o in outcomes.values() if o.wall_seconds]
     count = sum(run.name not in outcomes for run in planned)
     if not walls:
         return None
