@@ -46,8 +46,8 @@ class Times:
     def __post_init__(self) -> None:
         seconds, censored = np.asarray(self.seconds, float), np.asarray(self.censored, bool)
         if seconds.ndim != 1 or seconds.shape != censored.shape:
-            found = f"{seconds.shape} and {censored.shape}"
-            raise ValueError(f"`seconds` and `censored` should be of shape (runs,); found {found}")
+            shapes = f"{seconds.shape} and {censored.shape}"
+            raise ValueError(f"`seconds` and `censored` should be of shape (runs,); found {shapes}")
         if not (seconds >= 0).all():  # nan is not
             raise ValueError("`seconds` should be at least 0, inf for a run that missed its goal")
         if np.isinf(seconds[censored]).any():
