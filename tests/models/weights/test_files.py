@@ -100,10 +100,10 @@ def pickled_shape(dimensions):
 )
 def test_small_files_that_need_much_time_or_memory_are_refused(tmp_path, content, words):
     (tmp_path / "x.pth").write_bytes(content)
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(ValueError, match=words):
         read(tmp_path / "x.pth")
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_storage_cut_short_is_refused(tmp_path):
@@ -234,10 +234,10 @@ def test_a_small_pickle_of_many_aliases_is_read_in_no_time(tmp_path, monkeypatch
     for _ in range(5):
         values = {str(number): values for number in range(500)}
     torch_saved(tmp_path / "x.pth", values, monkeypatch)
-    start = time.monotonic()
+    start = time.process_time()
     assert list(read(tmp_path / "x.pth")) == ["w.weight"]
     nested = b"]" + b"".join(b"q%c](h%ch%ce" % (n, n, n) for n in range(28)) + b"\x8c\x01a\x93."
     (tmp_path / "x.pth").write_bytes(zipped(b"\x80\x04" + nested))  # a module of 2^28 lists
     with pytest.raises(pickle.UnpicklingError, match="STACK_GLOBAL requires str"):
         read(tmp_path / "x.pth")
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
