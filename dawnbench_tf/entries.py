@@ -17,8 +17,8 @@ from dawnbench_tf import flags, terminal
 from dawnbench_tf.recipe.options import ANONYMOUS, Credits
 from dawnbench_tf.refusals import Refusal, one_line, refuse, shown
 from dawnbench_tf.runs import run_entry
+from dawnbench_tf.settings import all_settings, flat, setting
 from dawnbench_tf.settings import check as check_settings
-from dawnbench_tf.settings import flat, setting
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, check, format_files, read_entry, write_entry
 from dawnbench_tf.submission.rules import Grade, is_link
@@ -165,8 +165,9 @@ def _complete(path: Path, changes: dict[str, Any], cost_per_hour: float | None, 
     except Unreadable as error:
         raise Refusal(str(error)) from None
     if not entry.task.benchmark:
-        kind = "a task of its author's own" if entry.task.is_own else "an embedded task"
-        raise Refusal(f"{shown(path)}: is of {kind}; DAWNBench ranks none of these")
+        raise Refusal(
+            f"{shown(path)}: is of a task outside DAWNBench; there is nowhere to submit it"
+        )
     if cost_per_hour is not None:
         entry = run_entry.with_price(entry, cost_per_hour)
     parts = entry.name.split("_")
@@ -207,4 +208,4 @@ def main(options: Options, arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    flags.run(main, Options, files=True)
+    flags.run(main, Options, files=True, common=lambda: all_settings(Options).keys() - {"instance"})

@@ -110,7 +110,7 @@ TRAINING = [  # rule, line of the TSV, words of the message; changed fields
     ),
     ("author", 1, "is no address", {"authorEmail": "me"}),
     ("machine type", 1, "machine type", {"hardware": "8 V100"}),
-    ("cluster price", 1, "is one p3.2xlarge's; 4 of them cost 12.24", {"hardware": "4 p3.2xlarge"}),
+    ("cluster price", 1, "is 3.06; 4 p3.2xlarge cost 12.24", {"hardware": "4 p3.2xlarge"}),
     ("hyper-parameters", 1, "does not give the optimizer", {"misc": {"batch": 1, "schedule": []}}),
 ]
 
@@ -125,14 +125,15 @@ def test_each_rule_names_file_line_and_what_is_right(tmp_path, rule, line, words
 
 OTHERS = [
     ("accuracy", "top1Accuracy is 93.9; should be at least 94", {"top1Accuracy": 93.9}),
+    ("accuracy", "is 93.999999; should be at least 94", {"top1Accuracy": 93.999999}),
     ("required", "latency is not given", {"latency": ...}),
     ("figures", "latency is -1 ms; should be above 0", {"latency": -1}),
     ("inference range", "top1Accuracy 945 should be percent", {"top1Accuracy": 945}),
     ("possible", "cost is 0; should be above 0", {"cost": 0}),
     ("possible", "latency is 1e+10; should be at most", {"latency": 1e10}),
-    ("cost", "costPerHour is no field of inference entries; cost is theirs", {"costPerHour": 3}),
+    ("prices", "costPerHour is no field of inference entries; cost is theirs", {"costPerHour": 3}),
     ("cost", "cost should be 1.5e-06: 3.6 USD per hour", {"cost": 2, "misc": {"costPerHour": 3.6}}),
-    ("cost", "at 1.5 ms; is None", {"misc": {"costPerHour": 3.6}}),
+    ("cost", "at 1.5 ms; is not given", {"misc": {"costPerHour": 3.6}}),
     (
         "as measured",
         "latency or score differ from those that were measured",
@@ -179,6 +180,31 @@ def test_a_key_given_twice_is_refused(tmp_path):
     path = tmp_path / f"CIFAR10/train/{NAME}.json"
     path.write_text('{\n"model": "a",' + path.read_text()[1:])
     assert complaints(tmp_path) == [("repeated key", ".json", 1, "'model' is given twice")]
+
+
+def test_reviewers_do_not_ask_for_what_an_entry_states(tmp_path):
+    for hardware, rules in (
+        ("8 V100 p3.2xlarge, Amazon EC2", []),
+        ("Standard_NC6s_v3", []),
+        ("ND40s_v2", []),
+        ("TPU v5litepod-8", []),
+        ("8*V100-16GB", ["machine type"]),
+        ("NVIDIA2080", ["machine type"]),
+    ):
+        put(tmp_path, hardware=hardware)
+        assert [rule for rule, *_ in complaints(tmp_path)] == rules, hardware
+    put(tmp_path, misc={"strategy": [{"lr": 0.1, "note": "max/min momentum"}]}, batchSize=128)
+    assert not complaints(tmp_path)
+
+
+def test_a_wrong_cost_is_not_ranked_and_a_wrong_folder_is_named(tmp_path):
+    put(tmp_path, phase="inference", cost=1.5e-9, misc={"costPerHour": 3.6})
+    put(tmp_path, latency="NA", top1Accuracy="94.1%")  # no fields of a training entry
+    put(tmp_path, dataset="cifar10")
+    collected, (problem,) = results.read_tree(tmp_path)
+    reasons = [result.reasons for result in sorted(collected, key=lambda result: result.phase)]
+    assert reasons[0][0].startswith("cost should be 1.5e-06") and reasons[1] == ()
+    assert problem.endswith(".json:1: cifar10 is no data set; did you mean CIFAR10?")
 
 
 def test_every_rule_is_broken_by_some_test():
@@ -424,7 +450,7 @@ def test_what_is_not_ready_is_not_packaged(tmp_path):
     who = ["--author=Ada", "--author_email=ada@example.org"]
     write_entry(tmp_path / "embedded", example("digits"))
     done = run("package", "embedded", *who, cwd=tmp_path)
-    assert done.returncode == 1 and "is of an embedded task" in done.stderr
+    assert done.returncode == 1 and "is of a task outside DAWNBench" in done.stderr
     put(tmp_path / "low", HEAD + "1\t1\t93\n")
     done = run("package", "low", *who, cwd=tmp_path)
     assert done.returncode == 1 and "never reached 94" in done.stderr

@@ -158,10 +158,10 @@ def record_chart(table: Table) -> Chart:
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.xaxis.set_major_formatter("{x:.0f}")
     first, last = best[0], best[-1]
-    description = (
-        f"The record fell from {ranked.format(ranked.value(first))} ({first.date}) "
-        f"to {ranked.format(ranked.value(last))} ({last.date}); {len(best)} records in all."
-    )
+    figures = [f"{ranked.format(ranked.value(row))} ({row.date})" for row in (first, last)]
+    description = f"The record fell from {figures[0]} to {figures[1]}; {len(best)} records in all."
+    if not best[1:]:
+        description = f"The record is {figures[0]}."
     title = f"Record of {table.dataset} {ranked.name} over the years"
     stream = io.BytesIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))

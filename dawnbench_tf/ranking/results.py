@@ -16,7 +16,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.recipe.evidence import published_entries
 from dawnbench_tf.recipes import reproductions
 from dawnbench_tf.recipes.reproductions import Reproduction
-from dawnbench_tf.refusals import Refusal, shown
+from dawnbench_tf.refusals import Refusal, shown, suggestion
 from dawnbench_tf.run_folder import NOT_RANKED
 from dawnbench_tf.submission import rules
 from dawnbench_tf.submission.entry import Entry, entry_from_source, first_at
@@ -179,7 +179,7 @@ def at_threshold(result: Result, threshold: float) -> Result:
 
 
 def _format_score(score: float | None) -> str:
-    return "not given" if score is None else f"{score:g}"
+    return "not given" if score is None else f"{score:.10g}"
 
 
 def read_tree(root: str | os.PathLike[str], misses: bool = False) -> tuple[list[Result], list[str]]:
@@ -203,7 +203,13 @@ def read_tree(root: str | os.PathLike[str], misses: bool = False) -> tuple[list[
     problems: list[Violation] = []
     for path in find(root, problems, misses):
         wanted = misses or NOT_RANKED not in path.parts
-        if path.suffix == ".json" and wanted and has_task(path):
+        if path.suffix == ".json" and wanted:
+            dataset = path.parent.parent.name
+            if not has_task(path):
+                if hint := suggestion(dataset, RANKED, ""):  # else it is no entry
+                    text = f"{dataset} is no data set; {hint}"
+                    problems.append(Violation(path, 1, "folder", text))
+                continue
             try:
                 source = load(path)
                 entry = entry_from_source(source)

@@ -1,4 +1,4 @@
-"""Rankings of results: DAWNBench's twelve tables, then those of the embedded tasks.
+"""Rankings of results: DAWNBench's twelve tables, then those of other tasks.
 
 Training time is that of the first row that reaches the threshold. Equal figures rank by date, then
 by name. Plain Python.
@@ -83,13 +83,13 @@ FIGURES = (
         "inference cost of 10,000",
         "inference",
         lambda result: None if result.usd is None else result.usd * 10_000,
-        "${:,.4f}".format,
+        lambda usd: f"${usd:,.4f}" if usd >= 0.01 else dollars(usd),
     ),
 )
 
 
 def rank(results: list[Result]) -> list[Table]:
-    """Ranks results in DAWNBench's tables, and in those of embedded tasks.
+    """Ranks results in DAWNBench's tables, and in those of other tasks.
 
     Args:
       results: of any tasks and phases; those with `reasons` are not ranked.

@@ -32,7 +32,7 @@ class Credits:
         "", "hardware in the entry's file name; default: from the detected hardware"
     )
     cost_per_hour: float | None = setting(
-        None, "on-demand price of all the hardware, USD per hour", above=0
+        None, "on-demand price of all the hardware, USD per hour", above=0, high=1e9
     )
     instance: str = setting(
         "", "cloud instance type; sets --cost_per_hour and --hardware; ? lists the known ones"

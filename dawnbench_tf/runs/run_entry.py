@@ -160,8 +160,8 @@ def describe_entry(task: Task, path: Path, reasons: list[str]) -> str:
     """Returns one line that says what `write` wrote: an entry or not, reasons, path."""
     if reasons:
         return f"not an entry ({'; '.join(reasons)}): {path}"
-    kind = "a task of your own" if task.is_own else "an embedded task"
-    return f"{'entry' if task.benchmark else f'entry of {kind}, ranked apart'}: {path}"
+    apart = "" if task.benchmark else " of a task outside DAWNBench, ranked apart"
+    return f"entry{apart}: {path}"
 
 
 def describe_run(run: Run, cost_per_hour: float | None) -> str:
@@ -173,7 +173,7 @@ def describe_run(run: Run, cost_per_hour: float | None) -> str:
         best = max((row[metric] for row in run.rows), default=0)
         counted = seconds_of(run.clock)
         spent = f"{counted:.1f} s on the clock, {whole}"
-        return f"did not converge: best {metric} {best:g} of {run.recipe.goal:g}; {spent}"
+        return f"did not converge: best {metric} {best:.10g} of {run.recipe.goal:g}; {spent}"
     cost = "" if cost_per_hour is None else f", {dollars(row['hours'] * cost_per_hour)}"
     seconds = row["hours"] * 3600
     head = f"reached {metric} {row[metric]:g} in epoch {row['epoch']:g}"

@@ -125,14 +125,12 @@ def entry_from_source(source: Source) -> Entry:
     if day is None:
         text = f"timestamp {quoted(fields.get('timestamp'))} should be YYYY-MM-DD"
         raise Unreadable(source.path, 1, text)
-    keys = ("costPerHour", "latency", "cost", source.task.metric)
-    figures = dict[str, float | None]()
-    for key in keys:
+    training, figures = source.phase == "train", dict[str, float | None]()
+    for key in ("costPerHour",) if training else ("latency", "cost", source.task.metric):
         value = fields.get(key)
         if value is not None and not is_number(value):
             raise Unreadable(source.path, 1, f"{key} is {quoted(value)}; should be a number")
         figures[key] = None if value is None else float(value)
-    training = source.phase == "train"
     if not training and figures["latency"] is None and figures["cost"] is None:
         raise Unreadable(source.path, 1, "has neither latency nor cost")
     misc = fields.get("misc")
@@ -143,11 +141,11 @@ def entry_from_source(source: Source) -> Entry:
         name=source.path.stem,
         **{name: " ".join(str(fields.get(key) or "").split()) for name, key in _KEYS.items()},
         timestamp=day,
-        cost_per_hour=figures["costPerHour"],
+        cost_per_hour=figures.get("costPerHour"),
         rows=_parse_rows(source) if training else (),
-        latency=figures["latency"],
-        cost=figures["cost"],
-        score=figures[source.task.metric],
+        latency=figures.get("latency"),
+        cost=figures.get("cost"),
+        score=figures.get(source.task.metric),
         misc=misc if isinstance(misc, dict) or misc is None else {"text": misc},
         other={key: value for key, value in fields.items() if key not in known_keys},
     )

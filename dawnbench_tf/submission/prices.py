@@ -120,8 +120,10 @@ def count_machines(hardware: str) -> int:
     16
     >>> count_machines("8 * V100 (AWS p3.16xlarge)")
     1
+    >>> count_machines("8 V100 p3.16xlarge, Amazon EC2")
+    1
     """
     match, instance = _COUNT.search(hardware), find_instance(hardware)
     if not match and instance:
-        match = re.search(rf"(?<!\d)(\d{{1,5}}) ?[x*]? ?{re.escape(instance.name)}", hardware)
+        match = re.search(rf"(?<!\w)(\d{{1,5}}) ?[x*]? ?{re.escape(instance.name)}", hardware)
     return max(1, int(match[1])) if match else 1

@@ -16,6 +16,7 @@ from dawnbench_tf.refusals import shown, suggestion
 from dawnbench_tf.submission import prices
 from dawnbench_tf.submission.source import PHASES, Source, Violation, is_number, number, quoted
 from dawnbench_tf.tasks import GIVEN, RANKED, TASKS
+from dawnbench_tf.terminal import counted
 
 VERSIONS = ("v1.0",)
 TEXTS = ("version", "author", "authorEmail", "framework", "model", "hardware", "timestamp")
@@ -29,7 +30,7 @@ CHECKSUM = "measuredSha256"  # key in misc: SHA-256 of the measurements; reveals
 THRESHOLD_RULES = ("accuracy", "threshold")  # their outcome depends on the threshold
 _MACHINE_TYPE = re.compile(
     r"\.(\d{0,4}x?large|medium|small|micro|metal)|\b[a-z]\d\w{0,9}-(standard|high|mega|ultra)"
-    r"|\bN[CDV]\w{0,20}\d|\bTPU|\bv\d\w{0,20}-\d",
+    r"|\bStandard_\w|\bN[CDV]\d|\bTPU|\bv\d[a-z]{0,20}-\d",
     re.IGNORECASE,
 )
 
@@ -48,10 +49,10 @@ GRADES = {  # rule -> its grade, in the order of messages
     for grade, rules in {
         Grade.CHECKED: "required, version, timestamp, figures, accuracy, pair, columns, cells, "
         "fraction, threshold",
-        Grade.RANKED: "possible, inference range, embedded, as measured, whole test, increasing, "
-        "took time, range",
-        Grade.FORM: "texts, written date, links, prices, cost, misc, repeated key, file name, "
-        "no table, inference fraction, column order",
+        Grade.RANKED: "possible, inference range, cost, repeated key, embedded, as measured, "
+        "whole test, increasing, took time, range",
+        Grade.FORM: "texts, written date, links, prices, misc, file name, no table, "
+        "inference fraction, column order",
         Grade.REVIEW: "percent, author, machine type, cluster price, hyper-parameters",
     }.items()
     for rule in rules.split(", ")
@@ -146,7 +147,7 @@ def _field_faults(source: Source) -> Iterator[tuple[str, str]]:
     # range; a fraction may be given in percent), of at most 1 where the metric is a fraction.
     if inference and is_number(score):
         if score < task.threshold:
-            yield "accuracy", f"{metric} is {score:g}; should be at least {task.threshold:g}"
+            yield "accuracy", f"{metric} is {score:.10g}; should be at least {task.threshold:g}"
         if not 0 <= score <= 100:
             yield "inference range", f"{metric} {score:g} should be percent, 0 to 100"
         if task.highest == 1.0 and score > 1:
@@ -164,14 +165,17 @@ def _field_faults(source: Source) -> Iterator[tuple[str, str]]:
         if not isinstance(value, str):
             yield "texts", f"{key} is {quoted(value)}; should be text"
             continue
-        if value != value.strip() or (not value and key != "authorEmail"):
-            yield "texts", f"{key} is {quoted(value)}; should be text, no spaces around"
+        if not value and key != "authorEmail":
+            yield "texts", f"{key} is empty; it is required"
+        elif value != value.strip():
+            yield "texts", f"{key} is {quoted(value)}; should have no spaces around"
         elif len(value) > LONGEST or any("\ud800" <= c <= "\udfff" for c in value):
             due = f"should be whole characters, {LONGEST} at most"
             yield "texts", f"{key} is {quoted(value)}; {due}"
         if key in LINKS and not is_link(value.strip()):
             yield "links", f"{key} is {quoted(value)}; should be an http or https URL"
-    # prices: none is null. possible: prices above 0, prices and latencies of at most LARGEST.
+    # prices: none is null, or of the other phase. possible: prices above 0, prices and latencies
+    # of at most LARGEST.
     for key in ("costPerHour", "cost", "latency"):
         value = fields.get(key)
         if key in fields and value is None and key != "latency":
@@ -180,16 +184,16 @@ def _field_faults(source: Source) -> Iterator[tuple[str, str]]:
             yield "possible", f"{key} is {value:g}; should be above 0"
         elif is_number(value) and value > LARGEST:
             yield "possible", f"{key} is {value:g}; should be at most {LARGEST:g}"
-    # cost: the price field of the phase; with a price per hour in misc, cost = price x latency.
     foreign, own = ("costPerHour", "cost") if inference else ("cost", "costPerHour")
     if foreign in fields:
-        yield "cost", f"{foreign} is no field of {source.phase} entries; {own} is theirs"
+        yield "prices", f"{foreign} is no field of {source.phase} entries; {own} is theirs"
+    # cost: with a price per hour in misc, cost = price x latency.
     price, value, latency = misc.get("costPerHour"), fields.get("cost"), fields.get("latency")
-    if inference and is_number(price) and is_number(latency):
+    if inference and is_number(price) and is_number(latency) and latency > 0:
         usd = price * latency / MS_PER_HOUR
         if not is_number(value) or not abs(value - usd) <= 1e-6 * abs(usd):
             text = f"cost should be {usd:g}: {price:g} USD per hour at {latency:g} ms"
-            yield "cost", f"{text}; is {quoted(value)}"
+            yield "cost", f"{text}; is {'not given' if value is None else quoted(value)}"
     # misc: a JSON object. repeated key: none.
     if not isinstance(fields.get("misc", {}), dict):
         yield "misc", "misc should be a JSON object"
@@ -275,23 +279,25 @@ def _review_faults(source: Source) -> Iterator[tuple[str, str]]:
     if is_number(price) and (machine := prices.find_instance(str(hardware))):
         count = prices.count_machines(str(hardware))
         if count > 1 and price < 1.5 * machine.usd_per_hour:
-            due = f"{count} of them cost {count * machine.usd_per_hour:g}"
-            yield "cluster price", f"costPerHour {price:g} is one {machine.name}'s; {due}"
-    # Pull requests 3, 10, 20, ...: batch size, learning rate and optimizer in misc.
+            due = f"{count} {machine.name} cost {count * machine.usd_per_hour:g}"
+            yield "cluster price", f"costPerHour is {price:g}; {due}"
+    # Pull requests 3, 10, 20, ...: batch size, learning rate and optimizer, as keys or in texts.
     if source.phase == "train" and isinstance(misc, dict):
-        names, waiting = set[str](), list[Any]([misc])
+        others = (*TEXTS, *LINKS)
+        texts, waiting = [*fields], [value for key, value in fields.items() if key not in others]
         while waiting:
             item = waiting.pop()
-            names |= {*item} if isinstance(item, dict) else set()
+            texts += [item] if isinstance(item, str) else item if isinstance(item, dict) else ()
             waiting += item.values() if isinstance(item, dict) else ()
             waiting += item if isinstance(item, list) else ()
-        keys = {re.sub(r"[^a-z]", "", name.lower()) for name in names}
+        stated = {re.sub(r"[^a-z]", "", text[:LONGEST].lower()) for text in texts}
         for name, words in (
             ("batch size", ("batch",)),
             ("learning rate", ("learningrate", "schedule", "cycle")),
             ("optimizer", ("optimi", "momentum")),
         ):
-            if not any(word in key for key in keys for word in words):
+            is_stated = any(word in text for text in stated for word in words)
+            if not is_stated and not (name == "learning rate" and "lr" in stated):
                 yield "hyper-parameters", f"misc does not give the {name}; reviewers ask for it"
 
 
@@ -313,8 +319,8 @@ def _row_faults(source: Source) -> Iterator[tuple[int, str, str]]:
         yield 1, "cells", "has no row; should have one for each evaluation"
     for line, cells in source.rows:
         if len(cells) != len(header):
-            text = f"has {len(cells)} cells; should have {len(header)}, one tab between two"
-            yield line, "cells", text
+            text = f"should have {len(header)}, one tab between two"
+            yield line, "cells", f"has {counted(len(cells), 'cell')}; {text}"
         elif bad := [cell for cell in cells if number(cell) is None]:
             yield line, "cells", f"{quoted(bad[0])} should be a number"
     # increasing: epochs never fall and hours rise, from 0 to LARGEST_ROW.
@@ -344,7 +350,7 @@ def _row_faults(source: Source) -> Iterator[tuple[int, str, str]]:
     # threshold: a row reaches it. took time: not at 0 hours.
     best, line = max(((value, line) for line, value in scores), default=(None, 1))
     if best is not None and not best >= task.threshold:
-        text = f"{task.metric} never reached {task.threshold:g}; its best is {best:g}"
+        text = f"{task.metric} never reached {task.threshold:g}; its best is {best:.10g}"
         yield line, "threshold", text
     hours = dict(source.column("hours"))
     for line, value in scores:

@@ -105,7 +105,7 @@ def test_unknown_keys_are_kept(tmp_path):
         ({"name": "only_two"}, "file should be named AUTHOR_MODEL"),
         ({"name": "a_b_c_d e"}, "file should be named AUTHOR_MODEL"),
         ({"code_url": "javascript:alert(1)"}, "should be an http or https URL"),
-        ({"author": ""}, "author is ''; should be text"),
+        ({"author": ""}, "author is empty; it is required"),
         ({"cost_per_hour": 0.0}, "costPerHour is 0; should be above 0"),
         ({"timestamp": datetime.date(2999, 1, 1)}, "is in the future"),
         ({"version": "v9"}, "version is 'v9'; should be v1.0"),

@@ -41,7 +41,7 @@ function leaderboards() {
     for (const section of document.querySelectorAll("section")) {
       section.hidden = !section.querySelector("article:not([hidden])");
     }
-    found.textContent = filter.value ? `${total} rows match` : "";
+    found.textContent = filter.value ? `${total} ${total === 1 ? "row matches" : "rows match"}` : "";
   }
 
   function sortable(table, head, column) {
