@@ -1,6 +1,7 @@
 """Packaging. Ranges are here; constraints.txt pins the exact versions that CI runs."""
 
 import re
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -35,6 +36,7 @@ RUNTIMES = [
     "tf2onnx>=1.17,<2",
 ]
 
+shutil.rmtree(HERE / "build/lib", ignore_errors=True)  # setuptools would ship modules deleted since
 setup(
     name="dawnbench_tf",
     version=re.search(r'__version__ = "(.+)"', (HERE / "dawnbench_tf/__init__.py").read_text())[1],
@@ -69,7 +71,6 @@ setup(
         "runtimes": RUNTIMES,
         "tokenizers": [NLTK, "spacy>=3.7,<4"],
         "gpu": ["nvidia-ml-py>=12,<14", f"tensorflow[and-cuda]{TENSORFLOW}"],
-        "tpu": ["tensorflow-tpu>=2.20,<2.21"],
         "docs": ["mkdocs-material>=9.8,<10", "mkdocstrings[python]>=1,<2", RUFF],
         "test": [
             "griffelib>=2,<3",

@@ -10,4 +10,4 @@ May import: models, recipe, recipes, data. Never: TensorFlow, training, inferenc
 ranking.
 """
 
-__version__ = "0.3.0"
+__version__ = "0.4.0.dev0"

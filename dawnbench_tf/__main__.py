@@ -6,7 +6,7 @@ from pathlib import Path
 
 import dawnbench_tf
 from dawnbench_tf.refusals import suggestion
-from dawnbench_tf.terminal import exit_with, show
+from dawnbench_tf.terminal import exit_with, say, show
 
 HERE = Path(__file__).parent
 
@@ -16,9 +16,9 @@ def main() -> None:
     show()
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("--help", "-h", "--helpshort", "help"):
-        print(usage())
+        say(usage(), sys.stdout)
     elif name == "--version":
-        print(f"dawnbench_tf {dawnbench_tf.__version__}")
+        say(f"dawnbench_tf {dawnbench_tf.__version__}", sys.stdout)
     elif name in (names := commands()):
         sys.argv[1:] = arguments
         try:

@@ -89,13 +89,14 @@ def examine(steps: bool = True) -> Iterator[Finding]:
     yield Finding("disk", f"{room:.1f} GiB free in this folder", lack, fatal=False)
 
     code = "from dawnbench_tf import doctor; doctor.print_probe()"
-    output, error = _run([sys.executable, "-c", code])
+    output, error = _run([*machine.python(), "-c", code])
     error = error or "its import failed" * (not output)
     probe = {} if error else json.loads(output.splitlines()[-1])
     installed = _versions("tensorflow", "tensorflow-cpu", "tensorflow-tpu", "tf-nightly")
     if error:
         fix = "install it anew: pip install --force-reinstall tensorflow"
         fix = fix if installed else machine.install_command("harness")
+        fix = machine.INSTALL_TPU if "tensorflow-tpu" in " ".join(installed) else fix
         start = "its import " * error.startswith(("did not end", "was ended"))
         yield Finding("TensorFlow", ", ".join(installed) or "none", f"{start}{error}; {fix}")
     else:
@@ -113,7 +114,7 @@ def examine(steps: bool = True) -> Iterator[Finding]:
     files = [*Path("/dev").glob("accel*"), *Path("/dev/vfio").glob("[0-9]*")]
     library, tpu = _versions("libtpu", "tensorflow-tpu"), os.environ.get("TPU_ACCELERATOR_TYPE", "")
     tpu = tpu or ("a TPU" if library and files else "")
-    lack = machine.install_command("tpu") if tpu and not library else ""
+    lack = machine.INSTALL_TPU if tpu and not library else ""
     text = f"{tpu}, {', '.join(library) or 'no libtpu'}" if tpu else "none"
     yield Finding("TPUs", text, lack)
     yield Finding("optional packages", ", ".join(_versions(*OPTIONAL)) or "none")
@@ -264,7 +265,7 @@ def _some_steps(strategy: list[str]) -> Finding:
     name = f"steps {' '.join(strategy)}"
     with tempfile.TemporaryDirectory() as folder:
         own = ["--recipe=digits/resnet8", "--max_steps=8", f"--output_dir={folder}/trial"]
-        _, error = _run([sys.executable, "-m", "dawnbench_tf.train", *own, *strategy])
+        _, error = _run([*machine.python(), "-m", "dawnbench_tf.train", *own, *strategy])
         if error:
             return Finding(name, "none", error)
         trial = json.loads((Path(folder) / "trial/trial.json").read_text())

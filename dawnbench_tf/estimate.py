@@ -84,8 +84,8 @@ def main(options: Options, names: list[str]) -> int:
     chosen = [recipes.named_by(recipes.get(name, **changes), run.data_dir) for name in names]
     if run.data_dir and len({recipe.whole_task.name for recipe in chosen}) > 1:
         refuse("data_dir", run.data_dir, "is one task's data; name recipes of that task")
-    if options.output and not Path(options.output).absolute().parent.is_dir():
-        refuse("output", options.output, "should be a file in a folder that exists")
+    if options.output and not os.access(Path(options.output).absolute().parent, os.W_OK):
+        refuse("output", options.output, "should be a file in a folder that can be written")
     rows: list[Estimate] = []
     status = 0
     try:

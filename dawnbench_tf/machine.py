@@ -21,6 +21,9 @@ from dawnbench_tf.refusals import Refusal
 
 CGROUP, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 CPU_INFO = Path("/proc/cpuinfo")
+# Over the harness's TensorFlow: pip does not know that one replaces the other. TensorFlow 2.20
+# calls functions that libtpu lacks from 0.0.46 on.
+INSTALL_TPU = 'pip install --no-deps --force-reinstall "tensorflow-tpu==2.20.*" "libtpu==0.0.20"'
 
 
 class Machine(NamedTuple):
@@ -114,6 +117,13 @@ def git_revision() -> str:
     return result.stdout.strip()
 
 
+def python() -> list[str]:
+    """Returns the beginning of a command that runs Python with the package of this process."""
+    # Without -P modules in the working directory, as of a clone, would replace those installed.
+    is_from_here = sys.path[0] in ("", str(Path(__file__).parents[1]))
+    return [sys.executable, *["-P"] * (not is_from_here)]
+
+
 def install_command(extra: str) -> str:
     """Returns the command that installs an extra of this package, from the clone that it is in."""
     root = Path(__file__).parents[1]
@@ -135,7 +145,8 @@ def importing(verbosity: int = logging.WARNING) -> Iterator[None]:
       Refusal: this process has used `tf.keras` as Keras 3 before.
     """
     if find_spec("tf_keras") is None:
-        raise ModuleNotFoundError("no tf-keras", name="tf_keras")
+        hint = install_command("harness")
+        raise ModuleNotFoundError(f"tf_keras is not installed; {hint}", name="tf_keras")
     # Keras 3's `fit` fails on several workers and knows no TPU strategy.
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     defaults = {

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from dawnbench_tf import estimate, recipes, terminal
+from dawnbench_tf import estimate, machine, recipes, terminal
 from dawnbench_tf.recipe.options import Credits, RunOptions
 from dawnbench_tf.recipes import speed
 from dawnbench_tf.recipes.speed import Estimate, predict
@@ -24,7 +24,7 @@ ESTIMATE = ("-m", "dawnbench_tf.estimate")
 @pytest.fixture
 def warmed(monkeypatch):
     """Processes that time steps have imported TensorFlow already; none is killed as too slow."""
-    monkeypatch.setattr(speed, "COMMAND", (*warm.python(), *speed.COMMAND[1:]))
+    monkeypatch.setattr(machine, "python", warm.python)
     monkeypatch.setattr(speed, "GRACE", 200.0)
 
 
@@ -75,11 +75,17 @@ def test_a_failure_is_the_reason_of_its_row(warmed):
     [
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "was killed, as for lack of"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by signal 11"),
-        ("raise ValueError('broken')", "process failed: ValueError: broken"),
+        (
+            "from dawnbench_tf.training import process; process.pickle = 0; process.main()",
+            "process failed: AttributeError: 'int' object has no attribute 'loads'",
+        ),
     ],
 )
-def test_a_process_that_dies_is_one_row_s_reason(monkeypatch, program, reason):
-    monkeypatch.setattr(speed, "COMMAND", (sys.executable, "-c", program))
+def test_a_process_that_dies_is_one_row_s_reason(tmp_path, monkeypatch, program, reason):
+    monkeypatch.setattr(speed, "COMMAND", ("-c", program))
+    (tmp_path / "pickle.py").write_text("raise SystemExit('a file of the user')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("/an/installed/package")
     rows = estimate.estimate_all([recipes.get("digits/resnet8")] * 2, seconds=20)
     assert len(rows) == 2 and all(reason in row.reason for row in rows)
 

@@ -9,7 +9,6 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dawnbench_tf import recipes
+from dawnbench_tf import machine, recipes
 from dawnbench_tf.clock import DAWNBENCH, in_units, seconds_of
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.evidence import Measured
@@ -30,7 +29,7 @@ from dawnbench_tf.terminal import counted, dollars
 __all__ = ["SpeedTest", "Phase", "Estimate", "predict"]
 
 GRACE = 5.0  # seconds that a process may take beyond its time, to evaluate
-COMMAND = (sys.executable, "-c", "from dawnbench_tf.training.process import main; main()")
+COMMAND = ("-c", "from dawnbench_tf.training.process import main; main()")  # of Python
 REQUEST, RESULT = "request.pickle", "speed.pickle"  # in a folder of the two processes alone
 FEWEST = 3  # runs that reached the threshold, for an interval
 # Standard deviation of a prediction's error for a known number of epochs, as a share: the root mean
@@ -445,7 +444,11 @@ def take(
         with (
             open(log_path, "w", encoding="utf-8") as log,
             subprocess.Popen(
-                [*COMMAND, folder], stdin=pipe, stdout=log, stderr=log, start_new_session=True
+                [*machine.python(), *COMMAND, folder],
+                stdin=pipe,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             ) as process,
         ):
             try:

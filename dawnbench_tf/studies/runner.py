@@ -9,7 +9,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from dawnbench_tf import files, flags, terminal
+from dawnbench_tf import files, flags, machine, terminal
 from dawnbench_tf.clock import duration
 from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing
 from dawnbench_tf.studies import outcomes, plans, store
@@ -65,7 +64,7 @@ def build_arguments(
 ) -> list[str]:
     """Returns the arguments of a run's process; `timed`: `infer` times its model afterwards."""
     run = str((folder / outcomes.RUN).resolve())  # a launcher may change the working directory
-    python = [sys.executable, "-m"]
+    python = [*machine.python(), "-m"]
     command = [*python, "dawnbench_tf.train", *planned.flags, f"--output_dir={run}"]
     if timed:
         data = [flag for flag in planned.flags if flag.startswith("--data_dir=")]

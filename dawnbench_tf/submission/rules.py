@@ -101,7 +101,7 @@ def find_violations(source: Source, grade: Grade) -> list[Violation]:
         text = f"should be in train or inference of one of {', '.join(RANKED)}"
         return [Violation(source.path, 1, "folder", f"{text}{'; ' * bool(hint)}{hint}")]
     faults = [*_field_faults(source), *_data_faults(source)]
-    if grade >= Grade.REVIEW:
+    if grade >= Grade.REVIEW and source.task.benchmark:  # others go nowhere
         faults += _review_faults(source)
     violations = [Violation(source.path, 1, name, text) for name, text in faults]
     if source.has_table:

@@ -29,7 +29,8 @@ if [ -n "${DRY_RUN:-}" ] || ! "${tpu[@]}" describe "$name" "${where[@]}" >/dev/n
 fi
 run git -C "$(dirname "${BASH_SOURCE[0]}")/../.." archive --prefix=dawnbench_tf/ -o /tmp/dawnbench_tf.tar HEAD
 run "${tpu[@]}" scp /tmp/dawnbench_tf.tar "$name:" "${where[@]}"
-on_vm 'tar xf dawnbench_tf.tar && pip install -q "./dawnbench_tf[harness,tpu]"'
+on_vm 'tar xf dawnbench_tf.tar && pip install -q "./dawnbench_tf[harness]" &&
+    pip install -q --no-deps --force-reinstall "tensorflow-tpu==2.20.*" "libtpu==0.0.20"'
 [ -z "${DISK:-}" ] || on_vm 'mountpoint -q /data || (sudo mkdir -p /data && sudo mount -o ro,noload /dev/sdb /data)'
 status=0
 on_vm "\$HOME/.local/bin/dawnbench train --strategy=tpu --tpu=local --output_dir=run ${*@Q}" || status=$?

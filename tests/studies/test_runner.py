@@ -210,7 +210,7 @@ def test_a_model_that_reached_its_goal_is_timed_too(tmp_path, monkeypatch, statu
         f"#!/bin/sh\necho $2 >> {tmp_path}/ran\n[ $2 = dawnbench_tf.infer ] || exit {status}\n"
     )
     python.chmod(0o755)
-    monkeypatch.setattr(runner.sys, "executable", str(python))
+    monkeypatch.setattr(runner.machine, "python", lambda: [str(python)])
     (planned, *_) = grid.plan(samples.study())
     folder = tmp_path / "a b" / planned.name
     words = runner.build_arguments(planned, folder, "nice {command}", 0, timed=True)
@@ -242,7 +242,7 @@ def test_a_model_that_could_not_be_timed_is_no_finished_run(tmp_path, template, 
         f'shift 2\nexec {template.split()[0]} x x x "$@"\n'
     )
     python.chmod(0o755)
-    monkeypatch.setattr(runner.sys, "executable", str(python))
+    monkeypatch.setattr(runner.machine, "python", lambda: [str(python)])
     study = claim(tmp_path / "s", samples.study(trials=1))
     running = Runner(tmp_path / "s", grid.plan(study), latency=True)
     with pytest.raises(Refusal, match="x: is full"):
@@ -254,7 +254,7 @@ def test_a_broken_environment_ends_a_study_at_its_first_run(tmp_path, monkeypatc
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho ModuleNotFoundError: no module scipy >&2\nexit 1\n")
     python.chmod(0o755)
-    monkeypatch.setattr(runner.sys, "executable", str(python))
+    monkeypatch.setattr(runner.machine, "python", lambda: [str(python)])
     study = claim(tmp_path / "s", samples.study(trials=2))
     with pytest.raises(Refusal, match="no module scipy"):
         Runner(tmp_path / "s", grid.plan(study), latency=False).run()
@@ -316,7 +316,7 @@ def test_values_reach_the_run_as_they_are_through_any_template(tmp_path, shell):
     )
     show.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner.sys, "executable", str(show))
+        patch.setattr(runner.machine, "python", lambda: [str(show)])
         folder = tmp_path / planned.name
         words = runner.build_arguments(planned, folder, shell, 3, timed=False)
     subprocess.run(words, cwd=tmp_path, check=True)
