@@ -100,9 +100,8 @@ def validate(paths: list[Path], grade: Grade, as_json: bool) -> int:
         for violation in violations:
             print(f"{violation} [{violation.rule}]")
         entries = sum(count for count, _ in checked)
-        entry_count = f"{entries} {'entry' if entries == 1 else 'entries'}"
-        violation_count = f"{len(violations)} violation{'s' * (len(violations) != 1)}"
-        terminal.say(f"{entry_count}, {violation_count}")
+        noun = "entry" if entries == 1 else "entries"
+        terminal.say(f"{entries} {noun}, {terminal.counted(len(violations), 'violation')}")
     return 1 if violations else 0
 
 

@@ -138,16 +138,6 @@ def format_table() -> str:
     return terminal.wrapped("\n".join(lines), indent=16)
 
 
-def find_study(name: str, scale: str) -> grid.Study:
-    """Returns a built-in study by name, or reads a TOML file. Raises Refusal if there is none."""
-    if name.endswith(".toml"):
-        return grid_files.read(Path(name))
-    studies = rows.STUDIES[scale]
-    if name not in studies:
-        raise Refusal(f"{name}: no such study; {suggestion(name, [*studies, REPORT])}")
-    return studies[name]
-
-
 def run_study(
     name: str,
     options: Options = Options(),
@@ -237,7 +227,10 @@ def _folder(name: str, options: Options) -> Path:
 
 def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid.Study:
     """Returns the study with the changes of the options; `grid.plan` checks its runs."""
-    study, settings = find_study(name, options.scale), {}
+    studies, settings = rows.STUDIES[options.scale], {}
+    if not name.endswith(".toml") and name not in studies:
+        raise Refusal(f"{name}: no such study; {suggestion(name, [*studies, REPORT])}")
+    study = grid_files.read(Path(name)) if name.endswith(".toml") else studies[name]
     levels = [level.settings for factor in study.factors for level in factor.levels]
     instance = options.run.credits.instance
     if instance and any("cost_per_hour" in settings for settings in levels):

@@ -48,10 +48,9 @@ class Times:
         if seconds.ndim != 1 or seconds.shape != censored.shape:
             shapes = f"{seconds.shape} and {censored.shape}"
             raise ValueError(f"`seconds` and `censored` should be of shape (runs,); found {shapes}")
-        if not (seconds >= 0).all():  # nan is not
-            raise ValueError("`seconds` should be at least 0, inf for a run that missed its goal")
-        if np.isinf(seconds[censored]).any():
-            raise ValueError("`seconds` of a crashed run should be those it had trained, not inf")
+        if not (seconds >= 0).all() or np.isinf(seconds[censored]).any():  # nan is not >= 0
+            text = "should be at least 0, of a crashed run finite"
+            raise ValueError(f"`seconds` {text}. Received: {seconds}")
         object.__setattr__(self, "seconds", seconds)
         object.__setattr__(self, "censored", censored)
 

@@ -307,16 +307,6 @@ def _module(recipe: Recipe) -> ModuleType:
     return import_module(f"dawnbench_tf.data.{recipe.task_row.inputs}.data")
 
 
-def check_files(recipe: Recipe, data_dir: str) -> None:
-    """Decodes the images of a folder of the user's own, before the clock starts.
-
-    Raises:
-      Refusal: images are damaged; it names them.
-    """
-    if recipe.whole_task.module == "own.folder" and not recipe.synthetic:
-        import_module("dawnbench_tf.data.own.folder").check(recipe, data_dir)
-
-
 @contextmanager
 def refusing_damage(describe: Callable[[], str] = str) -> Iterator[None]:
     """Raises Refusal for TensorFlow's errors about damaged examples; `describe` names the first."""

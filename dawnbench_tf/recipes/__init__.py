@@ -85,11 +85,6 @@ def get(name: str | Recipe, **changes: Any) -> Recipe:
     return changed(_row(name), **changes)
 
 
-def is_users(name: str) -> bool:
-    """Whether a recipe's name is that of a file or a module, not of a row of the library."""
-    return recipe_files.is_path(name) or ":" in name
-
-
 def _row(name: str) -> Recipe:
     recipes = {**rows(), **{recipe.name: recipe for recipe in _rows_of(own)}}
     if name not in recipes:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from itertools import pairwise
 from typing import Any
@@ -283,21 +284,15 @@ def _review_faults(source: Source) -> Iterator[tuple[str, str]]:
             yield "cluster price", f"costPerHour is {price:g}; {due}"
     # Pull requests 3, 10, 20, ...: batch size, learning rate and optimizer, as keys or in texts.
     if source.phase == "train" and isinstance(misc, dict):
-        others = (*TEXTS, *LINKS)
-        texts, waiting = [*fields], [value for key, value in fields.items() if key not in others]
-        while waiting:
-            item = waiting.pop()
-            texts += [item] if isinstance(item, str) else item if isinstance(item, dict) else ()
-            waiting += item.values() if isinstance(item, dict) else ()
-            waiting += item if isinstance(item, list) else ()
-        stated = {re.sub(r"[^a-z]", "", text[:LONGEST].lower()) for text in texts}
+        stated, letters = {k: v for k, v in fields.items() if k not in (*TEXTS, *LINKS)}, ""
+        with suppress(RecursionError):  # lists in lists in lists
+            letters = re.sub(r'[^a-z"]', "", json.dumps(stated).lower())
         for name, words in (
             ("batch size", ("batch",)),
-            ("learning rate", ("learningrate", "schedule", "cycle")),
+            ("learning rate", ("learningrate", "schedule", "cycle", '"lr"')),
             ("optimizer", ("optimi", "momentum")),
         ):
-            is_stated = any(word in text for text in stated for word in words)
-            if not is_stated and not (name == "learning rate" and "lr" in stated):
+            if not any(word in letters for word in words):
                 yield "hyper-parameters", f"misc does not give the {name}; reviewers ask for it"
 
 

@@ -22,24 +22,19 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     examples = task.train_examples - recipe.held_out
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
     replicas = model.distribute_strategy.num_replicas_in_sync
+    phases, steps = recipe.phases(), data.epoch_steps
+    sizes = [f"{steps[phase.start]:,} steps of {phase.batch_size}" for phase in phases]
     # Keras logs the loss with what `add_loss` adds; AdamW decays the weights themselves.
     decays = recipe.optimizer.weight_decay and recipe.optimizer.name != "adamw"
     return (
         f"{recipe.name}: {recipe.model}, {parameters:,} parameters, {recipe.precision}; "
         f"to {task.metric} {recipe.goal:g} in at most {terminal.counted(recipe.epochs, 'epoch')} "
-        f"of {_steps(data)}; seed {recipe.seed}\n"
+        f"of {', then '.join(size for size, _ in groupby(sizes))}; seed {recipe.seed}\n"
         f"data: {examples:,} examples to train on, {task.test_examples:,} to test; "
         f"{data.origin}; on {hardware}, {terminal.counted(replicas, 'replica')}"
         + ", compiled by XLA" * bool(model.jit_compile)
         + "\nthe printed loss includes the penalty of weight decay" * bool(decays)
     )
-
-
-def _steps(data: Data) -> str:
-    """Formats the steps of an epoch, for each batch size."""
-    steps, recipe = data.epoch_steps, data.recipe
-    parts = [f"{steps[phase.start]:,} steps of {phase.batch_size}" for phase in recipe.phases()]
-    return ", then ".join(part for part, _ in groupby(parts))
 
 
 def describe_start(folder: RunFolder, newest: Checkpoint | None, recorded: dict[str, float]) -> str:

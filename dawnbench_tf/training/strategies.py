@@ -237,12 +237,7 @@ def count_workers(strategy: tf.distribute.Strategy) -> int:
     return len(strategy.cluster_resolver.cluster_spec().as_dict()["worker"])
 
 
-def are_cpus(strategy: tf.distribute.Strategy) -> bool:
-    """Whether a strategy trains on CPUs, for lack of a GPU or TPU."""
-    return not _accelerators(strategy)[0]
-
-
-def _accelerators(strategy: tf.distribute.Strategy) -> tuple[str, int]:
+def accelerators(strategy: tf.distribute.Strategy) -> tuple[str, int]:
     """Returns name and number of a worker's accelerators; ("", 0) if it has none."""
     if isinstance(strategy, tf.distribute.TPUStrategy):
         model = os.environ.get("TPU_ACCELERATOR_TYPE", "")  # TPU VMs set it, as v3-8
@@ -259,7 +254,7 @@ def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Mac
 
     `cpus` is the number of CPUs at the start of a process that has been restricted to fewer.
     """
-    name, count = _accelerators(strategy)
+    name, count = accelerators(strategy)
     workers, cpus = count_workers(strategy), cpus or machine.cpus()
     if name:
         hardware = f"{count} {name} / {machine.memory_gb():.0f} GB / {cpus} CPU"

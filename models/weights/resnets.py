@@ -79,7 +79,9 @@ def values(
         raise ValueError(f"it has no layer with a known name{hint if keras else f': {names}'}")
     pairs: list[tuple[Any, Layer]] = []
     for kind, cls in _KINDS.items():
-        ours = sorted((x for x in _all_layers(model) if isinstance(x, cls)), key=_creation_index)
+        own = (layer for layer in _all_layers(model) if isinstance(layer, cls))
+        # Keras counts the layers of each class, in their names.
+        ours = sorted(own, key=lambda layer: int((re.findall(r"_(\d+)$", layer.name) or [0])[0]))
         theirs = sorted((x for x in sources.values() if x.kind == kind), key=_position)
         if new_head and cls is tf.keras.layers.Dense and _differ(ours, theirs):
             continue
@@ -195,11 +197,6 @@ def _all_layers(model: tf.keras.Model) -> Iterator[tf.keras.layers.Layer]:
         yield layer
         if hasattr(layer, "branch"):
             yield from _all_layers(layer.branch)
-
-
-def _creation_index(layer: tf.keras.layers.Layer) -> int:
-    """Returns the number in a layer's name: Keras counts the layers of each class."""
-    return int((re.findall(r"_(\d+)$", layer.name) or [0])[0])
 
 
 def _variables(layer: tf.keras.layers.Layer) -> dict[str, tf.Variable]:

@@ -226,7 +226,7 @@ def test_freezing_the_whitening_s_bias_leaves_out_its_gradient_and_changes_no_we
     strategy = tf.distribute.get_strategy()
     assert fitting.phases(recipe, 0, strategy) == [Phase(0, 2, 16), Phase(2, 3, 16)]
     with monkeypatch.context() as patch:
-        patch.setattr(strategies, "are_cpus", lambda _: False)
+        patch.setattr(strategies, "accelerators", lambda _: ("GPU", 1))
         assert fitting.phases(recipe, 0, strategy) == recipe.phases() == [Phase(0, 3, 16)]
     biases = []
     apply = tf.keras.optimizers.Optimizer.apply_gradients

@@ -165,22 +165,17 @@ def make_record(
     content: bytes, size: tuple[int, int], label: int, synset: str, number: int = 0
 ) -> bytes:
     """Returns a serialized tf.train.Example; `label` from 0 on, `number` 0: not of validation."""
-    values: dict[str, bytes | int] = {
+    texts = {
         "image/encoded": content,
         "image/format": b"JPEG",
         "image/class/synset": synset.encode(),
-        "image/class/label": label + 1,
-        "image/width": size[0],
-        "image/height": size[1],
     }
     if number:
-        values["image/filename"] = f"{jpeg_index.VALIDATION}{number:08}.JPEG".encode()
-    return tf.train.Example(
-        features=tf.train.Features(feature={key: _feature(value) for key, value in values.items()})
-    ).SerializeToString()
-
-
-def _feature(value: bytes | int) -> tf.train.Feature:
-    if isinstance(value, bytes):
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-    return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+        texts["image/filename"] = f"{jpeg_index.VALIDATION}{number:08}.JPEG".encode()
+    numbers = {"class/label": label + 1, "width": size[0], "height": size[1]}
+    features = tf.train.Features()
+    for key, value in texts.items():
+        features.feature[key].bytes_list.value.append(value)
+    for name, integer in numbers.items():
+        features.feature[f"image/{name}"].int64_list.value.append(integer)
+    return tf.train.Example(features=features).SerializeToString()

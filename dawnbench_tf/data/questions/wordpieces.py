@@ -4,7 +4,7 @@ A published BERT is a folder with its vocabulary and its weights.
 """
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -57,7 +57,11 @@ def from_words(words: Iterable[str]) -> Vocabulary:
 
 def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
     """Tokenizes texts into pieces; yields one `Annotated` for each, without lemmas and tags."""
-    split_words, split_pieces = _tokenizers(vocabulary)
+    from official.nlp.tools import tokenization  # imports TensorFlow
+
+    split_words = tokenization.BasicTokenizer(do_lower_case=not vocabulary.cased).tokenize
+    pieces_of = tokenization.WordpieceTokenizer(frozenset(vocabulary.trained))
+    split_pieces = cache(pieces_of.tokenize)
     for text in texts:
         # The tokenizers return no offsets. `sources` maps characters of the words, end to end, to
         # characters of the text; `first` is the first character of the next piece.
@@ -72,17 +76,6 @@ def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
                 first += size
             pieces += word_pieces
         yield Annotated(pieces, offsets, [], [])
-
-
-def _tokenizers(
-    vocabulary: Vocabulary,
-) -> tuple[Callable[[str], list[str]], Callable[[str], list[str]]]:
-    """Returns tf-models-official's functions text -> words, and word -> pieces."""
-    from official.nlp.tools import tokenization  # imports TensorFlow
-
-    basic = tokenization.BasicTokenizer(do_lower_case=not vocabulary.cased)
-    pieces = tokenization.WordpieceTokenizer(frozenset(vocabulary.trained))
-    return basic.tokenize, cache(pieces.tokenize)
 
 
 def _sources(text: str, cased: bool) -> list[int]:

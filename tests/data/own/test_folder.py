@@ -10,6 +10,7 @@ from PIL import Image
 from dawnbench_tf import recipes, terminal
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.image_files import shard_writer
+from dawnbench_tf.data.own import folder as own_folder
 from dawnbench_tf.refusals import Refusal
 from dawnbench_tf.tasks import find_task
 from tests.data.own.conftest import loaded
@@ -141,14 +142,14 @@ def test_all_damaged_images_are_named_before_the_clock(tmp_path, own, cache, mon
     names = [f"train/red/{path.name}" for path in paths]
     monkeypatch.setattr(terminal, "status", lambda *_, **__: None)
     with pytest.raises(Refusal) as refusal:
-        dataset.check_files(recipe(), str(tmp_path / "own"))
+        own_folder.check(recipe(), str(tmp_path / "own"))
     text = str(refusal.value)
     assert "damaged: 3 of 30 images" in text and text.endswith("; replace or remove them")
     assert all(name in text for name in names[:3]) and names[3] not in text
     for path in paths[:3]:
         path.unlink()
     monkeypatch.setattr(shard_writer, "check_image", None)  # the others were decoded already
-    dataset.check_files(recipe(), str(tmp_path / "own"))
+    own_folder.check(recipe(), str(tmp_path / "own"))
     assert said[-1:] == ["1 image with an EXIF orientation, which is not applied"]
 
 
@@ -179,4 +180,4 @@ def test_each_format_is_read_and_the_rest_is_counted(tmp_path, own, monkeypatch)
 def test_a_user_without_a_home_has_no_cache(tmp_path, own, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a uid without an entry
-    dataset.check_files(recipe(), str(own.write_folder(tmp_path)))
+    own_folder.check(recipe(), str(own.write_folder(tmp_path)))
