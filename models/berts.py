@@ -71,7 +71,7 @@ def body(
         x = _block(f"layer_{layer}", x, mask, heads, dropout, dtype)
     x = ContextSlice(dtype=dtype, name="features")([x, question, context])
     ends = [_dense(name, 1, x, dtype) for name in ("first", "last")]
-    return SpanLogits(dtype="float32", name="logits")([*ends, PaddingMask(dtype=dtype)(context)])
+    return SpanLogits(dtype=dtype, name="logits")([*ends, PaddingMask(dtype=dtype)(context)])
 
 
 def _block(

@@ -71,7 +71,7 @@ def body(
     soft = StartAttention(dtype=dtype)([start, m, masks[0]])  # (batch, context, 4 hidden)
     m = _bilstm(hidden, 14 * hidden, dtype)(drop(join([g, m, soft])), mask=masks[0])
     end = Dense(1, dtype=dtype)(drop(join([m, g])))
-    return SpanLogits(dtype="float32", name="logits")([start, end, masks[0]])
+    return SpanLogits(dtype=dtype, name="logits")([start, end, masks[0]])
 
 
 def _spelling(characters: int, filters: int, dropout: float, dtype: str | None) -> tf.keras.Model:

@@ -56,7 +56,7 @@ def body(
         [dense("weigh", q.shape[-1], 1, dtype)(q), q, masks[1]]
     )  # (batch, width)
     ends = [bilinear(end, c, q, dtype) for end in ("first", "last")]
-    return SpanLogits(dtype="float32", name="logits")([*ends, masks[0]])
+    return SpanLogits(dtype=dtype, name="logits")([*ends, masks[0]])
 
 
 def _stack(

@@ -51,7 +51,7 @@ def body(
     tagged = TagEmbedding(tags, (12, 8), dtype=dtype, name="tag_vectors")(context_tags)
     c = make.join(matches, c_words, tagged, aligned)
     c, q = _understand(c, c_words, q_words, masks, make)  # both (batch, tokens, 2 hidden)
-    return SpanLogits(dtype="float32", name="logits")([*_answer(c, q, masks, make), masks[0]])
+    return SpanLogits(dtype=dtype, name="logits")([*_answer(c, q, masks, make), masks[0]])
 
 
 class _Layers(NamedTuple):

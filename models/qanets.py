@@ -85,7 +85,7 @@ def body(
         states.append(model_encoder(drop()(states[-1]), masks[0]))
     first, *ends = states[1:]  # (batch, context, hidden)
     logits = [Dense(1, dtype=dtype)(join([first, end])) for end in ends]
-    return SpanLogits(dtype="float32", name="logits")([*logits, masks[0]])
+    return SpanLogits(dtype=dtype, name="logits")([*logits, masks[0]])
 
 
 def _encoder(

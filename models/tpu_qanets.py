@@ -63,7 +63,7 @@ def body(
     first, *ends = states[-3:]  # each (batch, context, hidden)
     join = tf.keras.layers.Concatenate(dtype=dtype)
     logits = [Dense(1, dtype=dtype)(join([first, end])) for end in ends]
-    return SpanLogits(dtype="float32", name="logits")([*logits, masks[0]])
+    return SpanLogits(dtype=dtype, name="logits")([*logits, masks[0]])
 
 
 def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> Operation:

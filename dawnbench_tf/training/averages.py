@@ -59,6 +59,10 @@ class Averages(tf.keras.optimizers.Optimizer):
                 for v in self._averaged()[1]
             ]
 
+    def finalize_variable_values(self, var_list: list[tf.Variable]) -> None:
+        """Leaves the weights as they are; Keras calls it at the end of each `fit`."""
+        # Keras's own replaces them by their averages, from which the next phase would go on.
+
     def pairs(self) -> Pairs:
         """Returns pairs of each averaged variable and its average."""
         weights, statistics = self._averaged()

@@ -53,7 +53,7 @@ class SoftmaxCrossEntropy(tf.keras.losses.Loss):
             return tf.nn.sparse_softmax_cross_entropy_with_logits(classes, y_pred)
         count = y_pred.shape[-1]
         others = self.smoothing / count
-        labels = tf.one_hot(classes, count, 1 - self.smoothing + others, others)
+        labels = tf.one_hot(classes, count, 1 - self.smoothing + others, others, dtype=y_pred.dtype)
         return tf.nn.softmax_cross_entropy_with_logits(labels, y_pred)
 
 

@@ -284,13 +284,17 @@ class SpanLogits(Unmasked):
     """Logits of an answer's first and last token: joins them and masks padding.
 
     Inputs: [start logits, end logits, mask]; the logits are (batch, context, 1).
-    Output: float32 (batch, 2, context), -1e30 at padding.
+    Output: float32, or float64 if `dtype` is, (batch, 2, context); -1e30 at padding.
     """
+
+    def __init__(self, dtype: Any = None, **kwargs: Any) -> None:
+        computes = tf.keras.layers.Layer(dtype=dtype).compute_dtype
+        super().__init__(dtype="float64" if computes == "float64" else "float32", **kwargs)
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         start, end, mask = inputs
         both = tf.stack([start[..., 0], end[..., 0]], 1)
-        return tf.where(mask[:, None, :], tf.cast(both, tf.float32), NEVER)
+        return tf.where(mask[:, None, :], both, NEVER)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         return (input_shape[0][0], 2, input_shape[0][1])

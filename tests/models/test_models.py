@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from dawnbench_tf import models
 from dawnbench_tf.models import factories
+from dawnbench_tf.models.layers.text import SpanLogits
 
 
 def test_an_unknown_name_suggests_the_nearest():
@@ -114,6 +115,8 @@ def test_float64_policies_give_float64_logits():
                 data_format="NHWC", dtype=dtype, synchronized=False, classes=factories.KERAS
             )
             assert make.to_float32(1.0).compute_dtype == "float64"
+            assert SpanLogits(dtype=dtype).compute_dtype == "float64"
+            assert SpanLogits(dtype="mixed_bfloat16").compute_dtype == "float32"
     finally:
         policies.set_global_policy("float32")
 

@@ -39,6 +39,8 @@ RECIPE = recipes.get(
     weight_decay=0,
     train_examples=512,
     image_sizes=(8,),
+    average=0.9,
+    average_every=3,
 )
 FLAGS = (
     *("--train_examples=256", "--steps_per_execution=1", "--precision=float64", "--epochs=3"),
@@ -62,11 +64,12 @@ def test_epochs_have_the_steps_of_their_batch_size():
 
 
 def test_a_run_equals_a_loop_with_plain_gradient_descent(trained):
-    """The weights are those of a written-out loop over `data.train`, with momentum."""
+    """The weights are those of a written-out loop over `data.train`: momentum and an average."""
     data = dataset.open(RECIPE)
     model = fitting.build(data)  # for its initial weights
     velocities = [np.zeros(weight.shape) for weight in model.trainable_variables]
     momentum, rate = RECIPE.optimizer.momentum, RECIPE.optimizer.learning_rate
+    averages, step = model.get_weights(), 0
 
     @tf.function(reduce_retracing=True)
     def gradients(images, labels):
@@ -82,7 +85,11 @@ def test_a_run_equals_a_loop_with_plain_gradient_descent(trained):
             for index, (gradient, weight) in enumerate(pairs):
                 velocities[index] = momentum * velocities[index] + gradient.numpy()
                 weight.assign_sub(rate * velocities[index])
-    for ours, loop in zip(trained.model().get_weights(), model.get_weights(), strict=True):
+            step += 1
+            if step % 3 == 0:  # also across the phases, of 4, 2 and 8 steps
+                pairs = zip(averages, model.get_weights(), strict=True)
+                averages = [0.9**3 * average + (1 - 0.9**3) * weight for average, weight in pairs]
+    for ours, loop in zip(trained.model().get_weights(), averages, strict=True):
         np.testing.assert_allclose(ours, loop, rtol=1e-5, atol=1e-6)
 
 
@@ -221,6 +228,8 @@ def test_freezing_the_whitening_s_bias_leaves_out_its_gradient_and_changes_no_we
         "whitening_bias_epochs": 1.5,
         "rate_in_velocity": False,
         "learning_rate": 1e-5,
+        "average": 0.95,
+        "average_every": 2,
     }
     recipe = replace(recipes.get("digits/resnet8", **settings), model="airbench94")
     strategy = tf.distribute.get_strategy()

@@ -129,7 +129,7 @@ class ImageData(Data):
     def unsure(self, answers: np.ndarray) -> tuple[np.ndarray, "ImageData"]:
         shifted = np.exp(answers - answers.max(1, keepdims=True))
         most_probable = 1 / shifted.sum(1)  # probability of each image's answer
-        count = max(1, int(len(answers) * self.recipe.data.views_share))
+        count = max(1, int(round(len(answers) * self.recipe.data.views_share, 6)))
         indices = np.sort(np.argsort(most_probable, kind="stable")[:count])
         return indices, self._tested_on(self.splits.test.take(indices))
 
