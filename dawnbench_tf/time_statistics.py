@@ -45,12 +45,10 @@ class Times:
 
     def __post_init__(self) -> None:
         seconds, censored = np.asarray(self.seconds, float), np.asarray(self.censored, bool)
-        if seconds.ndim != 1 or seconds.shape != censored.shape:
-            shapes = f"{seconds.shape} and {censored.shape}"
-            raise ValueError(f"`seconds` and `censored` should be of shape (runs,); found {shapes}")
-        if not (seconds >= 0).all() or np.isinf(seconds[censored]).any():  # nan is not >= 0
-            text = "should be at least 0, of a crashed run finite"
-            raise ValueError(f"`seconds` {text}. Received: {seconds}")
+        are_times = seconds.ndim == 1 and seconds.shape == censored.shape and (seconds >= 0).all()
+        if not are_times or np.isinf(seconds[censored]).any():  # nan is not >= 0
+            text = "should be numbers of at least 0, finite for a crash, and as many bools"
+            raise ValueError(f"`seconds` and `censored` {text}. Received: {self}")
         object.__setattr__(self, "seconds", seconds)
         object.__setattr__(self, "censored", censored)
 

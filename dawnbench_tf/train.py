@@ -78,8 +78,7 @@ def main(options: Options, arguments: list[str]) -> int:
         return _test_speed(recipe, run)
     folder = run.output_dir or _new_folder(recipe)
     # The user wrote every setting of a file or a module: a run of others is refused.
-    is_users = recipe_files.is_path(options.recipe) or ":" in options.recipe
-    compared = None if is_users else replaced
+    compared = None if ":" in options.recipe or recipe_files.is_path(options.recipe) else replaced
     try:
         return _report(train(recipe, run, folder, replaced=compared), run)
     except KeyboardInterrupt as interrupt:

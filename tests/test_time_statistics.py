@@ -149,13 +149,9 @@ def test_gehan_s_test_is_mann_and_whitney_s_without_crashes_and_a_permutation_s_
 
 
 def test_what_is_no_time_is_refused():
-    for seconds, censored, words in (
-        ([1, math.nan], [False, False], "at least 0"),
-        ([1, -1], [False, False], "at least 0"),
-        ([1, 2], [False], r"found \(2,\) and \(1,\)"),
-        ([INF], [True], "of a crashed run finite"),
-    ):
-        with pytest.raises(ValueError, match=words):
+    no = [False, False]
+    for seconds, censored in (([1, math.nan], no), ([1, -1], no), ([1], no), ([1, INF], [0, 1])):
+        with pytest.raises(ValueError, match="should be numbers of at least 0, finite for a crash"):
             Times(seconds, censored)
 
 

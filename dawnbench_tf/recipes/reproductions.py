@@ -5,7 +5,6 @@ The recipes' `Published` evidence names the training entries. other_entries.tsv 
 
 import csv
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -63,20 +62,15 @@ def table(recipes: Iterable[Recipe]) -> Mapping[str, Reproduction]:
         if isinstance(item, Published)
     }
     others = {}
-    for entry, (model, note) in _others().items():
-        task = RANKED[entry.partition("/")[0]].name
-        names = [row.name for row in recipes if row.model == model and row.task == task]
-        recipe = names[0] if names and "/inference/" in entry else ""
-        others[entry] = Reproduction(entry, recipe, model, note)
+    with open(OTHERS, encoding="utf-8", newline="") as file:
+        for other in csv.DictReader(file, delimiter="\t"):
+            entry, model = other["entry"], other["model"]
+            task = RANKED[entry.partition("/")[0]].name
+            names = [row.name for row in recipes if row.model == model and row.task == task]
+            recipe = names[0] if names and "/inference/" in entry else ""
+            others[entry] = Reproduction(entry, recipe, model, other["note"])
     both = trained | others
     return MappingProxyType({entry: both[entry] for entry in published_entries() if entry in both})
-
-
-@cache
-def _others() -> Mapping[str, tuple[str, str]]:
-    with open(OTHERS, encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t")
-        return {row["entry"]: (row["model"], row["note"]) for row in rows}
 
 
 def find(text: str, reproductions: Mapping[str, Reproduction]) -> list[Reproduction]:

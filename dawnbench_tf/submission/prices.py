@@ -118,8 +118,6 @@ def count_machines(hardware: str) -> int:
     4
     >>> count_machines("16 p3.16xlarge (AWS)")
     16
-    >>> count_machines("8 * V100 (AWS p3.16xlarge)")
-    1
     >>> count_machines("8 V100 p3.16xlarge, Amazon EC2")
     1
     """

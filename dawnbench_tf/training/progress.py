@@ -22,8 +22,8 @@ def summary(data: Data, model: tf.keras.Model, hardware: str) -> str:
     examples = task.train_examples - recipe.held_out
     parameters = sum(weight.shape.num_elements() for weight in model.trainable_variables)
     replicas = model.distribute_strategy.num_replicas_in_sync
-    phases, steps = recipe.phases(), data.epoch_steps
-    sizes = [f"{steps[phase.start]:,} steps of {phase.batch_size}" for phase in phases]
+    steps = data.epoch_steps
+    sizes = [f"{steps[part.start]:,} steps of {part.batch_size}" for part in recipe.phases()]
     # Keras logs the loss with what `add_loss` adds; AdamW decays the weights themselves.
     decays = recipe.optimizer.weight_decay and recipe.optimizer.name != "adamw"
     return (

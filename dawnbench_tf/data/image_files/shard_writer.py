@@ -165,11 +165,8 @@ def make_record(
     content: bytes, size: tuple[int, int], label: int, synset: str, number: int = 0
 ) -> bytes:
     """Returns a serialized tf.train.Example; `label` from 0 on, `number` 0: not of validation."""
-    texts = {
-        "image/encoded": content,
-        "image/format": b"JPEG",
-        "image/class/synset": synset.encode(),
-    }
+    texts = {"image/encoded": content, "image/format": b"JPEG"}
+    texts["image/class/synset"] = synset.encode()
     if number:
         texts["image/filename"] = f"{jpeg_index.VALIDATION}{number:08}.JPEG".encode()
     numbers = {"class/label": label + 1, "width": size[0], "height": size[1]}

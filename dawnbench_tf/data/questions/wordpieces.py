@@ -60,8 +60,7 @@ def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
     from official.nlp.tools import tokenization  # imports TensorFlow
 
     split_words = tokenization.BasicTokenizer(do_lower_case=not vocabulary.cased).tokenize
-    pieces_of = tokenization.WordpieceTokenizer(frozenset(vocabulary.trained))
-    split_pieces = cache(pieces_of.tokenize)
+    split_pieces = cache(tokenization.WordpieceTokenizer(frozenset(vocabulary.trained)).tokenize)
     for text in texts:
         # The tokenizers return no offsets. `sources` maps characters of the words, end to end, to
         # characters of the text; `first` is the first character of the next piece.
