@@ -206,7 +206,7 @@ def read_tree(root: str | os.PathLike[str], misses: bool = False) -> tuple[list[
         if path.suffix == ".json" and wanted:
             dataset = path.parent.parent.name
             if not has_task(path):
-                if hint := suggestion(dataset, RANKED, ""):  # else it is no entry
+                if hint := suggestion(dataset, RANKED, "", cutoff=0.85):  # else it is no entry
                     text = f"{dataset} is no data set; {hint}"
                     problems.append(Violation(path, 1, "folder", text))
                 continue

@@ -192,7 +192,7 @@ def changed(recipe: Recipe, **changes: Any) -> Recipe:
     if isinstance(task, Task) and task.reader.startswith("tfds:") and arrays:
         changes["task"] = replace(task, jpegs=False, image_size=0)  # arrays, as the recipe takes
     recipe = recipe.with_values(**changes)
-    for name in USED_BY.keys() & changes.keys():
+    for name in filter(USED_BY.get, changes):
         if recipe.optimizer.name not in USED_BY[name]:
             refuse(name, changes[name], f"is for --optimizer={', '.join(USED_BY[name])}")
     if not recipe.task:
