@@ -21,6 +21,8 @@ RECIPE = test_phases.RECIPE.with_values(
     later_batch_sizes=(128,),
     batch_size_epochs=(1,),
     hardest=48,
+    average=0,
+    average_every=1,
     train_examples=256,
     momentum=0,
 )
