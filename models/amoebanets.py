@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from . import checks
 from .factories import Layers
+from .layers import broadcast
 from .layers.image import WithAuxiliary
 from .networks import Arguments, Family
 
@@ -166,7 +167,7 @@ def head(maps: list[tf.Tensor], num_classes: int, make: Layers, args: Arguments)
     if not args.get("auxiliary"):
         return make.to_float32(1.0, name="logits")(logits)
     both = [make.to_float32(1.0)(x) for x in (logits, _auxiliary(middle, num_classes, make))]
-    return WithAuxiliary(dtype=tf.as_dtype(both[0].dtype).name, name="logits")(both)
+    return WithAuxiliary(dtype=broadcast.widest(make.dtype), name="logits")(both)
 
 
 def _auxiliary(x: tf.Tensor, num_classes: int, make: Layers) -> tf.Tensor:

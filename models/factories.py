@@ -98,7 +98,6 @@ def layers(
     layout = {"data_format": LAYOUTS[data_format], "dtype": dtype}
     norm: dict[str, Any] = {"axis": axis, "momentum": 0.9, "epsilon": 1e-5, "dtype": dtype}
     norm |= {"synchronized": True} if synchronized else {}
-    widest = "float64" if keras.Layer(dtype=dtype).compute_dtype == "float64" else "float32"
     return Layers(
         conv=partial(_conv, classes.conv, padding=padding, layout=layout),
         norm=partial(classes.norm, **norm),
@@ -120,7 +119,7 @@ def layers(
         global_max=partial(keras.GlobalMaxPooling2D, **layout),
         dense=partial(_dense, classes.dense, dtype=dtype),
         dropout=partial(classes.dropout, dtype=dtype),
-        to_float32=partial(keras.Rescaling, dtype=widest),
+        to_float32=partial(keras.Rescaling, dtype=broadcast.widest(dtype)),
         stochastic=partial(image.StochasticDepth, dtype=dtype),
         whitening=partial(image.Whitening, axis=axis, dtype=dtype),
         axis=axis,

@@ -12,6 +12,7 @@ Keras's own.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -22,6 +23,12 @@ from .xla import compiled
 def widen(x: tf.Tensor) -> tf.Tensor:
     """Casts to float32 if the precision is lower; float32 and float64 stay."""
     return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
+
+
+def widest(dtype: Any) -> str:
+    """Returns the dtype of logits for a dtype or policy of layers: float32, or float64 if it is."""
+    computes = tf.keras.layers.Layer(dtype=dtype).compute_dtype
+    return "float64" if computes == "float64" else "float32"
 
 
 def _total(terms: tf.Tensor, weight: tf.Tensor, axis: int | None = None) -> tf.Tensor:

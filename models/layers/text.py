@@ -288,8 +288,7 @@ class SpanLogits(Unmasked):
     """
 
     def __init__(self, dtype: Any = None, **kwargs: Any) -> None:
-        computes = tf.keras.layers.Layer(dtype=dtype).compute_dtype
-        super().__init__(dtype="float64" if computes == "float64" else "float32", **kwargs)
+        super().__init__(dtype=broadcast.widest(dtype), **kwargs)
 
     def call(self, inputs: list[tf.Tensor]) -> tf.Tensor:
         start, end, mask = inputs
