@@ -228,9 +228,12 @@ def _folder(name: str, options: Options) -> Path:
 def _changed_study(name: str, options: Options, changes: dict[str, Any]) -> grid.Study:
     """Returns the study with the changes of the options; `grid.plan` checks its runs."""
     studies, settings = rows.STUDIES[options.scale], {}
-    if not name.endswith(".toml") and name not in studies:
+    if name.endswith(".toml"):
+        study = grid_files.read(Path(name))
+    elif name in studies:
+        study = studies[name]
+    else:
         raise Refusal(f"{name}: no such study; {suggestion(name, [*studies, REPORT])}")
-    study = grid_files.read(Path(name)) if name.endswith(".toml") else studies[name]
     levels = [level.settings for factor in study.factors for level in factor.levels]
     instance = options.run.credits.instance
     if instance and any("cost_per_hour" in settings for settings in levels):

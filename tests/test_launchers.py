@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dawnbench_tf import machine
+
 ROOT = Path(__file__).parent.parent
 LAUNCH = ROOT / "scripts/launch"
 FLAGS = ["--recipe=imagenet/resnet50_v1_5", "--author=A B's"]
@@ -92,6 +94,9 @@ def test_a_tpu_vm_is_made_used_and_deleted():
     assert "--accelerator-type=v3-8" in commands[0] and "--zone=z" in commands[0]
     train = next(c[-1].removeprefix("--command=") for c in commands if "dawnbench train" in c[-1])
     assert shlex.split(train)[2:] == ["--strategy=tpu", "--tpu=local", "--output_dir=run", *FLAGS]
+    packages = machine.INSTALL_TPU.partition("--no-deps ")[2]
+    for path in ("scripts/launch/tpu_vm.sh", "docs/install.md"):  # as doctor states it
+        assert packages in (ROOT / path).read_text(), path
 
 
 def test_ssh_without_hosts_is_refused():

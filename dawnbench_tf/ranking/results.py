@@ -202,24 +202,24 @@ def read_tree(root: str | os.PathLike[str], misses: bool = False) -> tuple[list[
     results: list[Result] = []
     problems: list[Violation] = []
     for path in find(root, problems, misses):
-        wanted = misses or NOT_RANKED not in path.parts
-        if path.suffix == ".json" and wanted:
-            dataset = path.parent.parent.name
-            if not has_task(path):
-                if hint := suggestion(dataset, RANKED, "", cutoff=0.85):  # else it is no entry
-                    text = f"{dataset} is no data set; {hint}"
-                    problems.append(Violation(path, 1, "folder", text))
-                continue
-            try:
-                source = load(path)
-                entry = entry_from_source(source)
-            except Unreadable as error:
-                problems.append(error.violation)
-                continue
-            broken = rules.find_violations(source, Grade.RANKED)
-            flaws = [shown(v.text) for v in broken if v.rule not in rules.THRESHOLD_RULES]
-            result = entry_result(entry, tuple(flaws[:MOST_FLAWS]))
-            results.append(replace(result, file=str(path)))
+        dataset = path.parent.parent.name
+        if path.suffix != ".json" or (NOT_RANKED in path.parts and not misses):
+            continue
+        if not has_task(path):
+            if hint := suggestion(dataset, RANKED, "", cutoff=0.85):  # else it is no entry
+                text = f"{dataset} is no data set; {hint}"
+                problems.append(Violation(path, 1, "folder", text))
+            continue
+        try:
+            source = load(path)
+            entry = entry_from_source(source)
+        except Unreadable as error:
+            problems.append(error.violation)
+            continue
+        broken = rules.find_violations(source, Grade.RANKED)
+        flaws = [shown(v.text) for v in broken if v.rule not in rules.THRESHOLD_RULES]
+        result = entry_result(entry, tuple(flaws[:MOST_FLAWS]))
+        results.append(replace(result, file=str(path)))
     return results, [str(problem) for problem in problems]
 
 

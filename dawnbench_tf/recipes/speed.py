@@ -440,15 +440,12 @@ def take(
         path, log_path = Path(folder) / RESULT, Path(folder) / "log.txt"
         own = with_recorded(RunOptions(), to_record(options))  # without the options of one call
         (Path(folder) / REQUEST).write_bytes(pickle.dumps((recipe, own, seconds)))
+        command = [*machine.python(), *COMMAND, folder]
         pipe = subprocess.PIPE  # it closes when this process ends, also by SIGKILL
         with (
             open(log_path, "w", encoding="utf-8") as log,
             subprocess.Popen(
-                [*machine.python(), *COMMAND, folder],
-                stdin=pipe,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+                command, stdin=pipe, stdout=log, stderr=log, start_new_session=True
             ) as process,
         ):
             try:

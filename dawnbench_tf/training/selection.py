@@ -58,8 +58,8 @@ class Proxy(tf.train.Checkpoint):
     def __init__(self, data: ImageData, restored: bool = False):
         settings = data.recipe.data
         optimizer = replace(data.recipe.optimizer, backbone_rate=1.0, layer_rate_decay=1.0)
-        parts: dict[str, Any] = {"network": Network(), "optimizer": optimizer, "average": Average()}
-        recipe = replace(data.recipe, model=settings.proxy, **parts)
+        recipe = replace(data.recipe, model=settings.proxy, network=Network(), average=Average())
+        recipe = replace(recipe, optimizer=optimizer)
         own = replace(data, recipe=recipe)
         network = own.network()
         if not restored:

@@ -14,7 +14,6 @@ from dawnbench_tf import run_folder, terminal, tta
 from dawnbench_tf.clock import Clock, beating
 from dawnbench_tf.data import dataset
 from dawnbench_tf.data.dataset import Data, Placement
-from dawnbench_tf.data.own import folder as own_folder
 from dawnbench_tf.data.placement import Waits
 from dawnbench_tf.recipe import Recipe
 from dawnbench_tf.recipe.options import RunOptions, to_record
@@ -95,7 +94,9 @@ def prepare(
     waits = Waits() if counted else None
     placement = Placement(strategy, options.data_format, waits)
     if examples is None and recipe.whole_task.module == "own.folder" and not recipe.synthetic:
-        own_folder.check(recipe, options.data_dir)  # decodes all images, before the clock starts
+        from dawnbench_tf.data.own import folder  # brings simplejpeg, which other runs do not need
+
+        folder.check(recipe, options.data_dir)  # decodes all images, before the clock starts
     terminal.status("loading the data")
     with clock.part("load"):
         data = dataset.open(recipe, options.data_dir, options.download, placement, examples)

@@ -165,14 +165,13 @@ def make_record(
     content: bytes, size: tuple[int, int], label: int, synset: str, number: int = 0
 ) -> bytes:
     """Returns a serialized tf.train.Example; `label` from 0 on, `number` 0: not of validation."""
-    texts = {"image/encoded": content, "image/format": b"JPEG"}
-    texts["image/class/synset"] = synset.encode()
+    texts = {"encoded": content, "format": b"JPEG", "class/synset": synset.encode()}
     if number:
-        texts["image/filename"] = f"{jpeg_index.VALIDATION}{number:08}.JPEG".encode()
+        texts["filename"] = f"{jpeg_index.VALIDATION}{number:08}.JPEG".encode()
     numbers = {"class/label": label + 1, "width": size[0], "height": size[1]}
     features = tf.train.Features()
-    for key, value in texts.items():
-        features.feature[key].bytes_list.value.append(value)
+    for name, text in texts.items():
+        features.feature[f"image/{name}"].bytes_list.value.append(text)
     for name, integer in numbers.items():
         features.feature[f"image/{name}"].int64_list.value.append(integer)
     return tf.train.Example(features=features).SerializeToString()
