@@ -77,11 +77,8 @@ class Clock:
         return ended
 
     def watch(self, ended: Callable[[], tuple[str, float] | None] | None) -> None:
-        """Sets a function that detects the end of the running part.
-
-        The clock calls it before each use. It returns None, or the next part and the moment at
-        which that part began.
-        """
+        """Sets a function that detects the end of the running part."""
+        # Called before each use. It returns None, or the next part and the moment it began.
         self._ended = ended
 
     def _settle(self) -> None:

@@ -279,11 +279,9 @@ def compare(paths: Sequence[str | os.PathLike[str]]) -> dict[str, dict[str, Esti
 
 
 def format_comparison(machines: Mapping[str, Mapping[str, Estimate]]) -> str:
-    """Returns the machines of `compare`, and a line for each recipe and machine, in 80 columns.
-
-    A row whose goal, settings, versions or examples differ from the first one's has a "*", and a
-    note that says how.
-    """
+    """Returns the machines of `compare`, and a line for each recipe and machine, in 80 columns."""
+    # A row whose goal, settings, versions or examples differ from the first one's has a "*", and a
+    # note that says how.
     lines, notes = [], []
     for number, (path, own) in enumerate(machines.items(), 1):
         row = next(iter(own.values()), Estimate(""))

@@ -76,10 +76,7 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 def read_json(
     path: Path, largest: int = LARGEST_JSON, hint: str = "restore it or name another --output_dir"
 ) -> dict[str, Any]:
-    """Reads what `write_json` wrote; a file without a checksum, of earlier versions, too.
-
-    Raises Refusal, which ends in the `hint`: it can't be read, or is not what was written.
-    """
+    """Reads what `write_json` wrote; a file without a checksum, of earlier versions, too."""
     with refusing(path, "can't be read", OSError, ValueError, RecursionError, hint=hint):
         if not path.is_file():
             raise Refusal(f"{path}: is no file; {hint}")
@@ -148,10 +145,7 @@ def save_figure(figure: Any, target: Path | IO[Any], **options: Any) -> None:
 
 
 def cache_folder() -> Path | None:
-    """Returns the folder for caches, which may not exist yet.
-
-    None, with a message, if the user has no home folder.
-    """
+    """Returns the folder for caches, which may not exist yet; None if there is no home folder."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if home.startswith("~"):
         terminal.say("no home folder, so nothing is cached; XDG_CACHE_HOME can name one")
@@ -174,10 +168,7 @@ def make_folder(path: Path) -> None:
 
 
 def lock(folder: Path, reason: str, flag: str = "output_dir") -> int:
-    """Takes the lock on a folder, and returns its descriptor; it is held until that is closed.
-
-    Raises Refusal, which names the `flag` and gives the `reason`, if another process holds it.
-    """
+    """Takes the lock on a folder, and returns its descriptor; it is held until that is closed."""
     descriptor = take_lock(folder)
     if descriptor is None:
         refuse(flag, folder, reason)
@@ -204,12 +195,10 @@ def is_locked(folder: Path) -> bool:
 
 
 def take_lock(folder: Path) -> int | None:
-    """Takes the lock on a folder. Returns its descriptor, or None if another process holds it.
-
-    It is held until all copies of the descriptor are closed: a child that inherits one has it too.
-    A file system without such locks (NFS, Lustre, FUSE) may have POSIX's; without either, a line
-    says so. Raises Refusal if the folder can't be written.
-    """
+    """Takes the lock on a folder. Returns its descriptor, or None if another process holds it."""
+    # It is held until all copies of the descriptor are closed: a child that inherits one has it
+    # too. A file system without such locks (NFS, Lustre, FUSE) may have POSIX's; without either, a
+    # line says so.
     try:
         descriptor = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
     except OSError as error:
@@ -240,11 +229,9 @@ def cannot_write(path: Path, error: Exception) -> Refusal:
 
 
 def read_npz(content: bytes, largest: int = 0) -> dict[str, np.ndarray]:
-    """Returns the arrays of an .npz file, by name, from its bytes. Raises ValueError.
-
-    Pickled objects are refused; compressed arrays too, unless `largest` says how many bytes all may
-    take: else they take no more memory than the file. Each array's checksum is in it.
-    """
+    """Returns the arrays of an .npz file, by name, from its bytes. Raises ValueError."""
+    # Pickled objects are refused; compressed arrays too, unless `largest` says how many bytes all
+    # may take: else they take no more memory than the file. Each array's checksum is in it.
     is_npy = False
     with suppress(Exception):  # of what is no header of an .npy file
         _npy_header(io.BytesIO(content))

@@ -65,11 +65,9 @@ def run(
     tables: Mapping[str, Callable[[], str]] = types.MappingProxyType({}),  # what --FLAG=? prints
     interrupted: str = "",  # said after an interrupt; {command} is the command line
 ) -> None:
-    """Runs a command: its flags are the fields of `options`; exits with what `main` returns.
-
-    A Refusal is one line on stderr and exit status 1; SIGINT, SIGTERM and SIGHUP are one line and
-    128 + the signal's number.
-    """
+    """Runs a command: its flags are the fields of `options`; exits with what `main` returns."""
+    # A Refusal is one line on stderr and exit status 1; SIGINT, SIGTERM and SIGHUP are one line and
+    # 128 + the signal's number.
     hold_standard_streams()
     with suppress(OSError, AttributeError):  # of a notebook's or another program's stream
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # as stderr
@@ -281,10 +279,8 @@ class _NumberParser(flags.ArgumentParser):
 
 
 def parse(argv: list[str], files: bool = False) -> list[str]:
-    """Parses flags for absl's `app.run`: a wrong flag is one line on stderr, exit status 1.
-
-    What is no flag is wrong too, unless the command takes `files`.
-    """
+    """Parses flags for absl's `app.run`: a wrong flag is one line on stderr, exit status 1."""
+    # What is no flag is wrong too, unless the command takes `files`.
     try:
         rest = flags.FLAGS(argv)
         if rest[1:] and not files:

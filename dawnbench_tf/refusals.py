@@ -35,10 +35,8 @@ def refuse(name: str, value: object, expected: str) -> NoReturn:
 
 @contextmanager
 def refusing(where: object, fault: str, *kinds: type[Exception], hint: str = "") -> Iterator[None]:
-    """Raises Refusal for errors of `kinds` in the body: "where: fault (reason); hint".
-
-    Without a fault it is "where: reason".
-    """
+    """Raises Refusal for errors of `kinds` in the body: "where: fault (reason); hint"."""
+    # Without a fault it is "where: reason".
     try:
         yield
     except Refusal:
@@ -54,10 +52,8 @@ def refusing(where: object, fault: str, *kinds: type[Exception], hint: str = "")
 def suggestion(
     name: str, names: Iterable[str], otherwise: str | None = None, cutoff: float = 0.6
 ) -> str:
-    """Returns "did you mean NAME?" for the nearest of the names in any case.
-
-    Without a near one it returns `otherwise`, or by default a list of all names.
-    """
+    """Returns "did you mean NAME?" for the nearest of the names in any case."""
+    # Without a near one it returns `otherwise`, or by default a list of all names.
     originals = {one.lower(): one for one in names}
     near = get_close_matches(name.lower(), originals, n=1, cutoff=cutoff)
     if near:

@@ -192,10 +192,7 @@ def read_clock(path: Path) -> dict[str, float]:
 
 
 def read_rows(folder: Path, metric: str) -> Rows:
-    """Returns the rows of rows.tsv, or those of the newest checkpoint if it has more.
-
-    Raises Refusal if the two differ: one of them is damaged.
-    """
+    """Returns the rows of rows.tsv, or those of the newest checkpoint if it has more."""
     path = folder / ROWS
     rows = _read_table(path, metric) if os.path.lexists(path) else []
     states = [item / STATE for _, item in checkpoints(folder) if (item / STATE).exists()]
@@ -253,10 +250,7 @@ def write_weights(path: Path, weights: Sequence[np.ndarray]) -> None:
 
 
 def read_weights(folder: Path) -> list[np.ndarray]:
-    """Reads the evaluated weights of the newest checkpoint, in the order of the model's.
-
-    Raises Refusal: there is none, or it is damaged, or an earlier version wrote it.
-    """
+    """Reads the evaluated weights of the newest checkpoint, in the order of the model's."""
     newest = checkpoints(folder)
     if not newest:
         raise Refusal(f"{folder}: holds no checkpoint; train with --output_dir={folder} first")
@@ -309,11 +303,9 @@ class RunFolder:
         return [*self.owner.epochs_before, *longer]
 
     def record(self, recipe: Recipe, options: Mapping[str, Any]) -> None:
-        """Writes recipe and options of a run that is built to run.json, if others are there.
-
-        The recipe is another if the task's numbers were left open before, or a missed run is
-        trained longer. Refused options are not those to go on with: so they are written now.
-        """
+        """Writes recipe and options of a run that is built to run.json, if others are there."""
+        # The recipe is another if the task's numbers were left open before, or a missed run is
+        # trained longer. Refused options are not those to go on with: so they are written now.
         values = owner_of(self.path).values
         changed = {name: value for name, value in values.items() if name != OPTIONS}
         changed |= {OPTIONS: options} if options else {}
@@ -350,10 +342,8 @@ class RunFolder:
             raise
 
     def newest(self) -> Checkpoint | None:
-        """Returns the newest undamaged checkpoint; None if there is no checkpoint.
-
-        Prints a line for each damaged one that it skips. Raises Refusal: all of them are damaged.
-        """
+        """Returns the newest undamaged checkpoint; None if there is no checkpoint."""
+        # Prints a line for each damaged one that it skips.
         reason = ""
         for epochs, path in reversed(checkpoints(self.path)):
             try:
@@ -369,10 +359,8 @@ class RunFolder:
         return None
 
     def read_clock(self, newest: Checkpoint | None) -> dict[str, float]:
-        """Returns the seconds of earlier processes by part of the clock.
-
-        Reads clock.json; writes the checkpoint's clock to it if that is later, or it is damaged.
-        """
+        """Returns the seconds of earlier processes by part of the clock."""
+        # Reads clock.json; writes the checkpoint's clock to it if that is later, or it is damaged.
         path = self.path / CLOCK
         saved = (newest.state.get("clock") if newest else None) or {}
         try:
@@ -390,10 +378,8 @@ class RunFolder:
         return saved
 
     def write_clock(self, clock: Clock) -> None:
-        """Writes clock.json, every second: a run that is killed loses at most one of its clock.
-
-        A failed write is ignored: on a full disk the next checkpoint fails too, and reports it.
-        """
+        """Writes clock.json, every second: a run that is killed loses at most one of its clock."""
+        # A failed write is ignored: on a full disk the next checkpoint fails too, and reports it.
         if (self.path / RECIPE).exists():  # else the folder was given back
             with suppress(Refusal):
                 files.write_json(self.path / CLOCK, clock.parts())
@@ -406,16 +392,11 @@ def claim(
     replaced: Collection[str] | None = None,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunFolder:
-    """Claims a new or empty folder for a recipe, or the folder of an earlier run of it.
-
-    The recipe of the result is that of the earlier run, if there was one, even if the library's
-    recipe has changed since; with the epochs of `recipe`, if that run missed its goal and `recipe`
-    has more epochs. `replaced` has the names of the fields that the user set; None: all. A new run
-    records the `options`.
-
-    Raises Refusal: the folder can't be written, another process uses it, it holds another recipe's
-    run or other files, or its path is not UTF-8.
-    """
+    """Claims a new or empty folder for a recipe, or the folder of an earlier run of it."""
+    # The recipe of the result is that of the earlier run, if there was one, even if the library's
+    # recipe has changed since; with the epochs of `recipe`, if that run missed its goal and
+    # `recipe` has more epochs. `replaced` has the names of the fields that the user set; None: all.
+    # A new run records the `options`.
     try:
         str(path.absolute()).encode("utf-8")  # TensorFlow saves no checkpoint to another path
     except UnicodeEncodeError:
@@ -487,11 +468,9 @@ def _recipe_to_continue(owner: Owner, recipe: Recipe, replaced: Collection[str] 
 
 
 def _longer(owner: Owner, epochs: float, stretches: bool) -> Recipe:
-    """Returns a missed run's recipe with more epochs.
-
-    A schedule that ends at a learning rate of 0 is stretched, if `stretches`: unless the user has
-    set its epochs. Raises Refusal if the run has reached its goal or has not ended.
-    """
+    """Returns a missed run's recipe with more epochs."""
+    # A schedule that ends at a learning rate of 0 is stretched, if `stretches`: unless the user has
+    # set its epochs.
     path, own, text = owner.path.parent, owner.recipe, f"{epochs:g}"
     metric = own.task_row.metric
     hits = [row for row in read_rows(path, metric) if row[metric] >= own.goal]

@@ -47,11 +47,9 @@ def setting(  # noqa: PLR0913, all but two by keyword: each a property of a flag
     flag: str = "",
     group: str = "",
 ) -> Any:
-    """Returns a dataclass field with its help text (with units), bounds and choices.
-
-    Bounds `low` and `high` are inclusive, `above` is not. `flag` is its flat name, by default its
-    field's; `group` is the heading of its flag in --help, by default its class's GROUP.
-    """
+    """Returns a dataclass field with its help text (with units), bounds and choices."""
+    # Bounds `low` and `high` are inclusive, `above` is not. `flag` is its flat name, by default its
+    # field's; `group` is the heading of its flag in --help, by default its class's GROUP.
     bounds = {"low": low, "high": high, "above": above}
     metadata = {"help": help, "choices": choices, "flag": flag, "group": group, **bounds}
     return field(default=default, metadata=metadata)
@@ -85,10 +83,8 @@ def setting_fields(cls: Any) -> list[Any]:
 
 
 def all_settings(cls: Any) -> dict[str, tuple[Any, Any]]:
-    """Returns (class, field) of each setting of a dataclass and of its parts, by flat name.
-
-    A field whose class varies lists the classes as `parts` in its metadata.
-    """
+    """Returns (class, field) of each setting of a dataclass and of its parts, by flat name."""
+    # A field whose class varies lists the classes as `parts` in its metadata.
     settings = {flag_name(item): (cls, item) for item in setting_fields(cls)}
     kinds = [kind for item in fields(cls) for kind in item.metadata.get("parts", (item.type,))]
     for kind in filter(is_dataclass, kinds):
@@ -187,12 +183,10 @@ def fault(value: object, kind: type) -> str:
 
 
 def check_type(value: object, kind: Any, name: str = "it", depth: int = DEEPEST) -> None:
-    """Checks that a value, as `json` or `tomllib` gives it, is of a type. Raises ValueError.
-
-    Types: str, int, float, bool, None, Any; lists, tuples of fixed length, dicts and unions of
-    these; NamedTuples of these, whose values are objects. A float may be a whole number; numbers
-    are finite and less than 2^63. The message names the part.
-    """
+    """Checks that a value, as `json` or `tomllib` gives it, is of a type. Raises ValueError."""
+    # Types: str, int, float, bool, None, Any; lists, tuples of fixed length, dicts and unions of
+    # these; NamedTuples of these, whose values are objects. A float may be a whole number; numbers
+    # are finite and less than 2^63. The message names the part.
     if kind is Any:
         kind = {dict: dict[str, Any], list: list[Any]}.get(type(value), type(value))  # type: ignore[call-overload]
     origin, kinds = get_origin(kind), get_args(kind)

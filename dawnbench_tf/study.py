@@ -190,11 +190,9 @@ def _carry_out(study: grid.Study, options: Options, folder: Path) -> None:
 def _in_time(
     study: grid.Study, options: Options, folder: Path
 ) -> tuple[grid.Study, plans.Plan | None]:
-    """Returns a study reduced to `options.minutes`, and its plan; None: no plan was made.
-
-    A study that goes on keeps its trials and levels, unless the options state others or it is no
-    reduction of `study`. Raises Refusal: no reduction fits.
-    """
+    """Returns a study reduced to `options.minutes`, and its plan; None: no plan was made."""
+    # A study that goes on keeps its trials and levels, unless the options state others or it is no
+    # reduction of `study`.
     if not options.minutes:
         return study, None
     if (folder / store.STUDY).is_file():

@@ -124,10 +124,8 @@ def columns(stream: TextIO) -> int:
 
 
 def cut(line: str, most: int) -> str:
-    """Returns a printable line of at most `most` columns; a longer one is cut and ends in "...".
-
-    East Asian wide characters count as two columns, combining ones as none.
-    """
+    """Returns a printable line of at most `most` columns; a longer one is cut and ends in "..."."""
+    # East Asian wide characters count as two columns, combining ones as none.
     return line if cell_len(line) <= most else f"{set_cell_size(line, most - 3)}..."
 
 
@@ -146,10 +144,8 @@ def wrapped(text: str, most: int = COLUMNS, indent: int = 2) -> str:
 
 
 def fitted(line: str, stream: TextIO | None = None) -> str:
-    """Drops parts, separated by two spaces, from a line's end until it fits the terminal.
-
-    It stays whole where the stream, stderr by default, is no terminal.
-    """
+    """Drops parts, separated by two spaces, from a line's end until it fits the terminal."""
+    # It stays whole where the stream, stderr by default, is no terminal.
     stream = sys.stderr if stream is None else stream
     if is_terminal(stream):
         while cell_len(line) > columns(stream) and "  " in line:
@@ -183,14 +179,11 @@ def dollars(usd: float) -> str:
 
 
 def exit_with(line: str, status: int = 1, at_once: bool = False) -> NoReturn:
-    """Prints one line on stderr, in place of a status line, and exits.
-
-    `at_once`, without the interpreter's clean-up: TensorFlow's waits there for lost workers.
-    """
+    """Prints one line on stderr, in place of a status line, and exits."""
     show()
     command = sys.argv[0].removesuffix("/__main__.py").rpartition("/")[2]
     say(f"{command}: {one_line(shown(line), LONGEST)}")
-    if at_once:
+    if at_once:  # without the interpreter's clean-up: TensorFlow's waits there for lost workers
         say("", sys.stdout, end="")  # flushes it
         os._exit(status)
     raise SystemExit(status)

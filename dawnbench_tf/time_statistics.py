@@ -249,11 +249,9 @@ def probability_faster(ours: Times, theirs: Times) -> float:
 
 
 def p_value(ours: Times, theirs: Times) -> float:
-    """Returns the two-sided p-value of the null hypothesis that neither is faster.
-
-    Mann and Whitney's test; with crashed runs Gehan's test, by the normal approximation with the
-    variance over all permutations (Mantel 1967).
-    """
+    """Returns the two-sided p-value of the null hypothesis that neither is faster."""
+    # Mann and Whitney's test; with crashed runs Gehan's test, by the normal approximation with the
+    # variance over all permutations (Mantel 1967).
     if not (ours.censored.any() or theirs.censored.any()):
         value = float(stats.mannwhitneyu(ours.seconds, theirs.seconds).pvalue)
         return 1.0 if math.isnan(value) else value  # nan if all times are equal

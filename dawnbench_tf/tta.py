@@ -682,13 +682,11 @@ def _number(name: str, value: Any) -> float:
 
 
 def _reaches(value: float, threshold: float, sign: int) -> bool:
-    """Whether a value is at the threshold or past it; `sign` is -1 if less is better.
-
-    Keras's metrics are float32: 94 of 100 is 0.93999998, less than 0.94. A value that float32
-    represents exactly, or 100 times such a value, reaches a threshold that is at most 1e-6 of it
-    away: so far off is 1 - 0.94 in float32. Other values, as 100 * 0.57, which is not 57, reach one
-    at most 1e-12 away.
-    """
+    """Whether a value is at the threshold or past it; `sign` is -1 if less is better."""
+    # Keras's metrics are float32: 94 of 100 is 0.93999998, less than 0.94. A value that float32
+    # represents exactly, or 100 times such a value, reaches a threshold that is at most 1e-6 of it
+    # away: so far off is 1 - 0.94 in float32. Other values, as 100 * 0.57, which is not 57, reach
+    # one at most 1e-12 away.
     with np.errstate(over="ignore"):
         single = any(scale * float(np.float32(value / scale)) == value for scale in (1.0, 100.0))
     near = math.isclose(value, threshold, rel_tol=1e-6 if single else 1e-12)

@@ -88,12 +88,10 @@ def _spelling(characters: int, filters: int, dropout: float, dtype: str | None) 
 
 
 def _bilstm(hidden: int, width: int, dtype: str | None) -> tf.keras.layers.Layer:
-    """Returns a bidirectional LSTM for inputs of a width.
-
-    It is initialized like TensorFlow 1's BasicLSTMCell, which has one matrix for inputs and states,
-    Glorot-uniform. Both directions have the same dropout mask, as Keras's layer has one input; the
-    seed drew one mask for each.
-    """
+    """Returns a bidirectional LSTM for inputs of a width."""
+    # It is initialized like TensorFlow 1's BasicLSTMCell, which has one matrix for inputs and
+    # states, Glorot-uniform. Both directions have the same dropout mask, as Keras's layer has one
+    # input; the seed drew one mask for each.
     inputs, states = (_uniform(width + hidden, 4 * hidden) for _ in range(2))
     return recurrent.bilstm(hidden, (inputs, states, "zeros"), dtype)
 

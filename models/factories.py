@@ -153,10 +153,8 @@ def _conv(
 def _padded(
     layer: Callable, padding: str, layout: _Layout, size: int | tuple[int, int], strides: int
 ) -> Callable:
-    """Returns `layer(size, strides)` with its padding, as a function of a feature map.
-
-    "symmetric" and "same" differ only for strides over 1.
-    """
+    """Returns `layer(size, strides)` with its padding, as a function of a feature map."""
+    # "symmetric" and "same" differ only for strides over 1.
     if padding == "same" or (padding == "symmetric" and strides == 1):
         return layer(size, strides=strides, padding="same")
     # A tuple, of a kernel that is not square, has stride 1 or padding "valid".

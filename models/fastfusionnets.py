@@ -113,10 +113,8 @@ def _understand(
 def _answer(
     c: tf.Tensor, q: tf.Tensor, masks: list[tf.Tensor], make: _Layers
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns logits of the first and last token, (batch, context, 1) each.
-
-    The question vector for the last token is updated by a GRU that reads the likely first token.
-    """
+    """Returns logits of the first and last token, (batch, context, 1) each."""
+    # The question vector for the last token is updated by a GRU that reads the likely first token.
     dtype, width = make.dtype, 2 * make.hidden
     weights = dense("weigh", width, 1, dtype)(make.drop(q))
     q = AttentionPooling(dtype=dtype)([weights, q, masks[1]])  # (batch, 2 hidden)

@@ -143,10 +143,8 @@ def _image_input(
 def _model(
     inputs: tf.Tensor | list[tf.Tensor], outputs: tf.Tensor, name: str | None
 ) -> tf.keras.Model:
-    """Returns the Keras model; raises Python's recursion limit meanwhile, for deep networks.
-
-    tf-keras follows the graph back from the outputs by recursion.
-    """
+    """Returns the Keras model; raises Python's recursion limit meanwhile, for deep networks."""
+    # tf-keras follows the graph back from the outputs by recursion.
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, 20_000))  # ResNet-1202 needs 5,000
     try:

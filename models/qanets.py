@@ -97,10 +97,8 @@ def _encoder(
     dropout: float,
     layer_dropout: float,
 ) -> Operation:
-    """Returns an encoder: blocks of convolutions, self-attention and dense layers.
-
-    All calls share the weights. `layer_dropout` is that of the last operation.
-    """
+    """Returns an encoder: blocks of convolutions, self-attention and dense layers."""
+    # All calls share the weights. `layer_dropout` is that of the last operation.
     depth, convolutions, size = shape  # blocks, convolutions per block, their width in tokens
     project, add_positions = Dense(hidden, dtype=dtype), PositionSignal(dtype=dtype)
     drop = partial(Dropout, dropout, dtype=dtype)

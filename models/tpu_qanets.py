@@ -67,10 +67,8 @@ def body(
 
 
 def _encoder(convolutions: int, hidden: int, heads: int, dtype: str | None) -> Operation:
-    """Returns an encoder of one block: convolutions, self-attention and dense layers.
-
-    All calls share the weights.
-    """
+    """Returns an encoder of one block: convolutions, self-attention and dense layers."""
+    # All calls share the weights.
     keras = tf.keras.layers
     operations = [convolve(hidden, 7, dtype) for _ in range(convolutions)]
     operations += [attend(hidden, heads, dtype), transform(hidden, 2 * hidden, dtype)]

@@ -54,10 +54,8 @@ def members(
     size: int | None = None,
     names: Collection[str] | None = None,
 ) -> list[Member]:
-    """Returns the regular files of the uncompressed archive at an offset of an open file.
-
-    Links, which may point anywhere, are skipped, and files of other base names than `names`.
-    """
+    """Returns the regular files of the uncompressed archive at an offset of an open file."""
+    # Links, which may point anywhere, are skipped, and files of other base names than `names`.
     entries: dict[str, Member] = {}
     end = path.stat().st_size if size is None else offset + size
     with refusing(path, "damaged or truncated", *_DAMAGES, MemoryError, hint="fetch it again"):
@@ -78,10 +76,8 @@ def members(
 
 
 def _content(path: Path) -> bytes:
-    """Returns the uncompressed content of an archive, against bombs up to LARGEST_CONTENT bytes.
-
-    It is read to the end, where gzip, bzip2 and xz store its checksum.
-    """
+    """Returns the uncompressed content of an archive, against bombs up to LARGEST_CONTENT bytes."""
+    # It is read to the end, where gzip, bzip2 and xz store its checksum.
     with open(path, "rb") as raw:
         start = raw.read(6)
         raw.seek(0)

@@ -70,10 +70,8 @@ def _read_blacklist(root: Path) -> set[int]:
 
 
 def _labels_in_order(folder: Path) -> Sequence[int]:
-    """Returns the labels of the validation images, in the order of their file names.
-
-    Reads LABELS from `folder` or the nearest parent that has it; else TensorFlow Datasets' copy.
-    """
+    """Returns the labels of the validation images, in the order of their file names."""
+    # Reads LABELS from `folder` or the nearest parent that has it; else TensorFlow Datasets' copy.
     candidates = (parent / LABELS for parent in (folder, *folder.parents))
     path = next((path for path in candidates if path.is_file()), None)
     copy = resources.files("tensorflow_datasets") / "datasets/imagenet2012/validation_labels.txt"

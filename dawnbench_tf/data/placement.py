@@ -19,17 +19,14 @@ class Waits:
         return float(self._seconds.numpy())
 
     def next(self, batches: Iterator[Any], steps: int = 1) -> Any:
-        """Returns the next batch; the time until it is there is added to `seconds`.
-
-        It is for the graph of a step. If the host requests `steps` batches at once, the wait for
-        the first is counted `steps` times: exact if the pipeline is slower than the device, else an
-        upper bound.
-        """
+        """Returns the next batch; the time until it is there is added to `seconds`."""
         with tf.device("CPU:0"):
             begin = tf.timestamp()
         with tf.control_dependencies([begin]):
             batch = next(batches)
         with tf.control_dependencies(tf.nest.flatten(batch)), tf.device("CPU:0"):
+            # If the host requests `steps` batches at once, the wait for the first counts for each:
+            # exact if the pipeline is slower than the device, else an upper bound.
             self._seconds.assign_add(steps * (tf.timestamp() - begin))
         return batch
 
@@ -79,11 +76,8 @@ def own_replicas(strategy: tf.distribute.Strategy, context: tf.distribute.InputC
 
 
 def without_autotune() -> tf.data.Options:
-    """Returns the tf.data options of every pipeline: autotuning off.
-
-    With autotuning `fit` waited for the tuner's next period before it ended: 5.1 s for an epoch of
-    2.9 s.
-    """
+    """Returns the tf.data options of every pipeline: autotuning off."""
     options = tf.data.Options()
+    # With it `fit` waited for the tuner's next period: 5.1 s for an epoch of 2.9 s.
     options.autotune.enabled = False
     return options

@@ -127,10 +127,8 @@ def load(recipe: Recipe, data_dir: str = "", download: bool = False) -> Encoded:
 def generate(
     train: int, test: int, seed: int, form: Questions = _FORM, part: Recipe | None = None
 ) -> Encoded:
-    """Generates and encodes questions, of `part` those that the recipe trains on.
-
-    All word vectors are learned, none is pretrained.
-    """
+    """Generates and encodes questions, of `part` those that the recipe trains on."""
+    # All word vectors are learned, none is pretrained.
     words: dict[str, int] = {}
     corpora = []
     for name, count in (("train", train), ("test", test)):

@@ -23,10 +23,8 @@ def is_prepared(folder: Path) -> bool:
 
 
 def check_reachable(url: str, folder: Path) -> None:
-    """Raises Refusal within 10 s if a server can't be reached; TFDS would retry for minutes.
-
-    Does nothing if `folder` holds the prepared data set: it needs no server.
-    """
+    """Raises Refusal within 10 s if a server can't be reached; TFDS would retry for minutes."""
+    # Does nothing if `folder` holds the prepared data set: it needs no server.
     if is_prepared(folder):
         return
     try:

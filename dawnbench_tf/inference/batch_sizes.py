@@ -22,10 +22,7 @@ def sweep(
     batch_sizes: tuple[int, ...],
     progress: Callable[[str], None],
 ) -> Iterator[Row]:
-    """Times batches of each size, with a model built for that size; yields a Row for each.
-
-    Raises Refusal: the runtime can't run batches of a size.
-    """
+    """Times batches of each size, with a model built for that size; yields a Row for each."""
     for size in batch_sizes:
         progress(f"{runtime}: batches of {size}")
         served = serving.with_batches(loaded.served, size, CALLS)

@@ -46,11 +46,8 @@ def freeze(model: tf.keras.Model, served: Served) -> Any:
 
 
 def flatbuffer(served: Served, precision: str) -> bytes:
-    """Converts a model of fixed shape to LiteRT's format; returns the content of a .tflite file.
-
-    int8: integer weights and activations, calibrated on training examples; inputs and outputs stay
-    float32.
-    """
+    """Converts a model of fixed shape to LiteRT's format; returns the content of a .tflite file."""
+    # int8: weights and activations, calibrated on training examples; inputs, outputs: float32.
     model = served.build("float32")
     # Given the Keras model, TensorFlow also saves each layer's functions: 5 s instead of 1.
     weights = tf.Module()
@@ -63,10 +60,8 @@ def flatbuffer(served: Served, precision: str) -> bytes:
 
 
 def onnx(served: Served, precision: str) -> bytes:
-    """Converts the model to ONNX with tf2onnx; returns the content of an .onnx file.
-
-    int8: quantized by ONNX Runtime, calibrated on training examples.
-    """
+    """Converts the model to ONNX with tf2onnx; returns the content of an .onnx file."""
+    # int8: quantized by ONNX Runtime, calibrated on training examples.
     import tf2onnx  # an extra
 
     graph = freeze(served.build("float32"), served)

@@ -67,10 +67,8 @@ def standardize(pixels: np.ndarray, row: Preprocessing) -> np.ndarray:
 
 
 def crop(content: bytes, row: Preprocessing, side: int) -> np.ndarray:
-    """Decodes a JPEG or PNG, resizes its short side and cuts its center out.
-
-    Returns uint8 (side, side, 3), RGB. Raises OSError: the image is damaged.
-    """
+    """Decodes a JPEG or PNG, resizes its short side and cuts its center out."""
+    # Returns uint8 (side, side, 3), RGB. Raises OSError: the image is damaged.
     from PIL import Image
 
     with Image.open(io.BytesIO(content)) as file:

@@ -23,12 +23,10 @@ _HDF5 = b"\x89HDF"
 
 
 def load(model: str, weights: Path, task: str, data_dir: str, preprocessing: str) -> Serving:
-    """Loads a model of the catalogue with published weights, and the test set of a task.
-
-    `weights`: see `models.load_published`; a BERT's has vocab.txt beside it. `data_dir`: ImageNet's
-    validation images suffice, SQuAD's dev set. `preprocessing`: "" is by the form of the file.
-    Raises Refusal: the weights don't fit the model or the task, or the data set is not found.
-    """
+    """Loads a model of the catalogue with published weights, and the test set of a task."""
+    # `weights`: see `models.load_published`; a BERT's has vocab.txt beside it. `data_dir`:
+    # ImageNet's validation images suffice, SQuAD's dev set. `preprocessing`: "" is by the form of
+    # the file.
     if TASKS[task].inputs == "questions":
         return _load_reader(model, weights, task, data_dir)
     return _load_classifier(model, weights, task, data_dir, preprocessing)

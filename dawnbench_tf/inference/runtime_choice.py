@@ -36,11 +36,8 @@ class Candidate(NamedTuple):
 def compare(
     serving: Serving, precision: str, threads: int, progress: Callable[[str], None] = print
 ) -> list[Candidate]:
-    """Times every runtime, in one precision or all (""), on a sample of the test examples.
-
-    Returns all candidates, the fastest first; those that can't run the model come last. Raises
-    Refusal if Keras in float32 can't run it.
-    """
+    """Times every runtime, in one precision or all (""), on a sample of the test examples."""
+    # Returns all candidates, the fastest first; those that can't run the model come last.
     chosen, data = serving.data.sample()
     examples = serving.served.examples[chosen]
     candidates = []
@@ -94,12 +91,9 @@ def compare(
 def select_accurate(
     candidates: list[Candidate], task: Task, precision: str = ""
 ) -> list[Candidate]:
-    """Returns the candidates to time on the whole test set, the fastest first.
-
-    They score on the sample as Keras in float32 does, minus LOSS. If none of them reaches the
-    task's threshold there, only the fastest is left. Raises Refusal if none in this precision
-    ("": any) scores so.
-    """
+    """Returns the candidates to time on the whole test set, the fastest first."""
+    # They score on the sample as Keras in float32 does, minus LOSS. If none of them reaches the
+    # task's threshold there, only the fastest is left.
     keras = next(candidate for candidate in candidates if candidate.name == "keras")
     least = keras.score - LOSS * task.highest - 1e-9
     accurate = [c for c in candidates if c.runtime and c.score >= least]

@@ -60,11 +60,9 @@ class Serving(NamedTuple):
 def builder(
     recipe: Recipe, folder: Path, data_format: str = "NHWC", portable: bool = False
 ) -> Callable[[str], tf.keras.Model]:
-    """Reads the newest weights of a run, and returns a function: precision -> network.
-
-    The weights are read once for all calls of the function. `portable`: with only Keras's own
-    layers, instead of this package's faster ones. Raises Refusal; see `runs.Run.model`.
-    """
+    """Reads the newest weights of a run, and returns a function: precision -> network."""
+    # The weights are read once for all calls of the function. `portable`: with only Keras's own
+    # layers, instead of this package's faster ones.
     arrays = run_folder.read_weights(folder)
 
     def build(precision: str) -> tf.keras.Model:
@@ -112,10 +110,8 @@ def load(
 
 
 def with_batches(served: Served, batch_size: int, max_batches: int) -> Served:
-    """Returns a served model, of fixed shape, whose examples are batches.
-
-    An incomplete last batch is dropped; fewer examples than `batch_size` are repeated to fill one.
-    """
+    """Returns a served model, of fixed shape, whose examples are batches."""
+    # An incomplete last batch is dropped; fewer examples than a batch's are repeated to fill one.
     return served._replace(
         examples=_batches(served.examples, batch_size, max_batches),
         calibration=_batches(served.calibration, batch_size, len(served.calibration)),

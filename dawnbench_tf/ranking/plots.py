@@ -32,11 +32,8 @@ PAGE: Any = {
 
 
 def draw(results: list[Result], path: Path) -> None:
-    """Draws the training results of each data set: cost over time, and accuracy over time.
-
-    After Figures 7 and 6 of the paper. Your own runs are in colour, then the fastest entries.
-    Raises Refusal: no training result reached its threshold, or the image can't be written.
-    """
+    """Draws the training results of each data set: cost over time, and accuracy over time."""
+    # After Figures 7 and 6 of the paper. Your own runs are in colour, then the fastest entries.
     files.check_figure(path)
     trained = [result for result in results if result.hours and not result.reasons]
     tasks = tables.order(result.task for result in trained)

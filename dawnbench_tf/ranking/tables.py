@@ -112,10 +112,8 @@ def rank(results: list[Result]) -> list[Table]:
 
 
 def order(tasks: Iterable[Task]) -> list[Task]:
-    """Returns tasks in the order of tables: the library's, then those of your own by name.
-
-    Tasks that differ in their number of training examples only are one.
-    """
+    """Returns tasks in the order of tables: the library's, then those of your own by name."""
+    # Tasks that differ in their number of training examples only are one.
     ranks = {task.folder: index for index, task in enumerate(RANKED.values())}
     comparable = {task.comparable for task in tasks}
     return sorted(

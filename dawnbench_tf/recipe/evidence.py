@@ -67,10 +67,8 @@ _TEXTS = {"entry", "source", "date", "machine", "command", "note"}
 
 
 def read_evidence(path: Path) -> Mapping[str, tuple[Published | Reported | Measured, ...]]:
-    """Returns recipe -> its evidence, of a table like recipes/evidence.tsv.
-
-    Its columns are the fields of the classes above, numbers in JSON; `kind` is a class.
-    """
+    """Returns recipe -> its evidence, of a table like recipes/evidence.tsv."""
+    # Its columns are the fields of the classes above, numbers in JSON; `kind` is a class.
     kinds: dict[str, Any] = {"published": Published, "reported": Reported, "measured": Measured}
     items = defaultdict[str, tuple[Published | Reported | Measured, ...]](tuple)
     with open(path, encoding="utf-8", newline="") as file:

@@ -144,11 +144,9 @@ class RunOptions:
 
 
 def to_record(options: RunOptions) -> dict[str, Any]:
-    """Returns the options that a run's folder records, as JSON values by flat name.
-
-    They are those that differ from their defaults, without `OF_A_CALL`. A local `data_dir` is
-    absolute.
-    """
+    """Returns the options that a run's folder records, as JSON values by flat name."""
+    # They are those that differ from their defaults, without `OF_A_CALL`. A local `data_dir` is
+    # absolute.
     defaults = {**flat(RunOptions()), **flat(Credits())}
     values = {**flat(options), **flat(options.credits)}
     if options.data_dir and "://" not in options.data_dir:

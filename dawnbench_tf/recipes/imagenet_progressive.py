@@ -33,10 +33,9 @@ _BASE = Recipe(
 def corners_ahead(
     rates: Sequence[Rates], steps_in: Callable[[int], int]
 ) -> list[tuple[float, float]]:
-    """Returns the corners (epoch, rate) of a schedule that is read a step ahead, from step 1 on.
-
-    `steps_in` returns the steps of an epoch; the epochs of each item of `rates` have equally many.
-    """
+    """Returns the corners (epoch, rate) of a schedule that is read a step ahead, from step 1 on."""
+    # `steps_in` returns the steps of an epoch; the epochs of each item of `rates` have equally
+    # many.
     corners: list[tuple[float, float]] = []
     for begin, end, start, stop in rates:
         steps = steps_in(begin)

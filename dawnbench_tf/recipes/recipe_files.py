@@ -40,10 +40,7 @@ def is_path(name: str) -> bool:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Reads base, name, task and settings, which are checked when the base gets them.
-
-    Raises Refusal, which suggests the nearest name for an unknown one.
-    """
+    """Reads base, name, task and settings, which are checked when the base gets them."""
     values = read_toml(path, _TYPES)
     base, name = values.get("base", ""), values.get("name", "")
     if not base:

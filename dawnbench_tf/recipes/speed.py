@@ -398,10 +398,8 @@ def _interval(test: SpeedTest, hits: list[float], runs: int) -> list[float]:
 
 
 def epochs_of_evidence(recipe: Recipe) -> tuple[list[float], int]:
-    """Returns the epochs of the hits of the newest evidence, and its number of runs; or none.
-
-    A recipe of the user's own, or with another threshold, model or number of epochs, has none.
-    """
+    """Returns the epochs of the hits of the newest evidence, and its number of runs; or none."""
+    # A recipe of the user's own, or with another threshold, model or number of epochs, has none.
     row = newest_evidence(recipe)
     unmeasured = {"threshold", "model", "epochs", "task"} & set(changes(recipe))
     if row is None or unmeasured or recipe.name not in recipes.rows():
@@ -431,11 +429,8 @@ def changes(recipe: Recipe) -> dict[str, Any]:
 def take(
     recipe: Recipe, options: RunOptions, seconds: float, patience: float | None = None
 ) -> SpeedTest:
-    """Times steps and an evaluation of a recipe in a process of its own, for some seconds.
-
-    It is killed after `patience` seconds more, by default `GRACE`. Raises Refusal: the recipe can't
-    be trained here, its process died, or no step ended in this time.
-    """
+    """Times steps and an evaluation of a recipe in a process of its own, for some seconds."""
+    # It is killed after `patience` seconds more, by default `GRACE`.
     with tempfile.TemporaryDirectory(prefix="dawnbench-estimate-") as folder:
         path, log_path = Path(folder) / RESULT, Path(folder) / "log.txt"
         own = with_recorded(RunOptions(), to_record(options))  # without the options of one call

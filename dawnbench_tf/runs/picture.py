@@ -49,10 +49,7 @@ def draw(run: Run, hardware: str, path: Path, cost_per_hour: float | None = None
 
 
 def draw_mistakes(images: np.ndarray, titles: Sequence[str], path: Path) -> None:
-    """Draws images, uint8 (images, height, width, 3), in rows of five, each with its title.
-
-    Raises Refusal: the file can't be written.
-    """
+    """Draws images, uint8 (images, height, width, 3), in rows of five, each with its title."""
     rows = -(-len(images) // 5)
     figure = Figure(figsize=(11, 2.7 * rows), dpi=100, layout="constrained")
     for axes in figure.subplots(rows, 5, squeeze=False).flat:

@@ -61,10 +61,8 @@ def inference_entry(
     score: float,
     facts: Mapping[str, Any],
 ) -> Entry:
-    """Makes the inference entry of a run, timed one example at a time.
-
-    `facts` are further keys of misc; "runtime" and "precision" are needed.
-    """
+    """Makes the inference entry of a run, timed one example at a time."""
+    # `facts` are further keys of misc; "runtime" and "precision" are needed.
     misc = {"batchSize": 1, **facts, rules.CHECKSUM: rules.checksum((latency_ms, score))}
     entry = _entry(recipe, "inference", credits, machine, misc, latency=latency_ms, score=score)
     return entry if credits.cost_per_hour is None else with_price(entry, credits.cost_per_hour)
@@ -109,10 +107,7 @@ def _entry(
 
 
 def with_price(entry: Entry, cost_per_hour: float) -> Entry:
-    """Returns the entry at another price of its hardware, with the costs that follow from it.
-
-    Raises Refusal: an inference entry has no latency.
-    """
+    """Returns the entry at another price of its hardware, with the costs that follow from it."""
     if entry.phase == "train":
         return replace(entry, cost_per_hour=cost_per_hour)
     if entry.latency is None:
@@ -135,11 +130,9 @@ def entry_name(author: str, model: str, hardware_tag: str, framework: str) -> st
 
 
 def write(folder: Path, entry: Entry) -> tuple[Path, list[str]]:
-    """Writes a run's entry to the run's folder, or to `not_an_entry/` there if it breaks rules.
-
-    A training entry replaces earlier ones of the same run: those under another name or with fewer
-    rows. Returns the path of the JSON, and the reasons why the entry may not be ranked.
-    """
+    """Writes a run's entry to the run's folder, or to `not_an_entry/` there if it breaks rules."""
+    # A training entry replaces earlier ones of the same run: those under another name or with fewer
+    # rows. Returns the path of the JSON, and the reasons why the entry may not be ranked.
     reasons = [violation.text for violation in check(entry)]
     if not reasons:
         path = write_entry(folder, entry)

@@ -151,10 +151,8 @@ class PlannedRun(NamedTuple):
 
 
 def with_changes(study: Study, recipe: str, trials: int, changes: Settings) -> Study:
-    """Returns the study with changed settings, its functions computed, ready for `plan`.
-
-    "" and 0 keep its recipe and trials. Raises Refusal: a change sets a field that it varies.
-    """
+    """Returns the study with changed settings, its functions computed, ready for `plan`."""
+    # "" and 0 keep its recipe and trials.
     levels = [level for factor in study.factors for level in factor.levels]
     for name, value in {**changes, **({"recipe": recipe} if recipe else {})}.items():
         # A level that is a function of a setting follows its change.

@@ -49,10 +49,8 @@ class Plan(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """Wall time of all runs, one after another; None if a setting's is unknown.
-
-        Runs that `--jobs` starts together on one machine are expected to take as long in all.
-        """
+        """Wall time of all runs, one after another; None if a setting's is unknown."""
+        # Runs that `--jobs` starts together on one machine are expected to take as long in all.
         return self._sum("seconds")
 
     @property
@@ -89,10 +87,8 @@ class Plan(NamedTuple):
 
 
 def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool = False) -> Plan:
-    """Plans a study: times some steps of its networks on this machine, one after another.
-
-    Nothing is timed without `estimates`, and if the runs are `elsewhere`, by a launch template.
-    """
+    """Plans a study: times some steps of its networks on this machine, one after another."""
+    # Nothing is timed without `estimates`, and if the runs are `elsewhere`, by a launch template.
     by_setting: dict[str, list[PlannedRun]] = {}
     for run in planned:
         by_setting.setdefault(run.name.rpartition("/")[0], []).append(run)
@@ -196,11 +192,9 @@ def seconds_left(
     jobs: int = 1,
     begun: Sequence[float] = (),
 ) -> float | None:
-    """Estimates the seconds until all runs have ended; None if none has ended.
-
-    A run is expected to take the mean time of the ended runs; `begun` are the seconds that each of
-    the current runs has taken so far.
-    """
+    """Estimates the seconds until all runs have ended; None if none has ended."""
+    # A run is expected to take the mean time of the ended runs; `begun` are the seconds that each
+    # of the current runs has taken so far.
     # The last process of an interrupted run takes less time than the run.
     walls = [max(o.wall_seconds, o.seconds) for o in outcomes.values() if o.wall_seconds]
     count = sum(run.name not in outcomes for run in planned)

@@ -59,10 +59,8 @@ def printable(lines: Iterable[str]) -> str:
 
 
 def format_text(results: Results, command: str) -> str:
-    """Formats findings, tables and missed runs as text.
-
-    `command` ran the study; the recipes' evidence, Python source, states it. "" leaves it out.
-    """
+    """Formats findings, tables and missed runs as text."""
+    # `command` ran the study; the recipes' evidence, Python source, states it. "" leaves it out.
     parts = [findings.sentences(results), *(list(_table(results, t)) for t in results.thresholds)]
     missed = summaries.misses(results.settings, results.thresholds[-1])
     if missed:
@@ -131,10 +129,8 @@ COLUMNS: dict[str, Callable[[Outcome], Any]] = {
 
 
 def write_csv(studies: Sequence[Results], file: TextIO) -> None:
-    """Writes a CSV row for each run, with the figures of its last evaluation.
-
-    Columns: the study, one for each factor with the level's label, and COLUMNS.
-    """
+    """Writes a CSV row for each run, with the figures of its last evaluation."""
+    # Columns: the study, one for each factor with the level's label, and COLUMNS.
     factors = dict.fromkeys(factor.name for r in studies for factor in r.study.factors)
     writer = csv.writer(file)
     writer.writerow(map(defused, ("study", *factors, *COLUMNS)))

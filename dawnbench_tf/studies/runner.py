@@ -116,10 +116,8 @@ class Runner:
         self._refused: dict[str, str] = {}  # reasons by name of the run
 
     def run(self) -> dict[str, Outcome]:
-        """Runs all runs without an outcome; returns run name -> outcome, in the plan's order.
-
-        Raises Refusal: runs were refused. If the first was, no other is started.
-        """
+        """Runs all runs without an outcome; returns run name -> outcome, in the plan's order."""
+        # If the first run is refused, no other is started.
 
         def interrupt(number: int, _: FrameType | None) -> NoReturn:  # at each signal: see `_stop`
             raise KeyboardInterrupt(number)
@@ -217,10 +215,8 @@ class Runner:
             self._keep(planned, outcomes.read_failed(planned, folder, status, reason, spent))
 
     def _finish(self, planned: PlannedRun, spent: float, failed: bool = False) -> bool:
-        """Records a run's outcome if its folder shows that it has finished; returns whether.
-
-        A run whose process failed has finished only if its entries are written.
-        """
+        """Records a run's outcome if its folder shows that it has finished; returns whether."""
+        # A run whose process failed has finished only if its entries are written.
         folder = self.folder / planned.name
         outcome = outcomes.read_finished(planned, folder, spent)
         if outcome is None:

@@ -24,10 +24,8 @@ STUDY = "study.json"
 
 @contextmanager
 def claimed(folder: Path, study: Study) -> Iterator[Study]:
-    """Claims a folder for a study, and holds its lock during the body. Raises Refusal.
-
-    Yields the study to run: the given one, with at least the trials that the folder's study has.
-    """
+    """Claims a folder for a study, and holds its lock during the body. Raises Refusal."""
+    # Yields the study to run: the given one, with at least the trials that the folder's study has.
     path = folder / STUDY
     if folder.is_dir() and not path.exists() and any(n.name != ".lock" for n in folder.iterdir()):
         text = "holds other files and no study; name a new or an empty folder"
@@ -75,10 +73,8 @@ def read(folder: Path) -> Study:
 def read_outcomes(
     folder: Path, planned: Sequence[PlannedRun], retry: bool = False
 ) -> dict[str, Outcome]:
-    """Reads the outcomes of a study's ended runs: run name -> outcome, in the order of the plan.
-
-    Refused runs, which version 0.1.0 recorded, are left out; with `retry`, crashed ones too.
-    """
+    """Reads the outcomes of a study's ended runs: run name -> outcome, in the order of the plan."""
+    # Refused runs, which version 0.1.0 recorded, are left out; with `retry`, crashed ones too.
     left_out = (outcomes.REFUSED, outcomes.CRASHED) if retry else (outcomes.REFUSED,)
     paths = {run.name: folder / run.name / outcomes.OUTCOME for run in planned}
     by_name = {r.name: outcomes.read(paths[r.name], r) for r in planned if paths[r.name].exists()}

@@ -111,10 +111,8 @@ FACTS = {
 
 
 def summarize(settings: Sequence[Setting], threshold: float) -> list[Summary]:
-    """Returns statistics of each setting at a threshold, compared with the first setting.
-
-    Intervals are 95 %. None means unknown.
-    """
+    """Returns statistics of each setting at a threshold, compared with the first setting."""
+    # Intervals are 95 %. None means unknown.
     summaries = []
     for setting in settings:
         times, runs = setting.times(threshold), len(setting.outcomes)
@@ -191,11 +189,9 @@ def composition(
 def main_effects(
     study: Study, settings: Sequence[Setting], threshold: float
 ) -> dict[tuple[str, str], list[float]]:
-    """Returns the main effect of each level, (factor, level), in a grid of several factors.
-
-    It is the level's speed-up over the factor's first one, for each setting of the other factors: 0
-    if it has no finite median, inf if the first level alone has none, nan if both have none.
-    """
+    """Returns the main effect of each level, (factor, level), in a grid of several factors."""
+    # It is the level's speed-up over the factor's first one, for each setting of the other factors:
+    # 0 if it has no finite median, inf if the first level alone has none, nan if both have none.
     if len(study.factors) < 2:
         return {}
     # Each setting is paired with the one that has the first level of one factor and is otherwise

@@ -61,11 +61,7 @@ def format_table() -> str:
 
 
 def with_instance_price(credits: Credits) -> Credits:
-    """Sets `cost_per_hour` to the price of `credits.instance`, if there is one; says its source.
-
-    Raises Refusal: it is unknown or not of this machine's size (not compared with `hardware`), or
-    `cost_per_hour` is set as well.
-    """
+    """Sets `cost_per_hour` to the price of `credits.instance`, if there is one; says its source."""
     name = credits.instance
     if not name:
         return credits
@@ -99,10 +95,8 @@ def _difference(row: Instance, cpus: int, memory: float, gpus: list[str]) -> str
 
 
 def find_instance(hardware: str) -> Instance | None:
-    """Returns the instance whose name a hardware description contains; None if there is none.
-
-    The longest name wins where several match.
-    """
+    """Returns the instance whose name a hardware description contains; None if there is none."""
+    # The longest name wins where several match.
     named = [
         row
         for name, row in instances().items()

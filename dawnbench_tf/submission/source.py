@@ -230,12 +230,10 @@ def _no_number(name: str) -> NoReturn:
 
 
 def find(root: Path, problems: list[Violation], misses: bool = False) -> Iterator[Path]:
-    """Yields all JSON and TSV files in folders named train or inference, at or below `root`.
-
-    Links to folders are not followed. Folders that contain a run are skipped, whatever their name:
-    a run's own JSON and TSV files are no entries. Folders that can't be read are added to
-    `problems`; with `misses` not_an_entry/ is searched too.
-    """
+    """Yields all JSON and TSV files in folders named train or inference, at or below `root`."""
+    # Links to folders are not followed. Folders that contain a run are skipped, whatever their
+    # name: a run's own JSON and TSV files are no entries. Folders that can't be read are added to
+    # `problems`; with `misses` not_an_entry/ is searched too.
 
     def unreadable(error: OSError) -> None:
         reason = f"can't be read ({one_line(error.strerror)})"

@@ -119,10 +119,8 @@ def _pairs(model: tf.keras.Model) -> Pairs:
 
 
 def values(model: tf.keras.Model) -> list[np.ndarray]:
-    """Returns the floating-point weights that evaluation uses, in the order of `model.weights`.
-
-    Averages replace their weights. Integer variables (counters, random seeds) are left out.
-    """
+    """Returns the floating-point weights that evaluation uses, in the order of `model.weights`."""
+    # Averages replace their weights. Integer variables (counters, random seeds) are left out.
     kept = {weight.ref(): average for weight, average in _pairs(model)}
     floats = [weight for weight in model.weights if weight.dtype.is_floating]
     return [kept.get(weight.ref(), weight).numpy() for weight in floats]

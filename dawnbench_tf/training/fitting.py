@@ -56,12 +56,10 @@ def build(
     restored: bool = False,
     jit_compile: bool | None = None,
 ) -> tf.keras.Model:
-    """Builds and compiles a recipe's network, with initial weights from the recipe's seed.
-
-    If a checkpoint follows, weights that come from data or files are not read (`restored`). XLA
-    compiles the training step if `jit_compile` says so; None: if `xla_pays`. In a short training
-    cuDNN's trials are turned off, in the environment, unless it says whether to try.
-    """
+    """Builds and compiles a recipe's network, with initial weights from the recipe's seed."""
+    # If a checkpoint follows, weights that come from data or files are not read (`restored`). XLA
+    # compiles the training step if `jit_compile` says so; None: if `xla_pays`. In a short training
+    # cuDNN's trials are turned off, in the environment, unless it says whether to try.
     machine.check_keras()
     try:  # also where only activations use XLA, which logs its first compilation at every level
         with terminal.silent():
@@ -178,10 +176,8 @@ def begin_phase(model: tf.keras.Model, recipe: Recipe, epoch: int) -> None:
 
 
 def prepare_in_steps(model: tf.keras.Model, data: Data) -> None:
-    """Makes a model's training step prepare its batches, if the data set has `on_devices`.
-
-    With a proxy or `hardest` it trains on the selected examples only.
-    """
+    """Makes a model's training step prepare its batches, if the data set has `on_devices`."""
+    # With a proxy or `hardest` it trains on the selected examples only.
     prepare, step = data.on_devices(), model.train_step
     if prepare and data.recipe.data.proxy:
         model.train_step = lambda batch: step(
@@ -331,10 +327,8 @@ def refusing(
 def check_agreement(
     strategy: tf.distribute.Strategy, recipe: Recipe, options: RunOptions, epochs_done: int
 ) -> None:
-    """Raises Refusal if workers have different checkpoints, recipes or flags.
-
-    Such workers would wait for each other forever, or train a mixture of recipes.
-    """
+    """Raises Refusal if workers have different checkpoints, recipes or flags."""
+    # Such workers would wait for each other forever, or train a mixture of recipes.
     if strategy.num_replicas_in_sync == 1:
         return
     digest = zlib.crc32(json.dumps(recipe.values(), sort_keys=True).encode()) >> 1  # fits int32

@@ -74,10 +74,8 @@ LOSSES = {
 
 
 def make_loss(data: Data) -> tf.keras.losses.Loss:
-    """Returns the loss of a recipe's task, with the recipe's class weights.
-
-    A balanced weight is examples / (classes x examples of the class), as in scikit-learn.
-    """
+    """Returns the loss of a recipe's task, with the recipe's class weights."""
+    # A balanced weight is examples / (classes x examples of the class), as in scikit-learn.
     recipe, weights = data.recipe, None
     if getattr(recipe.data, "class_weights", None):
         counts = np.bincount(data.splits.train.labels, minlength=recipe.task_row.classes)
@@ -109,13 +107,11 @@ def decays(weight: tf.Variable, recipe: Recipe) -> bool:
 
 
 def add_weight_decay(model: tf.keras.Model, recipe: Recipe) -> None:
-    """Adds L2 regularization to the loss of a model that is not compiled yet.
-
-    It is weight_decay x (sum of squares) / 2, for a weight of `own_rate` weight_decay / own_rate.
-    `decays` chooses the weights: "kernels" of convolutions and dense layers, as in DAWNBench's
-    TensorFlow seeds; "all" trained weights, as in its PyTorch seeds; or "all_but_norms". Nothing is
-    added for AdamW and for the kernels of Muon, which decay them themselves.
-    """
+    """Adds L2 regularization to the loss of a model that is not compiled yet."""
+    # It is weight_decay x (sum of squares) / 2, for a weight of `own_rate` weight_decay / own_rate.
+    # `decays` chooses the weights: "kernels" of convolutions and dense layers, as in DAWNBench's
+    # TensorFlow seeds; "all" trained weights, as in its PyTorch seeds; or "all_but_norms". Nothing
+    # is added for AdamW and for the kernels of Muon, which decay them themselves.
     kernels = muon.kernels(model, recipe)
     shares = [
         (1 / own_rate(w, recipe), w)

@@ -29,12 +29,10 @@ def kernels(model: tf.keras.Model, recipe: Recipe) -> set[Any]:
 def orthogonalize(
     matrices: tf.Tensor, coefficients: Sequence[float], iterations: int, dtype: tf.DType | str
 ) -> tf.Tensor:
-    """Returns matrices with the same singular vectors, and singular values near 1 unless tiny.
-
-    Each of the (matrices, rows, columns) is divided by its Frobenius norm; then, in `dtype`, X <- a
-    X + b X X'X + c X X'X X'X (Newton-Schulz). With Jordan's coefficients, five iterations bring
-    singular values of at least 0.003 to between 0.68 and 1.2; zeros stay so.
-    """
+    """Returns matrices with the same singular vectors, and singular values near 1 unless tiny."""
+    # Each of the (matrices, rows, columns) is divided by its Frobenius norm; then, in `dtype`, X <-
+    # a X + b X X'X + c X X'X X'X (Newton-Schulz). With Jordan's coefficients, five iterations bring
+    # singular values of at least 0.003 to between 0.68 and 1.2; zeros stay so.
     a, b, c = coefficients
     x = tf.math.divide_no_nan(matrices, tf.norm(matrices, axis=(1, 2), keepdims=True))
     x = tf.cast(x, dtype)

@@ -46,10 +46,8 @@ def _rates(
     model: tf.keras.Model | None,
     kernels: Collection[int] = (),
 ) -> Rates:
-    """Returns the learning-rate multipliers of single weights, by index among the trained ones.
-
-    `kernels` are the indices of those that Muon trains.
-    """
+    """Returns the learning-rate multipliers of single weights, by index among the trained ones."""
+    # `kernels` are the indices of those that Muon trains.
     by_part, settings = _part_rates(recipe, model), recipe.optimizer
     rates: dict[int, OfStep] = {}
     total = recipe.total_steps(epoch_steps)
@@ -184,10 +182,8 @@ def _other(
 def build(
     recipe: Recipe, epoch_steps: Sequence[int], model: tf.keras.Model | None = None
 ) -> tf.keras.optimizers.Optimizer:
-    """Builds the recipe's optimizer; with loss scaling, if the precision is mixed_float16.
-
-    Rates of single weights and averages need the model. `epoch_steps` is as in `steps_before`.
-    """
+    """Builds the recipe's optimizer; with loss scaling, if the precision is mixed_float16."""
+    # Rates of single weights and averages need the model. `epoch_steps` is as in `steps_before`.
     own = _sgd if recipe.optimizer.name in ("sgd", "lars", "muon") else _other
     cls, arguments = own(recipe, epoch_steps, model)
     optimizer = cls(

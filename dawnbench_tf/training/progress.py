@@ -94,10 +94,8 @@ class Line(tf.keras.callbacks.Callback):
         return format_line(self.timer, self.epochs, *self._left())
 
     def _left(self) -> tuple[()] | tuple[float, float]:
-        """Returns the seconds left to the end of training, and of the epoch; () if unknown.
-
-        The pace is the mean since the first call into TensorFlow, which compiles.
-        """
+        """Returns the seconds left to the end of training, and of the epoch; () if unknown."""
+        # The pace is the mean since the first call into TensorFlow, which compiles.
         epoch = self.timer.epoch
         if self._first is None or epoch <= self._first[0] or self.timer.reached:
             return ()

@@ -18,10 +18,8 @@ OfStep = Callable[[Any], Any]  # a function of the step: of NumPy's arrays, or o
 
 
 def lookup(function: OfStep, steps: int) -> OfStep:
-    """Returns a function from a tensor, the step, to NumPy's `function` of it.
-
-    The table has `steps` + 1 values; later steps have the last.
-    """
+    """Returns a function from a tensor, the step, to NumPy's `function` of it."""
+    # The table has `steps` + 1 values; later steps have the last.
     table = np.broadcast_to(function(np.arange(steps + 1)), steps + 1)
     table = table if table.dtype == bool else table.astype("float32")
     if (table == table[0]).all():

@@ -74,10 +74,8 @@ class Proxy(tf.train.Checkpoint):
     def select(
         self, images: tf.Tensor, labels: tf.Tensor, step: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the images and labels with the largest losses, `proxy_share` of the batch.
-
-        It also trains the proxy, in step 0 and each `proxy_every` steps.
-        """
+        """Returns the images and labels with the largest losses, `proxy_share` of the batch."""
+        # It also trains the proxy, in step 0 and each `proxy_every` steps.
         count = max(1, round(images.shape[0] * self.share))
 
         def largest(losses: tf.Tensor) -> tf.Tensor:  # int64: tf.cond copies int32 to the host

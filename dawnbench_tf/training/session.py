@@ -81,12 +81,9 @@ def prepare(
     examples: Any = None,
     begun: bool = False,
 ) -> Data:
-    """Loads a recipe's data set for the devices of a strategy; the time counts as "load".
-
-    The recipe of the result has its task's numbers of examples and classes, from the data. A run
-    that has `begun` needs the numbers of its recipe. Raises Refusal: files are missing or damaged,
-    or a task of the user's own has no threshold.
-    """
+    """Loads a recipe's data set for the devices of a strategy; the time counts as "load"."""
+    # The recipe of the result has its task's numbers of examples and classes, from the data. A run
+    # that has `begun` needs the numbers of its recipe.
     if recipe.whole_task.any_size and not begun and not recipe.synthetic:
         recipe = recipe.with_values(task=recipe.whole_task.without_counts())
     # A deterministic graph can't read the time. Several devices fetch batches ahead of steps.
@@ -114,12 +111,10 @@ def open_session(
     examples: Any = None,
     replaced: Collection[str] | None = None,
 ) -> Iterator[Session]:
-    """Claims a folder and builds a run in it, or restores the run that the folder holds.
-
-    clock.json is written every second of the body. The caller releases the folder, unless the body
-    raises. Arguments are as in `train`. Raises Refusal: building or the body fails for a reason
-    that a user can fix. If building fails, a new folder is restored as it was.
-    """
+    """Claims a folder and builds a run in it, or restores the run that the folder holds."""
+    # clock.json is written every second of the body. The caller releases the folder, unless the
+    # body raises. Arguments are as in `train`. If building fails, a new folder is restored as it
+    # was.
     with clock.part("build"):
         strategy = strategies.build(options)  # before any other use of a device
     chief = strategies.is_chief(strategy)

@@ -228,10 +228,7 @@ def _smaller_batch(recipe: Recipe, options: RunOptions, examples: Any) -> str:
 
 
 def without_files(recipe: Recipe, options: RunOptions) -> Recipe:
-    """Returns the recipe with generated examples if its data set is neither embedded nor named.
-
-    Raises Refusal for a task of the user's own without `data_dir`: nothing tells its examples.
-    """
+    """Returns the recipe with generated examples if its data set is neither embedded nor named."""
     if recipe.synthetic or options.data_dir or recipe.task_row.embedded:
         return recipe
     if recipe.whole_task.is_own:

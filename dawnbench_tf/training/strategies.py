@@ -31,11 +31,9 @@ _ONE_DEVICE = ("off", "one_device")  # strategies without communication
 
 
 def build(options: RunOptions) -> tf.distribute.Strategy:
-    """Builds the strategy of the run options; call it before any other use of a device.
-
-    It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
-    operations, as the options say. Raises Refusal.
-    """
+    """Builds the strategy of the run options; call it before any other use of a device."""
+    # It also sets the visible GPUs, splits the CPU into logical devices, and enables deterministic
+    # operations, as the options say.
     if options.logical_cpus:
         parts = [tf.config.LogicalDeviceConfiguration()] * options.logical_cpus
         cpu = tf.config.list_physical_devices("CPU")[0]
@@ -250,10 +248,8 @@ def accelerators(strategy: tf.distribute.Strategy) -> tuple[str, int]:
 
 
 def machine_of(strategy: tf.distribute.Strategy, cpus: int | None = None) -> Machine:
-    """Returns hardware, tag and software versions for an entry.
-
-    `cpus` is the number of CPUs at the start of a process that has been restricted to fewer.
-    """
+    """Returns hardware, tag and software versions for an entry."""
+    # `cpus` is the number of CPUs at the start of a process that has been restricted to fewer.
     name, count = accelerators(strategy)
     workers, cpus = count_workers(strategy), cpus or machine.cpus()
     if name:

@@ -86,10 +86,8 @@ class Utilization(tf.keras.callbacks.Callback):
             self._energy.tick()
 
     def facts(self) -> dict[str, Any]:
-        """Returns the measurements in the form of an entry's misc; None stands for unknown.
-
-        Call it after `fit`, on every worker: it measures the communication.
-        """
+        """Returns the measurements in the form of an entry's misc; None stands for unknown."""
+        # Call it after `fit`, on every worker: it measures the communication.
         with self._timer.clock.part("measure"):
             exchange = communication_seconds(self.model, self._strategy)
             if self._peak and not self._options.peak_tflops:
@@ -190,11 +188,9 @@ def format_line(facts: Mapping[str, Any]) -> str:
 
 
 def forward_flops(model: tf.keras.Model, side: int = 0) -> int | None:
-    """Returns the operations of convolutions and matrix products for one example.
-
-    A multiply-add counts as 2. None if the graph does not tell: the input has no fixed shape, or
-    the products are in a loop. `side` is for a network that takes images of any size.
-    """
+    """Returns the operations of convolutions and matrix products for one example."""
+    # A multiply-add counts as 2. None if the graph does not tell: the input has no fixed shape, or
+    # the products are in a loop. `side` is for a network that takes images of any size.
     shape = model.input_shape
     if not isinstance(shape, tuple) or not all(length or side for length in shape[1:]):
         return None
@@ -227,11 +223,9 @@ def step_flops(model: tf.keras.Model, batch_size: int, side: int = 0) -> int | N
 
 
 def flops_per_example(forward: float, proxy: float = 0, share: float = 1, every: int = 1) -> int:
-    """Returns the operations of a training step for each example of its batch.
-
-    A `share` of the batch is trained on, by a network of `forward` operations. One of `proxy`
-    operations selects it, and trains in every Nth step.
-    """
+    """Returns the operations of a training step for each example of its batch."""
+    # A `share` of the batch is trained on, by a network of `forward` operations. One of `proxy`
+    # operations selects it, and trains in every Nth step.
     selection = proxy + proxy * (STEP_TO_FORWARD - 1) / every
     return round(forward * STEP_TO_FORWARD * share + selection)
 
@@ -263,11 +257,9 @@ def training_flops(recipe: Recipe, epoch_steps: Sequence[int]) -> float:
 
 
 def measure_peak(precision: str) -> tuple[float, str]:
-    """Measures the peak of the first device: operations a second, and of which operation.
-
-    It is the faster of a large matrix product and a 3x3 convolution. On a busy machine the result
-    is below the device's peak; measure several times and keep the largest.
-    """
+    """Measures the peak of the first device: operations a second, and of which operation."""
+    # It is the faster of a large matrix product and a 3x3 convolution. On a busy machine the result
+    # is below the device's peak; measure several times and keep the largest.
     device = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
     dtype = tf.as_dtype(tf.keras.mixed_precision.Policy(precision).compute_dtype)
     side, images = _SIDES[device]
@@ -298,12 +290,10 @@ def _rate(operation: Callable[[], tf.Tensor], flops: int) -> float:
 
 
 def communication_seconds(model: tf.keras.Model, strategy: tf.distribute.Strategy) -> float | None:
-    """Measures a step's communication alone, without computation: median seconds.
-
-    It all-reduces all gradients, and two statistics of each synchronized BN layer, forward and
-    backward. An upper bound of the communication's part in a step, where it may overlap with
-    computation. None with one replica.
-    """
+    """Measures a step's communication alone, without computation: median seconds."""
+    # It all-reduces all gradients, and two statistics of each synchronized BN layer, forward and
+    # backward. An upper bound of the communication's part in a step, where it may overlap with
+    # computation. None with one replica.
     if strategy.num_replicas_in_sync == 1:
         return None
     means = [

@@ -22,10 +22,8 @@ def _softmax(logits: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def _average(logits: tf.Tensor, x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Averages x (batch, tokens, width) by the softmax of logits (batch, tokens, 1) over tokens.
-
-    Returns (batch, 1, width).
-    """
+    """Averages x (batch, tokens, width) by the softmax of logits (batch, tokens, 1) over tokens."""
+    # Returns (batch, 1, width).
     weights = tf.cast(_softmax(logits[..., 0], mask), x.dtype)
     return tf.matmul(weights[:, None, :], x)
 
@@ -38,11 +36,9 @@ def _add_trilinear_weights(layer: tf.keras.layers.Layer, width: int, fan_in: int
 
 
 def _trilinear(h: tf.Tensor, u: tf.Tensor, parts: tf.Variable) -> tf.Tensor:
-    """Similarity w . [h; u; h * u] of each pair of tokens: (batch, context, question).
-
-    16-bit inputs give float32. `parts` (3, width) are the parts of w for h, u and h * u. The terms
-    are summed one by one, so that no tensor (batch, context, question, width) exists.
-    """
+    """Similarity w . [h; u; h * u] of each pair of tokens: (batch, context, question)."""
+    # 16-bit inputs give float32. `parts` (3, width) are the parts of w for h, u and h * u. The
+    # terms are summed one by one, so that no tensor (batch, context, question, width) exists.
     h_weights, u_weights, product_weights = tf.unstack(parts)
     similarity = widen(tf.matmul(multiply(h, product_weights), u, transpose_b=True))
     similarity += tf.reduce_sum(widen(multiply(h, h_weights)), -1)[:, :, None]

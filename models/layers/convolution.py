@@ -78,10 +78,8 @@ def _kernel_gradient(x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
 
 
 def _crop(maps: tf.Tensor, row: int, column: int) -> tf.Tensor:
-    """Crops a row and a column off: the first if 1, the last if -1, none if 0.
-
-    Returns the remaining pixels' vectors, (pixels, channels).
-    """
+    """Crops a row and a column off: the first if 1, the last if -1, none if 0."""
+    # Returns the remaining pixels' vectors, (pixels, channels).
     height, width, channels = maps.shape[1:]
     rows = slice(max(row, 0), height + min(row, 0))
     columns = slice(max(column, 0), width + min(column, 0))

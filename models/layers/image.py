@@ -66,10 +66,8 @@ def pool_pairs(x: tf.Tensor, height: int) -> tf.Tensor:
 
 @compiled
 def _pool_forward(x: tf.Tensor, height: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the maxima of windows of 2x2, and their corners, 0 to 3 row by row.
-
-    `height` is the axis of the height, before the width's. An odd side's last pixel is left out.
-    """
+    """Returns the maxima of windows of 2x2, and their corners, 0 to 3 row by row."""
+    # `height` is the axis of the height, before the width's. An odd side's last pixel is left out.
     before, after = x.shape[1:height], x.shape[height + 2 :]
     rows, columns = (side // 2 for side in x.shape[height : height + 2])
     index = [slice(None)] * height + [slice(2 * rows), slice(2 * columns)]

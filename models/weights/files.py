@@ -79,10 +79,8 @@ _DEEPEST = 5  # dicts in dicts
 
 
 def _pytorch_zip(archive: zipfile.ZipFile, size: int) -> dict[str, Tensor]:
-    """Returns the tensors of a zip file of `size` bytes.
-
-    data.pkl describes the tensors; each storage, the numbers of one or more tensors, is a member.
-    """
+    """Returns the tensors of a zip file of `size` bytes."""
+    # data.pkl describes the tensors; each storage, the numbers of one or more tensors, is a member.
     # Without compression the members cannot be larger than the file.
     infos = archive.infolist()
     stored = all(info.compress_type == zipfile.ZIP_STORED for info in infos)
@@ -332,10 +330,8 @@ _BN_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")
 
 
 def _name_in_keras_3(item: "h5py.Dataset") -> str:
-    """Returns a variable's name, LAYER/PART, in a file of Keras 3; "" in other files.
-
-    Keras 3 numbers the variables of a layer instead of naming them.
-    """
+    """Returns a variable's name, LAYER/PART, in a file of Keras 3; "" in other files."""
+    # Keras 3 numbers the variables of a layer instead of naming them.
     layer = item.parent.attrs.get("name")
     if layer is None:
         return ""

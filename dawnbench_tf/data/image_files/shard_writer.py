@@ -109,10 +109,7 @@ def _write_shard(
 
 
 def check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list[str]]:
-    """Returns an image as it will be stored, its (width, height), and its unusual properties.
-
-    Raises Refusal if it is damaged or larger than an image can be.
-    """
+    """Returns an image as it will be stored, its (width, height), and its unusual properties."""
     is_jpeg = content.startswith(jpeg_index.JPEG)
     try:
         with Image.open(io.BytesIO(content)) as image:
@@ -146,11 +143,9 @@ def check_image(content: bytes, path: str) -> tuple[bytes, tuple[int, int], list
 
 
 def _decoder_warning(content: bytes) -> str:
-    """Returns libjpeg's warning about a damaged JPEG; "" if there is none.
-
-    After a warning libjpeg fills the unreadable pixels in. Raises ValueError for a JPEG that can't
-    be decoded or ends too early.
-    """
+    """Returns libjpeg's warning about a damaged JPEG; "" if there is none."""
+    # After a warning libjpeg fills the unreadable pixels in. Raises ValueError for a JPEG that
+    # can't be decoded or ends too early.
     try:
         simplejpeg.decode_jpeg(content, "GRAY")
     except ValueError as error:

@@ -160,10 +160,8 @@ def _scan_records(path: str) -> Iterator[tuple[int, int, int, int, int]]:
 
 
 def _check_lengths(path: str) -> None:
-    """Raises Refusal for a record longer than its shard or an image.
-
-    TensorFlow would allocate the memory that the record's header asks for.
-    """
+    """Raises Refusal for a record longer than its shard or an image."""
+    # TensorFlow would allocate the memory that the record's header asks for.
     size, position = os.path.getsize(path), 0
     with open(path, "rb", buffering=0) as file:
         while len(header := file.read(8)) == 8:

@@ -21,11 +21,9 @@ def crop_and_flip(
     mode: str = "zeros",
     crop_size: int = 0,
 ) -> tf.Tensor:
-    """Pads images (b, h, w, c), crops each at its own offset, and flips some left to right.
-
-    `offsets`: int32 (b, 2), row and column of the crop in the padded image; `flips`: bool (b,).
-    `mode`: "zeros", or "reflection" (np.pad's "reflect"). `crop_size` 0: that of the images.
-    """
+    """Pads images (b, h, w, c), crops each at its own offset, and flips some left to right."""
+    # `offsets`: int32 (b, 2), row and column of the crop in the padded image; `flips`: bool (b,).
+    # `mode`: "zeros", or "reflection" (np.pad's "reflect"). `crop_size` 0: that of the images.
     height, width = images.shape[1:3]
     tall, wide = crop_size or height, crop_size or width
     # Flips are reversed column indices, so two gathers crop, flip and (in reflection mode) pad.
@@ -54,12 +52,10 @@ def _reflected(indices: tf.Tensor, size: int) -> tf.Tensor:
 
 
 def jitter_colors(images: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
-    """Changes brightness, contrast and saturation of images, as torchvision's ColorJitter.
-
-    Its order is random; here it is brightness, contrast, saturation. The order matters only where a
-    value is clipped. `images`: (b, h, w, 3), 0 to 255; `factors`: (b, 3), 1 changes nothing.
-    Returns float32, whole numbers from 0 to 255.
-    """
+    """Changes brightness, contrast and saturation of images, as torchvision's ColorJitter."""
+    # Its order is random; here it is brightness, contrast, saturation. The order matters only where
+    # a value is clipped. `images`: (b, h, w, 3), 0 to 255; `factors`: (b, 3), 1 changes nothing.
+    # Returns float32, whole numbers from 0 to 255.
     brightness, contrast, saturation = tf.unstack(factors[:, :, None, None, None], axis=1)
     values = _clipped(tf.cast(images, tf.float32) * brightness)
     middle = tf.round(tf.reduce_mean(_grey(values), [1, 2, 3], keepdims=True))
@@ -75,10 +71,8 @@ def jitter_light(images: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
 
 
 def scale_down(images: tf.Tensor, side: int, data_format: str) -> tf.Tensor:
-    """Scales square images down to `side`: bilinear, with antialiasing, as Pillow does.
-
-    It is two matrix products, which every device has; TensorFlow's own operation runs on CPUs only.
-    """
+    """Scales square images down to `side`: bilinear, with antialiasing, as Pillow does."""
+    # By two matrix products, which every device has: TensorFlow's own operation is for CPUs alone.
     size = images.shape[2]
     if size == side:
         return images
@@ -101,10 +95,7 @@ def _grey(values: tf.Tensor) -> tf.Tensor:
 
 
 def rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
-    """Rotates images (b, h, w, c) around their center by `degrees` (b,), counterclockwise.
-
-    To the nearest pixel; the rest is 0.
-    """
+    """Rotates images (b, h, w, c) around their center by `degrees` (b,), counterclockwise."""
     height, width = images.shape[1:3]
     angles = degrees[:, None, None] * (math.pi / 180)
     y = tf.range(height, dtype=tf.float32)[:, None] - (height - 1) / 2
@@ -119,16 +110,14 @@ def rotate(images: tf.Tensor, degrees: tf.Tensor) -> tf.Tensor:
     pixels = tf.reshape(images, [-1, height * width, images.shape[3]])
     moved = tf.gather(pixels, tf.reshape(sources, [-1, height * width]), axis=1, batch_dims=1)
     moved = tf.reshape(moved, [-1, *images.shape[1:]])
-    return tf.where(inside[..., None], moved, tf.zeros_like(moved))
+    return tf.where(inside[..., None], moved, tf.zeros_like(moved))  # 0 outside the source
 
 
 def cut_out(images: tf.Tensor, positions: tf.Tensor, side: int, clipped: bool = False) -> tf.Tensor:
-    """Cutout: sets a square of each image to zero: black, or the mean of standardized images.
-
-    Source: DeVries & Taylor 2017, arXiv 1708.04552, whose squares are `clipped`: the center is any
-    pixel, and the square ends at the image's edge; if not, the whole square lies in the image.
-    `positions`: (b, 2) in 0..1, vertical and horizontal, 0 is top or left. `side`: in pixels.
-    """
+    """Cutout: sets a square of each image to zero: black, or the mean of standardized images."""
+    # Source: DeVries & Taylor 2017, arXiv 1708.04552, whose squares are `clipped`: the center is
+    # any pixel, and the square ends at the image's edge; if not, the whole square lies in the
+    # image. `positions`: (b, 2) in 0..1, vertical and horizontal, 0 is top or left. `side`: pixels.
     kept = []
     for size, position in zip(images.shape[1:3], tf.unstack(positions, axis=1), strict=True):
         choices = size if clipped else size - side + 1
@@ -141,11 +130,9 @@ def cut_out(images: tf.Tensor, positions: tf.Tensor, side: int, clipped: bool = 
 
 
 def standardizer(recipe: Recipe, data_format: str) -> Callable[..., tf.Tensor]:
-    """Returns a function from images (b, h, w, c) of values 0 to 255 to the network's input.
-
-    The function takes, in training, the positions of Cutout (b, 2) as its second argument. It
-    returns float32 (b, h, w, c), or (b, c, h, w) in NCHW.
-    """
+    """Returns a function from images (b, h, w, c) of values 0 to 255 to the network's input."""
+    # The function takes, in training, the positions of Cutout (b, 2) as its second argument. It
+    # returns float32 (b, h, w, c), or (b, c, h, w) in NCHW.
 
     def cut(images: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         return cut_out(images, positions, recipe.data.cutout, recipe.data.cutout_clipped)

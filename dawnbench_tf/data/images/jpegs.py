@@ -23,11 +23,9 @@ _ATTEMPTS = 10  # draws of a training crop; if none fits, the crop is the whole 
 def random_crop(
     jpeg: tf.Tensor, seed: tf.Tensor, flip: tf.Tensor, size: tf.Tensor, smallest: float
 ) -> tf.Tensor:
-    """Random resized crop of a JPEG, optionally flipped left to right; uint8 (size, size, 3).
-
-    Szegedy et al. 2014 (arXiv 1409.4842, section 6): the crop has `smallest` to 1 of the image's
-    area, and an aspect ratio of 3/4 to 4/3.
-    """
+    """Random resized crop of a JPEG, optionally flipped left to right; uint8 (size, size, 3)."""
+    # Szegedy et al. 2014 (arXiv 1409.4842, section 6): the crop has `smallest` to 1 of the image's
+    # area, and an aspect ratio of 3/4 to 4/3.
     image = _resized(jpeg, random_window(jpeg, seed, smallest), tf.stack([size, size]))
     # tf.cond takes 0.05 ms of an image's 1.15 ms; image[:, ::-1] in tf.where took 1.3 ms.
     return tf.cond(flip, lambda: tf.reverse(image, [1]), lambda: image)
@@ -49,11 +47,9 @@ def random_window(jpeg: tf.Tensor, seed: tf.Tensor, smallest: float) -> tf.Tenso
 
 
 def shift_colors(image: tf.Tensor, seed: tf.Tensor, brightness: float, chroma: float) -> tf.Tensor:
-    """Color augmentation: adds random shifts to an image's brightness (Y), Cb and Cr.
-
-    The same as tensorflow/tpu's Inception preprocessing, but rounded to whole numbers. `brightness`
-    and `chroma` are the largest shifts, of Y, and of Cb and Cr, as fractions of 255.
-    """
+    """Color augmentation: adds random shifts to an image's brightness (Y), Cb and Cr."""
+    # The same as tensorflow/tpu's Inception preprocessing, but rounded to whole numbers.
+    # `brightness` and `chroma` are the largest shifts, of Y, and of Cb and Cr, as fractions of 255.
     color_seed = tf.random.experimental.stateless_fold_in(seed, _COLORS)
     drawn = 255 * tf.random.stateless_uniform([3], color_seed, -1, 1) * [brightness, chroma, chroma]
     light, blue, red = tf.unstack(drawn)
@@ -64,21 +60,17 @@ def shift_colors(image: tf.Tensor, seed: tf.Tensor, brightness: float, chroma: f
 
 
 def center_crop(jpeg: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """Center crop of a JPEG for the test: 7/8 of its short side (224 of 256), resized.
-
-    A window at least 2 or 4 times as high and wide as the result is decoded at 1/2 or 1/4 of its
-    size before it is resized. The reference implementations decode at full size.
-    """
+    """Center crop of a JPEG for the test: 7/8 of its short side (224 of 256), resized."""
+    # A window at least 2 or 4 times as high and wide as the result is decoded at 1/2 or 1/4 of its
+    # size before it is resized. The reference implementations decode at full size.
     window = center_window(tf.image.extract_jpeg_shape(jpeg)[:2], height, width)
     return _resized(jpeg, window, tf.stack([height, width]))
 
 
 def center_window(sides: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """Returns the window of `center_crop`: row, column, height and width, int32 (4,).
-
-    For square results it is the window of tf-models-official's `center_crop_image_v2`: 7/8 of the
-    short side; size, row and column are rounded down. `sides` are the JPEG's height and width.
-    """
+    """Returns the window of `center_crop`: row, column, height and width, int32 (4,)."""
+    # For square results it is the window of tf-models-official's `center_crop_image_v2`: 7/8 of the
+    # short side; size, row and column are rounded down. `sides` are the JPEG's height and width.
     sides = tf.cast(sides, tf.int64)
     wanted = tf.cast(tf.stack([height, width]), tf.int64)
     # Index of the side that limits the window. Integers only, so that rounding can't move it.
@@ -90,10 +82,8 @@ def center_window(sides: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.T
 
 
 def _resized(jpeg: tf.Tensor, window: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """Decodes a window of a JPEG and resizes it bilinearly to `size` (height, width).
-
-    A JPEG's blocks decode to 1/2 or 1/4 of their size at less than full cost.
-    """
+    """Decodes a window of a JPEG and resizes it bilinearly to `size` (height, width)."""
+    # A JPEG's blocks decode to 1/2 or 1/4 of their size at less than full cost.
 
     def decode(ratio: int) -> tf.Tensor:
         return tf.io.decode_and_crop_jpeg(
@@ -134,11 +124,9 @@ def describe_damage(split: Split) -> str:
 def decode_examples(
     examples: tf.data.Dataset, jpegs: Callable[[tf.Tensor], tf.Tensor], decode: Callable[..., Any]
 ) -> tf.data.Dataset:
-    """Reads and decodes the JPEGs of examples, (index, *others), in order, on all cores.
-
-    `jpegs` is a function from indices (b,) to JPEGs, `decode` one from a JPEG and `others` to an
-    element of the result.
-    """
+    """Reads and decodes the JPEGs of examples, (index, *others), in order, on all cores."""
+    # `jpegs` is a function from indices (b,) to JPEGs, `decode` one from a JPEG and `others` to an
+    # element of the result.
 
     def read(indices: tf.Tensor, *others: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return jpegs(indices), *others

@@ -29,12 +29,11 @@ _ORDER, _CROP, _FLIP, _CUTOUT, _COLOR, _ROTATION, _PARTNER, _SHARE, _LIGHT = ran
 def batches(
     data: Data, epochs: range, select: Callable[[tf.Tensor, int], tf.Tensor], batch_size: int
 ) -> tf.data.Dataset:
-    """Returns this worker's batches of some epochs, for `preparation`.
-
-    Images in memory: their indices, labels, crop offsets, flips and a dictionary of other draws
-    (`_plan`). JPEGs: labels int64 (b,), images uint8 (b, h, w, c). The last batch of an epoch is
-    completed with the first examples of its order, so shapes are static and no example is left out.
-    """
+    """Returns this worker's batches of some epochs, for `preparation`."""
+    # Images in memory: their indices, labels, crop offsets, flips and a dictionary of other draws
+    # (`_plan`). JPEGs: labels int64 (b,), images uint8 (b, h, w, c). The last batch of an epoch is
+    # completed with the first examples of its order, so shapes are static and no example is left
+    # out.
     recipe, split, count = data.recipe, data.splits.train, data.steps_per_epoch
     with tf.device("CPU:0"):
         labels = tf.constant(split.labels)  # outside the graphs, so that none holds a copy
@@ -57,10 +56,8 @@ def preparation(
     data: Data,
     fetch: Callable[[tf.Tensor], tf.Tensor] | Any,  # None without images in memory
 ) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    """Returns a function from `batches` to network inputs and labels, with mixup (b, classes).
-
-    `fetch` is a function from indices to images.
-    """
+    """Returns a function from `batches` to network inputs and labels, with mixup (b, classes)."""
+    # `fetch` is a function from indices to images.
     recipe = data.recipe
     standardize = augment.standardizer(recipe, data.placement.data_format)
     if data.splits.train.held is None:
@@ -110,13 +107,11 @@ def preparation(
 def on_each_device(
     images: tf.Tensor, strategy: tf.distribute.Strategy, examples: int
 ) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Copies all images to every device; returns a function from indices to images.
-
-    If there are more `examples` than images, as in synthetic data, example i has image i % images.
-
-    The copy is a float32 variable that holds 4 bytes in each element. Workers exchange initial
-    values of variables, which fails for uint8, and TensorFlow keeps int32 variables in host memory.
-    """
+    """Copies all images to every device; returns a function from indices to images."""
+    # If there are more `examples` than images, as in synthetic data, example i has image i %
+    # images. The copy is a float32 variable that holds 4 bytes in each element. Workers exchange
+    # initial values of variables, which fails for uint8, and TensorFlow keeps int32 variables in
+    # host memory.
     count, *shape = images.shape
     size = math.prod(shape)
     with tf.device("CPU:0"):  # without a copy, unless the rows are padded
@@ -189,10 +184,8 @@ def _plan(
 def _jpeg_plan(
     epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, steps: int
 ) -> tuple[tf.Tensor, ...]:
-    """Draws an epoch of JPEGs: indices, labels, seeds of crops, flips, indices of the size.
-
-    Each is of length steps * batch.
-    """
+    """Draws an epoch of JPEGs: indices, labels, seeds of crops, flips, indices of the size."""
+    # Each is of length steps * batch.
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
     seeds = tf.random.stateless_uniform(
@@ -251,10 +244,8 @@ def _seed(recipe: Recipe, epoch: tf.Tensor | int, purpose: int) -> tf.Tensor:
 def share(
     strategy: tf.distribute.Strategy, context: tf.distribute.InputContext
 ) -> Callable[[tf.Tensor, int], tf.Tensor]:
-    """Returns a function that selects this worker's part of every global batch.
-
-    The function takes an epoch's values (steps * batch, ...) and its number of steps.
-    """
+    """Returns a function that selects this worker's part of every global batch."""
+    # The function takes an epoch's values (steps * batch, ...) and its number of steps.
     own, replicas = own_replicas(strategy, context), strategy.num_replicas_in_sync
 
     # (steps * batch, ...) -> (steps * worker's batch, ...)

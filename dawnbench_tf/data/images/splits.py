@@ -40,10 +40,8 @@ class Split(NamedTuple):
         return self._replace(labels=self.labels[:count], names=self.names[:count])
 
     def spaced(self, count: int) -> tuple[slice, "Split"]:
-        """Returns a slice of at most `count` examples, and the split with only them.
-
-        They are evenly spaced, as files may be in the order of their classes.
-        """
+        """Returns a slice of at most `count` examples, and the split with only them."""
+        # They are evenly spaced, as files may be in the order of their classes.
         every = max(1, len(self.labels) // count)
         chosen = slice(0, every * count, every)
         return chosen, self.take(np.arange(len(self.labels))[chosen])

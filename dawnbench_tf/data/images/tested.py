@@ -23,11 +23,10 @@ WIDEST = 2.0  # largest ratio of the sides of rectangular test images
 
 
 def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) -> tf.data.Dataset:
-    """Returns distributed batches of test images, uint8 (b, h, w, c).
-
-    The last batch is completed with the first images; `collect` removes these. With `ratios`, width
-    / height of each image, images are sorted by ratio, and a batch has rectangles of one shape.
-    """
+    """Returns distributed batches of test images, uint8 (b, h, w, c)."""
+    # The last batch is completed with the first images; `collect` removes these. With `ratios`,
+    # width / height of each image, images are sorted by ratio, and a batch has rectangles of one
+    # shape.
     strategy, split = data.placement.strategy, data.splits.test
     per_replica = batch_size // strategy.num_replicas_in_sync
     count = len(split.labels)
@@ -48,11 +47,9 @@ def test_batches(data: Data, batch_size: int, ratios: np.ndarray | None = None) 
 def _test_plan(
     split: Split, recipe: Recipe, indices: np.ndarray, ratios: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """Returns the plan of `_test_images`: indices and, for JPEGs, heights and widths.
-
-    Each is int (steps * b,); `indices` are (steps, b), the batches. JPEGs are square, or have the
-    mean ratio of their batch.
-    """
+    """Returns the plan of `_test_images`: indices and, for JPEGs, heights and widths."""
+    # Each is int (steps * b,); `indices` are (steps, b), the batches. JPEGs are square, or have the
+    # mean ratio of their batch.
     if split.jpegs is None:
         return [indices.ravel()]
     heights = widths = np.full(len(indices), recipe.test_side)
@@ -70,10 +67,8 @@ def _test_plan(
 def _test_images(
     split: Split, plan: Sequence[np.ndarray | tf.Tensor], batch_size: int, crop_size: int = 0
 ) -> tf.data.Dataset:
-    """Returns full batches of test images, uint8 (b, h, w, c), from a plan of `_test_plan`.
-
-    `crop_size` is that of the recipe's `Images`.
-    """
+    """Returns full batches of test images, uint8 (b, h, w, c), from a plan of `_test_plan`."""
+    # `crop_size` is that of the recipe's `Images`.
     examples = tf.data.Dataset.from_tensor_slices(tuple(plan))
     if split.jpegs is None:
         batches = examples.batch(batch_size, drop_remainder=True)

@@ -36,10 +36,8 @@ def divide(
 
 
 def choose(examples: int, count: int, seed: int) -> np.ndarray:
-    """Returns the indices of a part of the training examples: the first of a random order.
-
-    A larger part with the same seed contains a smaller one.
-    """
+    """Returns the indices of a part of the training examples: the first of a random order."""
+    # A larger part with the same seed contains a smaller one.
     if count > examples:
         refuse("train_examples", count, f"should be at most the {examples:,} examples there are")
     return np.sort(np.random.default_rng([seed, _PART]).permutation(examples)[:count])

@@ -22,10 +22,8 @@ _BLOCK = 200  # images between two updates of the status line
 
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Splits:
-    """Loads images of any size and format; the names of the folders are the classes.
-
-    Classes are numbered in the order of their names. A line says what is not read.
-    """
+    """Loads images of any size and format; the names of the folders are the classes."""
+    # Classes are numbered in the order of their names. A line says what is not read.
     share = recipe.validation_share
     root, parts, classes, others = _locate(data_dir, share)
     train = _split(root, trees.read(parts[0], classes))

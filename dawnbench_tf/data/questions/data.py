@@ -69,11 +69,9 @@ class QuestionData(Data):
     def _batches(
         self, epochs: range, share: Callable[[np.ndarray], list[np.ndarray]]
     ) -> tf.data.Dataset:
-        """Returns the batches of some epochs.
-
-        `share` is a function from a global batch's windows to this worker's parts, one for each
-        replica; each part becomes a batch.
-        """
+        """Returns the batches of some epochs."""
+        # `share` is a function from a global batch's windows to this worker's parts, one for each
+        # replica; each part becomes a batch.
         encoded, recipe = self.splits, self.recipe
         names, boundaries = features.input_names(recipe), recipe.data.bucket_boundaries
         trained, buckets = _training_windows(encoded, recipe)
@@ -243,11 +241,9 @@ class SingleQuestions(Sequence[Example]):
 
 
 def _training_windows(encoded: Encoded, recipe: Recipe) -> tuple[Windows, list[np.ndarray]]:
-    """Returns the windows of the training set, and the indices of those of each bucket.
-
-    Contexts are cut at the last bucket's boundary, as in the seed. A window is in no bucket if its
-    question is too long or the first right answer is not inside it.
-    """
+    """Returns the windows of the training set, and the indices of those of each bucket."""
+    # Contexts are cut at the last bucket's boundary, as in the seed. A window is in no bucket if
+    # its question is too long or the first right answer is not inside it.
     whole = windows.build(encoded.train, recipe.data)
     longest = recipe.data.bucket_boundaries[-1]
     trained = whole._replace(pasts=np.minimum(whole.pasts, whole.firsts + longest))

@@ -37,11 +37,9 @@ class Ragged(NamedTuple):
         part: tuple[np.ndarray, np.ndarray] | None = None,
         table: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Returns rows as an array (rows, length, ...), cut at `length`, padded with zeros.
-
-        `part`: takes only a part of each row: index of its first value, and past its last, each
-        (rows,). `table`: takes table[value] in place of each value.
-        """
+        """Returns rows as an array (rows, length, ...), cut at `length`, padded with zeros."""
+        # `part`: takes only a part of each row: index of its first value, and past its last, each
+        # (rows,). `table`: takes table[value] in place of each value.
         begins, ends = self.bounds[rows], self.bounds[np.asarray(rows) + 1]
         if part:
             begins, ends = begins + part[0], begins + part[1]
@@ -136,11 +134,9 @@ def encode(
 def _types(
     texts: Iterable[Annotated], count: int = 0, *, words: dict[str, int], lemma_ids: dict[str, int]
 ) -> tuple[list, ...]:
-    """Returns four lists with an item for each text: type ids, offsets, lemma ids, tag ids.
-
-    New tokens and lemmas get the next free id, in `words` and `lemma_ids`. A line shows how many of
-    `count` texts are done.
-    """
+    """Returns four lists with an item for each text: type ids, offsets, lemma ids, tag ids."""
+    # New tokens and lemmas get the next free id, in `words` and `lemma_ids`. A line shows how many
+    # of `count` texts are done.
     lists: tuple[list, ...] = ([], [], [], [])
     for done, (text_tokens, offsets, lemmas, tags) in enumerate(texts, 1):
         if count and done % 1000 == 0:
@@ -197,11 +193,9 @@ def build_vocabulary(
     form: Questions,
     min_counts: tuple[int, int] = (0, 0),
 ) -> Vocabulary:
-    """Builds the vocabulary of a training split. Tuned tokens are the last ones of `trained`.
-
-    Tokens without a vector, and characters, are known if they occur more often than `min_counts`.
-    The tokens of a context count once for each of its questions, as in the original.
-    """
+    """Builds the vocabulary of a training split. Tuned tokens are the last ones of `trained`."""
+    # Tokens without a vector, and characters, are known if they occur more often than `min_counts`.
+    # The tokens of a context count once for each of its questions, as in the original.
     cased = WORD_VECTORS[form.word_vectors].cased
     questions = np.bincount(split.context_of_question, minlength=len(split.contexts.bounds) - 1)
     weights = np.repeat(questions, split.contexts.lengths())
@@ -233,11 +227,9 @@ def assemble(
     vocab: Vocabulary,
     form: Questions,
 ) -> Encoded:
-    """Makes a data set from its encoded splits.
-
-    `words` are all distinct tokens as written, in the order of their type ids; `vectors` are by
-    normalized token. Tokens that `vocab` lacks get the id UNKNOWN.
-    """
+    """Makes a data set from its encoded splits."""
+    # `words` are all distinct tokens as written, in the order of their type ids; `vectors` are by
+    # normalized token. Tokens that `vocab` lacks get the id UNKNOWN.
 
     def table(words: list[str]) -> np.ndarray:
         rows = [vectors[word] for word in words]

@@ -24,11 +24,9 @@ def make_inputs(
     selected: Windows,
     lengths: Mapping[str, int],
 ) -> tuple[np.ndarray, ...]:
-    """Returns the network's inputs for windows: (windows, tokens, ...) each, 0 in padding.
-
-    `names` are those of `models.texts`, `lengths` the padded numbers of tokens of "context" and
-    "question".
-    """
+    """Returns the network's inputs for windows: (windows, tokens, ...) each, 0 in padding."""
+    # `names` are those of `models.texts`, `lengths` the padded numbers of tokens of "context" and
+    # "question".
     contexts, rows = split.context_of_question[selected.questions], selected.questions
     part = (selected.firsts, selected.pasts)
     inputs = []
@@ -50,11 +48,9 @@ def make_inputs(
 def _matches(
     lower_ids: np.ndarray, split: EncodedSplit, selected: Windows, length: int
 ) -> np.ndarray:
-    """Returns the match features of `models.texts`, float32 (windows, length, 4).
-
-    For each token of the context: whether the question has the token; has it apart from case; has
-    its lemma; and the token's frequency in the context.
-    """
+    """Returns the match features of `models.texts`, float32 (windows, length, 4)."""
+    # For each token of the context: whether the question has the token; has it apart from case; has
+    # its lemma; and the token's frequency in the context.
     matches = np.zeros((len(selected.questions), length, 4), np.float32)
     for features, question, first, past in zip(matches, *selected, strict=True):
         context, words = split.context_of_question[question], split.questions.row(question)

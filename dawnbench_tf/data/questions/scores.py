@@ -8,12 +8,10 @@ from dawnbench_tf.data.questions.spans import Answers, predictions
 
 
 def squad(outputs: Answers, references: Encoded) -> dict[str, float]:
-    """Returns SQuAD v1.1's official F1 and exact match, and the F1 of DAWNBench's seed entries.
-
-    `seedF1` is the score that the seed entries logged: overlap of token positions, on the first
-    6,000 test questions within the training limits. No rule of the benchmark uses it. Each is 0 to
-    1. Raises ValueError if the numbers of answers and questions differ.
-    """
+    """Returns SQuAD v1.1's official F1 and exact match, and the F1 of DAWNBench's seed entries."""
+    # `seedF1` is the score that the seed entries logged: overlap of token positions, on the first
+    # 6,000 test questions within the training limits. No rule of the benchmark uses it. Each is 0
+    # to 1.
     questions = references.test_corpus.questions
     if len(outputs.texts) != len(questions):
         raise ValueError(
@@ -32,12 +30,10 @@ def squad(outputs: Answers, references: Encoded) -> dict[str, float]:
 
 
 def seed_f1(predicted: np.ndarray, test: EncodedSplit, most: int = 6000) -> float:
-    """Returns the mean F1, 0 to 1, of predicted token positions against the best right answer.
-
-    `predicted`: (questions, 2), first and last token. It counts the first `most` questions that
-    have at most 30 tokens, and whose right answers were all found and end within the context's
-    first 400 tokens.
-    """
+    """Returns the mean F1, 0 to 1, of predicted token positions against the best right answer."""
+    # `predicted`: (questions, 2), first and last token. It counts the first `most` questions that
+    # have at most 30 tokens, and whose right answers were all found and end within the context's
+    # first 400 tokens.
     scores = []
     for index, (first, last) in enumerate(predicted):
         answers = test.spans.values[test.spans.bounds[index] : test.spans.bounds[index + 1]]

@@ -15,11 +15,9 @@ class Answers(NamedTuple):
 
 
 def best(logits: np.ndarray, most_tokens: int = 0) -> np.ndarray:
-    """Returns the span i <= j with the largest p(first = i) p(last = j), int (batch, 2).
-
-    `logits`: (batch, 2, context), very low in padding. `most_tokens`: of an answer; 0: no limit, as
-    in the original.
-    """
+    """Returns the span i <= j with the largest p(first = i) p(last = j), int (batch, 2)."""
+    # `logits`: (batch, 2, context), very low in padding. `most_tokens`: of an answer; 0: no limit,
+    # as in the original.
     first, last = logits[:, 0], logits[:, 1]  # (batch, context)
     length = first.shape[1]
     # total[:, j]: logit sum of the best span that ends at j; starts[:, j]: its first token.

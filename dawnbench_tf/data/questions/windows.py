@@ -74,10 +74,8 @@ class Merged:
         self.probabilities = np.zeros(count)  # p(first) p(last) within the answer's window
 
     def add(self, rows: np.ndarray, logits: np.ndarray, free: np.ndarray | None = None) -> None:
-        """Adds the logits (rows, 2, tokens) of the windows with indices `rows`.
-
-        `free` are the logits of tokens that an answer may have, -inf for others; None: of all.
-        """
+        """Adds the logits (rows, 2, tokens) of the windows with indices `rows`."""
+        # `free` are the logits of tokens that an answer may have, -inf for others; None: of all.
         allowed = self._mask_starts(rows, logits if free is None else free)
         best = spans.best(allowed, self._most)
         batch = np.arange(len(rows))
@@ -107,11 +105,9 @@ class Merged:
 
 
 def _context_around(windows: Windows, tokens: np.ndarray) -> np.ndarray:
-    """Returns BERT's measure of the context around each token, (windows, tokens).
-
-    It is the smaller number of tokens before or after, plus 0.01 x the window's length; -inf for a
-    token outside the window.
-    """
+    """Returns BERT's measure of the context around each token, (windows, tokens)."""
+    # It is the smaller number of tokens before or after, plus 0.01 x the window's length; -inf for
+    # a token outside the window.
     before = tokens - windows.firsts[:, None]
     after = windows.pasts[:, None] - 1 - tokens
     least = np.minimum(before, after)

@@ -70,10 +70,8 @@ def find(folder: Path, name: str) -> Path:
 
 
 def read(path: Path, name: str, tokens: Set[str]) -> dict[str, np.ndarray]:
-    """Reads the vectors of given tokens from a file, or from the zip that holds it.
-
-    Skips lines whose word contains spaces; glove.840B.300d has some.
-    """
+    """Reads the vectors of given tokens from a file, or from the zip that holds it."""
+    # Skips lines whose word contains spaces; glove.840B.300d has some.
     wanted, vectors = WORD_VECTORS[name], {}
     refusing_damage = refusing(path, "can't be read", *_DAMAGES, hint="fetch it again")
     with refusing_damage, _open(path, wanted.file) as file:

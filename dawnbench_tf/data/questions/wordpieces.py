@@ -78,11 +78,9 @@ def cut(texts: Iterable[str], vocabulary: Vocabulary) -> Iterator[Annotated]:
 
 
 def _sources(text: str, cased: bool) -> list[int]:
-    """Returns, for each character of the text's words end to end, its index in the text.
-
-    Words have no spaces and no control characters. Lower-cased words are decomposed (NFD) and have
-    no accents, so a character of the text may give several characters, or none.
-    """
+    """Returns, for each character of the text's words end to end, its index in the text."""
+    # Words have no spaces and no control characters. Lower-cased words are decomposed (NFD) and
+    # have no accents, so a character of the text may give several characters, or none.
     sources = []
     for index, character in enumerate(text):
         control = unicodedata.category(character) in ("Cc", "Cf")

@@ -55,10 +55,7 @@ RUNTIMES = {  # name of the function in `builders` -> row
 
 
 def build(name: str, served: "Served", precision: str, threads: int) -> "Runtime":
-    """Loads a model in a runtime and calls it once; keras, function and xla ignore `threads`.
-
-    Raises Refusal: the runtime is not installed, lacks the precision, or can't run the model.
-    """
+    """Loads a model in a runtime and calls it once; keras, function and xla ignore `threads`."""
     row = RUNTIMES[name]
     if precision not in row.precisions:
         refuse("precision", precision, f"{name} has only {', '.join(row.precisions)}")
