@@ -61,13 +61,9 @@ class Clock:
         return self._now()
 
     def switch(self, name: str, since: float | None = None) -> str:
-        """Ends the running part, begins `name`; returns the part that was running.
-
-        Args:
-          name: part that begins.
-          since: moment, as `now()` gave it, at which it began; not before the running part did.
-            None: now.
-        """
+        """Ends the running part, begins `name`; returns the part that was running."""
+        # `since`: moment, by `now()`, at which it began, not before the running part did; None:
+        # now.
         self._settle()
         with self._lock:
             ended = self._current

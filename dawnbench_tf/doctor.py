@@ -207,10 +207,8 @@ def _loaded(maps: str) -> dict[str, str]:
 
 
 def _gpus(probe: dict[str, Any]) -> Finding:
-    """Compares the GPUs of TensorFlow with those of the driver, and finds the cause if it has less.
-
-    A GPU that CUDA_VISIBLE_DEVICES hides is no fault.
-    """
+    """Compares TensorFlow's GPUs with the driver's, and finds the cause if it has less."""
+    # A GPU that CUDA_VISIBLE_DEVICES hides is no fault.
     smi, error = _run(["nvidia-smi", "-q"], 60)
     names = re.findall(r"Product Name\s*: *(.*\S)", smi)
     driver, cuda = (

@@ -36,11 +36,9 @@ def paths(one_or_more: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 def write_whole(path: Path, text: str, durable: bool = True) -> None:
-    """Writes a text file under a temporary name, then renames it. Raises Refusal if writing fails.
-
-    What is not `durable` may be lost with the machine's power: thousands of files that a command
-    makes anew take seconds instead of minutes.
-    """
+    """Writes a text file under a temporary name, then renames it."""
+    # What is not `durable` may be lost with the machine's power: thousands of files that a command
+    # makes anew take seconds instead of minutes.
     with (
         renamed_to(path) as temporary,
         open(temporary, "x", encoding="utf-8", errors="replace") as file,
@@ -108,10 +106,7 @@ def digest(path: Path, hint: str = "") -> str:
 
 @contextmanager
 def renamed_to(path: Path) -> Iterator[Path]:
-    """Gives a temporary name, of the same suffix, to write to; the file is `path` when it is whole.
-
-    Raises Refusal if it can't be written.
-    """
+    """Gives a temporary name, of the same suffix, to write to; then renames the file to `path`."""
     temporary = path.with_name(f".{path.stem}.tmp{path.suffix}")
     discard(temporary)  # of a process that was killed; or a link, which would be written through
     try:
@@ -129,11 +124,8 @@ def check_figure(path: Path, flag: str = "plot") -> None:
 
 
 def save_figure(figure: Any, target: Path | IO[Any], **options: Any) -> None:
-    """Writes a `matplotlib.figure.Figure` and shows its texts literally: "$" starts no mathematics.
-
-    Set a formatter on each logarithmic axis: the default one writes mathematics. Raises Refusal if
-    the file can't be written.
-    """
+    """Writes a figure of matplotlib, and shows its texts literally: "$" starts no mathematics."""
+    # Set a formatter on each logarithmic axis: the default one writes mathematics.
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):

@@ -106,10 +106,8 @@ def handling_signals(handler: Any) -> Iterator[None]:
 
 
 def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    """Raises KeyboardInterrupt(number); again later, as a destructor of TensorFlow may swallow it.
-
-    The same signal is ignored from then on: what is being saved is saved.
-    """
+    """Raises KeyboardInterrupt(number); again later, as TensorFlow's destructors may swallow it."""
+    # The same signal is ignored from then on: what is being saved is saved.
     signal.signal(number, signal.SIG_IGN)
     if "tensorflow" in sys.modules:
         signal.signal(signal.SIGALRM, lambda *_: interrupt(number, frame))

@@ -235,11 +235,7 @@ def check_fields(values: object, cls: type | dict[str, Any], name: str = "it") -
 
 
 def read_toml(path: Path, keys: Keys) -> dict[str, Any]:
-    """Reads a TOML file, of at most 32 KiB; `keys` has type and words of each key that it may have.
-
-    Raises Refusal: the file can't be read, a key is unknown (the message suggests the nearest), or
-    a value is of another type.
-    """
+    """Reads a TOML file of at most 32 KiB; `keys` has type and words of each key it may have."""
     with refusing(path, "can't be read", OSError, ValueError, RecursionError):
         if path.exists() and not path.is_file():
             raise ValueError("is no regular file")

@@ -260,11 +260,7 @@ def _parse_level(text: str) -> int | float | str:
 
 
 def report(options: Options, folders: list[Path]) -> int:
-    """Reports one study, or two side by side: page and text, JSON or CSV. Returns the exit status.
-
-    Raises:
-      Refusal: a folder holds no study, or none of its runs has ended.
-    """
+    """Reports one study, or two side by side, as page and text, JSON or CSV; returns the status."""
     studies, lines, path = write_report(folders)
     from dawnbench_tf.studies import figures, reports
 

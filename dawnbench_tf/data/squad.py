@@ -44,10 +44,7 @@ MIN_COUNTS = (10, 50)
 
 
 def load(recipe: Recipe, data_dir: str, download: bool = False) -> Encoded:
-    """Loads SQuAD v1.1's 87,599 training and 10,570 test questions (its dev set), and word vectors.
-
-    Files of another number of questions are read as well.
-    """
+    """Loads SQuAD v1.1's training and test questions (its dev set), and word vectors."""
     root = Path(data_dir).expanduser()
     in_json = (root / TRAIN).is_file() or not (download or tfds.is_prepared(root / "squad"))
     words, weights = _find(recipe, data_dir, root, in_json)

@@ -150,11 +150,8 @@ def _time_calls(call: Callable[[Any], Any], examples: Sequence) -> tuple[np.ndar
 def _warm_up(
     call: Callable[[Any], Any], examples: Sequence, most_seconds: float
 ) -> tuple[int, bool]:
-    """Repeats the first WINDOW examples until their median time moves by at most STEADY.
-
-    Returns:
-      The number of calls, and whether the last two windows were steady.
-    """
+    """Repeats the first WINDOW examples until their median time moves by at most STEADY."""
+    # Returns the number of calls, and whether the last two windows were steady.
     window, calls, begin = list(examples[:WINDOW]), 0, time.monotonic()
     before = None
     while calls == 0 or time.monotonic() - begin < most_seconds:

@@ -117,10 +117,8 @@ class Reader:
         return answers
 
     def _check_memory(self, arrays: list[np.ndarray]) -> None:
-        """Raises Refusal if a window needs more memory than is free; (tokens, tokens) arrays may.
-
-        Otherwise the kernel would kill the process without a message.
-        """
+        """Raises Refusal if a window needs more memory than is free; (tokens, tokens) arrays do."""
+        # Otherwise the kernel would kill the process without a message.
         tokens = arrays[0].shape[1]
         if tokens < MANY_TOKENS:
             return

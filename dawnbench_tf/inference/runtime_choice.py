@@ -112,11 +112,9 @@ def time_until_reached(
     passes: int,
     seconds: float,
 ) -> tuple[str, str, Runtime, Latencies, float]:
-    """Times candidates (name, precision, runtime) until one reaches the threshold on the test set.
-
-    Returns name, precision, runtime, latencies and score of that one, or of the one with the best
-    score, the fastest of several. Raises Refusal: all candidates fail, or an example can't be read.
-    """
+    """Times candidates (name, precision, runtime) until one reaches the threshold in the test."""
+    # Returns name, precision, runtime, latencies and score of that one, or of the one with the best
+    # score, the fastest of several.
     task, timed = serving.recipe.task_row, list[tuple[str, str, Runtime, Latencies, float]]()
     for number, (name, precision, runtime) in enumerate(candidates, 1):
 

@@ -84,11 +84,8 @@ def builder(
 def load(
     folder: str | os.PathLike[str], data_dir: str = "", task: str = "", examples: Any = None
 ) -> Serving:
-    """Loads a run for inference: its recipe, weights and word list, and the examples of its task.
-
-    Raises Refusal: the folder holds no run or is damaged, the run is of another task than `task`,
-    or the data set is not found. `examples` are those of a run that was trained with `data`.
-    """
+    """Loads a run for inference: recipe, weights and word list, and the examples of its task."""
+    # `examples` are those of a run that was trained with `data`.
     folder = Path(folder)
     recipe = run_folder.owner_of(folder).recipe
     if task and task != recipe.task_row.name:

@@ -119,11 +119,7 @@ def _from_file(path: Path, based_on: tuple[Path, ...] = ()) -> Recipe:
 
 
 def _from_module(name: str) -> Recipe:
-    """Imports MODULE:ATTRIBUTE of a user; the working directory is importable, as for `python -m`.
-
-    Raises:
-      Refusal: the import raises, or the module has no such recipe (the message lists its recipes).
-    """
+    """Imports a user's MODULE:ATTRIBUTE; the working directory is importable, as by `python -m`."""
     module_name, _, attribute = name.partition(":")
     if not all(map(str.isidentifier, (*module_name.split("."), attribute))):
         refuse("recipe", name, "should be MODULE:ATTRIBUTE, as mypackage.recipes:FLOWERS")

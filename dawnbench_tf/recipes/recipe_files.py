@@ -72,10 +72,8 @@ def default_name(path: Path, task: str) -> str:
 
 
 def to_toml(recipe: Recipe, base: str) -> str:
-    """Returns the text of a file to start a recipe of one's own from, each setting with a comment.
-
-    `base` is the recipe's name in the library, or the path of its file.
-    """
+    """Returns the text of a file to start one's own recipe from, each setting with a comment."""
+    # `base` is the recipe's name in the library, or the path of its file.
     lines = [
         f"# dawnbench train FILE{SUFFIX}",
         f"base = {_format(base)}",

@@ -12,10 +12,8 @@ from dawnbench_tf.runs import Run
 
 
 def draw(run: Run, hardware: str, path: Path, cost_per_hour: float | None = None) -> None:
-    """Draws the training curve of a run with rows, its threshold and the first row that reaches it.
-
-    With a price, in USD an hour, there is an axis of dollars. Raises Refusal.
-    """
+    """Draws the training curve of a run, its threshold and the first row that reaches it."""
+    # With a price, in USD an hour, there is an axis of dollars.
     recipe, task = run.recipe, run.recipe.task_row
     seconds = [row["hours"] * 3600 for row in run.rows]
     scores = [row[task.metric] for row in run.rows]

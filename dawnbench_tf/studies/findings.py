@@ -276,10 +276,8 @@ def evidence(results: Results, command: str) -> list[str]:
 
 
 def _recipe_name(outcome: Outcome) -> str | None:
-    """Returns the name of the recipe that a run trained; None if the run changed a setting of it.
-
-    Settings in KEEP_THE_CURVE do not count as changes.
-    """
+    """Returns the name of the recipe that a run trained; None if the run changed a setting."""
+    # Settings in KEEP_THE_CURVE do not count as changes.
     changed = {k: v for k, v in outcome.settings.items() if k not in KEEP_THE_CURVE}
     name = changed.pop("recipe", None)
     if name not in recipes.rows():

@@ -96,11 +96,7 @@ class Study:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Study":
-        """Inverse of `values()`.
-
-        Raises:
-          ValueError: the values are not those of a study.
-        """
+        """Inverse of `values()`. Raises ValueError if the values are not those of a study."""
         values = {"modules": {}, **values}  # which earlier versions did not record
         others = {
             "factors": list[_FactorValues],

@@ -95,11 +95,7 @@ def read_tail(path: Path, begin: int = 0) -> str:
 
 
 def read_finished(planned: PlannedRun, folder: Path, wall_seconds: float) -> Outcome | None:
-    """Reads the outcome of a run that reached its goal or trained all epochs; None if neither.
-
-    Raises:
-      Refusal: the run's folder is damaged, or holds a run with other settings.
-    """
+    """Reads the outcome of a run that reached its goal or trained all epochs; None if neither."""
     run, recipe = _read(planned, folder), planned.recipe
     if run is not None and run.reached:
         return _make_outcome(planned, folder, run, REACHED, "", wall_seconds)
@@ -212,11 +208,7 @@ def write(folder: Path, outcome: Outcome) -> None:
 
 
 def read(path: Path, planned: PlannedRun) -> Outcome:
-    """Reads the outcome file of a planned run.
-
-    Raises:
-      Refusal: the file is damaged, or belongs to a run with other settings.
-    """
+    """Reads the outcome file of a planned run."""
     values = files.read_json(path)
     settings = json.loads(json.dumps(dict(planned.settings)))
     if values.pop("labels", None) is not None:  # version 0.1.0 wrote labels, not settings

@@ -141,11 +141,8 @@ def make(planned: Sequence[PlannedRun], estimates: bool = True, elsewhere: bool 
 
 
 def fit(study: Study, plan: Plan, seconds: float) -> tuple[Study, Plan, str]:
-    """Reduces the trials and the levels of a study until its runs fit into a wall time, in seconds.
-
-    Returns the reduced study, its plan, and a text that says what is left out. Raises Refusal: the
-    time of a setting is not known, or one trial of the fewest levels does not fit.
-    """
+    """Reduces the trials and the levels of a study until its runs fit into seconds of wall time."""
+    # Returns the reduced study, its plan, and a text that says what is left out.
     from dawnbench_tf.time_statistics import ENOUGH  # slow: SciPy
 
     each = {n: row.seconds for n, row in enumerate(plan.settings) if row.seconds is not None}

@@ -155,13 +155,12 @@ def _statistic(function: Callable[..., Any], values: Any, least: int = 1, **opti
 def composition(
     study: Study, settings: Sequence[Setting], threshold: float
 ) -> tuple[dict[str, float], float, Interval | None] | None:
-    """Compares the speed-up of all factors with the product of theirs (Coleman et al. 2017, 3.2).
-
-    Returns name of the setting -> speed-up of each factor alone over the baseline; the speed-up of
-    all, 0 if together they do not reach the threshold; the interval of its share of the product.
-    None unless the study has two factors or more of two levels each and the baseline reaches the
-    threshold.
-    """
+    """Compares the speed-up of all factors with the product of theirs."""
+    # Coleman et al. 2017, 3.2.
+    # Returns name of the setting -> speed-up of each factor alone over the baseline; the speed-up
+    # of all, 0 if together they do not reach the threshold; the interval of its share of the
+    # product. None unless the study has two factors or more of two levels each and the baseline
+    # reaches the threshold.
     if len(study.factors) < 2 or any(len(factor.levels) != 2 for factor in study.factors):
         return None
     by_labels = {setting.labels: setting for setting in settings}
@@ -226,10 +225,8 @@ def status_at(outcome: Outcome, threshold: float) -> str:
 
 
 def efficiency(row: Summary, first: Summary) -> float | None:
-    """Returns the scaling efficiency: throughput per device over the first setting's; 1 is ideal.
-
-    None if a number of devices or a throughput is unknown.
-    """
+    """Returns the scaling efficiency: throughput per device over the first setting's."""
+    # None if a number of devices or a throughput is unknown.
     if not all(one.devices and one.examples_per_second for one in (row, first)):
         return None
     return (row.examples_per_second / row.devices) / (first.examples_per_second / first.devices)

@@ -83,10 +83,8 @@ def is_link(text: str) -> bool:
 
 
 def checksum(figures: Sequence[float] | Sequence[Sequence[float]]) -> str:
-    """Returns the SHA-256 of rows, in the order of the task's columns, or of (latency ms, score).
-
-    Whole numbers count as floats.
-    """
+    """Returns the SHA-256 of rows, in the order of the task's columns, or of (latency, score)."""
+    # Latency is in ms. Whole numbers count as floats.
     values = [[*map(float, row)] if isinstance(row, Sequence) else float(row) for row in figures]
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 

@@ -48,10 +48,7 @@ def stated_recipe(misc: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def find_task(dataset: str, misc: Mapping[str, Any] | None) -> Task:
-    """Returns the task of an entry in a folder: the library's, or its author's own, stated in misc.
-
-    Raises KeyError: there is no such task.
-    """
+    """Returns the task of an entry in a folder: the library's, or its author's own in misc."""
     if dataset in RANKED:
         return RANKED[dataset]
     stated = stated_recipe(misc).get("task")

@@ -89,10 +89,7 @@ def is_whitening_bias(weight: tf.Variable) -> bool:
 
 
 def own_rate(weight: tf.Variable, recipe: Recipe) -> float:
-    """Returns a weight's learning-rate multiplier by its kind; its weight decay is divided by it.
-
-    It is `shift_rate` for BN's beta, `whitening_bias_rate` for a whitening layer's bias, else 1.
-    """
+    """Returns a weight's learning-rate multiplier by its kind, by which its decay is divided."""
     if weight.name.split("/")[-1].startswith("beta"):
         return recipe.optimizer.shift_rate
     return recipe.optimizer.whitening_bias_rate if is_whitening_bias(weight) else 1.0

@@ -32,10 +32,8 @@ class Hardest(tf.train.Checkpoint):
         self._chosen: tf.Tensor | None = None  # of the step that is being traced
 
     def select(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Returns the `hardest` examples of a batch, indices first, whose last losses are largest.
-
-        Those that were never trained on come first; of equal losses, the first in the batch.
-        """
+        """Returns the `hardest` examples of a batch, indices first, by their last losses."""
+        # Those that were never trained on come first; of equal losses, the first in the batch.
         indices = tf.cast(batch[0], tf.int64)  # GPU kernels copy int32 to the host
         ranked = tf.gather(self.last, indices)
         chosen = tf.math.top_k(ranked, min(self.count, indices.shape[0])).indices

@@ -239,10 +239,7 @@ def shape_in(recipe: Recipe, epoch: int) -> tuple[int, int]:
 
 
 def training_flops(recipe: Recipe, epoch_steps: Sequence[int]) -> float:
-    """Returns the operations of all epochs of a recipe with a network of images in the catalogue.
-
-    `epoch_steps` is as in `steps_before`.
-    """
+    """Returns the operations of all epochs of a recipe with an image network of the catalogue."""
     model, data, total = models.get(recipe.model), recipe.data, 0.0
     proxy = 2 * (models.get(data.proxy).multiply_adds or 0) if data.proxy else 0
     for epoch in range(math.ceil(recipe.epochs)):

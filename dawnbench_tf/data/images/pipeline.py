@@ -133,14 +133,12 @@ def on_each_device(
 def _plan(
     epoch: tf.Tensor, labels: tf.Tensor, recipe: Recipe, steps: int, side: int
 ) -> tuple[Any, ...]:
-    """Draws an epoch of images in memory, of `side` pixels; each draw is of length steps * batch.
-
-    Returns indices, labels, crop offsets, flips and a dictionary of what the recipe draws besides:
-    `positions` (.., 2) of Cutout in 0..1; `colors` (.., 3), factors; `light` (.., 2), shift and
-    change of contrast; `degrees`; `side` (.., size of the images, 0); with mixup `partner`, the
-    draws of the image that an image is mixed with, its `partner_labels`, and the image's own
-    `share`.
-    """
+    """Draws an epoch of images in memory; each draw is of length steps * batch."""
+    # Returns indices, labels, crop offsets, flips and a dictionary of what the recipe draws
+    # besides: `positions` (.., 2) of Cutout in 0..1; `colors` (.., 3), factors; `light` (.., 2),
+    # shift and change of contrast; `degrees`; `side` (.., size of the images, 0); with mixup
+    # `partner`, the draws of the image that an image is mixed with, its `partner_labels`, and the
+    # image's own `share`.
     order = _order(epoch, labels, recipe, steps)
     count = steps * recipe.batch_size
     settings = recipe.data

@@ -69,10 +69,7 @@ def _names(root: Path, index: JpegIndex) -> list[str]:
 
 
 def check(recipe: Recipe, data_dir: str) -> None:
-    """Decodes each image once, before the clock of a run starts; a cache remembers those checked.
-
-    Says how many have an EXIF orientation, which is not applied.
-    """
+    """Decodes each image once, before the clock of a run starts; a cache knows those checked."""
     root, parts, classes, _ = _locate(data_dir, recipe.validation_share)
     indices = [trees.read(part, classes) for part in parts]
     names = [name for index in indices for name in _names(root, index)]

@@ -126,11 +126,9 @@ class QuestionData(Data):
         return self.placement.distribute(make_pipeline)
 
     def _test_rows(self, batch_size: int) -> Iterator[tuple[np.ndarray, dict[str, int]]]:
-        """Yields each global test batch's window indices, and lengths of "context" and "question".
-
-        Shortest contexts first, none is cut. The order depends on data and `batch_size` alone, so
-        `collect` can match logits with windows.
-        """
+        """Yields the window indices of each global test batch, and the lengths of its texts."""
+        # Shortest contexts first, none is cut. The order depends on data and `batch_size` alone, so
+        # `collect` can match logits with windows.
         encoded, replicas = self.splits, self.placement.strategy.num_replicas_in_sync
         lengths, questions = self._tested.lengths(), self._tested.questions
         question_lengths = windows.question_lengths(encoded.test, encoded.form)[questions]
