@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dawnbench_tf.data.questions import encoding, scores, spans, squad_json, wordpieces
+from dawnbench_tf.data.questions import encoding, spans, squad_json, wordpieces
 from dawnbench_tf.recipe import Questions, Recipe
 
 TOKENIZERS = Recipe.__dataclass_fields__["tokenizer"].metadata["choices"][:-1]  # without wordpiece
@@ -32,7 +32,7 @@ def main(path: str, *tokenizers: str) -> None:
         vocab = pieces or encoding.build_vocabulary(split, list(words), {}, form)
         encoded = encoding.assemble(split, split, corpus, list(words), {}, vocab, form)
         whole = np.isin(split.alignments, (encoding.ALIGNED, encoding.MOVED)).sum()
-        best = scores.squad(spans.answers(encoded, _best_spans(split)), encoded)
+        best = spans.score(spans.answers(encoded, _best_spans(split)), encoded)
         counts = f"{len(split.contexts.values):,}  {len(split.alignments):,}  {whole:,}"
         print(f"{tokenizer}  {counts}  {best['f1Score']:.4f}  {best['exactMatch']:.4f}")
 

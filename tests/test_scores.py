@@ -7,8 +7,7 @@ import pytest
 from sklearn.metrics import accuracy_score, top_k_accuracy_score
 
 from dawnbench_tf.data.images.scores import SCORES, top_accuracies
-from dawnbench_tf.data.questions.scores import seed_f1, squad
-from dawnbench_tf.data.questions.spans import Answers
+from dawnbench_tf.data.questions.spans import Answers, score, seed_f1
 
 
 def test_top1_equals_scikit_learn():
@@ -76,7 +75,7 @@ def reading(*answers, words=10):
 )
 def test_squad_s_official_rules(answer, accepted, f1, exact):
     references = reading([(text, 0, 0) for text in accepted])
-    row = squad(Answers([answer], np.array([[0, 0]])), references)
+    row = score(Answers([answer], np.array([[0, 0]])), references)
     assert row["f1Score"] == pytest.approx(f1) and row["exactMatch"] == exact
 
 
@@ -93,4 +92,4 @@ def test_every_question_is_answered_once():
     with pytest.raises(
         ValueError, match="each of 1 questions should be answered once. Received: 2"
     ):
-        squad(Answers(["a", "b"], np.zeros((2, 2), int)), reading([("x", 0, 0)]))
+        score(Answers(["a", "b"], np.zeros((2, 2), int)), reading([("x", 0, 0)]))

@@ -5,17 +5,19 @@ each.
 """
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from dawnbench_tf.data import archives, pickles, tfds
+from dawnbench_tf.data import archives, tfds
 from dawnbench_tf.data.images.splits import Split, Splits, in_memory
 from dawnbench_tf.data.origin import Origin
+from dawnbench_tf.models.weights import pickles
 from dawnbench_tf.recipe import Recipe
-from dawnbench_tf.refusals import Refusal, one_line, refuse
+from dawnbench_tf.refusals import Refusal, one_line, refuse, refusing
 
 HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
 _PER_BATCH, _PIXELS = 10_000, 3 * 32 * 32
@@ -25,6 +27,14 @@ _BINARY = [f"{name}.bin" for name in _PYTHON]
 PUBLISHED = {
     "cifar-10-python.tar.gz": "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
     "cifar-10-binary.tar.gz": "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+}
+# What a pickled dict of arrays, a batch, may name.
+_NAMES: dict[tuple[str, str], str | type] = {
+    ("numpy.core.multiarray", "_reconstruct"): "array",
+    ("numpy._core.multiarray", "_reconstruct"): "array",
+    ("numpy", "ndarray"): "ndarray",
+    ("numpy", "dtype"): "dtype",
+    ("_codecs", "encode"): pickles.Bytes,
 }
 _LOCATIONS = ("", "cifar-10-batches-py", "cifar-10-batches-bin", *PUBLISHED)
 
@@ -88,7 +98,7 @@ def _parse_binary(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 def _parse_python(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Parses a pickled dict: data uint8 (10000, 3072), labels a list of 10,000 integers."""
-    batch = pickles.unpickle_arrays(where, content)
+    batch = unpickle_arrays(where, content)
     data, labels = batch.get("data"), batch.get("labels")
     if data is None or labels is None:
         keys = one_line(", ".join(map(str, batch)))
@@ -98,6 +108,34 @@ def _parse_python(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
         text = "data should be uint8 (10000, 3072), labels as many whole numbers"
         raise Refusal(f"{where}: {text}; damaged or not CIFAR-10")
     return _to_nhwc(data), np.asarray(labels, np.int64)
+
+
+def unpickle_arrays(where: str, content: bytes) -> dict[str, Any]:
+    """Reads a pickled dict of arrays and plain values; no code of the pickle is run."""
+    problem = "not a pickle of plain arrays"  # damaged pickles raise errors of any type
+    with refusing(where, problem, Exception, hint="fetch it again"):
+        loaded = pickles.load(BytesIO(content), _NAMES)
+        if not isinstance(loaded, dict):
+            raise ValueError(f"it is a {type(loaded).__name__}, should be a dict")
+        return {_text(key): _array(value) for key, value in loaded.items()}
+
+
+def _text(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _array(value: Any) -> Any:
+    """Returns the array of a recorded call of NumPy's `_reconstruct`, or another value as it is."""
+    if not isinstance(value, pickles.Call):
+        return value
+    _, shape, type_call, by_columns, content = value.state
+    if value.function != "array" or not isinstance(content, bytes):
+        raise ValueError("an array should be bytes of numbers")
+    dtype = np.dtype(_text(type_call.arguments[0]))
+    if type_call.function != "dtype" or dtype.kind not in "biuf":
+        raise ValueError("an array should be of numbers")
+    numbers = np.frombuffer(content, dtype.newbyteorder(_text(type_call.state[1])))
+    return numbers.reshape(shape, order="F" if by_columns else "C")
 
 
 def _are_labels(labels: Any) -> bool:

@@ -9,7 +9,7 @@ import tarfile
 import numpy as np
 import pytest
 
-from dawnbench_tf.data import archives, pickles
+from dawnbench_tf.data import archives, cifar10
 from dawnbench_tf.refusals import Refusal
 
 
@@ -23,7 +23,7 @@ class Hostile:
 @pytest.mark.parametrize("protocol", [0, 2, 4])
 def test_arrays_come_out_as_they_went_in(protocol):
     wanted = {b"data": np.arange(6, dtype=np.uint8).reshape(2, 3), b"labels": [1, 2], b"name": b"x"}
-    arrays = pickles.unpickle_arrays("file", pickle.dumps(wanted, protocol))
+    arrays = cifar10.unpickle_arrays("file", pickle.dumps(wanted, protocol))
     np.testing.assert_array_equal(arrays["data"], wanted[b"data"])
     assert arrays["labels"] == [1, 2] and arrays["name"] == b"x"
 
@@ -31,14 +31,14 @@ def test_arrays_come_out_as_they_went_in(protocol):
 def test_a_pickle_of_python_2_and_old_numpy_is_read():
     old = pickle.dumps({"data": np.zeros(2, np.uint8)}, 2).replace(b"numpy._core", b"numpy.core")
     assert b"numpy.core.multiarray" in old
-    assert pickles.unpickle_arrays("file", old)["data"].shape == (2,)
+    assert cifar10.unpickle_arrays("file", old)["data"].shape == (2,)
 
 
 @pytest.mark.parametrize("content", [Hostile(), {"data": Hostile()}, eval, os.path.join])
 def test_a_pickle_that_would_run_code_is_refused(tmp_path, monkeypatch, content):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Refusal, match="batch: not a pickle of plain arrays"):
-        pickles.unpickle_arrays("batch", pickle.dumps(content))
+        cifar10.unpickle_arrays("batch", pickle.dumps(content))
     assert not list(tmp_path.iterdir())
 
 
@@ -47,7 +47,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path, monkeypatch, content)
 )
 def test_garbage_is_refused(content):
     with pytest.raises(Refusal, match="^batch: "):
-        pickles.unpickle_arrays("batch", content)
+        cifar10.unpickle_arrays("batch", content)
 
 
 def tar(path, members):
@@ -147,13 +147,13 @@ def test_a_pickle_that_hangs_python_is_refused_at_once():
     """Each tuple holds the previous one twice, so hashing the last as a key takes 2^60 steps."""
     nested = b"\x80\x04}" + b"N" + b"".join(b"\x94h" + bytes([n]) + b"\x86" for n in range(60))
     with pytest.raises(Refusal, match="a key has more than 1,000 values, should be text"):
-        pickles.unpickle_arrays("batch", nested + b"K\x01s.")
+        cifar10.unpickle_arrays("batch", nested + b"K\x01s.")
 
 
 def test_more_instructions_than_a_batch_takes_are_refused(monkeypatch):
     monkeypatch.setattr("dawnbench_tf.models.weights.pickles.MOST_INSTRUCTIONS", 50)
     with pytest.raises(Refusal, match="more than 50 instructions"):
-        pickles.unpickle_arrays("batch", pickle.dumps({"labels": list(range(100))}))
+        cifar10.unpickle_arrays("batch", pickle.dumps({"labels": list(range(100))}))
 
 
 def test_only_the_published_file_is_called_that(tmp_path):

@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from dawnbench_tf import entries, files, leaderboard, recipes, run_folder, runs, tasks
-from dawnbench_tf.data import cifar10, pickles, squad
+from dawnbench_tf.data import cifar10, squad
 from dawnbench_tf.data.image_files import shard_writer, shards
 from dawnbench_tf.data.questions import encoding, squad_json, vocabulary, word_vectors
 from dawnbench_tf.machine import Machine
@@ -308,7 +308,7 @@ def batches(home: Path) -> Kind:
 
     def trial(chosen):
         content = damaged(chosen, chosen.choice(contents))
-        return _outcome(lambda: pickles.unpickle_arrays("batch", content))[1]
+        return _outcome(lambda: cifar10.unpickle_arrays("batch", content))[1]
 
     return Kind("pickles", trial)
 

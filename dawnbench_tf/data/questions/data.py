@@ -22,7 +22,7 @@ from dawnbench_tf import files, models
 from dawnbench_tf.data import pretrained, qa_mini
 from dawnbench_tf.data.dataset import Data, Example
 from dawnbench_tf.data.placement import own_replicas, without_autotune
-from dawnbench_tf.data.questions import features, scores, spans, vocabulary, windows
+from dawnbench_tf.data.questions import features, spans, vocabulary, windows
 from dawnbench_tf.data.questions.encoding import Encoded, EncodedSplit
 from dawnbench_tf.data.questions.spans import Answers, predictions
 from dawnbench_tf.data.questions.vocabulary import FIRST
@@ -160,7 +160,7 @@ class QuestionData(Data):
         return spans.answers(self.splits, merged.spans)
 
     def score(self, answers: Answers) -> dict[str, float]:
-        return scores.squad(answers, self.splits)
+        return spans.score(answers, self.splits)
 
     def first(self, count: int) -> "QuestionData":
         return replace(self, splits=_first(self.splits, count))

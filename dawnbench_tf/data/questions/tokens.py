@@ -4,10 +4,13 @@ import importlib.metadata
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
 
-from dawnbench_tf.data.questions import annotation, treebank, wordpieces
+from dawnbench_tf.data.questions import annotation, wordpieces
 from dawnbench_tf.data.questions.annotation import Annotated
 from dawnbench_tf.data.questions.vocabulary import Vocabulary
+from dawnbench_tf.refusals import refuse
 
 # Contractions are split as in GloVe's vocabulary (do n't, it 's). Numbers keep commas and points.
 # Every other sign is a token of its own, so that answers start and end at token boundaries.
@@ -16,6 +19,9 @@ _GLOVE = re.compile(
       | \d+(?:[.,]\d+)* | [^\W\d_]+ | \S""",
     re.VERBOSE | re.IGNORECASE,
 )
+# squad/utils.py of the seed: tokens are split at these characters; each character becomes a token.
+_SIGNS = "-\u2212\u2014\u2013/~\"'\u201c\u2019\u201d\u2018\u00b0"
+_PARTS = re.compile(f"[{_SIGNS}]|[^{_SIGNS}]+")
 _TOKENS = {"glove": _GLOVE, "words": re.compile(r"\w+|[^\w\s]")}
 
 
@@ -29,8 +35,37 @@ def offsets(text: str, tokenizer: str = "glove") -> list[tuple[int, int]]:
     ['Don', "'", 't', 'pay', '$', '1', ',', '000', '.', '50', '!']
     """
     if tokenizer == "treebank":
-        return list(treebank.offsets(text))
+        return list(_treebank(text))
     return [match.span() for match in _TOKENS[tokenizer].finditer(text)]
+
+
+@cache
+def _tokenizers() -> tuple[Any, Any]:
+    """Loads nltk's tokenizers of sentences, and of the words of a sentence."""
+    try:
+        from nltk.tokenize import NLTKWordTokenizer, PunktTokenizer
+    except ImportError:
+        reason = "nltk is not installed; pip install nltk, or train with --tokenizer=glove"
+        refuse("tokenizer", "treebank", reason)
+    try:
+        return PunktTokenizer("english"), NLTKWordTokenizer()
+    except LookupError:
+        hint = "python -m nltk.downloader punkt_tab, or train with --tokenizer=glove"
+        refuse("tokenizer", "treebank", f"nltk's sentences are not installed; {hint}")
+
+
+def _nltk_version() -> str:
+    _tokenizers()
+    return f"nltk {importlib.metadata.version('nltk')}"
+
+
+def _treebank(text: str) -> Iterator[tuple[int, int]]:
+    """Yields the tokens of nltk's Penn Treebank tokenizer, split further at _SIGNS."""
+    sentences, words = _tokenizers()
+    for begin, end in sentences.span_tokenize(text):
+        for first, past in words.span_tokenize(text[begin:end]):
+            for part in _PARTS.finditer(text, begin + first, begin + past):
+                yield part.span()
 
 
 def cut(
@@ -51,7 +86,7 @@ def version(tokenizer: str) -> str:
     """Returns the tokenizer's name and version. Raises Refusal if it is not installed."""
     versions = {
         "spacy": annotation.version,
-        "treebank": treebank.version,
+        "treebank": _nltk_version,
         "wordpiece": lambda: importlib.metadata.version("tf-models-official"),
     }
     return f"{tokenizer} {versions[tokenizer]()}" if tokenizer in versions else tokenizer

@@ -11,7 +11,7 @@ from dawnbench_tf import recipes
 from dawnbench_tf.data import qa_mini
 from dawnbench_tf.data.dataset import Placement
 from dawnbench_tf.data.questions import data as question_data
-from dawnbench_tf.data.questions import scores, spans, tokens
+from dawnbench_tf.data.questions import spans, tokens
 from dawnbench_tf.data.questions.data import QuestionData
 from dawnbench_tf.refusals import Refusal
 from tests.data.images.test_pipeline import Shared
@@ -92,7 +92,7 @@ def test_every_test_answer_finds_its_question(replicas):
         outputs.append(logits)
     answers = opened(shared).collect(outputs, 8)
     perfect = {"f1Score": 1.0, "exactMatch": 1.0, "seedF1": 1.0}
-    assert scores.squad(answers, DATA) == perfect
+    assert spans.score(answers, DATA) == perfect
     predicted = spans.predictions(answers, DATA)
     assert predicted[DATA.test_corpus.questions[3].id] == answers.texts[3]
 
