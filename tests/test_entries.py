@@ -97,6 +97,12 @@ TRAINING = [  # rule, line of the TSV, words of the message; changed fields
     ("took time", 2, "hours is 0 at the threshold", {"tsv": HEAD + "1\t0\t95\n"}),
     ("range", 3, "940 should be percent, 0 to 100", {"tsv": HEAD + "1\t1\t93\n2\t2\t940"}),
     (
+        "range",
+        2,
+        "top1Accuracy 94 is above top5Accuracy 93",
+        {"dataset": "ImageNet", "tsv": f"{HEAD[:-1]}\ttop5Accuracy\n1\t1\t94\t93\n"},
+    ),
+    (
         "embedded",
         1,
         "should be in digits",

@@ -340,6 +340,10 @@ def _row_faults(source: Source) -> Iterator[tuple[int, str, str]]:
         if highest != 1.0 and column and max(value for _, value in column) <= 1:
             text = f"{name} looks like a fraction; should be percent, 0 to 100"
             yield column[0][0], "percent", text
+    top5 = dict(source.column("top5Accuracy"))
+    for line, value in source.column("top1Accuracy"):
+        if value > top5.get(line, value):
+            yield line, "range", f"top1Accuracy {value:g} is above top5Accuracy {top5[line]:g}"
     # threshold: a row reaches it. took time: not at 0 hours.
     best, line = max(((value, line) for line, value in scores), default=(None, 1))
     if best is not None and not best >= task.threshold:
